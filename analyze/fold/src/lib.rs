@@ -1,0 +1,1 @@
+//! The parallel engine: chunk plan, scheduler, associative merge.

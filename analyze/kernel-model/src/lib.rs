@@ -1,0 +1,1 @@
+//! Typed Linux kernel events, whatever tracer named them.

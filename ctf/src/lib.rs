@@ -1,0 +1,13 @@
+//! The Common Trace Format, 1.8 and 2: metadata to schema, schema to compiled layouts, packets,
+//! traces on disk, and back.
+//!
+//! In: bytes of metadata and data streams. Out: a [`schema::TraceClass`], and event records whose
+//! fields are decoded only when asked for. Promise: no input makes it panic, hang or allocate
+//! without bound; damage is reported with its place and hides nothing but itself.
+//! This crate knows nothing of Linux.
+#![forbid(unsafe_code)]
+
+pub mod ctf2;
+pub mod error;
+pub mod schema;
+pub mod tsdl;

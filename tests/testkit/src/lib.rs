@@ -1,0 +1,1 @@
+//! Test tools: a random trace generator and a tool that grows traces.
