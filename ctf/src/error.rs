@@ -24,12 +24,27 @@ impl MetadataError {
     /// Makes the error for a byte offset of `text`, finding line and column.
     pub fn at(text: &[u8], offset: usize, message: impl Into<String>) -> Self {
         let offset = offset.min(text.len());
-        let start = text[..offset].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        let end = text[offset..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |at| offset + at);
+        let start = text[..offset]
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let end = text[offset..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or(text.len(), |at| offset + at);
         let line = text[..start].iter().filter(|&&byte| byte == b'\n').count() as u32 + 1;
         let column = String::from_utf8_lossy(&text[start..offset]).chars().count() as u32 + 1;
-        let source_line = String::from_utf8_lossy(&text[start..end]).chars().take(160).collect();
-        MetadataError { offset, line, column, message: message.into(), source_line }
+        let source_line = String::from_utf8_lossy(&text[start..end])
+            .chars()
+            .take(160)
+            .collect();
+        MetadataError {
+            offset,
+            line,
+            column,
+            message: message.into(),
+            source_line,
+        }
     }
 }
 

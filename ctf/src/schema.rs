@@ -488,9 +488,10 @@ impl FieldClass {
     /// Variants and optionals have none of their own (1): the selected option aligns itself.
     pub fn align(&self) -> u32 {
         match self {
-            FieldClass::Int(int) | FieldClass::Bool(int) | FieldClass::BitArray(int) | FieldClass::BitMap(int) => {
-                int.align
-            }
+            FieldClass::Int(int)
+            | FieldClass::Bool(int)
+            | FieldClass::BitArray(int)
+            | FieldClass::BitMap(int) => int.align,
             FieldClass::Float { align, .. } => *align,
             FieldClass::VarInt(_)
             | FieldClass::Str { .. }
@@ -498,12 +499,17 @@ impl FieldClass {
             | FieldClass::DynStr { .. }
             | FieldClass::StaticBlob { .. }
             | FieldClass::DynBlob { .. } => 8,
-            FieldClass::Array { element, min_align, .. } | FieldClass::Sequence { element, min_align, .. } => {
-                element.align().max(*min_align)
+            FieldClass::Array {
+                element, min_align, ..
             }
-            FieldClass::Struct(class) => {
-                class.members.iter().map(|member| member.class.align()).fold(class.min_align, u32::max)
-            }
+            | FieldClass::Sequence {
+                element, min_align, ..
+            } => element.align().max(*min_align),
+            FieldClass::Struct(class) => class
+                .members
+                .iter()
+                .map(|member| member.class.align())
+                .fold(class.min_align, u32::max),
             FieldClass::Variant(_) | FieldClass::Optional { .. } => 1,
         }
     }
@@ -512,7 +518,10 @@ impl FieldClass {
 impl TraceClass {
     /// The environment's value of that name.
     pub fn env(&self, name: &str) -> Option<&EnvValue> {
-        self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+        self.environment
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
     }
     /// The environment's string of that name.
     pub fn env_str(&self, name: &str) -> Option<&str> {
