@@ -1,1 +1,15 @@
-//! Test tools: a random trace generator and a tool that grows traces.
+//! Test tools: a reference reader, a random trace generator, damage to traces on purpose, and a
+//! tool that makes real traces longer.
+//!
+//! In: a seed, or a trace directory. Out: trace directories whose content is known, and that
+//! content as values. Nothing here is fast or meant for users' traces; it is written to be
+//! obviously right, because the reader is tested against it.
+#![forbid(unsafe_code)]
+
+pub mod bits;
+pub mod directory;
+pub mod grow;
+pub mod index;
+pub mod metadata;
+pub mod reference;
+pub mod value;

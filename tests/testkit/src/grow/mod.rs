@@ -1,0 +1,131 @@
+//! Makes a real trace longer: its packets are repeated at later times.
+//!
+//! Repetition *i* shifts every packet by *i* times the same number of cycles, a multiple of 2^32
+//! that is at least the trace's span. The truncated timestamps of LTTng's event headers (27 and
+//! 32 bits) are then right as they are; only the fields that hold more bits are changed: the
+//! packets' times and the timestamps of extended event headers. Sequence numbers and counts of
+//! discarded events go on from one repetition to the next. Payloads stay as they are.
+
+mod survey;
+mod write;
+
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use survey::TraceSurvey;
+
+/// The shift is a multiple of this: the period of every truncated timestamp that is left as it is.
+const SHIFT_UNIT: u64 = 1 << 32;
+
+/// How long the new trace is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// This many times the source, at least once.
+    Times(u64),
+    /// As many whole repetitions as it takes to hold at least this many event records.
+    Events(u64),
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GrowReport {
+    /// Repetitions of the source.
+    pub times: u64,
+    /// Event records in the source.
+    pub source_events: u64,
+    /// Event records in the result.
+    pub events: u64,
+    /// Packets in the result.
+    pub packets: u64,
+    /// Bytes of the result's stream files.
+    pub bytes: u64,
+    /// Cycles from one repetition to the next.
+    pub shift: u64,
+}
+
+/// Writes to `destination` a longer version of the trace, or of all traces, in `source`.
+///
+/// # Errors
+/// When the source cannot be read in full, has clocks of different frequencies, has timestamps
+/// that cannot be shifted in place, or would reach beyond the clock's range; when `destination`
+/// exists and is not an empty directory.
+pub fn grow(source: &Path, destination: &Path, target: Target) -> Result<GrowReport> {
+    let mut surveys = Vec::new();
+    for directory in crate::directory::find_traces(source)? {
+        let survey = survey::survey(&directory).with_context(|| format!("in {}", directory.display()))?;
+        surveys.push((directory, survey));
+    }
+    let plan = plan(&surveys, target)?;
+    prepare(destination)?;
+    let mut report = GrowReport {
+        times: plan.times,
+        source_events: plan.source_events,
+        events: plan.source_events.saturating_mul(plan.times),
+        shift: plan.shift,
+        ..Default::default()
+    };
+    for (directory, survey) in &surveys {
+        let to = destination.join(directory.strip_prefix(source).unwrap_or(Path::new("")));
+        let written = write::write(directory, &to, survey, &plan)?;
+        report.packets += written.packets;
+        report.bytes += written.bytes;
+    }
+    Ok(report)
+}
+
+/// The same for all traces of the source.
+struct Plan {
+    times: u64,
+    shift: u64,
+    source_events: u64,
+}
+
+fn plan(surveys: &[(PathBuf, TraceSurvey)], target: Target) -> Result<Plan> {
+    let source_events: u64 = surveys.iter().map(|(_, survey)| survey.events).sum();
+    let times = match target {
+        Target::Times(times) => times,
+        Target::Events(_) if source_events == 0 => bail!("the source has no events"),
+        Target::Events(events) => events.div_ceil(source_events),
+    }
+    .max(1);
+    let mut frequencies: Vec<u64> = surveys
+        .iter()
+        .flat_map(|(_, survey)| survey.frequencies.iter().copied())
+        .collect();
+    frequencies.sort_unstable();
+    frequencies.dedup();
+    if frequencies.len() > 1 {
+        bail!("the clocks' frequencies differ ({frequencies:?} Hz): grow each trace alone");
+    }
+    // Traces of different hosts have unrelated clocks: the span is that of the longest one.
+    let span = surveys.iter().map(|(_, survey)| survey.span()).max().unwrap_or(0);
+    let shift = (span + 1)
+        .checked_next_multiple_of(SHIFT_UNIT)
+        .context("the trace spans the whole clock")?;
+    for (directory, survey) in surveys {
+        let end = (times - 1)
+            .checked_mul(shift)
+            .and_then(|all| survey.last.checked_add(all));
+        // Cycles that do not fit in an i64 are refused by readers that turn them to nanoseconds.
+        if end.and_then(|end| survey.latest_time(end)).is_none() {
+            bail!(
+                "{}: {times} repetitions reach beyond the range of the clock",
+                directory.display()
+            );
+        }
+    }
+    Ok(Plan {
+        times,
+        shift,
+        source_events,
+    })
+}
+
+/// Makes the destination, which must not hold anything yet.
+fn prepare(destination: &Path) -> Result<()> {
+    fs::create_dir_all(destination).with_context(|| format!("cannot make {}", destination.display()))?;
+    if fs::read_dir(destination)?.next().is_some() {
+        bail!("{} is not empty", destination.display());
+    }
+    Ok(())
+}

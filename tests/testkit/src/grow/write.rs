@@ -1,0 +1,198 @@
+//! Writes the repetitions of a surveyed trace.
+
+use super::Plan;
+use super::survey::{Counter, FileSurvey, PacketSurvey, Patch, StreamSurvey, TraceSurvey};
+use crate::bits;
+use crate::directory;
+use crate::index::{self, IndexEntry};
+use anyhow::{Context, Result};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use tracebraid_ctf::schema::TraceClass;
+
+/// Bytes gathered before they are written.
+const BUFFER_BYTES: usize = 4 << 20;
+
+/// What was written of one trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Written {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
+
+/// What repetition *i* adds to each counter of a stream.
+#[derive(Clone, Copy, Debug)]
+struct Added {
+    clock: u64,
+    sequence: u64,
+    discarded: u64,
+}
+
+/// Writes the trace surveyed in `source` to the directory `destination`.
+pub(super) fn write(source: &Path, destination: &Path, survey: &TraceSurvey, plan: &Plan) -> Result<Written> {
+    fs::create_dir_all(destination)?;
+    fs::copy(source.join("metadata"), destination.join("metadata")).context("cannot copy the metadata")?;
+    let mut written = Written::default();
+    for stream in &survey.streams {
+        write_stream(destination, &survey.class, stream, plan, &mut written)?;
+    }
+    Ok(written)
+}
+
+/// The first repetition keeps a rotated stream's files; all others go to the last file.
+fn write_stream(
+    destination: &Path,
+    class: &TraceClass,
+    stream: &StreamSurvey,
+    plan: &Plan,
+    written: &mut Written,
+) -> Result<()> {
+    let sources: Vec<Vec<u8>> = stream
+        .files
+        .iter()
+        .map(|file| fs::read(&file.path))
+        .collect::<Result<_, _>>()?;
+    let (sequence_step, discarded_step) = (stream.sequence_step(), stream.discarded_step());
+    for (number, file) in stream.files.iter().enumerate() {
+        let name = file.path.file_name().unwrap_or_default();
+        let mut output = Output::create(class, &destination.join(name))?;
+        let none = Added {
+            clock: 0,
+            sequence: 0,
+            discarded: 0,
+        };
+        output.packets(file, &sources[number], none)?;
+        if number + 1 == stream.files.len() {
+            for repetition in 1..plan.times {
+                let added = Added {
+                    clock: repetition * plan.shift,
+                    sequence: repetition.wrapping_mul(sequence_step),
+                    discarded: repetition.wrapping_mul(discarded_step),
+                };
+                for (file, data) in stream.files.iter().zip(&sources) {
+                    output.packets(file, data, added)?;
+                }
+            }
+        }
+        output.finish(file.has_index, written)?;
+    }
+    Ok(())
+}
+
+/// A stream file that is being written.
+struct Output<'a> {
+    class: &'a TraceClass,
+    path: std::path::PathBuf,
+    file: File,
+    buffer: Vec<u8>,
+    offset: u64,
+    entries: Vec<IndexEntry>,
+}
+
+impl<'a> Output<'a> {
+    fn create(class: &'a TraceClass, path: &Path) -> Result<Self> {
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let buffer = Vec::with_capacity(BUFFER_BYTES);
+        Ok(Output {
+            class,
+            path: path.to_path_buf(),
+            file,
+            buffer,
+            offset: 0,
+            entries: Vec::new(),
+        })
+    }
+
+    fn packets(&mut self, file: &FileSurvey, data: &[u8], added: Added) -> Result<()> {
+        for packet in &file.packets {
+            self.packet(packet, data, added)?;
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, packet: &PacketSurvey, data: &[u8], added: Added) -> Result<()> {
+        let start = packet.offset as usize;
+        let bytes = data
+            .get(start..start + packet.length as usize)
+            .context("the source has changed")?;
+        let at = self.buffer.len();
+        self.buffer.extend_from_slice(bytes);
+        if added.clock != 0 {
+            for patch in &packet.patches {
+                apply(patch, &mut self.buffer[at..], added).context("the source has changed")?;
+            }
+        }
+        self.entries.push(self.entry(packet, added));
+        self.offset += packet.length;
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn entry(&self, packet: &PacketSurvey, added: Added) -> IndexEntry {
+        let head = &packet.head;
+        IndexEntry {
+            offset: self.offset,
+            total_length: head.total_length,
+            content_length: head.content_length,
+            begin: head.begin.map_or(0, |begin| begin.wrapping_add(added.clock)),
+            end: head.end.map_or(0, |end| end.wrapping_add(added.clock)),
+            discarded_events: head.discarded_events.unwrap_or(0).wrapping_add(added.discarded),
+            stream_class_id: self.class.streams[head.stream_class].id,
+            stream_id: head.stream_id.unwrap_or(0),
+            sequence_number: head.sequence_number.unwrap_or(0).wrapping_add(added.sequence),
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file
+            .write_all(&self.buffer)
+            .with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn finish(mut self, has_index: bool, written: &mut Written) -> Result<()> {
+        self.flush()?;
+        if has_index {
+            let path = directory::index_path(&self.path);
+            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            fs::write(&path, index::encode(&self.entries))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        written.packets += self.entries.len() as u64;
+        written.bytes += self.offset;
+        Ok(())
+    }
+}
+
+/// Adds to one field; `None` when it is not in the packet.
+fn apply(patch: &Patch, packet: &mut [u8], added: Added) -> Option<()> {
+    let Patch {
+        position,
+        length,
+        byte_order,
+        reversed_bits,
+        counter,
+    } = *patch;
+    let raw = bits::read(packet, position, length, byte_order)?;
+    let old = if reversed_bits {
+        bits::reverse(raw, length)
+    } else {
+        raw
+    };
+    let by = match counter {
+        Counter::Clock => added.clock,
+        Counter::Sequence => added.sequence,
+        Counter::Discarded => added.discarded,
+    };
+    let new = old.wrapping_add(u128::from(by)) & bits::mask(length);
+    let raw = if reversed_bits {
+        bits::reverse(new, length)
+    } else {
+        new
+    };
+    bits::write(packet, position, length, byte_order, raw)
+}
