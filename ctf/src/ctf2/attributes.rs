@@ -1,0 +1,63 @@
+//! Attributes that LTTng and babeltrace2 add to event record classes.
+//!
+//! CTF 2 leaves attributes to their producers: what is not understood is ignored, never an error.
+
+use super::json::{Kind, Property, Value};
+
+/// Namespaces whose `log-level` and `emf-uri` are understood, the preferred one first.
+const NAMESPACES: [&str; 2] = ["babeltrace.org,2020", "lttng.org,2009"];
+
+/// Names of LTTng's log levels: the index is the level.
+const LOG_LEVELS: [&str; 15] = [
+    "emergency",
+    "alert",
+    "critical",
+    "error",
+    "warning",
+    "notice",
+    "info",
+    "debug:system",
+    "debug:program",
+    "debug:process",
+    "debug:module",
+    "debug:unit",
+    "debug:function",
+    "debug:line",
+    "debug",
+];
+
+/// The log level, as LTTng numbers them.
+pub(super) fn log_level(attributes: Option<&Value>) -> Option<i64> {
+    match find(attributes, "log-level")? {
+        Kind::Str(name) => (0i64..)
+            .zip(LOG_LEVELS)
+            .find(|(_, known)| known == name)
+            .map(|(level, _)| level),
+        Kind::Int(level) => i64::try_from(*level).ok(),
+        _ => None,
+    }
+}
+
+/// The URI of the Eclipse Modeling Framework's model.
+pub(super) fn emf_uri(attributes: Option<&Value>) -> Option<String> {
+    match find(attributes, "emf-uri")? {
+        Kind::Str(uri) => Some(uri.clone()),
+        _ => None,
+    }
+}
+
+fn find<'a>(attributes: Option<&'a Value>, key: &str) -> Option<&'a Kind> {
+    NAMESPACES
+        .iter()
+        .find_map(|namespace| property(property(&attributes?.kind, namespace)?, key))
+}
+
+fn property<'a>(kind: &'a Kind, key: &str) -> Option<&'a Kind> {
+    let Kind::Object(properties) = kind else {
+        return None;
+    };
+    properties
+        .iter()
+        .find(|Property { key: name, .. }| name == key)
+        .map(|property| &property.value.kind)
+}

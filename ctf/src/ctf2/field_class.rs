@@ -1,0 +1,671 @@
+//! Field classes from JSON, before their field locations are resolved.
+//!
+//! An alias stands for a [`RawClass`], which may be used in several places; the same field
+//! location may lead elsewhere in each of them. So this module only reads and checks what a field
+//! class says by itself; [`super::resolve`] makes the schema's field classes out of it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::fault::{Fault, Result};
+use super::json::{Kind, Value};
+use super::location::{Location, read_location};
+use super::object::{Object, items_of, properties_of, range_set, shown, string_of};
+use super::roles;
+use crate::schema::{ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, IntRange, Mapping, Roles};
+
+/// How deep field classes may be nested, counted through aliases: bounds every recursion over them.
+const MAX_DEPTH: u32 = 100;
+
+/// A field class as read.
+#[derive(Debug)]
+pub(super) struct RawClass {
+    /// Its place.
+    pub(super) at: usize,
+    /// What it is.
+    pub(super) kind: RawKind,
+    /// Roles, and the place of the `roles` property.
+    pub(super) roles: Option<(Roles, usize)>,
+    /// Number of field classes in it, itself included, when every alias is written out.
+    pub(super) size: u64,
+    depth: u32,
+    /// True if no field of this class has any bit.
+    pub(super) is_empty: bool,
+}
+
+/// The kinds of field classes that need different treatment later.
+#[derive(Debug)]
+pub(super) enum RawKind {
+    /// Complete as it is: scalars of static length, integers, null-terminated strings.
+    Plain(FieldClass),
+    /// Dynamic-length string.
+    DynStr { length: Location, encoding: Encoding },
+    /// Dynamic-length BLOB.
+    DynBlob {
+        length: Location,
+        media_type: Option<String>,
+    },
+    /// Static-length array.
+    Array {
+        element: Arc<RawClass>,
+        length: u64,
+        min_align: u32,
+    },
+    /// Dynamic-length array.
+    Sequence {
+        element: Arc<RawClass>,
+        length: Location,
+        min_align: u32,
+    },
+    /// Structure.
+    Struct {
+        min_align: u32,
+        members: Vec<(String, Arc<RawClass>)>,
+    },
+    /// Optional.
+    Optional {
+        selector: Location,
+        ranges: Option<Vec<IntRange>>,
+        element: Arc<RawClass>,
+    },
+    /// Variant.
+    Variant {
+        selector: Location,
+        options: Vec<RawOption>,
+    },
+}
+
+/// An option of a variant.
+#[derive(Debug)]
+pub(super) struct RawOption {
+    pub(super) name: Option<String>,
+    pub(super) ranges: Vec<IntRange>,
+    pub(super) class: Arc<RawClass>,
+}
+
+impl RawClass {
+    /// What a message calls it.
+    pub(super) fn noun(&self) -> &'static str {
+        match &self.kind {
+            RawKind::Plain(class) => match class {
+                FieldClass::Int(int) if int.signed => "a fixed-length signed integer",
+                FieldClass::Int(_) => "a fixed-length unsigned integer",
+                FieldClass::VarInt(int) if int.signed => "a variable-length signed integer",
+                FieldClass::VarInt(_) => "a variable-length unsigned integer",
+                FieldClass::Bool(_) => "a boolean",
+                FieldClass::BitArray(_) => "a bit array",
+                FieldClass::BitMap(_) => "a bit map",
+                FieldClass::Float { .. } => "a floating-point number",
+                FieldClass::StaticBlob { .. } => "a BLOB",
+                _ => "a string",
+            },
+            RawKind::DynStr { .. } => "a string",
+            RawKind::DynBlob { .. } => "a BLOB",
+            RawKind::Array { .. } | RawKind::Sequence { .. } => "an array",
+            RawKind::Struct { .. } => "a structure",
+            RawKind::Optional { .. } => "an optional",
+            RawKind::Variant { .. } => "a variant",
+        }
+    }
+
+    fn new(at: usize, kind: RawKind, roles: Option<(Roles, usize)>) -> Result<Self> {
+        let (mut size, mut depth) = (1u64, 0u32);
+        let mut add = |child: &RawClass| {
+            size = size.saturating_add(child.size);
+            depth = depth.max(child.depth);
+        };
+        let is_empty = match &kind {
+            RawKind::Plain(FieldClass::StaticStr { length, .. } | FieldClass::StaticBlob { length, .. }) => {
+                *length == 0
+            }
+            RawKind::Plain(_) | RawKind::DynStr { .. } | RawKind::DynBlob { .. } => false,
+            RawKind::Array { element, length, .. } => {
+                add(element);
+                *length == 0 || element.is_empty
+            }
+            RawKind::Sequence { element, .. } | RawKind::Optional { element, .. } => {
+                add(element);
+                element.is_empty
+            }
+            RawKind::Struct { members, .. } => {
+                members.iter().for_each(|(_, class)| add(class));
+                members.iter().all(|(_, class)| class.is_empty)
+            }
+            RawKind::Variant { options, .. } => {
+                options.iter().for_each(|option| add(&option.class));
+                options.iter().all(|option| option.class.is_empty)
+            }
+        };
+        if depth >= MAX_DEPTH {
+            let message = format!("field classes nested deeper than {MAX_DEPTH} levels are not supported");
+            return Err(Fault::new(at, message));
+        }
+        Ok(RawClass {
+            at,
+            kind,
+            roles,
+            size,
+            depth: depth + 1,
+            is_empty,
+        })
+    }
+}
+
+/// The field class aliases that have been defined so far.
+#[derive(Debug, Default)]
+pub(super) struct Aliases {
+    classes: HashMap<String, Arc<RawClass>>,
+}
+
+const COMMON: &[&str] = &["type", "attributes", "extensions"];
+const BITS: &[&str] = &["length", "byte-order", "bit-order", "alignment"];
+const INTEGER: &[&str] = &["preferred-display-base", "mappings"];
+
+type Reader = fn(&Aliases, Object<'_>) -> Result<RawClass>;
+
+/// Every type, with what a message calls it.
+const TYPES: &[(&str, (&str, Reader))] = &[
+    (
+        "dynamic-length-array",
+        ("dynamic-length array field class", dynamic_array),
+    ),
+    (
+        "dynamic-length-blob",
+        ("dynamic-length BLOB field class", dynamic_blob),
+    ),
+    (
+        "dynamic-length-string",
+        ("dynamic-length string field class", dynamic_string),
+    ),
+    (
+        "fixed-length-bit-array",
+        ("fixed-length bit array field class", bit_array),
+    ),
+    (
+        "fixed-length-bit-map",
+        ("fixed-length bit map field class", bit_map),
+    ),
+    (
+        "fixed-length-boolean",
+        ("fixed-length boolean field class", boolean),
+    ),
+    (
+        "fixed-length-floating-point-number",
+        ("fixed-length floating-point number field class", float),
+    ),
+    (
+        "fixed-length-signed-integer",
+        ("fixed-length signed integer field class", fixed_signed),
+    ),
+    (
+        "fixed-length-unsigned-integer",
+        ("fixed-length unsigned integer field class", fixed_unsigned),
+    ),
+    (
+        "null-terminated-string",
+        ("null-terminated string field class", null_terminated_string),
+    ),
+    ("optional", ("optional field class", optional)),
+    (
+        "static-length-array",
+        ("static-length array field class", static_array),
+    ),
+    (
+        "static-length-blob",
+        ("static-length BLOB field class", static_blob),
+    ),
+    (
+        "static-length-string",
+        ("static-length string field class", static_string),
+    ),
+    ("structure", ("structure field class", structure)),
+    (
+        "variable-length-signed-integer",
+        ("variable-length signed integer field class", var_signed),
+    ),
+    (
+        "variable-length-unsigned-integer",
+        ("variable-length unsigned integer field class", var_unsigned),
+    ),
+    ("variant", ("variant field class", variant)),
+];
+
+impl Aliases {
+    /// Defines an alias.
+    pub(super) fn define(&mut self, name: &Value, class: Arc<RawClass>) -> Result<()> {
+        let text = string_of(name, "name")?;
+        if self.classes.contains_key(text) {
+            let message = format!("duplicate field class alias `{}`", shown(text));
+            return Err(Fault::new(name.at, message));
+        }
+        self.classes.insert(text.to_owned(), class);
+        Ok(())
+    }
+
+    /// Reads a field class, or finds the one that an alias names.
+    pub(super) fn read(&self, value: &Value) -> Result<Arc<RawClass>> {
+        match &value.kind {
+            Kind::Str(name) => self.classes.get(name).cloned().ok_or_else(|| {
+                let message = format!("no field class alias `{}` has been defined before", shown(name));
+                Fault::new(value.at, message)
+            }),
+            Kind::Object(_) => {
+                let object = Object::of(value, "field class")?;
+                object.need("type")?;
+                let Some((noun, reader)) = object.one_of("type", TYPES)? else {
+                    return Err(Fault::new(value.at, "missing property `type` of a field class"));
+                };
+                reader(self, object.called(noun)).map(Arc::new)
+            }
+            _ => {
+                let message = "expecting a field class (an object) or the name of a field class alias";
+                Err(Fault::new(value.at, message))
+            }
+        }
+    }
+}
+
+/// Reads what all fixed-length classes share; no sign, base, roles or mappings yet.
+fn bits(object: Object<'_>, min: u64, max: u64) -> Result<IntClass> {
+    let length = object.need_uint("length", min, max)?;
+    object.need("byte-order")?;
+    let orders = [
+        ("big-endian", ByteOrder::Big),
+        ("little-endian", ByteOrder::Little),
+    ];
+    let byte_order = object.one_of("byte-order", &orders)?.unwrap_or(ByteOrder::Little);
+    let first_to_last = object.one_of("bit-order", &[("first-to-last", true), ("last-to-first", false)])?;
+    let default_first_to_last = byte_order == ByteOrder::Little;
+    Ok(IntClass {
+        length: length as u32,
+        align: object.alignment("alignment")?,
+        byte_order,
+        reversed_bits: first_to_last.is_some_and(|order| order != default_first_to_last),
+        ..blank_int()
+    })
+}
+
+fn blank_int() -> IntClass {
+    IntClass {
+        length: 64,
+        align: 8,
+        byte_order: ByteOrder::Little,
+        reversed_bits: false,
+        signed: false,
+        base: DisplayBase::Decimal,
+        encoding: None,
+        clock: None,
+        roles: Roles::NONE,
+        is_enum: false,
+        mappings: Arc::new([]),
+    }
+}
+
+fn plain(object: Object<'_>, class: FieldClass) -> Result<RawClass> {
+    RawClass::new(object.at, RawKind::Plain(class), None)
+}
+
+fn bit_array(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, BITS])?;
+    plain(object, FieldClass::BitArray(Arc::new(bits(object, 1, 64)?)))
+}
+
+fn boolean(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, BITS])?;
+    plain(object, FieldClass::Bool(Arc::new(bits(object, 1, 64)?)))
+}
+
+fn bit_map(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, BITS, &["flags"]])?;
+    let mut int = bits(object, 1, 64)?;
+    let flags = object.need("flags")?;
+    int.mappings = mappings(flags, "flags", 0, i128::from(int.length) - 1)?;
+    if int.mappings.is_empty() {
+        return Err(Fault::new(flags.at, "`flags`: expecting at least one flag"));
+    }
+    plain(object, FieldClass::BitMap(Arc::new(int)))
+}
+
+fn float(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, BITS])?;
+    let int = bits(object, 1, u64::from(u32::MAX))?;
+    if !matches!(int.length, 16 | 32 | 64 | 128) {
+        let at = object.need("length")?.at;
+        let message = match int.length {
+            length if length > 128 && length % 32 == 0 => {
+                format!("`length` {length}: floating-point numbers of more than 128 bits are not supported")
+            }
+            length => format!("unexpected `length` {length}: expecting 16, 32, 64, or 128"),
+        };
+        return Err(Fault::new(at, message));
+    }
+    let class = FieldClass::Float {
+        length: int.length,
+        align: int.align,
+        byte_order: int.byte_order,
+        reversed_bits: int.reversed_bits,
+    };
+    plain(object, class)
+}
+
+fn fixed_unsigned(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, BITS, INTEGER, &["roles"]])?;
+    integer(object, bits(object, 1, 64)?, FieldClass::Int)
+}
+
+fn fixed_signed(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, BITS, INTEGER])?;
+    let int = IntClass {
+        signed: true,
+        ..bits(object, 1, 64)?
+    };
+    integer(object, int, FieldClass::Int)
+}
+
+fn var_unsigned(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, INTEGER, &["roles"]])?;
+    integer(object, blank_int(), FieldClass::VarInt)
+}
+
+fn var_signed(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, INTEGER])?;
+    let int = IntClass {
+        signed: true,
+        ..blank_int()
+    };
+    integer(object, int, FieldClass::VarInt)
+}
+
+fn integer(
+    object: Object<'_>,
+    mut int: IntClass,
+    class: fn(Arc<IntClass>) -> FieldClass,
+) -> Result<RawClass> {
+    if let Some(base) = object.get("preferred-display-base") {
+        int.base = match super::object::uint_of(base, "preferred-display-base", 0, u64::MAX)? {
+            2 => DisplayBase::Binary,
+            8 => DisplayBase::Octal,
+            10 => DisplayBase::Decimal,
+            16 => DisplayBase::Hexadecimal,
+            other => {
+                let message =
+                    format!("unexpected `preferred-display-base` {other}: expecting 2, 8, 10, or 16");
+                return Err(Fault::new(base.at, message));
+            }
+        };
+    }
+    if let Some(value) = object.get("mappings") {
+        let (min, max) = if int.signed {
+            (i128::from(i64::MIN), i128::from(i64::MAX))
+        } else {
+            (0, i128::from(u64::MAX))
+        };
+        int.mappings = mappings(value, "mappings", min, max)?;
+        int.is_enum = !int.mappings.is_empty();
+    }
+    let roles = object.get("roles");
+    int.roles = roles::int_roles(roles)?;
+    let placed = roles.map(|value| (int.roles, value.at));
+    RawClass::new(object.at, RawKind::Plain(class(Arc::new(int))), placed)
+}
+
+fn mappings(value: &Value, key: &str, min: i128, max: i128) -> Result<Arc<[Mapping]>> {
+    properties_of(value, key)?
+        .iter()
+        .map(|property| {
+            let ranges = range_set(&property.value, key, min, max)?;
+            Ok(Mapping {
+                label: property.key.clone(),
+                ranges,
+            })
+        })
+        .collect()
+}
+
+fn encoding(object: Object<'_>) -> Result<Encoding> {
+    let encodings = [
+        ("utf-16be", Encoding::Utf16Be),
+        ("utf-16le", Encoding::Utf16Le),
+        ("utf-32be", Encoding::Utf32Be),
+        ("utf-32le", Encoding::Utf32Le),
+        ("utf-8", Encoding::Utf8),
+    ];
+    Ok(object.one_of("encoding", &encodings)?.unwrap_or_default())
+}
+
+fn null_terminated_string(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, &["encoding"]])?;
+    plain(
+        object,
+        FieldClass::Str {
+            encoding: encoding(object)?,
+        },
+    )
+}
+
+fn static_string(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, &["encoding", "length"]])?;
+    let length = object.need_uint("length", 0, u64::MAX)?;
+    plain(
+        object,
+        FieldClass::StaticStr {
+            length,
+            encoding: encoding(object)?,
+        },
+    )
+}
+
+fn dynamic_string(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, &["encoding", "length-field-location"]])?;
+    let length = read_location(object.need("length-field-location")?)?;
+    let kind = RawKind::DynStr {
+        length,
+        encoding: encoding(object)?,
+    };
+    RawClass::new(object.at, kind, None)
+}
+
+fn static_blob(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, &["length", "media-type", "roles"]])?;
+    let length = object.need_uint("length", 0, u64::MAX)?;
+    let roles_value = object.get("roles");
+    let roles = roles::blob_roles(roles_value)?;
+    if roles.contains(Roles::METADATA_UUID) && length != 16 {
+        let message = format!("`length` {length}: the role `metadata-stream-uuid` needs a length of 16");
+        return Err(Fault::new(object.need("length")?.at, message));
+    }
+    let media_type = object.string("media-type")?;
+    let kind = RawKind::Plain(FieldClass::StaticBlob {
+        length,
+        media_type,
+        roles,
+    });
+    RawClass::new(object.at, kind, roles_value.map(|value| (roles, value.at)))
+}
+
+fn dynamic_blob(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, &["length-field-location", "media-type"]])?;
+    let length = read_location(object.need("length-field-location")?)?;
+    let kind = RawKind::DynBlob {
+        length,
+        media_type: object.string("media-type")?,
+    };
+    RawClass::new(object.at, kind, None)
+}
+
+fn static_array(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, &["element-field-class", "length", "minimum-alignment"]])?;
+    let length = object.need_uint("length", 0, u64::MAX)?;
+    let min_align = object.alignment("minimum-alignment")?;
+    let element = aliases.read(object.need("element-field-class")?)?;
+    RawClass::new(
+        object.at,
+        RawKind::Array {
+            element,
+            length,
+            min_align,
+        },
+        None,
+    )
+}
+
+fn dynamic_array(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[
+        COMMON,
+        &[
+            "element-field-class",
+            "length-field-location",
+            "minimum-alignment",
+        ],
+    ])?;
+    let length = read_location(object.need("length-field-location")?)?;
+    let min_align = object.alignment("minimum-alignment")?;
+    let element = aliases.read(object.need("element-field-class")?)?;
+    RawClass::new(
+        object.at,
+        RawKind::Sequence {
+            element,
+            length,
+            min_align,
+        },
+        None,
+    )
+}
+
+fn structure(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, &["member-classes", "minimum-alignment"]])?;
+    let min_align = object.alignment("minimum-alignment")?;
+    let items = match object.get("member-classes") {
+        Some(value) => items_of(value, "member-classes")?,
+        None => &[],
+    };
+    let mut names = HashSet::new();
+    let mut members = Vec::new();
+    for item in items {
+        let member = Object::of(item, "structure member class")?;
+        member.only(&[&["attributes", "extensions", "field-class", "name"]])?;
+        let name_value = member.need("name")?;
+        let name = string_of(name_value, "name")?;
+        if !names.insert(name) {
+            let message = format!("duplicate structure member name `{}`", shown(name));
+            return Err(Fault::new(name_value.at, message));
+        }
+        members.push((name.to_owned(), aliases.read(member.need("field-class")?)?));
+    }
+    RawClass::new(object.at, RawKind::Struct { min_align, members }, None)
+}
+
+fn optional(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[
+        COMMON,
+        &["field-class", "selector-field-location", "selector-field-ranges"],
+    ])?;
+    let selector = read_location(object.need("selector-field-location")?)?;
+    let ranges = object
+        .get("selector-field-ranges")
+        .map(selector_ranges)
+        .transpose()?;
+    let element = aliases.read(object.need("field-class")?)?;
+    RawClass::new(
+        object.at,
+        RawKind::Optional {
+            selector,
+            ranges,
+            element,
+        },
+        None,
+    )
+}
+
+fn variant(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
+    object.only(&[COMMON, &["options", "selector-field-location"]])?;
+    let selector = read_location(object.need("selector-field-location")?)?;
+    let value = object.need("options")?;
+    let items = items_of(value, "options")?;
+    if items.is_empty() {
+        return Err(Fault::new(value.at, "`options`: expecting at least one option"));
+    }
+    let mut names = HashSet::new();
+    let mut options = Vec::new();
+    let mut places = Vec::new();
+    for item in items {
+        let option = Object::of(item, "variant option")?;
+        option.only(&[&[
+            "attributes",
+            "extensions",
+            "field-class",
+            "name",
+            "selector-field-ranges",
+        ]])?;
+        let name = option.string("name")?;
+        if let (Some(name), Some(value)) = (&name, option.get("name"))
+            && !names.insert(name.clone())
+        {
+            let message = format!("duplicate variant option name `{}`", shown(name));
+            return Err(Fault::new(value.at, message));
+        }
+        let ranges_value = option.need("selector-field-ranges")?;
+        let ranges = selector_ranges(ranges_value)?;
+        places.push(ranges_value.at);
+        options.push(RawOption {
+            name,
+            ranges,
+            class: aliases.read(option.need("field-class")?)?,
+        });
+    }
+    check_disjoint(&options, &places)?;
+    RawClass::new(object.at, RawKind::Variant { selector, options }, None)
+}
+
+fn selector_ranges(value: &Value) -> Result<Vec<IntRange>> {
+    range_set(
+        value,
+        "selector-field-ranges",
+        i128::from(i64::MIN),
+        i128::from(u64::MAX),
+    )
+}
+
+/// Checks that no value selects two options; `places` are those of the options' ranges.
+fn check_disjoint(options: &[RawOption], places: &[usize]) -> Result<()> {
+    let mut ranges: Vec<(IntRange, usize)> = options
+        .iter()
+        .enumerate()
+        .flat_map(|(index, option)| {
+            merged(&option.ranges)
+                .into_iter()
+                .map(move |range| (range, index))
+        })
+        .collect();
+    ranges.sort_by_key(|(range, index)| (range.lower, *index));
+    // The ranges of one option are disjoint by now: any two that overlap are of two options.
+    for pair in ranges.windows(2) {
+        if let [(first, one), (second, other)] = pair
+            && second.lower <= first.upper
+        {
+            let message = format!(
+                "the selector ranges of variant options #{} and #{} overlap at {}",
+                one.min(other) + 1,
+                one.max(other) + 1,
+                second.lower
+            );
+            let at = places.get(*one.max(other)).copied().unwrap_or_default();
+            return Err(Fault::new(at, message));
+        }
+    }
+    Ok(())
+}
+
+/// The same set of integers as disjoint ranges in ascending order.
+fn merged(ranges: &[IntRange]) -> Vec<IntRange> {
+    let mut sorted = ranges.to_vec();
+    sorted.sort_by_key(|range| range.lower);
+    let mut merged: Vec<IntRange> = Vec::new();
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last) if range.lower <= last.upper => last.upper = last.upper.max(range.upper),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}

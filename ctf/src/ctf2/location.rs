@@ -1,0 +1,402 @@
+//! Field locations: reading them, and finding the fields that they may lead to.
+//!
+//! The specification finds a length or selector field while it decodes. This module does the same
+//! walk over field classes, for all data at once: where the way leads through a variant that is
+//! not being decoded any more, every option must have a target.
+
+use super::fault::{Fault, Result};
+use super::field_class::{RawClass, RawKind};
+use super::json::{Kind, Value};
+use super::object::{Object, items_of, shown};
+use super::roles::scope_name;
+use crate::schema::{FieldClass, FieldLocation, Scope};
+
+/// A field location as read.
+#[derive(Debug)]
+pub(super) struct Location {
+    at: usize,
+    /// `None`: starts from the structure that the dependent field is in.
+    origin: Option<Scope>,
+    /// Member names; `None` goes up to the parent structure.
+    path: Vec<Option<String>>,
+}
+
+impl Location {
+    /// Its place.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+}
+
+/// Reads a field location.
+pub(super) fn read_location(value: &Value) -> Result<Location> {
+    let object = Object::of(value, "field location")?;
+    object.only(&[&["origin", "path"]])?;
+    let scopes = [
+        Scope::CommonContext,
+        Scope::EventHeader,
+        Scope::Payload,
+        Scope::SpecificContext,
+        Scope::PacketContext,
+        Scope::PacketHeader,
+    ]
+    .map(|scope| (scope_name(scope), scope));
+    let origin = object.one_of("origin", &scopes)?;
+    let path_value = object.need("path")?;
+    let items = items_of(path_value, "path")?;
+    match items.last() {
+        None => {
+            return Err(Fault::new(
+                path_value.at,
+                "`path`: expecting at least one element",
+            ));
+        }
+        Some(Value { at, kind: Kind::Null }) => {
+            return Err(Fault::new(*at, "`path`: the last element may not be null"));
+        }
+        Some(_) if items.len() > MAX_PATH => {
+            let message = format!("`path`: more than {MAX_PATH} elements are not supported");
+            return Err(Fault::new(path_value.at, message));
+        }
+        Some(_) => {}
+    }
+    let path = items
+        .iter()
+        .map(|item| match &item.kind {
+            Kind::Str(name) => Ok(Some(name.clone())),
+            Kind::Null => Ok(None),
+            _ => {
+                let message = format!("`path`: expecting a string or null, not {}", item.kind_name());
+                Err(Fault::new(item.at, message))
+            }
+        })
+        .collect::<Result<_>>()?;
+    Ok(Location {
+        at: value.at,
+        origin,
+        path,
+    })
+}
+
+/// What kind of value a located field has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TargetKind {
+    Boolean,
+    Unsigned,
+    Signed,
+}
+
+impl TargetKind {
+    fn of(class: &RawClass) -> Option<Self> {
+        match &class.kind {
+            RawKind::Plain(FieldClass::Bool(_)) => Some(TargetKind::Boolean),
+            RawKind::Plain(FieldClass::Int(int) | FieldClass::VarInt(int)) => Some(if int.signed {
+                TargetKind::Signed
+            } else {
+                TargetKind::Unsigned
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            TargetKind::Boolean => "a boolean",
+            TargetKind::Unsigned => "an unsigned integer",
+            TargetKind::Signed => "a signed integer",
+        }
+    }
+}
+
+/// A step down into a class that contains the dependent field.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step<'a> {
+    /// The containing class.
+    pub(super) class: &'a RawClass,
+    /// Which part of it, as in [`FieldLocation::paths`].
+    pub(super) index: u32,
+}
+
+/// The root classes of the scopes, by the order of [`Scope`]; `None`: there is no such scope.
+pub(super) type Roots<'a> = [Option<&'a RawClass>; 6];
+
+/// Steps that the walks of one metadata stream may take: a bound for hostile metadata.
+const MAX_STEPS: u64 = 10_000_000;
+
+/// What recording a target costs, in steps: bounds the memory of all paths.
+const TARGET_STEPS: u64 = 16;
+
+/// Elements of a location's path: bounds the recursion of the walk.
+const MAX_PATH: usize = 256;
+
+/// Where the dependent field is, and what a walk may take.
+pub(super) struct Finder<'a> {
+    /// Roots of the scopes that are known.
+    pub(super) roots: Roots<'a>,
+    /// Scope of the dependent field.
+    pub(super) scope: Scope,
+    /// Way from the scope's root to the dependent field.
+    pub(super) trail: Vec<Step<'a>>,
+    /// Steps taken so far in the whole metadata stream.
+    pub(super) steps: u64,
+}
+
+/// A structure on the way, and how long the path to it is.
+#[derive(Clone, Copy)]
+struct Frame<'a> {
+    class: &'a RawClass,
+    path_len: usize,
+}
+
+/// One walk along a location.
+struct Walk<'f, 'a> {
+    finder: &'f mut Finder<'a>,
+    location: &'f Location,
+    scope: Scope,
+    paths: Vec<Vec<u32>>,
+    kind: Option<TargetKind>,
+}
+
+impl<'a> Finder<'a> {
+    /// Finds the targets of a location from the field at the end of the trail.
+    pub(super) fn find(&mut self, location: &Location) -> Result<(FieldLocation, TargetKind)> {
+        let scope = location.origin.unwrap_or(self.scope);
+        if scope > self.scope {
+            let message = format!(
+                "a field of the `{}` scope cannot depend on the `{}` scope, which is decoded later",
+                scope_name(self.scope),
+                scope_name(scope)
+            );
+            return Err(Fault::new(location.at, message));
+        }
+        let mut path = Vec::new();
+        let mut frames = self.start(location, scope, &mut path)?;
+        let mut walk = Walk {
+            finder: self,
+            location,
+            scope,
+            paths: Vec::new(),
+            kind: None,
+        };
+        walk.follow(&mut frames, &mut path, &location.path)?;
+        let Some(kind) = walk.kind else {
+            return Err(walk.fault("leads to no field"));
+        };
+        let mut paths = walk.paths;
+        // A way down, up and down again may lead to the same field more than once.
+        paths.sort_unstable();
+        paths.dedup();
+        Ok((FieldLocation { scope, paths }, kind))
+    }
+
+    /// Where the dependent field is, for messages: the same alias may be used in many places.
+    pub(super) fn place(&self) -> String {
+        let names = self.trail.iter().filter_map(|step| match &step.class.kind {
+            RawKind::Struct { members, .. } => members.get(step.index as usize).map(|(name, _)| name),
+            _ => None,
+        });
+        let names: Vec<String> = names.take(16).map(|name| format!("`{}`", shown(name))).collect();
+        format!("`{}`: {}", scope_name(self.scope), names.join("/"))
+    }
+
+    /// The structures that the walk starts in, outermost first; fills the path to the innermost.
+    fn start(&self, location: &Location, scope: Scope, path: &mut Vec<u32>) -> Result<Vec<Frame<'a>>> {
+        if location.origin.is_some() {
+            let root = self.roots.get(scope as usize).copied().flatten().ok_or_else(|| {
+                let message = format!("there is no `{}` field class", scope_name(scope));
+                Fault::new(location.at, message)
+            })?;
+            return Ok(vec![Frame {
+                class: root,
+                path_len: 0,
+            }]);
+        }
+        let mut frames = Vec::new();
+        for (path_len, step) in self.trail.iter().enumerate() {
+            if matches!(step.class.kind, RawKind::Struct { .. }) {
+                frames.push(Frame {
+                    class: step.class,
+                    path_len,
+                });
+            }
+        }
+        let path_len = frames.last().map_or(0, |frame| frame.path_len);
+        path.extend(self.trail.iter().take(path_len).map(|step| step.index));
+        Ok(frames)
+    }
+}
+
+impl<'a> Walk<'_, 'a> {
+    fn fault(&self, problem: &str) -> Fault {
+        let path: Vec<String> = self
+            .location
+            .path
+            .iter()
+            .take(16)
+            .map(|element| match element {
+                Some(name) => format!("`{}`", shown(name)),
+                None => String::from("null"),
+            })
+            .collect();
+        let origin = match self.location.origin {
+            Some(scope) => format!("`{}`: ", scope_name(scope)),
+            None => String::new(),
+        };
+        let message = format!(
+            "field location {origin}{}: {problem} (needed by {})",
+            path.join("/"),
+            self.finder.place()
+        );
+        Fault::new(self.location.at, message)
+    }
+
+    /// Follows the rest of a path from the innermost frame, a structure.
+    fn follow(
+        &mut self,
+        frames: &mut Vec<Frame<'a>>,
+        path: &mut Vec<u32>,
+        rest: &[Option<String>],
+    ) -> Result<()> {
+        let mut rest = rest;
+        // Upwards first, so that a way up costs no recursion.
+        while let [None, tail @ ..] = rest {
+            frames.pop();
+            let Some(parent) = frames.last() else {
+                return Err(self.fault("there is no parent structure"));
+            };
+            path.truncate(parent.path_len);
+            rest = tail;
+        }
+        let ([Some(name), tail @ ..], Some(frame)) = (rest, frames.last()) else {
+            return Err(self.fault("leads to no field"));
+        };
+        let RawKind::Struct { members, .. } = &frame.class.kind else {
+            return Err(self.fault("leads through a field that is not a structure"));
+        };
+        let Some(index) = members.iter().position(|(member, _)| member == name) else {
+            return Err(self.fault(&format!("no structure member is named `{}`", shown(name))));
+        };
+        let Some((_, class)) = members.get(index) else {
+            return Ok(());
+        };
+        self.finder.steps = self.finder.steps.saturating_add(index as u64 + 1);
+        path.push(index as u32);
+        let result = self.enter(class, frames, path, tail);
+        path.pop();
+        result
+    }
+
+    /// Goes on with the value of a member, an option or an element at `path`.
+    fn enter(
+        &mut self,
+        class: &'a RawClass,
+        frames: &mut Vec<Frame<'a>>,
+        path: &mut Vec<u32>,
+        rest: &[Option<String>],
+    ) -> Result<()> {
+        self.finder.steps = self.finder.steps.saturating_add(1 + path.len() as u64);
+        if self.finder.steps > MAX_STEPS {
+            return Err(self.fault("too many candidates: the metadata is too complex"));
+        }
+        if self.is_ahead(path) {
+            return Err(self.fault("leads to a field that is not decoded yet where it is needed"));
+        }
+        match &class.kind {
+            RawKind::Struct { .. } if rest.is_empty() => {
+                Err(self.fault("leads to a structure: expecting an integer or a boolean"))
+            }
+            RawKind::Struct { .. } => {
+                let mut inner = frames.clone();
+                inner.push(Frame {
+                    class,
+                    path_len: path.len(),
+                });
+                let mut inner_path = path.clone();
+                self.follow(&mut inner, &mut inner_path, rest)
+            }
+            RawKind::Array { element, .. } | RawKind::Sequence { element, .. } => {
+                if self.current(path).is_none() {
+                    return Err(self.fault("leads into an array that is not being decoded"));
+                }
+                self.enter_part(element, 0, frames, path, rest)
+            }
+            RawKind::Optional { element, .. } => {
+                if self.current(path).is_none() {
+                    return Err(self.fault("leads into an optional field that may not exist"));
+                }
+                self.enter_part(element, 0, frames, path, rest)
+            }
+            RawKind::Variant { options, .. } => {
+                let current = self.current(path);
+                for (option, index) in options.iter().zip(0u32..) {
+                    if current.is_none_or(|current| current == index) {
+                        self.enter_part(&option.class, index, frames, path, rest)?;
+                    }
+                }
+                Ok(())
+            }
+            _ => self.arrive(class, path, rest),
+        }
+    }
+
+    fn enter_part(
+        &mut self,
+        class: &'a RawClass,
+        index: u32,
+        frames: &mut Vec<Frame<'a>>,
+        path: &mut Vec<u32>,
+        rest: &[Option<String>],
+    ) -> Result<()> {
+        path.push(index);
+        let result = self.enter(class, frames, path, rest);
+        path.pop();
+        result
+    }
+
+    /// Ends at a scalar field.
+    fn arrive(&mut self, class: &RawClass, path: &[u32], rest: &[Option<String>]) -> Result<()> {
+        let Some(kind) = TargetKind::of(class) else {
+            let problem = format!("leads to {}: expecting an integer or a boolean", class.noun());
+            return Err(self.fault(&problem));
+        };
+        if !rest.is_empty() {
+            return Err(self.fault(&format!("leads on from {}, which has no members", kind.noun())));
+        }
+        match self.kind {
+            Some(other) if other != kind => {
+                let problem = format!("leads to {} and to {}", other.noun(), kind.noun());
+                return Err(self.fault(&problem));
+            }
+            _ => self.kind = Some(kind),
+        }
+        self.finder.steps = self.finder.steps.saturating_add(TARGET_STEPS);
+        self.paths.push(path.to_vec());
+        Ok(())
+    }
+
+    /// If the field at `path` contains the dependent field: by which of its parts.
+    fn current(&self, path: &[u32]) -> Option<u32> {
+        if self.scope != self.finder.scope {
+            return None;
+        }
+        let trail = &self.finder.trail;
+        let is_on_trail = trail
+            .iter()
+            .map(|step| step.index)
+            .take(path.len())
+            .eq(path.iter().copied());
+        is_on_trail
+            .then(|| trail.get(path.len()).map(|step| step.index))
+            .flatten()
+    }
+
+    /// True if the field at `path` is decoded after the dependent field, or is inside of it.
+    fn is_ahead(&self, path: &[u32]) -> bool {
+        self.scope == self.finder.scope
+            && path
+                .iter()
+                .copied()
+                .cmp(self.finder.trail.iter().map(|step| step.index))
+                .is_gt()
+    }
+}
