@@ -7,7 +7,21 @@
 //! This crate knows nothing of Linux.
 #![forbid(unsafe_code)]
 
+pub mod bits;
+pub mod clock;
 pub mod ctf2;
+pub mod damage;
 pub mod error;
+pub mod event;
+pub mod index;
+pub mod layout;
+pub mod metadata;
+pub mod order;
+pub mod packet;
+pub mod reader;
 pub mod schema;
+pub mod stream;
+pub mod trace;
 pub mod tsdl;
+pub mod walk;
+pub mod window;

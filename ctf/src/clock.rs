@@ -1,0 +1,120 @@
+//! Clocks: values in cycles to nanoseconds from the clock's origin.
+
+use crate::schema::{ClockClass, ClockOrigin};
+
+/// Nanoseconds from a clock's origin (for most traces: from 1970-01-01T00:00:00Z).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+const SECOND: i64 = 1_000_000_000;
+
+/// Converts the values of one clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockConversion {
+    frequency: u64,
+    base: i64,
+}
+
+impl ClockConversion {
+    /// For a clock class; for streams without a clock see [`ClockConversion::NONE`].
+    pub fn new(clock: &ClockClass) -> Self {
+        let frequency = clock.frequency.max(1);
+        let whole = clock.offset_cycles.div_euclid(i64::try_from(frequency).unwrap_or(i64::MAX));
+        let rest = clock.offset_cycles.rem_euclid(i64::try_from(frequency).unwrap_or(i64::MAX));
+        let seconds = clock.offset_seconds.saturating_add(whole);
+        let base = seconds.saturating_mul(SECOND).saturating_add(nanoseconds(rest as u64, frequency));
+        ClockConversion { frequency, base }
+    }
+
+    /// Values are nanoseconds from 0.
+    pub const NONE: ClockConversion = ClockConversion { frequency: SECOND as u64, base: 0 };
+
+    /// Nanoseconds from the origin; saturates.
+    #[inline(always)]
+    pub fn timestamp(self, cycles: u64) -> Timestamp {
+        if self.frequency == SECOND as u64 {
+            // Wraps for absurd values only, which the saturating form costs every event to exclude.
+            return Timestamp(self.base.saturating_add_unsigned(cycles));
+        }
+        Timestamp(self.base.saturating_add(nanoseconds(cycles, self.frequency)))
+    }
+
+    /// The least value in cycles whose timestamp is not before `time`.
+    pub fn cycles_at(self, time: Timestamp) -> u64 {
+        let (mut low, mut high) = (0u64, u64::MAX);
+        if self.timestamp(low) >= time {
+            return 0;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.timestamp(middle) >= time { high = middle } else { low = middle }
+        }
+        high
+    }
+}
+
+/// babeltrace2 converts in double precision; equal output needs equal rounding.
+fn nanoseconds(cycles: u64, frequency: u64) -> i64 {
+    if frequency == SECOND as u64 {
+        return i64::try_from(cycles).unwrap_or(i64::MAX);
+    }
+    (1e9 * cycles as f64 / frequency as f64) as i64
+}
+
+/// Whether times of two clocks can be compared: the same origin, or both of the same trace family
+/// with a UUID that says that they are one clock.
+pub fn comparable(a: &ClockClass, b: &ClockClass) -> bool {
+    match (&a.origin, &b.origin) {
+        (ClockOrigin::UnixEpoch, ClockOrigin::UnixEpoch) => true,
+        (
+            ClockOrigin::Custom { namespace: n1, name: m1, uid: u1 },
+            ClockOrigin::Custom { namespace: n2, name: m2, uid: u2 },
+        ) => n1 == n2 && m1 == m2 && u1 == u2,
+        _ => a.uid.is_some() && a.uid == b.uid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(frequency: u64, offset_seconds: i64, offset_cycles: i64) -> ClockClass {
+        ClockClass {
+            id: "c".into(),
+            name: None,
+            namespace: None,
+            uid: None,
+            uuid: None,
+            description: None,
+            frequency,
+            precision: None,
+            accuracy: None,
+            offset_seconds,
+            offset_cycles,
+            origin: ClockOrigin::UnixEpoch,
+        }
+    }
+
+    #[test]
+    fn offsets_may_be_negative_or_long() {
+        let convert = |frequency, seconds, cycles, value| {
+            ClockConversion::new(&clock(frequency, seconds, cycles)).timestamp(value).0
+        };
+        assert_eq!(convert(1_000_000_000, 5, 7, 1), 5_000_000_008);
+        assert_eq!(convert(1_000_000_000, -1, 0, 1), -999_999_999);
+        assert_eq!(convert(1_000_000_000, 0, -3, 1), -2);
+        assert_eq!(convert(1000, 1, 2500, 1), 3_501_000_000);
+    }
+
+    #[test]
+    fn cycles_at_is_the_inverse() {
+        for frequency in [1, 1000, 999_999_937, 1_000_000_000, 3_000_000_000] {
+            let conversion = ClockConversion::new(&clock(frequency, 3, 1));
+            for time in [0, 3_000_000_000, 4_000_000_123, 9_876_543_210_123] {
+                let cycles = conversion.cycles_at(Timestamp(time));
+                assert!(conversion.timestamp(cycles).0 >= time);
+                assert!(cycles == 0 || conversion.timestamp(cycles - 1).0 < time);
+            }
+        }
+    }
+}

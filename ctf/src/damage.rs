@@ -1,0 +1,49 @@
+//! Damage: what is wrong with a trace, where, and what was skipped because of it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Byte offset in it.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub message: String,
+    /// Bytes that were skipped, if any were.
+    pub skipped: Option<u64>,
+}
+
+impl Damage {
+    /// Damage at a place in a file.
+    pub fn at(path: impl Into<PathBuf>, offset: u64, message: impl Into<String>) -> Self {
+        Damage { path: path.into(), offset: Some(offset), message: message.into(), skipped: None }
+    }
+
+    /// Damage of a file as a whole.
+    pub fn of(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Damage { path: path.into(), offset: None, message: message.into(), skipped: None }
+    }
+
+    /// Says how many bytes were skipped.
+    pub fn skipping(mut self, bytes: u64) -> Self {
+        self.skipped = Some(bytes);
+        self
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some(offset) = self.offset {
+            write!(f, ": byte {offset}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        if let Some(skipped) = self.skipped.filter(|&skipped| skipped > 0) {
+            write!(f, "; skipped {skipped} bytes")?;
+        }
+        Ok(())
+    }
+}

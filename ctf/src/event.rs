@@ -1,0 +1,165 @@
+//! Event records: where they are, what they are, when they happened.
+
+use crate::bits::{Cursor, DecodeError};
+use crate::layout::header::HeaderForm;
+use crate::layout::node::Node;
+use crate::layout::{EventLayout, StreamLayout};
+use crate::packet::advance;
+use crate::schema::{Encoding, IntClass, Roles};
+use crate::walk::{Visitor, walk};
+
+/// What decoding the header of an event record gave; the cursor is then at its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventHead {
+    /// Index of its class in [`StreamLayout::events`].
+    pub class: usize,
+    /// The stream's clock at the event record, in cycles.
+    pub clock: u64,
+}
+
+/// Decodes the header at the cursor, which is left at the body; `clock` is the clock's value before.
+///
+/// # Errors
+/// When the header is damaged or its id is not known; the cursor's position is then of no use.
+#[inline(always)]
+pub fn decode_head(
+    layout: &StreamLayout,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    clock: u64,
+) -> Result<EventHead, DecodeError> {
+    cursor.align(layout.event_align);
+    let at = cursor.pos;
+    let (id, clock) = match &layout.fast_header {
+        Some(fast) => {
+            let usual = read_form(&fast.compact, cursor, clock)?;
+            let (form, (id, clock)) = match fast.extended {
+                Some((escape, form)) if usual.0 == Some(escape) => (form, read_form(&form, cursor, clock)?),
+                _ => (fast.compact, usual),
+            };
+            cursor.pos += u64::from(form.bytes) * 8;
+            (id, clock)
+        }
+        None => {
+            let mut visitor = HeaderVisitor { id: None, clock };
+            if let Some(header) = &layout.event_header {
+                walk(header, cursor, slots, &mut visitor)?;
+            }
+            (visitor.id, visitor.clock)
+        }
+    };
+    let class = match id {
+        Some(id) => layout.event_by_id(id),
+        None if layout.events.len() == 1 => Some(0),
+        None => layout.event_by_id(0),
+    };
+    let class = class.ok_or(DecodeError::UnknownEventClass { at, id: id.unwrap_or(0) })?;
+    Ok(EventHead { class, clock })
+}
+
+/// Id of a header in that form, and the clock's value after it.
+#[inline(always)]
+fn read_form(form: &HeaderForm, cursor: &Cursor<'_>, clock: u64) -> Result<(Option<u64>, u64), DecodeError> {
+    cursor.need(u64::from(form.bytes) * 8)?;
+    let start = ((cursor.pos >> 3) - cursor.base) as usize;
+    let word = |byte: u32| {
+        let rest = cursor.data.get(start + byte as usize..).unwrap_or_default();
+        match rest.first_chunk::<8>() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        }
+    };
+    let id = form.id.map(|field| field.of(word(field.byte)));
+    let clock = form.timestamp.map_or(clock, |field| {
+        advance(clock, field.of(word(field.byte)), 64 - field.mask.leading_zeros())
+    });
+    Ok((id, clock))
+}
+
+struct HeaderVisitor {
+    id: Option<u64>,
+    clock: u64,
+}
+
+impl Visitor for HeaderVisitor {
+    fn integer(&mut self, node: &Node, class: &IntClass, raw: u64) {
+        if node.roles.contains(Roles::EVENT_CLASS_ID) {
+            self.id = Some(raw);
+        }
+        if node.roles.contains(Roles::CLOCK_TIMESTAMP) {
+            let fixed = matches!(node.kind, crate::layout::node::NodeKind::Int(..));
+            self.clock = advance(self.clock, raw, if fixed { class.length } else { 64 });
+        }
+    }
+    fn wide_integer(&mut self, _: &Node, _: &IntClass, _: &[u8]) {}
+    fn boolean(&mut self, _: &Node, _: bool) {}
+    fn bits(&mut self, _: &Node, _: &IntClass, _: u64) {}
+    fn float(&mut self, _: &Node, _: u32, _: f64) {}
+    fn string(&mut self, _: &Node, _: Encoding, _: &[u8]) {}
+    fn blob(&mut self, _: &Node, _: &[u8]) {}
+    fn begin_struct(&mut self, _: &Node, _: usize) {}
+    fn end_struct(&mut self, _: &Node) {}
+    fn begin_array(&mut self, _: &Node, _: u64) {}
+    fn end_array(&mut self, _: &Node) {}
+    fn begin_variant(&mut self, _: &Node, _: usize) {}
+    fn end_variant(&mut self, _: &Node) {}
+    fn optional(&mut self, _: &Node, _: bool) {}
+}
+
+/// An event record that was found to be sound: its parts can be walked.
+#[derive(Debug)]
+pub struct Event<'a> {
+    /// Layout of its stream class.
+    pub stream: &'a StreamLayout,
+    /// Layout of its class.
+    pub class: &'a EventLayout,
+    /// Index of its class in [`StreamLayout::events`].
+    pub class_index: usize,
+    /// Clock value in cycles.
+    pub clock: u64,
+    /// At its first bit.
+    pub start: Cursor<'a>,
+    /// Behind its header.
+    pub body: Cursor<'a>,
+    /// Registers, as decoding the header left them.
+    pub slots: &'a mut [u64],
+}
+
+impl Event<'_> {
+    /// Walks over its header.
+    ///
+    /// # Errors
+    /// Not for an event record that a reader handed out.
+    pub fn walk_header<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), DecodeError> {
+        let mut cursor = self.start;
+        match &self.stream.event_header {
+            Some(header) => walk(header, &mut cursor, self.slots, visitor),
+            None => Ok(()),
+        }
+    }
+
+    /// Walks over its parts behind the header in their order, telling which begins.
+    ///
+    /// # Errors
+    /// Not for an event record that a reader handed out.
+    pub fn walk_body<V: Visitor>(
+        &mut self,
+        visitor: &mut V,
+        mut begin: impl FnMut(&mut V, crate::schema::Scope),
+    ) -> Result<(), DecodeError> {
+        use crate::schema::Scope;
+        let mut cursor = self.body;
+        let parts = [
+            (Scope::CommonContext, &self.stream.common_context),
+            (Scope::SpecificContext, &self.class.specific_context),
+            (Scope::Payload, &self.class.payload),
+        ];
+        for (scope, part) in parts {
+            if let Some(node) = part {
+                begin(visitor, scope);
+                walk(node, &mut cursor, self.slots, visitor)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! Event record headers that can be read without walking: id and timestamp at constant places.
+//!
+//! Covers LTTng's compact and large headers (an id, a truncated timestamp, and an escape value of
+//! the id behind which both come in full) and all plain little-endian headers.
+
+use super::node::{Node, NodeKind};
+use crate::bits::FixedRead;
+use crate::schema::Roles;
+
+/// A little-endian bit field that lies within eight bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BitField {
+    /// Byte offset from the event record's start.
+    pub byte: u32,
+    /// Bits to shift right.
+    pub shift: u32,
+    /// Mask after the shift.
+    pub mask: u64,
+}
+
+impl BitField {
+    /// Extracts it from the eight bytes at `byte`.
+    #[inline(always)]
+    pub fn of(self, word: u64) -> u64 {
+        word >> self.shift & self.mask
+    }
+}
+
+/// One form of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderForm {
+    /// The id, if the header has one.
+    pub id: Option<BitField>,
+    /// The timestamp, if the header has one.
+    pub timestamp: Option<BitField>,
+    /// Bytes of the whole header.
+    pub bytes: u32,
+}
+
+/// A header that needs no walk. Event records start at byte boundaries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastHeader {
+    /// The usual form.
+    pub compact: HeaderForm,
+    /// The form that is used when the id in the usual form has that value.
+    pub extended: Option<(u64, HeaderForm)>,
+}
+
+type Leaf<'a> = (&'a Node, u64);
+
+/// Recognises such a header.
+pub(super) fn recognise(header: &Node) -> Option<FastHeader> {
+    // Every event record then starts at a byte boundary, and none needs more than that.
+    if header.align != 8 {
+        return None;
+    }
+    let mut leaves = Vec::new();
+    let (first, variant) = flatten(header, 0, &mut leaves)?;
+    let Some((variant, at)) = variant else {
+        return Some(FastHeader { compact: form(&leaves, first)?, extended: None });
+    };
+    let NodeKind::Variant(selector, options) = &variant.kind else { return None };
+    let [compact, extended] = &**options else { return None };
+    // The selector must be the id itself, and exactly one of its values mean "extended".
+    let (id, _) = leaves.iter().rev().find(|(leaf, _)| leaf.roles.contains(Roles::EVENT_CLASS_ID))?;
+    let NodeKind::Int(read, class) = &id.kind else { return None };
+    let most = if read.length >= 64 { return None } else { (1u64 << read.length) - 1 };
+    let escape = selector.ranges.iter().find(|range| range.2 == 1)?;
+    let covers_rest = selector.ranges.iter().any(|&(lower, upper, option)| (lower, upper, option) == (0, most - 1, 0));
+    if !id.saves.contains(&selector.slot)
+        || class.signed
+        || (escape.0, escape.1) != (most, most)
+        || !covers_rest
+        || selector.ranges.len() != 2
+    {
+        return None;
+    }
+    let of_option = |option: &Node| {
+        let mut leaves = leaves.clone();
+        let start = align(at, option.align)?;
+        let (end, None) = flatten(option, start, &mut leaves)? else { return None };
+        form(&leaves, end)
+    };
+    Some(FastHeader { compact: of_option(compact)?, extended: Some((most, of_option(extended)?)) })
+}
+
+/// Positions are constant only for alignments of up to a byte.
+fn align(at: u64, align: u32) -> Option<u64> {
+    (align <= 8).then(|| at.next_multiple_of(u64::from(align)))
+}
+
+/// The leaves with their positions; the end; and the variant which must be the last field.
+#[allow(clippy::type_complexity)]
+fn flatten<'a>(node: &'a Node, at: u64, leaves: &mut Vec<Leaf<'a>>) -> Option<(u64, Option<Leaf<'a>>)> {
+    let mut at = align(at, node.align)?;
+    match &node.kind {
+        NodeKind::Int(read, _) => {
+            if (read.big && at % 8 + u64::from(read.length) > 8) || (read.big && read.length != 8) || read.reversed {
+                return None;
+            }
+            leaves.push((node, at));
+            Some((at + u64::from(read.length), None))
+        }
+        NodeKind::Struct(members) => {
+            for (index, member) in members.iter().enumerate() {
+                let (end, variant) = flatten(member, at, leaves)?;
+                at = end;
+                if variant.is_some() {
+                    return (index + 1 == members.len()).then_some((at, variant));
+                }
+            }
+            Some((at, None))
+        }
+        NodeKind::Variant(..) => Some((at, Some((node, at)))),
+        _ => None,
+    }
+}
+
+fn form(leaves: &[Leaf<'_>], end: u64) -> Option<HeaderForm> {
+    let last = |role| leaves.iter().rev().find(|(leaf, _)| leaf.roles.contains(role));
+    let field = |leaf: Option<&Leaf<'_>>| match leaf {
+        None => Some(None),
+        Some((node, at)) => bit_field(node, *at).map(Some),
+    };
+    // Two timestamps in one form would update the clock twice: left to the general way.
+    let stamps = leaves.iter().filter(|(leaf, _)| leaf.roles.contains(Roles::CLOCK_TIMESTAMP)).count();
+    if stamps > 1 || end % 8 != 0 {
+        return None;
+    }
+    Some(HeaderForm {
+        id: field(last(Roles::EVENT_CLASS_ID))?,
+        timestamp: field(last(Roles::CLOCK_TIMESTAMP))?,
+        bytes: (end / 8) as u32,
+    })
+}
+
+fn bit_field(node: &Node, at: u64) -> Option<BitField> {
+    let NodeKind::Int(FixedRead { length, .. }, class) = &node.kind else { return None };
+    let (shift, length) = ((at % 8) as u32, u32::from(*length));
+    if class.signed || shift + length > 64 {
+        return None;
+    }
+    let mask = if length == 64 { u64::MAX } else { (1 << length) - 1 };
+    Some(BitField { byte: (at / 8) as u32, shift, mask })
+}

@@ -1,0 +1,227 @@
+//! The decoding tree: a field class after everything that can be decided before the first byte is
+//! read has been decided.
+
+use std::sync::Arc;
+
+use super::slots::{Slot, SlotMap};
+use crate::bits::FixedRead;
+use crate::schema::{Encoding, FieldClass, FieldLocation, IntClass, IntRange, Roles, Scope};
+
+/// Identifies a node among all nodes of a trace; dense from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// A field to decode.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its number in the trace.
+    pub id: NodeId,
+    /// Name as a member of its struct or as an option; empty for elements and roots.
+    pub name: Box<str>,
+    /// Alignment in bits at its start.
+    pub align: u32,
+    /// Its roles.
+    pub roles: Roles,
+    /// Where its value is kept for lengths and selectors that come later.
+    pub saves: Box<[Slot]>,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// Number of elements or bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Known from the metadata.
+    Static(u64),
+    /// The value of an earlier field.
+    Slot(Slot),
+}
+
+/// The kinds of nodes.
+#[derive(Clone, Debug)]
+pub enum NodeKind {
+    /// Integer of up to 64 bits, or an enumeration.
+    Int(FixedRead, Arc<IntClass>),
+    /// Integer of more than 64 bits (CTF 1.8), carried as raw bits.
+    WideInt(Arc<IntClass>),
+    /// Boolean.
+    Bool(FixedRead),
+    /// Bit array.
+    BitArray(FixedRead, Arc<IntClass>),
+    /// Bit map.
+    BitMap(FixedRead, Arc<IntClass>),
+    /// Variable-length integer.
+    VarInt(Arc<IntClass>),
+    /// Floating point number of 16, 32 or 64 bits.
+    Float(FixedRead),
+    /// Floating point number of 128 bits; `true` for big endian.
+    WideFloat(bool),
+    /// Null-terminated string.
+    Str(Encoding),
+    /// String with a length in bytes; ends before the first null code unit if there is one.
+    /// Also CTF 1.8's arrays and sequences of encoded 8-bit integers.
+    SizedStr(Length, Encoding),
+    /// BLOB with a length in bytes.
+    Blob(Length),
+    /// Array or sequence.
+    Array(Length, Box<Node>),
+    /// Structure.
+    Struct(Box<[Node]>),
+    /// Variant.
+    Variant(Selector, Box<[Node]>),
+    /// Optional; the selector's option 0 means present.
+    Optional(Selector, Box<Node>),
+}
+
+/// Chooses an option by the value of an earlier field.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    /// Where the value is kept.
+    pub slot: Slot,
+    /// Inclusive ranges of the raw value and the option that each selects; first match counts.
+    pub ranges: Box<[(u64, u64, u32)]>,
+    /// The ranges are the single values 0, 1, 2, ... in this order.
+    dense: bool,
+}
+
+impl Selector {
+    /// The option for a raw value.
+    #[inline(always)]
+    pub fn select(&self, value: u64) -> Option<u32> {
+        if self.dense {
+            return self.ranges.get(value as usize).map(|range| range.2);
+        }
+        self.ranges.iter().find(|&&(lower, upper, _)| lower <= value && value <= upper).map(|range| range.2)
+    }
+
+    /// Raw ranges: negative ones are split off as their two's complement, so that they compare as
+    /// unsigned numbers like the raw values of signed selectors.
+    fn new(slot: Slot, options: impl Iterator<Item = (u32, Vec<IntRange>)>) -> Self {
+        let mut ranges = Vec::new();
+        for (option, option_ranges) in options {
+            for range in option_ranges {
+                if range.lower < 0 {
+                    let lower = range.lower.max(i128::from(i64::MIN)) as i64 as u64;
+                    ranges.push((lower, range.upper.min(-1) as i64 as u64, option));
+                }
+                if range.upper >= 0 && range.lower <= i128::from(u64::MAX) {
+                    let upper = range.upper.min(i128::from(u64::MAX)) as u64;
+                    ranges.push((range.lower.max(0) as u64, upper, option));
+                }
+            }
+        }
+        let dense = ranges.iter().enumerate().all(|(i, range)| range.0 == i as u64 && range.1 == i as u64);
+        Selector { slot, ranges: ranges.into(), dense }
+    }
+}
+
+/// Builds nodes of one scope.
+pub(super) struct NodeBuilder<'a> {
+    pub(super) scope: Scope,
+    pub(super) slots: &'a SlotMap,
+    pub(super) shared: &'a SlotMap,
+    pub(super) next: &'a mut u32,
+    pub(super) path: Vec<u32>,
+}
+
+impl NodeBuilder<'_> {
+    pub(super) fn root(mut self, class: &FieldClass) -> Node {
+        self.node("", class)
+    }
+
+    fn child(&mut self, step: u32, name: &str, class: &FieldClass) -> Node {
+        self.path.push(step);
+        let node = self.node(name, class);
+        self.path.pop();
+        node
+    }
+
+    fn length(&self, location: &FieldLocation) -> Length {
+        Length::Slot(self.slot(location))
+    }
+
+    /// Both maps were gathered from the classes that are compiled, so one of them has it.
+    fn slot(&self, location: &FieldLocation) -> Slot {
+        self.slots.of(location).or_else(|| self.shared.of(location)).unwrap_or(Slot::MAX)
+    }
+
+    fn node(&mut self, name: &str, class: &FieldClass) -> Node {
+        let id = NodeId(*self.next);
+        *self.next += 1;
+        let saves = self.slots.saves(self.scope, &self.path);
+        let (kind, roles) = self.kind(class);
+        Node { id, name: name.into(), align: class.align().max(1), roles, saves, kind }
+    }
+
+    fn kind(&mut self, class: &FieldClass) -> (NodeKind, Roles) {
+        let mut roles = Roles::NONE;
+        let kind = match class {
+            FieldClass::Int(int) => {
+                roles = int.roles;
+                if int.length > 64 { NodeKind::WideInt(int.clone()) } else { NodeKind::Int(fixed(int), int.clone()) }
+            }
+            FieldClass::Bool(int) => NodeKind::Bool(fixed(int)),
+            FieldClass::BitArray(int) => NodeKind::BitArray(fixed(int), int.clone()),
+            FieldClass::BitMap(int) => NodeKind::BitMap(fixed(int), int.clone()),
+            FieldClass::VarInt(int) => {
+                roles = int.roles;
+                NodeKind::VarInt(int.clone())
+            }
+            FieldClass::Float { length: 128, byte_order, .. } => {
+                NodeKind::WideFloat(*byte_order == crate::schema::ByteOrder::Big)
+            }
+            FieldClass::Float { length, byte_order, reversed_bits, .. } => {
+                NodeKind::Float(FixedRead::new(*length, *byte_order, false, *reversed_bits))
+            }
+            FieldClass::Str { encoding } => NodeKind::Str(*encoding),
+            FieldClass::StaticStr { length, encoding } => NodeKind::SizedStr(Length::Static(*length), *encoding),
+            FieldClass::DynStr { length, encoding } => NodeKind::SizedStr(self.length(length), *encoding),
+            FieldClass::StaticBlob { length, roles: own, .. } => {
+                roles = *own;
+                NodeKind::Blob(Length::Static(*length))
+            }
+            FieldClass::DynBlob { length, .. } => NodeKind::Blob(self.length(length)),
+            FieldClass::Array { element, length, roles: own, .. } => {
+                roles = *own;
+                self.array(Length::Static(*length), element)
+            }
+            FieldClass::Sequence { element, length, .. } => {
+                let length = self.length(length);
+                self.array(length, element)
+            }
+            FieldClass::Struct(class) => {
+                let member = |(index, member): (usize, &crate::schema::Member)| {
+                    self.child(index as u32, &member.name, &member.class)
+                };
+                NodeKind::Struct(class.members.iter().enumerate().map(member).collect())
+            }
+            FieldClass::Variant(class) => {
+                let ranges = class.options.iter().enumerate().map(|(i, option)| (i as u32, option.ranges.clone()));
+                let selector = Selector::new(self.slot(&class.selector), ranges);
+                let option = |(index, option): (usize, &crate::schema::VariantOption)| {
+                    self.child(index as u32, option.name.as_deref().unwrap_or(""), &option.class)
+                };
+                NodeKind::Variant(selector, class.options.iter().enumerate().map(option).collect())
+            }
+            FieldClass::Optional { selector, ranges, element } => {
+                let present = ranges.clone().unwrap_or_else(|| vec![IntRange { lower: 1, upper: u64::MAX.into() }]);
+                let selector = Selector::new(self.slot(selector), std::iter::once((0, present)));
+                NodeKind::Optional(selector, Box::new(self.child(0, "", element)))
+            }
+        };
+        (kind, roles)
+    }
+
+    fn array(&mut self, length: Length, element: &FieldClass) -> NodeKind {
+        if let FieldClass::Int(int) = element {
+            if int.length == 8 && int.align == 8 && int.encoding.is_some() {
+                return NodeKind::SizedStr(length, Encoding::Utf8);
+            }
+        }
+        NodeKind::Array(length, Box::new(self.child(0, "", element)))
+    }
+}
+
+fn fixed(int: &IntClass) -> FixedRead {
+    FixedRead::new(int.length, int.byte_order, int.signed, int.reversed_bits)
+}

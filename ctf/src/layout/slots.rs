@@ -1,0 +1,76 @@
+//! Slots: small registers in which the values of length and selector fields are kept while an
+//! event record is decoded.
+
+use std::collections::HashMap;
+
+use crate::schema::{FieldClass, FieldLocation, Scope};
+
+/// Index of a register.
+pub(crate) type Slot = u16;
+
+/// Registers for a set of locations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SlotMap {
+    /// Slots before this one belong to others.
+    base: usize,
+    slots: HashMap<FieldLocation, Slot>,
+    saves: HashMap<(Scope, Vec<u32>), Vec<Slot>>,
+}
+
+impl SlotMap {
+    /// An empty map whose slots come behind those of `other`.
+    pub(super) fn behind(other: &SlotMap) -> Self {
+        SlotMap { base: other.end(), ..SlotMap::default() }
+    }
+
+    /// Gives a slot to every location that `class` and its descendants use, in those scopes.
+    pub(super) fn gather(&mut self, class: &FieldClass, scopes: &[Scope]) {
+        match class {
+            FieldClass::DynStr { length, .. } | FieldClass::DynBlob { length, .. } => self.add(length, scopes),
+            FieldClass::Array { element, .. } => self.gather(element, scopes),
+            FieldClass::Sequence { element, length, .. } => {
+                self.add(length, scopes);
+                self.gather(element, scopes);
+            }
+            FieldClass::Struct(class) => class.members.iter().for_each(|member| self.gather(&member.class, scopes)),
+            FieldClass::Variant(class) => {
+                self.add(&class.selector, scopes);
+                class.options.iter().for_each(|option| self.gather(&option.class, scopes));
+            }
+            FieldClass::Optional { selector, element, .. } => {
+                self.add(selector, scopes);
+                self.gather(element, scopes);
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, location: &FieldLocation, scopes: &[Scope]) {
+        if !scopes.contains(&location.scope) || self.slots.contains_key(location) {
+            return;
+        }
+        let slot = Slot::try_from(self.end()).unwrap_or(Slot::MAX);
+        self.slots.insert(location.clone(), slot);
+        for path in &location.paths {
+            self.saves.entry((location.scope, path.clone())).or_default().push(slot);
+        }
+    }
+
+    /// The slot of a location.
+    pub(super) fn of(&self, location: &FieldLocation) -> Option<Slot> {
+        self.slots.get(location).copied()
+    }
+
+    /// Slots that the field at that path is kept in.
+    pub(super) fn saves(&self, scope: Scope, path: &[u32]) -> Box<[Slot]> {
+        if self.saves.is_empty() {
+            return Box::default();
+        }
+        self.saves.get(&(scope, path.to_vec())).map(|slots| slots.as_slice().into()).unwrap_or_default()
+    }
+
+    /// The first slot behind this map's.
+    pub(super) fn end(&self) -> usize {
+        self.base + self.slots.len()
+    }
+}

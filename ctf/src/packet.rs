@@ -1,0 +1,216 @@
+//! The head of a packet: its header and its context.
+
+use crate::bits::{Cursor, DecodeError};
+use crate::layout::node::{Node, NodeId};
+use crate::layout::{StreamLayout, TraceLayout};
+use crate::schema::{CtfVersion, Encoding, IntClass, Roles, Uuid};
+use crate::walk::{Visitor, walk};
+
+/// The magic number of data packets.
+pub const MAGIC: u64 = 0xC1FC_1FC1;
+
+/// What a packet's header and context say.
+#[derive(Clone, Debug, Default)]
+pub struct PacketHead {
+    /// Index of the data stream class.
+    pub stream_class: usize,
+    /// Id of the data stream within its class.
+    pub stream_id: Option<u64>,
+    /// Magic number.
+    pub magic: Option<u64>,
+    /// UUID.
+    pub uuid: Option<Uuid>,
+    /// Length of the whole packet in bits.
+    pub total_bits: Option<u64>,
+    /// Length of its content in bits.
+    pub content_bits: Option<u64>,
+    /// Clock value at the beginning, in cycles.
+    pub begin: Option<u64>,
+    /// Clock value at the end, in cycles.
+    pub end: Option<u64>,
+    /// Running count of discarded event records.
+    pub discarded: Option<u64>,
+    /// Bits of that counter.
+    pub discarded_width: u8,
+    /// Sequence number.
+    pub sequence: Option<u64>,
+    /// Bits of that counter.
+    pub sequence_width: u8,
+    /// Where the head ends, in bits.
+    pub end_of_head: u64,
+    /// Other integers of the context, by node.
+    pub values: Vec<(NodeId, u64)>,
+}
+
+/// Why a packet's head was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeadError {
+    /// A field could not be decoded.
+    Decode(DecodeError),
+    /// Not the magic number.
+    Magic(u64),
+    /// Another trace's UUID.
+    Uuid,
+    /// The metadata has no such stream class.
+    UnknownStreamClass(u64),
+}
+
+impl std::fmt::Display for HeadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HeadError::Decode(error) => write!(f, "the packet's header or context is damaged: {error}"),
+            HeadError::Magic(magic) => {
+                write!(f, "not a packet: its magic number is {magic:#x}, which should be {MAGIC:#x}")
+            }
+            HeadError::Uuid => write!(f, "the packet belongs to another trace: its UUID is not the metadata's"),
+            HeadError::UnknownStreamClass(id) => write!(f, "the metadata has no data stream class with id {id}"),
+        }
+    }
+}
+
+#[derive(Default)]
+struct HeadVisitor {
+    head: PacketHead,
+    class_id: Option<u64>,
+    uuid_bytes: Vec<u8>,
+    in_uuid: bool,
+    context: bool,
+    clock: u64,
+}
+
+impl Visitor for HeadVisitor {
+    fn integer(&mut self, node: &Node, class: &IntClass, raw: u64) {
+        let (head, roles) = (&mut self.head, node.roles);
+        let width = class.length.min(64) as u8;
+        if self.in_uuid {
+            self.uuid_bytes.push(raw as u8);
+            return;
+        }
+        if roles.is_empty() {
+            if self.context {
+                head.values.push((node.id, raw));
+            }
+            return;
+        }
+        if roles.contains(Roles::PACKET_MAGIC) {
+            head.magic = Some(raw);
+        }
+        if roles.contains(Roles::STREAM_CLASS_ID) {
+            self.class_id = Some(raw);
+        }
+        if roles.contains(Roles::STREAM_ID) {
+            head.stream_id = Some(raw);
+        }
+        if roles.contains(Roles::PACKET_TOTAL_LENGTH) {
+            head.total_bits = Some(raw);
+        }
+        if roles.contains(Roles::PACKET_CONTENT_LENGTH) {
+            head.content_bits = Some(raw);
+        }
+        if roles.contains(Roles::PACKET_SEQUENCE_NUMBER) {
+            (head.sequence, head.sequence_width) = (Some(raw), width);
+        }
+        if roles.contains(Roles::DISCARDED_EVENTS) {
+            (head.discarded, head.discarded_width) = (Some(raw), width);
+        }
+        if roles.contains(Roles::PACKET_END_TIMESTAMP) {
+            head.end = Some(raw);
+        }
+        if roles.contains(Roles::CLOCK_TIMESTAMP) {
+            self.clock = advance(self.clock, raw, if class.length == 0 { 64 } else { class.length });
+            head.begin = Some(self.clock);
+        }
+    }
+    fn wide_integer(&mut self, _: &Node, _: &IntClass, _: &[u8]) {}
+    fn boolean(&mut self, _: &Node, _: bool) {}
+    fn bits(&mut self, _: &Node, _: &IntClass, _: u64) {}
+    fn float(&mut self, _: &Node, _: u32, _: f64) {}
+    fn string(&mut self, _: &Node, _: Encoding, _: &[u8]) {}
+    fn blob(&mut self, node: &Node, bytes: &[u8]) {
+        if node.roles.contains(Roles::METADATA_UUID) {
+            self.head.uuid = bytes.try_into().ok();
+        }
+    }
+    fn begin_struct(&mut self, _: &Node, _: usize) {}
+    fn end_struct(&mut self, _: &Node) {}
+    fn begin_array(&mut self, node: &Node, _: u64) {
+        self.in_uuid = node.roles.contains(Roles::METADATA_UUID);
+    }
+    fn end_array(&mut self, _: &Node) {
+        if std::mem::take(&mut self.in_uuid) {
+            self.head.uuid = self.uuid_bytes.as_slice().try_into().ok();
+        }
+    }
+    fn begin_variant(&mut self, _: &Node, _: usize) {}
+    fn end_variant(&mut self, _: &Node) {}
+    fn optional(&mut self, _: &Node, _: bool) {}
+}
+
+/// The clock's new value after a field of `width` bits updated its low bits: it never goes back,
+/// so a smaller low part means that it wrapped once (CTF 1.8 section 8, CTF2-SPEC-2.0 clock value
+/// update procedure).
+#[inline(always)]
+pub fn advance(clock: u64, low: u64, width: u32) -> u64 {
+    if width >= 64 {
+        return low;
+    }
+    let mask = (1u64 << width) - 1;
+    let high = clock & !mask;
+    let value = high | low & mask;
+    if value < clock { value.wrapping_add(mask + 1) } else { value }
+}
+
+impl PacketHead {
+    /// Decodes and checks a packet's head. `clock` is the stream's clock value before it (for
+    /// truncated timestamps; 0 for the first packet).
+    ///
+    /// # Errors
+    /// When the data is not a packet of this trace, or ends too early.
+    pub fn decode(
+        layout: &TraceLayout,
+        cursor: &mut Cursor<'_>,
+        slots: &mut [u64],
+        clock: u64,
+    ) -> Result<PacketHead, HeadError> {
+        let mut visitor = HeadVisitor { clock, ..HeadVisitor::default() };
+        if let Some(header) = &layout.packet_header {
+            let result = walk(header, cursor, slots, &mut visitor);
+            // A wrong magic number explains whatever else went wrong.
+            if let Some(magic) = visitor.head.magic.filter(|&magic| magic != MAGIC) {
+                return Err(HeadError::Magic(magic));
+            }
+            result.map_err(HeadError::Decode)?;
+        }
+        let expected = layout.class.uuid.filter(|_| layout.class.version == CtfVersion::V1_8 || visitor.head.uuid.is_some());
+        if let (Some(found), Some(expected)) = (visitor.head.uuid, expected) {
+            if found != expected {
+                return Err(HeadError::Uuid);
+            }
+        }
+        let class = stream_class(layout, visitor.class_id)?;
+        visitor.head.stream_class = class;
+        if let Some(context) = layout.streams.get(class).and_then(|stream| stream.packet_context.as_ref()) {
+            visitor.context = true;
+            walk(context, cursor, slots, &mut visitor).map_err(HeadError::Decode)?;
+        }
+        visitor.head.end_of_head = cursor.pos;
+        Ok(visitor.head)
+    }
+
+    /// The context's integer of that name, if it has one (at the top level).
+    pub fn value(&self, stream: &StreamLayout, name: &str) -> Option<u64> {
+        let node = stream.packet_context_member(name)?;
+        self.values.iter().find(|(id, _)| *id == node).map(|(_, value)| *value)
+    }
+}
+
+fn stream_class(layout: &TraceLayout, id: Option<u64>) -> Result<usize, HeadError> {
+    match id {
+        // Without an id the trace has one stream class, whatever its id.
+        None if layout.streams.len() == 1 => Ok(0),
+        id => {
+            let id = id.unwrap_or(0);
+            layout.streams.iter().position(|stream| stream.id == id).ok_or(HeadError::UnknownStreamClass(id))
+        }
+    }
+}

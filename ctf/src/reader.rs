@@ -1,0 +1,375 @@
+//! Reading event records one after the other: of one stream, or of all merged by time.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::ops::Range;
+
+use crate::bits::{Cursor, DecodeError};
+use crate::clock::{ClockConversion, Timestamp};
+use crate::damage::Damage;
+use crate::event::{Event, EventHead, decode_head};
+use crate::layout::StreamLayout;
+use crate::packet::PacketHead;
+use crate::stream::{Packet, Stream};
+use crate::trace::{Trace, TraceSet};
+use crate::window::{WINDOW, Window};
+
+/// Reads the event records of some packets of a stream in their order.
+///
+/// Damage never stops it: it is recorded, and what is sound behind it is read.
+#[derive(Debug)]
+pub struct StreamReader<'t> {
+    trace: &'t Trace,
+    stream: &'t Stream,
+    layout: &'t StreamLayout,
+    conversion: Option<ClockConversion>,
+    packets: Range<usize>,
+    file: Option<(u32, File)>,
+    window: Window,
+    window_size: usize,
+    /// The packet that is being read.
+    packet: Option<Packet>,
+    head: PacketHead,
+    /// Position in the packet, in bits.
+    pos: u64,
+    clock: u64,
+    slots: Vec<u64>,
+    /// The event record that comes next: its start, body, end and head.
+    next: Option<Found>,
+    damage: Vec<Damage>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    start: u64,
+    body: u64,
+    head: EventHead,
+}
+
+impl<'t> StreamReader<'t> {
+    /// A reader of the packets with those indices.
+    pub fn new(trace: &'t Trace, stream: &'t Stream, packets: Range<usize>, window_size: usize) -> Self {
+        // Opening a trace checks that every stream has its class.
+        static NONE: std::sync::OnceLock<StreamLayout> = std::sync::OnceLock::new();
+        let layout = trace.layout.streams.get(stream.class).unwrap_or_else(|| NONE.get_or_init(StreamLayout::empty));
+        StreamReader {
+            trace,
+            stream,
+            layout,
+            conversion: trace.clock(stream),
+            packets,
+            file: None,
+            window: Window::default(),
+            window_size,
+            packet: None,
+            head: PacketHead::default(),
+            pos: 0,
+            clock: 0,
+            slots: trace.layout.registers(),
+            next: None,
+            damage: Vec::new(),
+        }
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> &'t Stream {
+        self.stream
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> &'t Trace {
+        self.trace
+    }
+
+    /// The packet that the next event record is in.
+    pub fn packet(&self) -> Option<&Packet> {
+        self.packet.as_ref()
+    }
+
+    /// The head of that packet.
+    pub fn packet_head(&self) -> &PacketHead {
+        &self.head
+    }
+
+    /// Damage that was found since the last call.
+    pub fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.damage)
+    }
+
+    /// Time of the next event record; `None` at the end. For a stream without a clock
+    /// `Some(None)`.
+    pub fn peek(&mut self) -> Option<Option<Timestamp>> {
+        let found = self.find()?;
+        Some(self.conversion.map(|conversion| conversion.timestamp(found.head.clock)))
+    }
+
+    /// The next event record; it stays the next until [`StreamReader::advance`].
+    pub fn event(&mut self) -> Option<Event<'_>> {
+        let found = self.find()?;
+        let packet = self.packet?;
+        let (data, base) = slice(&self.window, &packet)?;
+        let end = (base + data.len() as u64).saturating_mul(8).min(packet.content_bits);
+        let cursor = Cursor { data, base, pos: found.start, end };
+        Some(Event {
+            stream: self.layout,
+            class: self.layout.events.get(found.head.class)?,
+            class_index: found.head.class,
+            clock: found.head.clock,
+            start: cursor,
+            body: Cursor { pos: found.body, ..cursor },
+            slots: &mut self.slots,
+        })
+    }
+
+    /// Goes to the event record behind the next one.
+    pub fn advance(&mut self) {
+        if let Some(found) = self.next.take() {
+            self.clock = found.head.clock;
+        }
+    }
+
+    fn find(&mut self) -> Option<Found> {
+        if self.next.is_some() {
+            return self.next;
+        }
+        loop {
+            let Some(packet) = self.packet else {
+                self.open_packet()?;
+                continue;
+            };
+            if self.pos >= packet.content_bits {
+                self.packet = None;
+                continue;
+            }
+            match self.decode(&packet) {
+                Ok(found) => {
+                    self.next = Some(found);
+                    return self.next;
+                }
+                Err(error) => self.give_up(&packet, error),
+            }
+        }
+    }
+
+    /// Decodes the event record at the position, with more bytes of the file if it takes them.
+    fn decode(&mut self, packet: &Packet) -> Result<Found, DecodeError> {
+        loop {
+            let (data, base) = slice(&self.window, packet).unwrap_or((&[], self.pos >> 3));
+            let have = (base + data.len() as u64).saturating_mul(8);
+            let end = have.min(packet.content_bits);
+            let mut cursor = Cursor { data, base, pos: self.pos, end };
+            let result = decode_event(self.layout, &mut cursor, &mut self.slots, self.clock);
+            match result {
+                Ok((found, _)) if cursor.pos == self.pos => {
+                    return Err(DecodeError::Length { at: found.start, length: 0 });
+                }
+                Ok((found, end)) => {
+                    self.pos = end;
+                    return Ok(found);
+                }
+                Err(DecodeError::OutOfBounds { .. } | DecodeError::Length { .. })
+                    if have < packet.content_bits && self.more(packet) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Gets more bytes behind the position; false if there are none.
+    fn more(&mut self, packet: &Packet) -> bool {
+        let from = packet.offset + (self.pos >> 3);
+        let had = (self.window.offset() + self.window.bytes().len() as u64).saturating_sub(from);
+        let want = (had as usize + 1).max(self.window_size.min(had as usize * 2));
+        self.fill(from, want);
+        (self.window.offset() + self.window.bytes().len() as u64).saturating_sub(from) > had
+    }
+
+    fn fill(&mut self, from: u64, want: usize) {
+        let Some(packet) = self.packet else { return };
+        let Some(data_file) = self.stream.files.get(packet.file as usize) else { return };
+        if self.file.as_ref().is_none_or(|(index, _)| *index != packet.file) {
+            self.window.clear();
+            match File::open(&data_file.path) {
+                Ok(file) => self.file = Some((packet.file, file)),
+                Err(error) => {
+                    self.file = None;
+                    self.damage.push(Damage::of(&data_file.path, format!("cannot be opened: {error}")));
+                    return;
+                }
+            }
+        }
+        if let Some((_, file)) = &self.file {
+            let size = self.window_size.max(want);
+            if let Err(error) = self.window.ensure(file, from, want, data_file.bytes, size) {
+                self.damage.push(Damage::at(&data_file.path, from, format!("cannot be read: {error}")));
+            }
+        }
+    }
+
+    fn open_packet(&mut self) -> Option<()> {
+        let index = self.packets.next()?;
+        let packet = *self.stream.packets.get(index)?;
+        self.packet = Some(packet);
+        self.pos = 0;
+        let mut want = 256;
+        loop {
+            self.fill(packet.offset, want);
+            let (data, base) = slice(&self.window, &packet).unwrap_or((&[], 0));
+            let have = data.len() as u64;
+            let end = (have * 8).min(packet.content_bits);
+            let mut cursor = Cursor { data, base, pos: 0, end };
+            match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, self.clock) {
+                Ok(head) => {
+                    self.pos = head.end_of_head;
+                    self.clock = head.begin.unwrap_or(self.clock);
+                    self.head = head;
+                    return Some(());
+                }
+                Err(_) if have * 8 < packet.content_bits && have >= want as u64 => want *= 8,
+                Err(error) => {
+                    let path = self.path(&packet);
+                    self.damage.push(Damage::at(path, packet.offset, error.to_string()).skipping(packet.bytes));
+                    self.packet = None;
+                    return Some(());
+                }
+            }
+        }
+    }
+
+    fn path(&self, packet: &Packet) -> std::path::PathBuf {
+        self.stream.files.get(packet.file as usize).map(|file| file.path.clone()).unwrap_or_default()
+    }
+
+    /// The rest of the packet cannot be decoded: without its length nothing says where the next
+    /// event record begins.
+    fn give_up(&mut self, packet: &Packet, error: DecodeError) {
+        let at = self.pos.min(packet.content_bits) >> 3;
+        let skipped = (packet.content_bits >> 3).saturating_sub(at);
+        let message = describe(error);
+        self.damage.push(Damage::at(self.path(packet), packet.offset + at, message).skipping(skipped));
+        self.packet = None;
+    }
+}
+
+/// Words for the event record that cannot be decoded.
+pub fn describe(error: DecodeError) -> String {
+    match error {
+        DecodeError::Length { length: 0, .. } => "an event record without a single bit".to_owned(),
+        error => format!("this event record cannot be decoded: {error}"),
+    }
+}
+
+/// The part of the packet that the window has.
+fn slice<'w>(window: &'w Window, packet: &Packet) -> Option<(&'w [u8], u64)> {
+    let bytes = window.bytes();
+    let (start, base) = match packet.offset.checked_sub(window.offset()) {
+        Some(start) => (start as usize, 0),
+        None => (0, window.offset() - packet.offset),
+    };
+    let left = packet.bytes.checked_sub(base)?;
+    let data = bytes.get(start..)?;
+    Some((data.get(..left as usize).unwrap_or(data), base))
+}
+
+/// Decodes the head and gets over the body: the event record and where it ends.
+#[inline(always)]
+fn decode_event(
+    layout: &StreamLayout,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    clock: u64,
+) -> Result<(Found, u64), DecodeError> {
+    let mut at = *cursor;
+    at.align(layout.event_align);
+    let start = at.pos;
+    let head = decode_head(layout, cursor, slots, clock)?;
+    let body = cursor.pos;
+    if let Some(event) = layout.events.get(head.class) {
+        event.body.run(cursor, slots)?;
+    }
+    Ok((Found { start, body, head }, cursor.pos))
+}
+
+/// Reads the event records of all streams in the order of time.
+///
+/// Equal times come in the order of the traces' and streams' ranks (see `docs`), and within a
+/// stream in the order of the data. Streams without a clock come first.
+#[derive(Debug)]
+pub struct MergedReader<'t> {
+    readers: Vec<StreamReader<'t>>,
+    heap: BinaryHeap<Head>,
+    current: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    time: Timestamp,
+    rank: usize,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The heap gives the greatest first.
+        (other.time, other.rank).cmp(&(self.time, self.rank))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Memory for the windows of all streams together, in bytes.
+const ALL_WINDOWS: usize = 24 << 20;
+
+impl<'t> MergedReader<'t> {
+    /// A reader of all streams of all traces.
+    pub fn new(set: &'t TraceSet) -> Self {
+        let mut streams: Vec<_> =
+            set.traces.iter().flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream))).collect();
+        streams.sort_by(|a, b| crate::order::compare(*a, *b));
+        let size = (ALL_WINDOWS / streams.len().max(1)).clamp(4096, WINDOW);
+        let readers =
+            streams.into_iter().map(|(trace, stream)| StreamReader::new(trace, stream, 0..stream.packets.len(), size));
+        Self::of(readers.collect())
+    }
+
+    /// Merges readers; their order is their rank among equal times.
+    pub fn of(mut readers: Vec<StreamReader<'t>>) -> Self {
+        let heads = readers.iter_mut().enumerate().filter_map(|(rank, reader)| head(reader, rank));
+        let heap = heads.collect();
+        MergedReader { readers, heap, current: None }
+    }
+
+    /// Goes to the next event record; `None` at the end. The reader returned has it as its next
+    /// event.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Option<(Timestamp, &mut StreamReader<'t>)> {
+        if let Some(rank) = self.current.take() {
+            let reader = self.readers.get_mut(rank)?;
+            reader.advance();
+            // Most often the same stream goes on: then the heap is touched once.
+            match (head(reader, rank), self.heap.peek_mut()) {
+                (Some(next), Some(mut top)) => *top = next,
+                (None, Some(top)) => {
+                    std::collections::binary_heap::PeekMut::pop(top);
+                }
+                _ => {}
+            }
+        }
+        let top = *self.heap.peek()?;
+        self.current = Some(top.rank);
+        Some((top.time, self.readers.get_mut(top.rank)?))
+    }
+
+    /// Damage that was found since the last call.
+    pub fn take_damage(&mut self) -> Vec<Damage> {
+        self.readers.iter_mut().flat_map(StreamReader::take_damage).collect()
+    }
+}
+
+fn head(reader: &mut StreamReader<'_>, rank: usize) -> Option<Head> {
+    let time = reader.peek()?.unwrap_or(Timestamp(i64::MIN));
+    Some(Head { time, rank })
+}

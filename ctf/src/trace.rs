@@ -1,0 +1,275 @@
+//! Traces on disk: directories with a `metadata` file, found, opened and joined.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::clock::ClockConversion;
+use crate::damage::Damage;
+use crate::error::MetadataError;
+use crate::layout::TraceLayout;
+use crate::schema::Uuid;
+use crate::stream::{DataFile, FileScan, Stream, scan};
+
+/// An opened trace.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Its directories: several where archives of a rotated session were joined.
+    pub paths: Vec<PathBuf>,
+    /// Its compiled metadata.
+    pub layout: Arc<TraceLayout>,
+    /// Bytes of the metadata file.
+    pub metadata_bytes: u64,
+    /// Its data streams, ordered by file name.
+    pub streams: Vec<Stream>,
+    /// What was found to be wrong while opening it.
+    pub damage: Vec<Damage>,
+}
+
+/// Why a directory could not be opened as a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A file could not be read.
+    #[error("{path}: {error}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The metadata is not acceptable.
+    #[error("{path}:{error}", path = path.display())]
+    Metadata {
+        /// The metadata file.
+        path: PathBuf,
+        /// Place and reason.
+        error: Box<MetadataError>,
+    },
+    /// No trace is there.
+    #[error("{path}: no trace here: no directory below it has a file named `metadata`", path = path.display())]
+    NoTrace {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+}
+
+impl Trace {
+    /// Opens the trace in that directory (not below it).
+    ///
+    /// # Errors
+    /// When the metadata cannot be read; damage of data streams is recorded in the trace.
+    pub fn open(directory: &Path) -> Result<Trace, OpenError> {
+        let metadata_path = directory.join("metadata");
+        let io_error = |path: &Path| {
+            let path = path.to_owned();
+            move |error| OpenError::Io { path, error }
+        };
+        let text = std::fs::read(&metadata_path).map_err(io_error(&metadata_path))?;
+        let class = crate::metadata::parse(&text)
+            .map_err(|error| OpenError::Metadata { path: metadata_path.clone(), error: Box::new(error) })?;
+        let mut trace = Trace {
+            paths: vec![directory.to_owned()],
+            layout: Arc::new(TraceLayout::new(Arc::new(class))),
+            metadata_bytes: text.len() as u64,
+            streams: Vec::new(),
+            damage: Vec::new(),
+        };
+        for path in data_files(directory).map_err(io_error(directory))? {
+            trace.add_file(directory, &path);
+        }
+        trace.join_rotated_files();
+        Ok(trace)
+    }
+
+    fn add_file(&mut self, directory: &Path, path: &Path) {
+        let name = path.file_name().unwrap_or_default();
+        let mut index = directory.join("index").join(name).into_os_string();
+        index.push(".idx");
+        let index = PathBuf::from(index);
+        let index = index.is_file().then_some(index);
+        let scanned = std::fs::metadata(path).and_then(|meta| {
+            let bytes = meta.len();
+            let scans = scan(&self.layout, path, bytes, index.as_deref(), &mut self.damage)?;
+            Ok((bytes, scans))
+        });
+        match scanned {
+            Ok((bytes, scans)) => {
+                let stream = |scan: FileScan| Stream {
+                    class: scan.class,
+                    id: scan.id,
+                    files: vec![DataFile { path: path.to_owned(), bytes }],
+                    packets: scan.packets,
+                    head: scan.head,
+                };
+                self.streams.extend(scans.into_iter().map(stream));
+            }
+            Err(error) => self.damage.push(Damage::of(path, format!("cannot be read: {error}"))),
+        }
+    }
+
+    /// Files of one stream (by class and stream id) become one stream, in the order of time.
+    fn join_rotated_files(&mut self) {
+        let mut joined: BTreeMap<(usize, u64), usize> = BTreeMap::new();
+        let mut streams: Vec<Stream> = Vec::new();
+        for stream in std::mem::take(&mut self.streams) {
+            let key = stream.id.map(|id| (stream.class, id));
+            match key.and_then(|key| joined.get(&key).copied()) {
+                Some(at) => streams[at].join(stream),
+                None => {
+                    key.map(|key| joined.insert(key, streams.len()));
+                    streams.push(stream);
+                }
+            }
+        }
+        streams.iter_mut().for_each(Stream::order);
+        self.streams = streams;
+    }
+
+    /// Conversion for the clock of a stream.
+    pub fn clock(&self, stream: &Stream) -> Option<ClockConversion> {
+        let clock = self.layout.streams.get(stream.class)?.clock?;
+        self.layout.class.clocks.get(clock).map(ClockConversion::new)
+    }
+
+    /// Its UUID.
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.layout.class.uuid
+    }
+
+    /// Takes over the streams of a later part of the same trace.
+    fn absorb(&mut self, other: Trace) {
+        self.paths.extend(other.paths);
+        self.damage.extend(other.damage);
+        self.metadata_bytes += other.metadata_bytes;
+        self.streams.extend(other.streams);
+        self.join_rotated_files();
+    }
+}
+
+impl Stream {
+    fn join(&mut self, other: Stream) {
+        let base = self.files.len() as u32;
+        self.files.extend(other.files);
+        self.packets.extend(other.packets.into_iter().map(|mut packet| {
+            packet.file += base;
+            packet
+        }));
+    }
+
+    /// Rotated files come in the order of their first packets; packets stay as they are in a file.
+    fn order(&mut self) {
+        if self.files.len() < 2 {
+            return;
+        }
+        let mut first = vec![u64::MAX; self.files.len()];
+        for packet in self.packets.iter().rev() {
+            first[packet.file as usize] = packet.begin.unwrap_or(0);
+        }
+        self.packets.sort_by_key(|packet| (first[packet.file as usize], packet.file, packet.offset));
+    }
+
+    /// Bytes of all its packets.
+    pub fn bytes(&self) -> u64 {
+        self.packets.iter().map(|packet| packet.bytes).sum()
+    }
+}
+
+/// Several traces that are read as one: a session of kernel and user-space traces, or all that
+/// lies below a directory.
+#[derive(Clone, Debug, Default)]
+pub struct TraceSet {
+    /// The traces, ordered by path.
+    pub traces: Vec<Trace>,
+    /// Traces that could not be opened, with the reason.
+    pub failed: Vec<(PathBuf, String)>,
+}
+
+impl TraceSet {
+    /// Opens every trace at or below the paths.
+    ///
+    /// # Errors
+    /// When not a single trace can be opened.
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<TraceSet, OpenError> {
+        let mut set = TraceSet::default();
+        let mut first_error = None;
+        for path in paths {
+            let path = path.as_ref();
+            let directories = discover(path).map_err(|error| OpenError::Io { path: path.to_owned(), error })?;
+            if directories.is_empty() {
+                let error = OpenError::NoTrace { path: path.to_owned() };
+                set.failed.push((path.to_owned(), error.to_string()));
+                first_error.get_or_insert(error);
+            }
+            for directory in directories {
+                match Trace::open(&directory) {
+                    Ok(trace) => set.add(trace),
+                    Err(error) => {
+                        set.failed.push((directory, error.to_string()));
+                        first_error.get_or_insert(error);
+                    }
+                }
+            }
+        }
+        match first_error {
+            Some(error) if set.traces.is_empty() => Err(error),
+            _ => Ok(set),
+        }
+    }
+
+    /// Archives of one rotated session have the same UUID and the same metadata: one trace.
+    fn add(&mut self, trace: Trace) {
+        let same = |other: &&mut Trace| other.uuid().is_some() && other.layout.class == trace.layout.class;
+        match self.traces.iter_mut().find(same) {
+            Some(other) => other.absorb(trace),
+            None => self.traces.push(trace),
+        }
+    }
+
+    /// All damage found so far.
+    pub fn damage(&self) -> impl Iterator<Item = &Damage> {
+        self.traces.iter().flat_map(|trace| &trace.damage)
+    }
+}
+
+/// Depth to which traces are looked for: deeper than any tracer puts them.
+const DEPTH: usize = 16;
+
+/// Directories with a `metadata` file, at or below `path`, in the order of their names.
+fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
+    fn below(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
+        if path.join("metadata").is_file() {
+            found.push(path.to_owned());
+        }
+        if depth == 0 {
+            return Ok(());
+        }
+        let mut entries: Vec<_> = std::fs::read_dir(path)?.filter_map(Result::ok).collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            // Links are not followed: they could lead in a circle.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let _ = below(&entry.path(), depth - 1, found);
+            }
+        }
+        Ok(())
+    }
+    let mut found = Vec::new();
+    below(path, DEPTH, &mut found)?;
+    Ok(found)
+}
+
+/// The data stream files of a trace directory, in the order of their names.
+fn data_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files: Vec<_> = std::fs::read_dir(directory)?
+        .filter_map(Result::ok)
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name != "metadata" && !name.starts_with('.') && !name.ends_with(".idx") && entry.path().is_file()
+        })
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    Ok(files)
+}

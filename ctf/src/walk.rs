@@ -1,0 +1,242 @@
+//! Walking over a field and telling a visitor what is there: how everything that shows all
+//! fields decodes them.
+
+use crate::bits::{Cursor, DecodeError};
+use crate::layout::node::{Node, NodeKind};
+use crate::layout::skip::{self, count, minimum_bits};
+use crate::schema::Encoding;
+
+/// Is told of the fields in the order of the data. Nodes carry names, classes and roles.
+///
+/// Integers come as raw values: signed ones sign-extended to 64 bits (see the class's `signed`).
+pub trait Visitor {
+    /// An integer or enumeration of up to 64 bits, fixed or variable-length.
+    fn integer(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64);
+    /// An integer of more than 64 bits: its bits, least significant byte first, not sign-extended.
+    fn wide_integer(&mut self, node: &Node, class: &crate::schema::IntClass, bytes: &[u8]);
+    /// A boolean.
+    fn boolean(&mut self, node: &Node, value: bool);
+    /// A bit array or a bit map (then the class has mappings: its flags).
+    fn bits(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64);
+    /// A floating point number; `length` is 16, 32, 64 or 128 bits, the value rounded to `f64`.
+    fn float(&mut self, node: &Node, length: u32, value: f64);
+    /// A string, without terminator, in that encoding; not checked for validity.
+    fn string(&mut self, node: &Node, encoding: Encoding, bytes: &[u8]);
+    /// A BLOB.
+    fn blob(&mut self, node: &Node, bytes: &[u8]);
+    /// A structure begins.
+    fn begin_struct(&mut self, node: &Node, members: usize);
+    /// It ends.
+    fn end_struct(&mut self, node: &Node);
+    /// An array or sequence begins.
+    fn begin_array(&mut self, node: &Node, length: u64);
+    /// It ends.
+    fn end_array(&mut self, node: &Node);
+    /// A variant: the selected option's field follows, then `end_variant`.
+    fn begin_variant(&mut self, node: &Node, option: usize);
+    /// It ends.
+    fn end_variant(&mut self, node: &Node);
+    /// An optional: if present, the field follows.
+    fn optional(&mut self, node: &Node, present: bool);
+}
+
+/// Walks over one field.
+///
+/// # Errors
+/// When the data cannot be what the layout says; the visitor has then seen what came before.
+pub fn walk<V: Visitor>(
+    node: &Node,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    visitor: &mut V,
+) -> Result<(), DecodeError> {
+    cursor.align(node.align);
+    match &node.kind {
+        NodeKind::Int(read, class) => {
+            let raw = cursor.fixed(*read)?;
+            save(node, slots, raw);
+            visitor.integer(node, class, raw);
+        }
+        NodeKind::VarInt(class) => {
+            let raw = cursor.leb128(class.signed)?;
+            save(node, slots, raw);
+            visitor.integer(node, class, raw);
+        }
+        NodeKind::Bool(read) => {
+            let raw = cursor.fixed(*read)?;
+            save(node, slots, u64::from(raw != 0));
+            visitor.boolean(node, raw != 0);
+        }
+        NodeKind::BitArray(read, class) | NodeKind::BitMap(read, class) => {
+            let raw = cursor.fixed(*read)?;
+            visitor.bits(node, class, raw);
+        }
+        NodeKind::Str(encoding) => {
+            let bytes = cursor.terminated(encoding.unit_bytes())?;
+            visitor.string(node, *encoding, bytes);
+        }
+        NodeKind::SizedStr(length, encoding) => {
+            let length = count(*length, slots, cursor, false)?;
+            let bytes = cursor.bytes(length)?;
+            visitor.string(node, *encoding, until_null(bytes, encoding.unit_bytes()));
+        }
+        NodeKind::Blob(length) => {
+            let length = count(*length, slots, cursor, false)?;
+            visitor.blob(node, cursor.bytes(length)?);
+        }
+        NodeKind::Struct(members) => {
+            cursor.need(0)?;
+            visitor.begin_struct(node, members.len());
+            for member in members {
+                walk(member, cursor, slots, visitor)?;
+            }
+            visitor.end_struct(node);
+        }
+        NodeKind::Float(read) => {
+            let raw = cursor.fixed(*read)?;
+            visitor.float(node, u32::from(read.length), float(raw, read.length));
+        }
+        _ => walk_rare(node, cursor, slots, visitor)?,
+    }
+    Ok(())
+}
+
+/// The kinds that are worth no place in the hot function's code.
+fn walk_rare<V: Visitor>(
+    node: &Node,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    visitor: &mut V,
+) -> Result<(), DecodeError> {
+    match &node.kind {
+        NodeKind::Array(length, element) => {
+            let length = count(*length, slots, cursor, minimum_bits(element) == 0)?;
+            cursor.need(0)?;
+            visitor.begin_array(node, length);
+            for _ in 0..length {
+                walk(element, cursor, slots, visitor)?;
+            }
+            visitor.end_array(node);
+        }
+        NodeKind::Variant(selector, options) => {
+            let raw = skip::get(slots, selector.slot);
+            let option = selector.select(raw).map(|option| option as usize);
+            let chosen = option.and_then(|option| options.get(option).map(|node| (option, node)));
+            let (option, chosen) = chosen.ok_or(DecodeError::NoOption { at: cursor.pos, selector: raw })?;
+            visitor.begin_variant(node, option);
+            walk(chosen, cursor, slots, visitor)?;
+            visitor.end_variant(node);
+        }
+        NodeKind::Optional(selector, element) => {
+            let present = selector.select(skip::get(slots, selector.slot)).is_some();
+            visitor.optional(node, present);
+            if present {
+                walk(element, cursor, slots, visitor)?;
+            }
+        }
+        NodeKind::WideFloat(big) => {
+            let bytes = cursor.bytes(16)?;
+            let mut wide = [0u8; 16];
+            wide.copy_from_slice(bytes);
+            let bits = if *big { u128::from_be_bytes(wide) } else { u128::from_le_bytes(wide) };
+            visitor.float(node, 128, binary128(bits));
+        }
+        NodeKind::WideInt(class) => {
+            cursor.need(u64::from(class.length))?;
+            let bytes = wide_bytes(cursor, class)?;
+            visitor.wide_integer(node, class, &bytes);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn save(node: &Node, slots: &mut [u64], raw: u64) {
+    for &slot in &node.saves {
+        skip::set(slots, slot, raw);
+    }
+}
+
+/// The bytes before the first null code unit.
+#[inline(always)]
+pub(crate) fn until_null(bytes: &[u8], unit: usize) -> &[u8] {
+    let length = if unit == 1 {
+        crate::bits::find_null(bytes)
+    } else {
+        bytes.chunks_exact(unit).position(|code| code.iter().all(|&byte| byte == 0)).map(|n| n * unit)
+    };
+    length.and_then(|length| bytes.get(..length)).unwrap_or(bytes)
+}
+
+/// Bits of a wide integer, bit by bit: rare, and of any position and order.
+fn wide_bytes(cursor: &mut Cursor<'_>, class: &crate::schema::IntClass) -> Result<Vec<u8>, DecodeError> {
+    let mut bytes = vec![0u8; class.length.div_ceil(8) as usize];
+    let bit = crate::bits::FixedRead { length: 1, big: class.byte_order == crate::schema::ByteOrder::Big, signed: false, reversed: false };
+    for index in 0..class.length {
+        let significance = if bit.big { class.length - 1 - index } else { index };
+        let value = cursor.fixed(bit)? as u8;
+        if let Some(byte) = bytes.get_mut((significance / 8) as usize) {
+            *byte |= value << (significance % 8);
+        }
+    }
+    Ok(bytes)
+}
+
+fn float(raw: u64, length: u8) -> f64 {
+    match length {
+        32 => f64::from(f32::from_bits(raw as u32)),
+        16 => binary16(raw as u16),
+        _ => f64::from_bits(raw),
+    }
+}
+
+/// IEEE 754 binary16 to `f64`, exactly.
+fn binary16(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    sign * match exponent {
+        0 => fraction * 2f64.powi(-24),
+        0x1f if fraction == 0.0 => f64::INFINITY,
+        0x1f => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    }
+}
+
+/// IEEE 754 binary128 to the nearest `f64` towards zero.
+fn binary128(bits: u128) -> f64 {
+    let sign = (bits >> 127) as u64;
+    let exponent = (bits >> 112 & 0x7fff) as i32 - 16383;
+    let fraction = (bits >> 60) as u64 & ((1 << 52) - 1);
+    let magnitude = if exponent == 16384 {
+        let nan = bits << 16 != 0;
+        return if nan { f64::NAN } else { f64::from_bits(sign << 63 | 0x7ff << 52) };
+    } else if exponent > 1023 {
+        0x7ff << 52
+    } else if exponent >= -1022 {
+        ((exponent + 1023) as u64) << 52 | fraction
+    } else if exponent >= -1074 {
+        (fraction | 1 << 52) >> (-1022 - exponent)
+    } else {
+        0
+    };
+    f64::from_bits(sign << 63 | magnitude)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_and_quadruple_precision() {
+        assert_eq!(binary16(0x3c00), 1.0);
+        assert_eq!(binary16(0xc000), -2.0);
+        assert_eq!(binary16(0x0001), 2f64.powi(-24));
+        assert_eq!(binary16(0x7bff), 65504.0);
+        assert!(binary16(0x7e00).is_nan());
+        assert_eq!(binary128(0x3fff_0000_0000_0000_0000_0000_0000_0000), 1.0);
+        assert_eq!(binary128(0xc000_8000_0000_0000_0000_0000_0000_0000), -3.0);
+        assert_eq!(binary128(0x7fff_0000_0000_0000_0000_0000_0000_0000), f64::INFINITY);
+        assert_eq!(binary128(1), 0.0);
+    }
+}
