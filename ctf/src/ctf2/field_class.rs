@@ -4,13 +4,14 @@
 //! location may lead elsewhere in each of them. So this module only reads and checks what a field
 //! class says by itself; [`super::resolve`] makes the schema's field classes out of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::compound::{dynamic_array, optional, static_array, structure, variant};
 use super::fault::{Fault, Result};
 use super::json::{Kind, Value};
 use super::location::{Location, read_location};
-use super::object::{Object, items_of, properties_of, range_set, shown, string_of};
+use super::object::{Object, properties_of, range_set, shown, string_of, uint_of};
 use super::roles;
 use crate::schema::{ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, IntRange, Mapping, Roles};
 
@@ -108,7 +109,8 @@ impl RawClass {
         }
     }
 
-    fn new(at: usize, kind: RawKind, roles: Option<(Roles, usize)>) -> Result<Self> {
+    /// A field class of that kind; fails if it is nested too deeply.
+    pub(super) fn new(at: usize, kind: RawKind, roles: Option<(Roles, usize)>) -> Result<Self> {
         let (mut size, mut depth) = (1u64, 0u32);
         let mut add = |child: &RawClass| {
             size = size.saturating_add(child.size);
@@ -157,7 +159,8 @@ pub(super) struct Aliases {
     classes: HashMap<String, Arc<RawClass>>,
 }
 
-const COMMON: &[&str] = &["type", "attributes", "extensions"];
+/// Properties of every field class.
+pub(super) const COMMON: &[&str] = &["type", "attributes", "extensions"];
 const BITS: &[&str] = &["length", "byte-order", "bit-order", "alignment"];
 const INTEGER: &[&str] = &["preferred-display-base", "mappings"];
 
@@ -382,7 +385,7 @@ fn integer(
     class: fn(Arc<IntClass>) -> FieldClass,
 ) -> Result<RawClass> {
     if let Some(base) = object.get("preferred-display-base") {
-        int.base = match super::object::uint_of(base, "preferred-display-base", 0, u64::MAX)? {
+        int.base = match uint_of(base, "preferred-display-base", 0, u64::MAX)? {
             2 => DisplayBase::Binary,
             8 => DisplayBase::Octal,
             10 => DisplayBase::Decimal,
@@ -491,181 +494,4 @@ fn dynamic_blob(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
         media_type: object.string("media-type")?,
     };
     RawClass::new(object.at, kind, None)
-}
-
-fn static_array(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[COMMON, &["element-field-class", "length", "minimum-alignment"]])?;
-    let length = object.need_uint("length", 0, u64::MAX)?;
-    let min_align = object.alignment("minimum-alignment")?;
-    let element = aliases.read(object.need("element-field-class")?)?;
-    RawClass::new(
-        object.at,
-        RawKind::Array {
-            element,
-            length,
-            min_align,
-        },
-        None,
-    )
-}
-
-fn dynamic_array(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[
-        COMMON,
-        &[
-            "element-field-class",
-            "length-field-location",
-            "minimum-alignment",
-        ],
-    ])?;
-    let length = read_location(object.need("length-field-location")?)?;
-    let min_align = object.alignment("minimum-alignment")?;
-    let element = aliases.read(object.need("element-field-class")?)?;
-    RawClass::new(
-        object.at,
-        RawKind::Sequence {
-            element,
-            length,
-            min_align,
-        },
-        None,
-    )
-}
-
-fn structure(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[COMMON, &["member-classes", "minimum-alignment"]])?;
-    let min_align = object.alignment("minimum-alignment")?;
-    let items = match object.get("member-classes") {
-        Some(value) => items_of(value, "member-classes")?,
-        None => &[],
-    };
-    let mut names = HashSet::new();
-    let mut members = Vec::new();
-    for item in items {
-        let member = Object::of(item, "structure member class")?;
-        member.only(&[&["attributes", "extensions", "field-class", "name"]])?;
-        let name_value = member.need("name")?;
-        let name = string_of(name_value, "name")?;
-        if !names.insert(name) {
-            let message = format!("duplicate structure member name `{}`", shown(name));
-            return Err(Fault::new(name_value.at, message));
-        }
-        members.push((name.to_owned(), aliases.read(member.need("field-class")?)?));
-    }
-    RawClass::new(object.at, RawKind::Struct { min_align, members }, None)
-}
-
-fn optional(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[
-        COMMON,
-        &["field-class", "selector-field-location", "selector-field-ranges"],
-    ])?;
-    let selector = read_location(object.need("selector-field-location")?)?;
-    let ranges = object
-        .get("selector-field-ranges")
-        .map(selector_ranges)
-        .transpose()?;
-    let element = aliases.read(object.need("field-class")?)?;
-    RawClass::new(
-        object.at,
-        RawKind::Optional {
-            selector,
-            ranges,
-            element,
-        },
-        None,
-    )
-}
-
-fn variant(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[COMMON, &["options", "selector-field-location"]])?;
-    let selector = read_location(object.need("selector-field-location")?)?;
-    let value = object.need("options")?;
-    let items = items_of(value, "options")?;
-    if items.is_empty() {
-        return Err(Fault::new(value.at, "`options`: expecting at least one option"));
-    }
-    let mut names = HashSet::new();
-    let mut options = Vec::new();
-    let mut places = Vec::new();
-    for item in items {
-        let option = Object::of(item, "variant option")?;
-        option.only(&[&[
-            "attributes",
-            "extensions",
-            "field-class",
-            "name",
-            "selector-field-ranges",
-        ]])?;
-        let name = option.string("name")?;
-        if let (Some(name), Some(value)) = (&name, option.get("name"))
-            && !names.insert(name.clone())
-        {
-            let message = format!("duplicate variant option name `{}`", shown(name));
-            return Err(Fault::new(value.at, message));
-        }
-        let ranges_value = option.need("selector-field-ranges")?;
-        let ranges = selector_ranges(ranges_value)?;
-        places.push(ranges_value.at);
-        options.push(RawOption {
-            name,
-            ranges,
-            class: aliases.read(option.need("field-class")?)?,
-        });
-    }
-    check_disjoint(&options, &places)?;
-    RawClass::new(object.at, RawKind::Variant { selector, options }, None)
-}
-
-fn selector_ranges(value: &Value) -> Result<Vec<IntRange>> {
-    range_set(
-        value,
-        "selector-field-ranges",
-        i128::from(i64::MIN),
-        i128::from(u64::MAX),
-    )
-}
-
-/// Checks that no value selects two options; `places` are those of the options' ranges.
-fn check_disjoint(options: &[RawOption], places: &[usize]) -> Result<()> {
-    let mut ranges: Vec<(IntRange, usize)> = options
-        .iter()
-        .enumerate()
-        .flat_map(|(index, option)| {
-            merged(&option.ranges)
-                .into_iter()
-                .map(move |range| (range, index))
-        })
-        .collect();
-    ranges.sort_by_key(|(range, index)| (range.lower, *index));
-    // The ranges of one option are disjoint by now: any two that overlap are of two options.
-    for pair in ranges.windows(2) {
-        if let [(first, one), (second, other)] = pair
-            && second.lower <= first.upper
-        {
-            let message = format!(
-                "the selector ranges of variant options #{} and #{} overlap at {}",
-                one.min(other) + 1,
-                one.max(other) + 1,
-                second.lower
-            );
-            let at = places.get(*one.max(other)).copied().unwrap_or_default();
-            return Err(Fault::new(at, message));
-        }
-    }
-    Ok(())
-}
-
-/// The same set of integers as disjoint ranges in ascending order.
-fn merged(ranges: &[IntRange]) -> Vec<IntRange> {
-    let mut sorted = ranges.to_vec();
-    sorted.sort_by_key(|range| range.lower);
-    let mut merged: Vec<IntRange> = Vec::new();
-    for range in sorted {
-        match merged.last_mut() {
-            Some(last) if range.lower <= last.upper => last.upper = last.upper.max(range.upper),
-            _ => merged.push(range),
-        }
-    }
-    merged
 }

@@ -74,7 +74,8 @@ fn same(value: &Value, other: &Other) -> bool {
         (Kind::Int(one), Other::Number(other)) => {
             other.as_i64().map(i128::from) == Some(*one)
                 || other.as_u64().map(i128::from) == Some(*one)
-                || (*one == 0 && other.as_f64() == Some(0.0))
+                // Beyond 64 bits, and for `-0`, the other parser falls back to a real.
+                || (other.is_f64() && other.as_f64() == Some(*one as f64))
         }
         (Kind::Array(items), Other::Array(others)) => {
             items.len() == others.len() && items.iter().zip(others).all(|(one, other)| same(one, other))
@@ -125,7 +126,10 @@ fn agrees_with_serde_json_on_valid_and_damaged_texts() {
             (Err(fault), Ok(_)) => assert!(fault.message.contains("duplicate"), "{text}\n{fault:?}"),
             // A real beyond the range of `f64` is infinite here, and of no use to any property.
             (Ok(_), Err(error)) => {
-                assert!(error.to_string().starts_with("number out of range"), "{text}: {error}");
+                assert!(
+                    error.to_string().starts_with("number out of range"),
+                    "{text}: {error}"
+                );
             }
         }
     }

@@ -120,9 +120,6 @@ pub(super) struct Step<'a> {
 /// The root classes of the scopes, by the order of [`Scope`]; `None`: there is no such scope.
 pub(super) type Roots<'a> = [Option<&'a RawClass>; 6];
 
-/// Steps that the walks of one metadata stream may take: a bound for hostile metadata.
-const MAX_STEPS: u64 = 10_000_000;
-
 /// What recording a target costs, in steps: bounds the memory of all paths.
 const TARGET_STEPS: u64 = 16;
 
@@ -137,7 +134,7 @@ pub(super) struct Finder<'a> {
     pub(super) scope: Scope,
     /// Way from the scope's root to the dependent field.
     pub(super) trail: Vec<Step<'a>>,
-    /// Steps taken so far in the whole metadata stream.
+    /// Steps that the walks of the metadata stream may still take.
     pub(super) steps: u64,
 }
 
@@ -250,6 +247,16 @@ impl<'a> Walk<'_, 'a> {
         Fault::new(self.location.at, message)
     }
 
+    fn spend(&mut self, steps: u64) -> Result<()> {
+        match self.finder.steps.checked_sub(steps) {
+            Some(left) => {
+                self.finder.steps = left;
+                Ok(())
+            }
+            None => Err(self.fault("too many candidates: the metadata is too complex")),
+        }
+    }
+
     /// Follows the rest of a path from the innermost frame, a structure.
     fn follow(
         &mut self,
@@ -279,7 +286,7 @@ impl<'a> Walk<'_, 'a> {
         let Some((_, class)) = members.get(index) else {
             return Ok(());
         };
-        self.finder.steps = self.finder.steps.saturating_add(index as u64 + 1);
+        self.spend(index as u64 + 1)?;
         path.push(index as u32);
         let result = self.enter(class, frames, path, tail);
         path.pop();
@@ -294,10 +301,7 @@ impl<'a> Walk<'_, 'a> {
         path: &mut Vec<u32>,
         rest: &[Option<String>],
     ) -> Result<()> {
-        self.finder.steps = self.finder.steps.saturating_add(1 + path.len() as u64);
-        if self.finder.steps > MAX_STEPS {
-            return Err(self.fault("too many candidates: the metadata is too complex"));
-        }
+        self.spend(1 + path.len() as u64)?;
         if self.is_ahead(path) {
             return Err(self.fault("leads to a field that is not decoded yet where it is needed"));
         }
@@ -369,7 +373,7 @@ impl<'a> Walk<'_, 'a> {
             }
             _ => self.kind = Some(kind),
         }
-        self.finder.steps = self.finder.steps.saturating_add(TARGET_STEPS);
+        self.spend(TARGET_STEPS)?;
         self.paths.push(path.to_vec());
         Ok(())
     }

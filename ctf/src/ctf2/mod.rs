@@ -1,15 +1,16 @@
 //! The metadata language of CTF 2: a JSON text sequence (RFC 7464) to [`TraceClass`].
 //!
-//! The way of a field class: [`json`] gives values with their places; [`field_class`] reads and
-//! checks each by itself; [`resolve`] makes it part of the schema where it is used, finds the
-//! fields that give lengths and select options ([`location`]), and checks its [`roles`];
-//! [`fragments`] puts the classes together.
+//! The way of a field class: `json` gives values with their places; `field_class` reads and
+//! checks each by itself; `resolve` makes it part of the schema where it is used, finds the
+//! fields that give lengths and select options (`location`), and checks its `roles`;
+//! `fragments` puts the classes together.
 //!
 //! Rejected, though the specification allows it: every extension, because none is supported;
 //! fixed-length fields above 64 bits (floating-point numbers: 128); a length or selector field in
 //! an optional that is not being decoded, which may not exist when it is needed.
 
 mod attributes;
+mod compound;
 mod fault;
 mod field_class;
 mod fragments;

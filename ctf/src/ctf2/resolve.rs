@@ -14,6 +14,12 @@ use crate::schema::{
 /// Field classes that any metadata stream may have, aliases written out.
 const FREE_CLASSES: u64 = 200_000;
 
+/// Steps that the field locations of any metadata stream may take.
+const FREE_STEPS: u64 = 10_000_000;
+
+/// More of them for each byte of the text.
+const STEPS_PER_BYTE: u64 = 16;
+
 /// What one metadata stream may still use: bounds the memory that aliases of aliases can take, and
 /// the time that field locations can.
 #[derive(Debug)]
@@ -27,7 +33,7 @@ impl Budget {
     pub(super) fn new(text_len: usize) -> Self {
         Budget {
             classes: FREE_CLASSES.saturating_add(text_len as u64),
-            steps: 0,
+            steps: FREE_STEPS.saturating_add((text_len as u64).saturating_mul(STEPS_PER_BYTE)),
         }
     }
 }
