@@ -7,7 +7,11 @@
 //!
 //! Rejected, though the specification allows it: every extension, because none is supported;
 //! fixed-length fields above 64 bits (floating-point numbers: 128); a length or selector field in
-//! an optional that is not being decoded, which may not exist when it is needed.
+//! an optional that is not being decoded, or in only some options of a variant: it may not exist
+//! when it is needed.
+//!
+//! Accepted, though the specification forbids it, because it does no harm: fields without a role
+//! in packet and event record headers.
 
 mod attributes;
 mod compound;
