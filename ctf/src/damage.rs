@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,

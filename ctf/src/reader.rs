@@ -260,7 +260,7 @@ pub fn describe(error: DecodeError) -> String {
 }
 
 /// The part of the packet that the window has.
-fn slice<'w>(window: &'w Window, packet: &Packet) -> Option<(&'w [u8], u64)> {
+pub(crate) fn slice<'w>(window: &'w Window, packet: &Packet) -> Option<(&'w [u8], u64)> {
     let bytes = window.bytes();
     let (start, base) = match packet.offset.checked_sub(window.offset()) {
         Some(start) => (start as usize, 0),

@@ -169,6 +169,25 @@ impl Stream {
         self.packets.sort_by_key(|packet| (first[packet.file as usize], packet.file, packet.offset));
     }
 
+    /// True if event records were lost close before the packet of that index, as far as the
+    /// counters of its neighbours tell: tracers count at different moments what they lose between
+    /// two packets.
+    pub fn lost_before(&self, index: usize) -> bool {
+        let discarded = |index: usize| self.packets.get(index).and_then(|packet| packet.discarded);
+        let grew = |index: usize| match index.checked_sub(1) {
+            Some(before) => discarded(index) != discarded(before),
+            None => discarded(index).is_some_and(|count| count > 0),
+        };
+        let gap = |index: usize| match (index.checked_sub(1).and_then(|i| self.packets.get(i)), self.packets.get(index)) {
+            (Some(before), Some(packet)) => match (before.sequence, packet.sequence) {
+                (Some(before), Some(now)) => now != before.wrapping_add(1),
+                _ => false,
+            },
+            _ => false,
+        };
+        index > 0 && (grew(index) || grew(index - 1) || gap(index))
+    }
+
     /// Bytes of all its packets.
     pub fn bytes(&self) -> u64 {
         self.packets.iter().map(|packet| packet.bytes).sum()

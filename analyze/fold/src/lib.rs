@@ -1,1 +1,19 @@
-//! The parallel engine: chunk plan, scheduler, associative merge.
+//! The parallel engine: it plans chunks of a trace, folds each into a partial state on any number
+//! of threads, and merges the partial states in one order.
+//!
+//! In: a [`TraceSet`](tracebraid_ctf::trace::TraceSet) and an [`Analysis`]. Out: the analysis's
+//! report, the same for every number of threads and every chunk size. This crate knows no event
+//! names.
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod chunk;
+mod control;
+mod engine;
+mod feed;
+
+pub use analysis::{Analysis, Record, StreamPlace};
+pub use chunk::{Chunk, Plan, StreamRef, StreamSlice};
+pub use control::Control;
+pub use engine::{FoldError, Options, Outcome, fold};
+pub use feed::Feed;

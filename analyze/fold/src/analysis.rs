@@ -1,0 +1,94 @@
+//! The contract of an analysis.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tracebraid_ctf::bits::Cursor;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+
+use crate::chunk::{Chunk, StreamRef};
+use crate::feed::Feed;
+
+/// An analysis of event records that can be done in pieces.
+///
+/// The law: [`fold`](crate::fold) gives the same report, byte for byte, for every number of threads
+/// and every chunk size, and the same as one chunk that holds everything. It holds if
+/// * [`merge`](Analysis::merge) is associative, for chunks in the order of the plan,
+/// * partial states hold integers and exact sketches, never sums of floating point numbers,
+/// * what a chunk cannot know at its beginning stays an explicit unknown until it is merged with
+///   what came before.
+pub trait Analysis: Sync {
+    /// What is known after some chunks. Serializable, so that it could cross a network.
+    type Partial: Send + Serialize + DeserializeOwned;
+    /// The answer.
+    type Report;
+
+    /// Groups the streams: chunks are cut from one group at a time, and the event records of a
+    /// group's streams come in the order of time. One stream a group is the fastest; all streams
+    /// in one group give the total order.
+    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
+        StreamRef::all(set).map(|stream| vec![stream]).collect()
+    }
+
+    /// Whether event records of that class (by index in its stream class) are wanted.
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool;
+
+    /// The state before a chunk, in which all that came before is unknown.
+    fn begin(&self, chunk: &Chunk) -> Self::Partial;
+
+    /// A packet begins. In groups of several streams packets overlap in time; this then comes
+    /// just before its first event record.
+    fn packet(&self, partial: &mut Self::Partial, packet: &StreamPlace<'_>);
+
+    /// An event record.
+    fn event(&self, partial: &mut Self::Partial, record: &mut Record<'_>);
+
+    /// Folds a whole chunk; the default gives each packet and event record in order.
+    fn chunk(&self, partial: &mut Self::Partial, feed: &mut Feed<'_>) {
+        feed.run(self, partial);
+    }
+
+    /// The chunk ends.
+    fn end(&self, partial: &mut Self::Partial, chunk: &Chunk);
+
+    /// Joins the state of later chunks to that of earlier ones.
+    fn merge(&self, earlier: &mut Self::Partial, later: Self::Partial);
+
+    /// All event records before the watermark have been merged into this state: what waited for
+    /// them can be resolved, so that memory stays bounded. Must not change the report.
+    fn settle(&self, partial: &mut Self::Partial, watermark: Timestamp) {
+        let _ = (partial, watermark);
+    }
+
+    /// Turns the state of everything into the report.
+    fn finish(&self, partial: Self::Partial) -> Self::Report;
+}
+
+/// Where a packet is.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamPlace<'a> {
+    /// Its stream.
+    pub stream: StreamRef,
+    /// Time at which it begins, if it says so.
+    pub begin: Option<Timestamp>,
+    /// True if event records (or whole packets) were lost between the packet before and this one.
+    pub lost_before: bool,
+    /// Its head.
+    pub head: &'a tracebraid_ctf::packet::PacketHead,
+}
+
+/// An event record that the analysis wants.
+#[derive(Debug)]
+pub struct Record<'a> {
+    /// Its stream.
+    pub stream: StreamRef,
+    /// Index of its class in its stream class.
+    pub class: usize,
+    /// When it happened. Never before its packet's beginning, nor before a wanted event record
+    /// that comes before it in its packet: clocks that go back are held.
+    pub time: Timestamp,
+    /// At its body, for [`FieldRef`](tracebraid_ctf::layout::FieldRef)s.
+    pub body: Cursor<'a>,
+    /// Registers to decode with.
+    pub slots: &'a mut [u64],
+}

@@ -1,0 +1,255 @@
+//! The chunk plan: runs of packets of one stream whose sizes add up to a threshold (the hybrid
+//! partitioning of Reumont-Locke et al., 2019, section 4.1.3), and, for groups of several streams,
+//! slices of time whose packets add up to it.
+
+use std::ops::Range;
+
+use tracebraid_ctf::clock::{ClockConversion, Timestamp};
+use tracebraid_ctf::stream::Stream;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+
+/// A stream of a trace set, by indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub struct StreamRef {
+    /// Index of the trace.
+    pub trace: u32,
+    /// Index of the stream in the trace.
+    pub stream: u32,
+}
+
+impl StreamRef {
+    /// All streams of a set.
+    pub fn all(set: &TraceSet) -> impl Iterator<Item = StreamRef> + '_ {
+        set.traces.iter().enumerate().flat_map(|(trace, content)| {
+            (0..content.streams.len()).map(move |stream| StreamRef { trace: trace as u32, stream: stream as u32 })
+        })
+    }
+
+    /// The trace and the stream.
+    pub fn of(self, set: &TraceSet) -> Option<(&Trace, &Stream)> {
+        let trace = set.traces.get(self.trace as usize)?;
+        Some((trace, trace.streams.get(self.stream as usize)?))
+    }
+}
+
+/// Some packets of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSlice {
+    /// The stream.
+    pub stream: StreamRef,
+    /// Indices of its packets.
+    pub packets: Range<usize>,
+}
+
+/// A piece of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its index in the order of merging.
+    pub index: usize,
+    /// Index of its group.
+    pub group: usize,
+    /// What to read.
+    pub slices: Vec<StreamSlice>,
+    /// With several streams: only event records at or after this time ...
+    pub from: Timestamp,
+    /// ... and before this one belong to the chunk; with one stream, all.
+    pub until: Timestamp,
+    /// No event record of it is earlier.
+    pub earliest: Timestamp,
+    /// Bytes of its packets.
+    pub bytes: u64,
+}
+
+/// The chunks of a fold, in the order of merging, with the watermark after each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The chunks, by (earliest time, group, place).
+    pub chunks: Vec<Chunk>,
+    /// By chunk: once it is merged, everything before this time is.
+    pub watermarks: Vec<Timestamp>,
+}
+
+/// The beginning of time; of streams without a clock, and of packets that do not say when they
+/// begin.
+pub(crate) const DAWN: Timestamp = Timestamp(i64::MIN);
+pub(crate) const DUSK: Timestamp = Timestamp(i64::MAX);
+
+impl Plan {
+    /// Cuts the groups into chunks of about `threshold` bytes, leaving out packets that begin at
+    /// or after `until`.
+    pub fn new(set: &TraceSet, groups: &[Vec<StreamRef>], threshold: u64, until: Timestamp) -> Plan {
+        let mut chunks = Vec::new();
+        for (group, streams) in groups.iter().enumerate() {
+            match streams.as_slice() {
+                [stream] => by_packets(set, group, *stream, threshold, until, &mut chunks),
+                streams => by_time(set, group, streams, threshold, until, &mut chunks),
+            }
+        }
+        // Stable: chunks of one group are in order already where their times are equal.
+        chunks.sort_by_key(|chunk| (chunk.earliest, chunk.group));
+        let mut watermarks = vec![DUSK; chunks.len()];
+        let mut earliest = DUSK;
+        for (index, chunk) in chunks.iter_mut().enumerate().rev() {
+            chunk.index = index;
+            watermarks[index] = earliest;
+            earliest = earliest.min(chunk.earliest);
+        }
+        Plan { chunks, watermarks }
+    }
+
+    /// Bytes of all chunks.
+    pub fn bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.bytes).sum()
+    }
+}
+
+/// When the packets of a stream begin.
+struct Begins<'a> {
+    stream: &'a Stream,
+    clock: Option<ClockConversion>,
+    /// The stream's clock value must be known at each packet, or it cannot be cut.
+    divisible: bool,
+}
+
+impl<'a> Begins<'a> {
+    fn new(trace: &Trace, stream: &'a Stream) -> Self {
+        let divisible = stream.packets.iter().all(|packet| packet.begin.is_some()) && !has_short_begin(trace, stream);
+        Begins { stream, clock: trace.clock(stream), divisible: divisible || trace.clock(stream).is_none() }
+    }
+
+    fn at(&self, packet: usize) -> Timestamp {
+        match (self.clock, self.stream.packets.get(packet).and_then(|packet| packet.begin)) {
+            (Some(clock), Some(begin)) if self.divisible => clock.timestamp(begin),
+            _ => DAWN,
+        }
+    }
+}
+
+/// A truncated timestamp of begin depends on the packet before.
+fn has_short_begin(trace: &Trace, stream: &Stream) -> bool {
+    use tracebraid_ctf::layout::node::{Node, NodeKind};
+    use tracebraid_ctf::schema::Roles;
+    fn short(node: &Node) -> bool {
+        match &node.kind {
+            NodeKind::Int(read, _) => node.roles.contains(Roles::CLOCK_TIMESTAMP) && read.length < 64,
+            NodeKind::Struct(members) => members.iter().any(short),
+            _ => false,
+        }
+    }
+    let context = trace.layout.streams.get(stream.class).and_then(|layout| layout.packet_context.as_ref());
+    context.is_some_and(short)
+}
+
+fn by_packets(
+    set: &TraceSet,
+    group: usize,
+    stream_ref: StreamRef,
+    threshold: u64,
+    until: Timestamp,
+    chunks: &mut Vec<Chunk>,
+) {
+    let Some((trace, stream)) = stream_ref.of(set) else { return };
+    let begins = Begins::new(trace, stream);
+    let (mut start, mut bytes, mut earliest) = (0, 0u64, DUSK);
+    let first = chunks.len();
+    let mut close = |packets: Range<usize>, bytes: u64, earliest: Timestamp| {
+        if !packets.is_empty() {
+            let slices = vec![StreamSlice { stream: stream_ref, packets }];
+            chunks.push(Chunk { index: 0, group, slices, from: DAWN, until: DUSK, earliest, bytes });
+        }
+    };
+    for (index, packet) in stream.packets.iter().enumerate() {
+        let begin = begins.at(index);
+        if begin >= until {
+            close(start..index, bytes, earliest);
+            (start, bytes, earliest) = (index + 1, 0, DUSK);
+            continue;
+        }
+        bytes += packet.bytes;
+        earliest = earliest.min(begin);
+        if bytes >= threshold && begins.divisible {
+            close(start..index + 1, bytes, earliest);
+            (start, bytes, earliest) = (index + 1, 0, DUSK);
+        }
+    }
+    close(start..stream.packets.len(), bytes, earliest);
+    // Packets may begin before earlier ones of their stream; the order of merging is the stream's.
+    let mut after = DUSK;
+    for chunk in chunks.get_mut(first..).unwrap_or_default().iter_mut().rev() {
+        chunk.earliest = chunk.earliest.min(after);
+        after = chunk.earliest;
+    }
+}
+
+/// Slices of time over several streams. A packet that reaches over a boundary belongs to both
+/// chunks; each takes the event records of its time.
+fn by_time(
+    set: &TraceSet,
+    group: usize,
+    streams: &[StreamRef],
+    threshold: u64,
+    until: Timestamp,
+    chunks: &mut Vec<Chunk>,
+) {
+    let members: Vec<_> = streams
+        .iter()
+        .filter_map(|&stream_ref| {
+            let (trace, stream) = stream_ref.of(set)?;
+            Some((stream_ref, stream, Begins::new(trace, stream)))
+        })
+        .collect();
+    let divisible = members.iter().all(|(_, _, begins)| begins.divisible && begins.clock.is_some());
+    let mut begins: Vec<(Timestamp, u64)> = members
+        .iter()
+        .flat_map(|(_, stream, begins)| {
+            stream.packets.iter().enumerate().map(|(index, packet)| (begins.at(index), packet.bytes))
+        })
+        .filter(|(begin, _)| *begin < until)
+        .collect();
+    begins.sort_unstable();
+    let mut bounds = vec![DAWN];
+    let mut bytes = 0u64;
+    for (begin, packet_bytes) in begins {
+        if bytes >= threshold && divisible && Some(&begin) > bounds.last() {
+            bounds.push(begin);
+            bytes = 0;
+        }
+        bytes += packet_bytes;
+    }
+    bounds.push(DUSK);
+    for bound in bounds.windows(2) {
+        let [from, to] = [bound[0], bound[1]];
+        let mut bytes = 0;
+        let mut slices = Vec::new();
+        for (stream_ref, stream, begins) in &members {
+            let packets = overlapping(begins, from, to.min(until));
+            bytes += stream.packets.get(packets.clone()).unwrap_or_default().iter().map(|p| p.bytes).sum::<u64>();
+            slices.push(StreamSlice { stream: *stream_ref, packets });
+        }
+        slices.retain(|slice| !slice.packets.is_empty());
+        if !slices.is_empty() {
+            chunks.push(Chunk { index: 0, group, slices, from, until: to, earliest: from, bytes });
+        }
+    }
+}
+
+/// Packets that can hold event records in `from..to`.
+fn overlapping(begins: &Begins<'_>, from: Timestamp, to: Timestamp) -> Range<usize> {
+    let count = begins.stream.packets.len();
+    let reaches = |&index: &usize| packet_limit(begins.stream, begins.clock, index) >= from;
+    let first = (0..count).find(reaches).unwrap_or(count);
+    let last = (first..count).rev().find(|&index| begins.at(index) < to).map_or(first, |index| index + 1);
+    first..last
+}
+
+/// The time up to which a packet is taken to hold event records: its end, or the beginning of the
+/// next one if that is later, because some tracers write event records after the time that they
+/// gave as the packet's end. Later ones still count as of this time.
+pub(crate) fn packet_limit(stream: &Stream, clock: Option<ClockConversion>, packet: usize) -> Timestamp {
+    let time = |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles));
+    let Some(end) = stream.packets.get(packet).and_then(|packet| time(packet.end)) else { return DUSK };
+    match stream.packets.get(packet + 1) {
+        Some(next) => time(next.begin).map_or(DUSK, |begin| begin.max(end)),
+        None => DUSK,
+    }
+}

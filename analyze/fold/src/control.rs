@@ -1,0 +1,42 @@
+//! Progress and cancellation.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Shared between the engine and whoever watches it.
+#[derive(Debug, Default)]
+pub struct Control {
+    done: AtomicU64,
+    total: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+impl Control {
+    /// Bytes of trace that have been folded.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of trace that will be.
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Stops the fold as soon as the chunks under way are done.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// True if it has been stopped.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn plan(&self, bytes: u64) {
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn advance(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,218 @@
+//! Feeding a chunk to an analysis: one stream straight, several merged by time.
+
+use std::sync::Arc;
+
+use tracebraid_ctf::clock::{ClockConversion, Timestamp};
+use tracebraid_ctf::damage::Damage;
+use tracebraid_ctf::scan::{Hit, Progress, ScanTable, Scanner};
+use tracebraid_ctf::stream::Stream;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+
+use crate::analysis::{Analysis, Record, StreamPlace};
+use crate::chunk::{Chunk, DAWN, DUSK, StreamRef, packet_limit};
+
+/// Scan tables of all stream classes, by trace and stream class.
+pub(crate) struct Tables(Vec<Vec<Arc<ScanTable>>>);
+
+impl Tables {
+    pub(crate) fn new<A: Analysis + ?Sized>(set: &TraceSet, analysis: &A) -> Self {
+        let table = |(trace, content): (usize, &Trace)| {
+            let layouts = content.layout.streams.iter().enumerate();
+            layouts
+                .map(|(stream, layout)| {
+                    Arc::new(ScanTable::new(layout, |class| analysis.wants(trace, stream, class)))
+                })
+                .collect()
+        };
+        Tables(set.traces.iter().enumerate().map(table).collect())
+    }
+
+    fn of(&self, trace: u32, stream_class: usize) -> Option<Arc<ScanTable>> {
+        self.0.get(trace as usize)?.get(stream_class).cloned()
+    }
+}
+
+/// The packets and event records of a chunk.
+pub struct Feed<'t> {
+    set: &'t TraceSet,
+    chunk: &'t Chunk,
+    lanes: Vec<Lane<'t>>,
+    damage: Vec<Damage>,
+}
+
+/// A stream's part of a chunk.
+pub struct Lane<'t> {
+    /// The stream.
+    pub stream: StreamRef,
+    content: &'t Stream,
+    clock: Option<ClockConversion>,
+    /// Index of the next packet in the stream.
+    next: usize,
+    /// Scans its packets.
+    pub scanner: Scanner<'t>,
+    /// The next hit of the scanner's batch.
+    at: usize,
+    more: bool,
+    /// Time before which no event record of this packet can be.
+    floor: Timestamp,
+    /// See [`packet_limit`].
+    limit: Timestamp,
+    packet: Option<(Option<Timestamp>, bool)>,
+}
+
+impl<'t> Feed<'t> {
+    pub(crate) fn new(set: &'t TraceSet, chunk: &'t Chunk, tables: &Tables) -> Self {
+        let lane = |slice: &crate::chunk::StreamSlice| {
+            let (trace, content) = slice.stream.of(set)?;
+            let table = tables.of(slice.stream.trace, content.class)?;
+            Some(Lane {
+                stream: slice.stream,
+                content,
+                clock: trace.clock(content),
+                next: slice.packets.start,
+                scanner: Scanner::new(trace, content, table, slice.packets.clone())?,
+                at: 0,
+                more: false,
+                floor: DAWN,
+                limit: DUSK,
+                packet: None,
+            })
+        };
+        Feed { set, chunk, lanes: chunk.slices.iter().filter_map(lane).collect(), damage: Vec::new() }
+    }
+
+    /// The chunk.
+    pub fn chunk(&self) -> &'t Chunk {
+        self.chunk
+    }
+
+    /// The traces.
+    pub fn set(&self) -> &'t TraceSet {
+        self.set
+    }
+
+    /// Its streams' parts, for analyses that scan packets themselves.
+    pub fn lanes(&mut self) -> &mut [Lane<'t>] {
+        &mut self.lanes
+    }
+
+    pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
+        let mut damage = std::mem::take(&mut self.damage);
+        damage.extend(self.lanes.iter_mut().flat_map(|lane| lane.scanner.take_damage()));
+        damage
+    }
+
+    /// Gives everything to the analysis.
+    pub fn run<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
+        match self.lanes.as_mut_slice() {
+            [lane] => lane.run(analysis, partial),
+            _ => self.run_merged(analysis, partial),
+        }
+    }
+
+    /// By time; equal times in the order of the streams in the chunk.
+    fn run_merged<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
+        let mut heads: Vec<Option<Timestamp>> = self.lanes.iter_mut().map(Lane::peek).collect();
+        loop {
+            let next = heads.iter().enumerate().filter_map(|(i, head)| head.map(|time| (time, i))).min();
+            let Some((time, index)) = next else { break };
+            let Some(lane) = self.lanes.get_mut(index) else { break };
+            let membership = time.min(lane.limit);
+            if self.chunk.from <= membership && membership < self.chunk.until {
+                lane.announce(analysis, partial);
+                lane.give(analysis, partial, time);
+            }
+            lane.at += 1;
+            if let Some(head) = heads.get_mut(index) {
+                *head = lane.peek();
+            }
+        }
+    }
+}
+
+impl Lane<'_> {
+    /// Goes to the next packet and says where it is; `None` behind the last one.
+    pub fn next_packet(&mut self) -> Option<StreamPlace<'_>> {
+        let packet = self.scanner.next_packet()?;
+        // Packets whose heads are damaged were passed over: find this one's index.
+        let packets = self.content.packets.get(self.next..).unwrap_or_default();
+        let passed = packets.iter().position(|candidate| *candidate == packet).unwrap_or(0);
+        let index = self.next + passed;
+        self.next = index + 1;
+        let begin = self.time(self.scanner.packet_head().begin);
+        self.floor = begin.unwrap_or(DAWN);
+        self.limit = packet_limit(self.content, self.clock, index);
+        let lost_before = passed > 0 || self.content.lost_before(index);
+        self.packet = Some((begin, lost_before));
+        Some(StreamPlace { stream: self.stream, begin, lost_before, head: self.scanner.packet_head() })
+    }
+
+    /// The time of a clock value of this stream.
+    pub fn time(&self, cycles: Option<u64>) -> Option<Timestamp> {
+        self.clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles))
+    }
+
+    fn run<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
+        while let Some(place) = self.next_packet() {
+            analysis.packet(partial, &place);
+            loop {
+                let progress = self.scanner.scan();
+                for index in 0..self.scanner.hits().len() {
+                    self.at = index;
+                    if let Some(time) = self.hit_time() {
+                        self.give(analysis, partial, time);
+                    }
+                }
+                if progress == Progress::PacketEnd {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn hit(&self) -> Option<Hit> {
+        self.scanner.hits().get(self.at).copied()
+    }
+
+    #[inline(always)]
+    fn hit_time(&mut self) -> Option<Timestamp> {
+        let hit = self.hit()?;
+        let time = self.clock.map_or(DAWN, |clock| clock.timestamp(hit.clock));
+        // Clocks that go back are held.
+        self.floor = self.floor.max(time);
+        Some(self.floor)
+    }
+
+    /// Time of the next hit, from the next packets if need be.
+    fn peek(&mut self) -> Option<Timestamp> {
+        loop {
+            if self.at < self.scanner.hits().len() {
+                return self.hit_time();
+            }
+            if self.more {
+                self.more = self.scanner.scan() == Progress::More;
+            } else {
+                self.next_packet()?;
+                self.more = self.scanner.scan() == Progress::More;
+            }
+            self.at = 0;
+        }
+    }
+
+    /// Tells of the packet before its first event record.
+    fn announce<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
+        if let Some((begin, lost_before)) = self.packet.take() {
+            let head = self.scanner.packet_head();
+            analysis.packet(partial, &StreamPlace { stream: self.stream, begin, lost_before, head });
+        }
+    }
+
+    #[inline(always)]
+    fn give<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial, time: Timestamp) {
+        let Some(hit) = self.hit() else { return };
+        let class = self.scanner.class(&hit);
+        let (body, slots) = self.scanner.body(&hit);
+        analysis.event(partial, &mut Record { stream: self.stream, class, time, body, slots });
+    }
+}

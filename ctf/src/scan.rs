@@ -1,0 +1,546 @@
+//! Scanning packets for the event records of chosen classes, as fast as memory gives them.
+//!
+//! Most event classes of real tracers have a constant size and a header whose id and timestamp lie
+//! at constant places. For those an event record costs one load of eight bytes, one look into a
+//! table by id, and an addition. All others take the general way: a header walk or a skip
+//! program. The records of chosen classes come out as [`Hit`]s; the fields of the others are never
+//! touched.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::bits::{Cursor, DecodeError};
+use crate::damage::Damage;
+use crate::event::decode_head;
+use crate::layout::StreamLayout;
+use crate::packet::PacketHead;
+use crate::reader::describe;
+use crate::stream::{Packet, Stream};
+use crate::trace::Trace;
+use crate::window::{WINDOW, Window};
+
+/// What to scan for in streams of one class.
+#[derive(Debug)]
+pub struct ScanTable {
+    /// By id: bytes of the whole record (0: not constant) and flags.
+    entries: Option<Fast>,
+    /// By class index: chosen.
+    chosen: Vec<bool>,
+}
+
+#[derive(Debug)]
+struct Fast {
+    entries: Box<[u32; IDS]>,
+    id_shift: u32,
+    id_mask: u64,
+    time_shift: u32,
+    time_mask: u64,
+}
+
+const IDS: usize = 1 << 16;
+/// Flag in an entry: the class is chosen.
+const CHOSEN: u32 = 1 << 31;
+const BYTES: u32 = (1 << 24) - 1;
+
+impl ScanTable {
+    /// A table for a stream class; `choose` tells by class index what is a hit.
+    pub fn new(layout: &StreamLayout, choose: impl Fn(usize) -> bool) -> Self {
+        let chosen: Vec<bool> = (0..layout.events.len()).map(choose).collect();
+        ScanTable { entries: fast_entries(layout, &chosen), chosen }
+    }
+
+    /// True if no class is chosen.
+    pub fn is_empty(&self) -> bool {
+        !self.chosen.iter().any(|&chosen| chosen)
+    }
+}
+
+/// The table, if id and timestamp of the usual header lie in the first eight bytes.
+fn fast_entries(layout: &StreamLayout, chosen: &[bool]) -> Option<Fast> {
+    let form = layout.fast_header?.compact;
+    let (id, time) = (form.id?, form.timestamp?);
+    let (id_shift, time_shift) = (id.byte * 8 + id.shift, time.byte * 8 + time.shift);
+    let fits = |shift: u32, mask: u64| shift + (64 - mask.leading_zeros()) <= 64;
+    if id.mask >= IDS as u64 || !fits(id_shift, id.mask) || !fits(time_shift, time.mask) {
+        return None;
+    }
+    let mut entries: Box<[u32; IDS]> = vec![0u32; IDS].into_boxed_slice().try_into().ok()?;
+    for (event, &chosen) in layout.events.iter().zip(chosen) {
+        let Some(entry) = entries.get_mut(event.id as usize).filter(|_| event.id <= id.mask) else { continue };
+        if chosen {
+            *entry |= CHOSEN;
+        }
+        let escape = layout.fast_header?.extended.is_some_and(|(escape, _)| escape == event.id);
+        if let Some(bits) = event.body.constant().filter(|bits| bits % 8 == 0 && !escape) {
+            let bytes = bits / 8 + u64::from(form.bytes);
+            if bytes <= u64::from(BYTES) {
+                *entry |= bytes as u32;
+            }
+        }
+    }
+    Some(Fast { entries, id_shift, id_mask: id.mask, time_shift, time_mask: time.mask })
+}
+
+/// A chosen event record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hit {
+    /// Clock value in cycles.
+    pub clock: u64,
+    /// Packet-relative position of its start, in bytes; general records may start between bytes:
+    /// then this is where the body starts, in bits.
+    start: u64,
+    /// Its id in a fast scan, else its class index.
+    key: u32,
+    general: bool,
+}
+
+/// How far a scan got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more in this packet.
+    More,
+    /// The packet has been scanned.
+    PacketEnd,
+}
+
+/// What counting gives for a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Event records.
+    pub events: u64,
+    /// Clock value of the first, in cycles.
+    pub first: u64,
+    /// Clock value of the last.
+    pub last: u64,
+}
+
+/// Hits that one call gives at most: few enough to stay in the nearest cache.
+const BATCH: usize = 1024;
+
+/// Scans packets of a stream one after the other.
+#[derive(Debug)]
+pub struct Scanner<'t> {
+    trace: &'t Trace,
+    stream: &'t Stream,
+    layout: &'t StreamLayout,
+    table: Arc<ScanTable>,
+    packets: Range<usize>,
+    file: Option<(u32, File)>,
+    window: Window,
+    packet: Option<Packet>,
+    head: PacketHead,
+    /// Position in the packet: in bits.
+    pos: u64,
+    clock: u64,
+    /// A clock that goes back is reported once for each packet.
+    went_back: bool,
+    slots: Vec<u64>,
+    hits: Vec<Hit>,
+    damage: Vec<Damage>,
+}
+
+impl<'t> Scanner<'t> {
+    /// A scanner of the packets with those indices. `None` if the stream's class is unknown, which
+    /// opening a trace excludes.
+    pub fn new(trace: &'t Trace, stream: &'t Stream, table: Arc<ScanTable>, packets: Range<usize>) -> Option<Self> {
+        Some(Scanner {
+            trace,
+            stream,
+            layout: trace.layout.streams.get(stream.class)?,
+            table,
+            packets,
+            file: None,
+            window: Window::default(),
+            packet: None,
+            head: PacketHead::default(),
+            pos: 0,
+            clock: 0,
+            went_back: false,
+            slots: trace.layout.registers(),
+            hits: Vec::new(),
+            damage: Vec::new(),
+        })
+    }
+
+    /// Damage that was found since the last call.
+    pub fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.damage)
+    }
+
+    /// The head of the packet that is being scanned.
+    pub fn packet_head(&self) -> &PacketHead {
+        &self.head
+    }
+
+    /// The clock's value where the scan is, in cycles.
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Goes to the next packet; its table entry. `None` behind the last one.
+    pub fn next_packet(&mut self) -> Option<Packet> {
+        loop {
+            let index = self.packets.next()?;
+            let packet = *self.stream.packets.get(index)?;
+            self.packet = Some(packet);
+            if self.open(&packet) {
+                return Some(packet);
+            }
+        }
+    }
+
+    /// Starts the current packet again from its first event record.
+    pub fn rewind(&mut self) -> bool {
+        match self.packet {
+            Some(packet) => self.open(&packet),
+            None => false,
+        }
+    }
+
+    fn open(&mut self, packet: &Packet) -> bool {
+        let mut want = 4096usize;
+        loop {
+            self.fill(packet, packet.offset, want);
+            let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], 0));
+            let have = (base + data.len() as u64) * 8;
+            let mut cursor = Cursor { data, base, pos: 0, end: have.min(packet.content_bits) };
+            match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, self.clock) {
+                Ok(head) => {
+                    self.pos = head.end_of_head;
+                    self.clock = head.begin.unwrap_or(self.clock);
+                    self.head = head;
+                    self.went_back = false;
+                    return true;
+                }
+                Err(_) if have < packet.content_bits && have / 8 >= want as u64 => want *= 8,
+                Err(error) => {
+                    let damage = Damage::at(self.path(packet), packet.offset, error.to_string());
+                    self.damage.push(damage.skipping(packet.bytes));
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn path(&self, packet: &Packet) -> std::path::PathBuf {
+        self.stream.files.get(packet.file as usize).map(|file| file.path.clone()).unwrap_or_default()
+    }
+
+    fn fill(&mut self, packet: &Packet, from: u64, want: usize) {
+        let Some(data_file) = self.stream.files.get(packet.file as usize) else { return };
+        if self.file.as_ref().is_none_or(|(index, _)| *index != packet.file) {
+            self.window.clear();
+            self.file = None;
+            match File::open(&data_file.path) {
+                Ok(file) => self.file = Some((packet.file, file)),
+                Err(error) => {
+                    self.damage.push(Damage::of(&data_file.path, format!("cannot be opened: {error}")));
+                    return;
+                }
+            }
+        }
+        if let Some((_, file)) = &self.file {
+            if let Err(error) = self.window.ensure(file, from, want, data_file.bytes, WINDOW) {
+                self.damage.push(Damage::at(&data_file.path, from, format!("cannot be read: {error}")));
+            }
+        }
+    }
+
+    /// Scans on in the current packet; the hits are then to be had from [`Scanner::hits`].
+    pub fn scan(&mut self) -> Progress {
+        let mut hits = std::mem::take(&mut self.hits);
+        hits.resize(BATCH, Hit::default());
+        let mut sink = HitSink { hits: &mut hits, count: 0 };
+        let progress = self.run(&mut sink);
+        let count = sink.count;
+        hits.truncate(count);
+        self.hits = hits;
+        progress
+    }
+
+    /// The hits of the last [`Scanner::scan`].
+    pub fn hits(&self) -> &[Hit] {
+        &self.hits
+    }
+
+    /// Counts the event records of the current packet by class into `counts` (by id in the upper
+    /// part of the table, see [`Counts`]).
+    pub fn count(&mut self, counts: &mut Counts) -> Counted {
+        let mut sink = CountSink { counts, events: 0, first: None };
+        while self.run(&mut sink) == Progress::More {}
+        let last = if sink.events > 0 { self.clock } else { 0 };
+        Counted { events: sink.events, first: sink.first.unwrap_or(last), last }
+    }
+
+    /// Class index of a hit.
+    #[inline(always)]
+    pub fn class(&self, hit: &Hit) -> usize {
+        if hit.general { hit.key as usize } else { self.layout.event_by_id(u64::from(hit.key)).unwrap_or(0) }
+    }
+
+    /// A cursor at the body of a hit of the last scan, and registers to decode with.
+    #[inline(always)]
+    pub fn body(&mut self, hit: &Hit) -> (Cursor<'_>, &mut [u64]) {
+        let packet = self.packet.unwrap_or(EMPTY);
+        let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
+        let end = ((base + data.len() as u64) * 8).min(packet.content_bits);
+        let header = self.layout.fast_header.map_or(0, |fast| fast.compact.bytes);
+        let pos = if hit.general { hit.start } else { (hit.start + u64::from(header)) * 8 };
+        (Cursor { data, base, pos, end }, &mut self.slots)
+    }
+
+    #[inline(always)]
+    fn run<S: Sink>(&mut self, sink: &mut S) -> Progress {
+        let Some(packet) = self.packet else { return Progress::PacketEnd };
+        if self.pos >= packet.content_bits {
+            return Progress::PacketEnd;
+        }
+        // Less than this is left at the end of a window before more is read.
+        let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
+        let have = (base + data.len() as u64) * 8;
+        if have < packet.content_bits && have.saturating_sub(self.pos) < LOW {
+            self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
+        }
+        let table = self.table.clone();
+        match &table.entries {
+            Some(fast) => self.run_fast(&packet, fast, &table, sink),
+            None => self.run_general(&packet, &table, sink, u64::MAX),
+        }
+    }
+
+    /// The fast way as far as it goes through the bytes at hand, the general one in between.
+    #[inline(always)]
+    fn run_fast<S: Sink>(&mut self, packet: &Packet, fast: &Fast, table: &ScanTable, sink: &mut S) -> Progress {
+        loop {
+            let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], 0));
+            let end = (packet.content_bits / 8).saturating_sub(base).min(data.len() as u64) as usize;
+            let data = data.get(..end).unwrap_or(data);
+            let mut at = (self.pos.div_ceil(8) - base) as usize;
+            let mut clock = self.clock;
+            // All of the hot loop: everything it needs is in registers.
+            while let Some(bytes) = data.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+                let word = u64::from_le_bytes(*bytes);
+                let id = (word >> fast.id_shift & fast.id_mask) as u16;
+                let entry = fast.entries[id as usize];
+                let bytes = (entry & BYTES) as usize;
+                let next = at + bytes;
+                if bytes == 0 || next > data.len() || sink.is_full() {
+                    break;
+                }
+                let low = word >> fast.time_shift;
+                clock = clock.wrapping_add(low.wrapping_sub(clock) & fast.time_mask);
+                sink.fast(id, entry, base + at as u64, clock);
+                at = next;
+            }
+            self.clock = clock;
+            self.pos = (base + at as u64) * 8;
+            if sink.is_full() {
+                return Progress::More;
+            }
+            if self.pos >= packet.content_bits {
+                return Progress::PacketEnd;
+            }
+            // One record that is not of constant size, or that reaches over the window.
+            match self.run_general(packet, table, sink, 1) {
+                Progress::More if !sink.must_stop_for_window(self.low(packet)) => {}
+                progress => return progress,
+            }
+        }
+    }
+
+    /// True if little is left of the window, but not of the packet.
+    #[inline(always)]
+    fn low(&self, packet: &Packet) -> bool {
+        let have = self.window.offset() + self.window.bytes().len() as u64;
+        let at = packet.offset + (self.pos >> 3);
+        have < packet.offset + packet.content_bits / 8 && have.saturating_sub(at) < LOW / 8
+    }
+
+    /// The general way for so many records.
+    fn run_general<S: Sink>(&mut self, packet: &Packet, table: &ScanTable, sink: &mut S, records: u64) -> Progress {
+        for _ in 0..records {
+            if self.pos >= packet.content_bits {
+                return Progress::PacketEnd;
+            }
+            if sink.is_full() {
+                return Progress::More;
+            }
+            let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], self.pos >> 3));
+            let have = (base + data.len() as u64) * 8;
+            let end = have.min(packet.content_bits);
+            let mut cursor = Cursor { data, base, pos: self.pos, end };
+            match decode(self.layout, &mut cursor, &mut self.slots, self.clock) {
+                Ok((class, clock, body)) if cursor.pos > self.pos => {
+                    if clock < self.clock && !std::mem::replace(&mut self.went_back, true) {
+                        let message = format!("the clock goes back by {} cycles here", self.clock - clock);
+                        let offset = packet.offset + (self.pos >> 3);
+                        self.damage.push(Damage::at(self.path(packet), offset, message));
+                    }
+                    self.clock = clock;
+                    self.pos = cursor.pos;
+                    let chosen = table.chosen.get(class).copied().unwrap_or(false);
+                    sink.general(class, chosen, body, self.clock);
+                }
+                Err(DecodeError::OutOfBounds { .. } | DecodeError::Length { .. }) if have < packet.content_bits => {
+                    if sink.has_hits() {
+                        // Their bytes must stay at hand until they have been looked at.
+                        return Progress::More;
+                    }
+                    let from = packet.offset + (self.pos >> 3);
+                    let had = (packet.offset + have / 8).saturating_sub(from) as usize;
+                    self.fill(packet, from, (had * 2).max(WINDOW));
+                    let now = self.window.offset() + self.window.bytes().len() as u64;
+                    if now.saturating_sub(from) as usize <= had {
+                        return self.give_up(packet, DecodeError::OutOfBounds { at: self.pos, wanted: u64::MAX });
+                    }
+                }
+                Ok(_) => return self.give_up(packet, DecodeError::Length { at: self.pos, length: 0 }),
+                Err(error) => return self.give_up(packet, error),
+            }
+        }
+        Progress::More
+    }
+
+    #[cold]
+    fn give_up(&mut self, packet: &Packet, error: DecodeError) -> Progress {
+        let at = self.pos.min(packet.content_bits) >> 3;
+        let skipped = (packet.content_bits >> 3).saturating_sub(at);
+        let damage = Damage::at(self.path(packet), packet.offset + at, describe(error)).skipping(skipped);
+        self.damage.push(damage);
+        self.pos = packet.content_bits;
+        Progress::PacketEnd
+    }
+}
+
+const LOW: u64 = 4096 * 8;
+
+const EMPTY: Packet = Packet {
+    file: 0,
+    offset: 0,
+    bytes: 0,
+    content_bits: 0,
+    begin: None,
+    end: None,
+    discarded: None,
+    sequence: None,
+};
+
+#[inline(always)]
+fn decode(
+    layout: &StreamLayout,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    clock: u64,
+) -> Result<(usize, u64, u64), DecodeError> {
+    let head = decode_head(layout, cursor, slots, clock)?;
+    let body = cursor.pos;
+    if let Some(event) = layout.events.get(head.class) {
+        event.body.run(cursor, slots)?;
+    }
+    Ok((head.class, head.clock, body))
+}
+
+/// What is done with event records; inlined into the hot loop.
+trait Sink {
+    fn fast(&mut self, id: u16, entry: u32, start: u64, clock: u64);
+    fn general(&mut self, class: usize, chosen: bool, body: u64, clock: u64);
+    fn is_full(&self) -> bool;
+    fn has_hits(&self) -> bool;
+    /// True if the bytes at hand are running out and hits refer to them.
+    fn must_stop_for_window(&self, low: bool) -> bool {
+        low
+    }
+}
+
+struct HitSink<'a> {
+    hits: &'a mut [Hit],
+    count: usize,
+}
+
+impl Sink for HitSink<'_> {
+    #[inline(always)]
+    fn fast(&mut self, id: u16, entry: u32, start: u64, clock: u64) {
+        // Always stored, kept if chosen: no branch that could be mispredicted.
+        if let Some(place) = self.hits.get_mut(self.count) {
+            *place = Hit { clock, start, key: u32::from(id), general: false };
+        }
+        self.count += (entry >> 31) as usize;
+    }
+    #[inline(always)]
+    fn general(&mut self, class: usize, chosen: bool, body: u64, clock: u64) {
+        if let Some(place) = self.hits.get_mut(self.count) {
+            *place = Hit { clock, start: body, key: class as u32, general: true };
+        }
+        self.count += usize::from(chosen);
+    }
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.count >= self.hits.len()
+    }
+    #[inline(always)]
+    fn has_hits(&self) -> bool {
+        self.count > 0
+    }
+}
+
+/// Counts of event records by class.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    by_id: Box<[u64; IDS]>,
+    by_class: Vec<u64>,
+}
+
+impl Counts {
+    /// All zero, for a stream class.
+    pub fn new(layout: &StreamLayout) -> Self {
+        let by_id = vec![0u64; IDS].into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([0; IDS]));
+        Counts { by_id, by_class: vec![0; layout.events.len()] }
+    }
+
+    /// Takes the counts by class index, leaving zero.
+    pub fn take(&mut self, layout: &StreamLayout) -> Vec<u64> {
+        let mut counts = std::mem::replace(&mut self.by_class, vec![0; layout.events.len()]);
+        for (count, event) in counts.iter_mut().zip(&layout.events) {
+            if let Some(by_id) = self.by_id.get_mut(event.id as usize) {
+                *count += std::mem::take(by_id);
+            }
+        }
+        counts
+    }
+}
+
+struct CountSink<'a> {
+    counts: &'a mut Counts,
+    events: u64,
+    first: Option<u64>,
+}
+
+impl Sink for CountSink<'_> {
+    #[inline(always)]
+    fn fast(&mut self, id: u16, _: u32, _: u64, clock: u64) {
+        self.counts.by_id[id as usize] += 1;
+        if self.events == 0 {
+            self.first = Some(clock);
+        }
+        self.events += 1;
+    }
+    #[inline(always)]
+    fn general(&mut self, class: usize, _: bool, _: u64, clock: u64) {
+        if let Some(count) = self.counts.by_class.get_mut(class) {
+            *count += 1;
+        }
+        if self.events == 0 {
+            self.first = Some(clock);
+        }
+        self.events += 1;
+    }
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn has_hits(&self) -> bool {
+        false
+    }
+}
