@@ -1,0 +1,260 @@
+//! Metadata files: plain text, or packets to take the text out of.
+//!
+//! A packet is a header of 37 bytes, then text, then padding up to the packet's size.
+
+use std::borrow::Cow;
+
+use crate::error::MetadataError;
+use crate::schema::{ByteOrder, CtfVersion, Uuid};
+
+/// First four bytes of a metadata packet, as an integer of the metadata's byte order.
+const MAGIC: u32 = 0x75d1_1d57;
+/// Bytes of a packet's header.
+const HEADER_SIZE: usize = 37;
+/// First byte of the text of CTF 2 metadata: the record separator of RFC 7464.
+const RECORD_SEPARATOR: u8 = 0x1e;
+/// How plain text of CTF 1.8 begins.
+const SIGNATURE: &[u8] = b"/* CTF ";
+
+/// The text of a metadata file, and what the file says besides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unpacked<'f> {
+    /// Version of the format, hence language of the text.
+    pub version: CtfVersion,
+    /// The text: of the file, or of its packets without their headers and padding.
+    pub text: Cow<'f, [u8]>,
+    /// What the packets' headers say; `None` for plain text.
+    pub packets: Option<PacketInfo>,
+}
+
+/// What the headers of metadata packets say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketInfo {
+    /// Byte order of the headers.
+    pub byte_order: ByteOrder,
+    /// UUID that all headers have.
+    pub uuid: Uuid,
+    /// Number of packets.
+    pub count: usize,
+}
+
+/// Takes the text out of a metadata file.
+///
+/// Plain text must name version 1.8 if it begins as the specification says (`/* CTF 1.8`); text
+/// without that beginning is accepted, as other readers do. Packets must have the magic number,
+/// no compression, encryption or checksum, version 1.8 or 2.0, and all the same version, byte
+/// order and UUID. Errors about packets name the byte of the file where the packet is; their line
+/// and column are those where its text would have begun.
+pub fn unpack_metadata(file: &[u8]) -> Result<Unpacked<'_>, MetadataError> {
+    match first_word(file) {
+        Some(bytes) if u32::from_le_bytes(bytes) == MAGIC => unpack(file, ByteOrder::Little),
+        Some(bytes) if u32::from_be_bytes(bytes) == MAGIC => unpack(file, ByteOrder::Big),
+        _ => {
+            let version = plain_version(file)?;
+            Ok(Unpacked {
+                version,
+                text: Cow::Borrowed(file),
+                packets: None,
+            })
+        }
+    }
+}
+
+fn first_word(bytes: &[u8]) -> Option<[u8; 4]> {
+    bytes.first_chunk::<4>().copied()
+}
+
+fn plain_version(file: &[u8]) -> Result<CtfVersion, MetadataError> {
+    let first = file.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        None => Err(MetadataError::at(file, 0, "the metadata is empty")),
+        // Without its separator, JSON is still better explained by the parser of JSON.
+        Some(&(RECORD_SEPARATOR | b'{')) => Ok(CtfVersion::V2_0),
+        Some(_) => {
+            if let Some(rest) = file.strip_prefix(SIGNATURE)
+                && !names_1_8(rest)
+            {
+                return Err(MetadataError::at(
+                    file,
+                    SIGNATURE.len(),
+                    "unsupported version: plain text metadata begins with `/* CTF 1.8`",
+                ));
+            }
+            Ok(CtfVersion::V1_8)
+        }
+    }
+}
+
+fn names_1_8(rest: &[u8]) -> bool {
+    let number = |bytes: &[u8]| {
+        let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let text = std::str::from_utf8(bytes.get(..digits).unwrap_or_default()).ok()?;
+        Some((text.parse::<u32>().ok()?, digits))
+    };
+    let Some((1, digits)) = number(rest) else {
+        return false;
+    };
+    let Some((b'.', minor)) = rest.get(digits..).and_then(|rest| rest.split_first()) else {
+        return false;
+    };
+    matches!(number(minor), Some((8, _)))
+}
+
+/// A packet's header, decoded.
+struct Header {
+    uuid: Uuid,
+    checksum: u32,
+    content_bits: u32,
+    packet_bits: u32,
+    compression: u8,
+    encryption: u8,
+    checksum_scheme: u8,
+    version: (u8, u8),
+}
+
+impl Header {
+    /// Decodes a header; `None` if its magic number is wrong or bytes are missing.
+    fn decode(bytes: &[u8], byte_order: ByteOrder) -> Option<Header> {
+        let bytes = bytes.first_chunk::<HEADER_SIZE>()?;
+        let word = |at: usize| {
+            let word = first_word(bytes.get(at..)?)?;
+            Some(match byte_order {
+                ByteOrder::Little => u32::from_le_bytes(word),
+                ByteOrder::Big => u32::from_be_bytes(word),
+            })
+        };
+        if word(0)? != MAGIC {
+            return None;
+        }
+        let uuid = *bytes.get(4..)?.first_chunk::<16>()?;
+        let [.., compression, encryption, checksum_scheme, major, minor] = *bytes;
+        Some(Header {
+            uuid,
+            checksum: word(20)?,
+            content_bits: word(24)?,
+            packet_bits: word(28)?,
+            compression,
+            encryption,
+            checksum_scheme,
+            version: (major, minor),
+        })
+    }
+
+    /// Version of the format, or what is wrong with the header.
+    fn check(&self) -> Result<CtfVersion, String> {
+        let version = match self.version {
+            (1, 8) => CtfVersion::V1_8,
+            (2, 0) => CtfVersion::V2_0,
+            (major, minor) => {
+                return Err(format!(
+                    "unsupported version {major}.{minor}: it must be 1.8 or 2.0"
+                ));
+            }
+        };
+        if self.compression != 0 {
+            return Err(format!(
+                "compressed (scheme {}): that is not supported",
+                self.compression
+            ));
+        }
+        if self.encryption != 0 {
+            return Err(format!(
+                "encrypted (scheme {}): that is not supported",
+                self.encryption
+            ));
+        }
+        // In CTF 2, readers ignore checksums.
+        if version == CtfVersion::V1_8 && (self.checksum_scheme != 0 || self.checksum != 0) {
+            return Err(format!(
+                "with a checksum (scheme {}): that is not supported",
+                self.checksum_scheme
+            ));
+        }
+        if self.content_bits % 8 != 0 || self.packet_bits % 8 != 0 {
+            return Err("its sizes are no multiples of 8 bits".to_owned());
+        }
+        if (self.content_bits / 8) < HEADER_SIZE as u32 {
+            return Err(format!(
+                "its content size ({} bits) is less than that of its header",
+                self.content_bits
+            ));
+        }
+        if self.packet_bits < self.content_bits {
+            return Err(format!(
+                "its content size ({} bits) is more than its packet size ({} bits)",
+                self.content_bits, self.packet_bits
+            ));
+        }
+        Ok(version)
+    }
+}
+
+fn unpack(file: &[u8], byte_order: ByteOrder) -> Result<Unpacked<'_>, MetadataError> {
+    let mut text = Vec::with_capacity(file.len());
+    let mut first: Option<(CtfVersion, Uuid)> = None;
+    let mut offset = 0usize;
+    let mut count = 0usize;
+    while let Some(rest) = file
+        .get(offset..)
+        .filter(|rest| !rest.iter().all(|&byte| byte == 0))
+    {
+        let fail = |text: &[u8], message: &str| {
+            Err(MetadataError::at(
+                text,
+                text.len(),
+                format!(
+                    "metadata packet {} (at byte {offset} of the file): {message}",
+                    count + 1
+                ),
+            ))
+        };
+        if rest.len() < HEADER_SIZE {
+            return fail(&text, "its header is cut");
+        }
+        let Some(header) = Header::decode(rest, byte_order) else {
+            return fail(
+                &text,
+                "no magic number 0x75d11d57 in the byte order of the first packet",
+            );
+        };
+        let version = match header.check() {
+            Ok(version) => version,
+            Err(message) => return fail(&text, &message),
+        };
+        match first {
+            None => first = Some((version, header.uuid)),
+            Some((expected, _)) if expected != version => {
+                return fail(&text, "its version is not that of the first packet");
+            }
+            Some((_, expected)) if expected != header.uuid => {
+                return fail(&text, "its UUID is not that of the first packet");
+            }
+            Some(_) => {}
+        }
+        let Some(content) = rest.get(HEADER_SIZE..header.content_bits as usize / 8) else {
+            return fail(
+                &text,
+                &format!(
+                    "its content is cut: {} bytes of {}",
+                    rest.len(),
+                    header.content_bits / 8
+                ),
+            );
+        };
+        text.extend_from_slice(content);
+        offset = offset.saturating_add(header.packet_bits as usize / 8);
+        count += 1;
+    }
+    match first {
+        Some((version, uuid)) => Ok(Unpacked {
+            version,
+            text: Cow::Owned(text),
+            packets: Some(PacketInfo {
+                byte_order,
+                uuid,
+                count,
+            }),
+        }),
+        None => Err(MetadataError::at(file, 0, "the metadata has no packets")),
+    }
+}

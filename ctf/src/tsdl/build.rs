@@ -1,0 +1,381 @@
+//! Types to field classes, one use at a time: locations become paths, and fields get their roles.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::ast::Path;
+use super::lexer::{Res, error};
+use super::resolve::{Frame, Walk, Words, option_ranges};
+use super::types::{Base, Location, StructTy, Ty, TyKind, TyRef, VariantTy};
+use crate::schema::{
+    ClockIndex, FieldClass, FieldLocation, IntClass, IntRange, Member, Roles, Scope, StructClass,
+    VariantClass, VariantOption,
+};
+
+/// Roots of the scopes that a use can see, by [`Scope`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roots<'a> {
+    pub(super) by_scope: [Option<TyRef<'a>>; 6],
+}
+
+impl<'a> Roots<'a> {
+    pub(super) fn get(&self, scope: Scope) -> Option<&TyRef<'a>> {
+        self.by_scope.get(scope as usize).and_then(Option::as_ref)
+    }
+
+    pub(super) fn set(&mut self, scope: Scope, root: Option<TyRef<'a>>) {
+        if let Some(slot) = self.by_scope.get_mut(scope as usize) {
+            *slot = root;
+        }
+    }
+}
+
+/// What building a scope found out besides its class.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// All roles that occur.
+    pub(super) roles: Roles,
+    /// Some timestamp field that is mapped to no clock got the only one there is.
+    pub(super) implicit_clock: bool,
+}
+
+/// Builds the root of a scope.
+pub(super) struct Builder<'x, 'a> {
+    scope: Scope,
+    roots: &'x Roots<'a>,
+    /// See [`super::sema::Sema::open_locations`].
+    open_locations: &'x mut [(&'a Path<'a>, bool)],
+    /// Clock of timestamp fields that are mapped to none.
+    implicit_clock: Option<ClockIndex>,
+    frames: Vec<Frame<'x, 'a>>,
+    pub(super) found: Found,
+}
+
+impl<'x, 'a> Builder<'x, 'a> {
+    pub(super) fn new(
+        scope: Scope,
+        roots: &'x Roots<'a>,
+        open_locations: &'x mut [(&'a Path<'a>, bool)],
+        implicit_clock: Option<ClockIndex>,
+    ) -> Self {
+        Builder {
+            scope,
+            roots,
+            open_locations,
+            implicit_clock,
+            frames: Vec::new(),
+            found: Found::default(),
+        }
+    }
+
+    /// Builds the scope's root, if it has one.
+    pub(super) fn root(&mut self) -> Res<Option<FieldClass>> {
+        match self.roots.get(self.scope) {
+            Some(ty) => {
+                if let Some(clock) = ty.facts.unknown_clock {
+                    return error(
+                        clock.at,
+                        format!("no `clock` block describes a clock `{}`", clock.text),
+                    );
+                }
+                self.class(ty, None).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Fields of the headers and of the packet context can have roles; others are the same
+    /// wherever they are, unless they refer to fields.
+    fn has_roles(&self) -> bool {
+        matches!(
+            self.scope,
+            Scope::PacketHeader | Scope::PacketContext | Scope::EventHeader
+        )
+    }
+
+    /// The class of a type; `name` where it is a member of a struct.
+    fn class(&mut self, ty: &'x Ty<'a>, name: Option<&str>) -> Res<FieldClass> {
+        let shared = !ty.facts.refers && !self.has_roles();
+        if shared && let Some(class) = ty.built.get() {
+            return Ok(class.clone());
+        }
+        let class = match &ty.kind {
+            TyKind::Int(class) => return Ok(FieldClass::Int(self.integer(class, name))),
+            TyKind::Leaf(class) => return Ok(class.clone()),
+            TyKind::Array(element, length) => {
+                let roles = self.array_roles(element, *length, name);
+                self.found.roles |= roles;
+                let element = self.element(element)?;
+                FieldClass::Array {
+                    element,
+                    length: *length,
+                    min_align: 1,
+                    roles,
+                }
+            }
+            TyKind::Sequence(element, location) => {
+                let length = self.length(location)?;
+                let element = self.element(element)?;
+                FieldClass::Sequence {
+                    element,
+                    length,
+                    min_align: 1,
+                }
+            }
+            TyKind::Struct(structure) => self.structure(structure)?,
+            TyKind::Variant(variant) => self.variant(variant)?,
+        };
+        if shared {
+            let _ = ty.built.set(class.clone());
+        }
+        Ok(class)
+    }
+
+    fn element(&mut self, element: &'x Ty<'a>) -> Res<Arc<FieldClass>> {
+        self.frames.push(Frame::Element);
+        let class = self.class(element, None);
+        self.frames.pop();
+        class.map(Arc::new)
+    }
+
+    fn structure(&mut self, structure: &'x StructTy<'a>) -> Res<FieldClass> {
+        let members = &structure.members;
+        let mut built = Vec::with_capacity(members.list.len());
+        for (index, (name, ty)) in members.list.iter().enumerate() {
+            self.frames.push(Frame::Struct(structure, index as u32));
+            let shown = members.shown(name.text);
+            let class = self.class(ty, Some(shown));
+            self.frames.pop();
+            built.push(Member {
+                name: shown.to_owned(),
+                class: class?,
+            });
+        }
+        Ok(FieldClass::Struct(Arc::new(StructClass {
+            min_align: structure.min_align,
+            members: built,
+        })))
+    }
+
+    fn variant(&mut self, variant: &'x VariantTy<'a>) -> Res<FieldClass> {
+        let Some(location) = &variant.tag else {
+            return error(variant.at, "this variant has no tag: `variant <FIELD> {...}`");
+        };
+        let (selector, tag) = self.tag(location, variant)?;
+        let many = variant.options.list.len() > 16;
+        let by_label: HashMap<&str, &[IntRange]> = if many {
+            tag.mappings
+                .iter()
+                .map(|mapping| (mapping.label.as_str(), mapping.ranges.as_slice()))
+                .collect()
+        } else {
+            HashMap::new()
+        };
+        let mut options = Vec::with_capacity(variant.options.list.len());
+        for (index, (name, ty)) in variant.options.list.iter().enumerate() {
+            self.frames.push(Frame::Option(index as u32));
+            let class = self.class(ty, None);
+            self.frames.pop();
+            let ranges = if many {
+                let bare = || name.text.strip_prefix('_').and_then(|name| by_label.get(name));
+                by_label.get(name.text).or_else(bare).copied()
+            } else {
+                option_ranges(&tag, name.text)
+            };
+            options.push(VariantOption {
+                name: Some(variant.options.shown(name.text).to_owned()),
+                ranges: ranges.unwrap_or_default().to_vec(),
+                class: class?,
+            });
+        }
+        Ok(FieldClass::Variant(Arc::new(VariantClass { selector, options })))
+    }
+
+    /// An integer, with its roles.
+    fn integer(&mut self, class: &Arc<IntClass>, name: Option<&str>) -> Arc<IntClass> {
+        if !self.has_roles() || class.length > 64 || class.signed {
+            return class.clone();
+        }
+        let clock = class.clock.or_else(|| self.clock_of_timestamp(name));
+        self.found.implicit_clock |= clock != class.clock;
+        let roles = self.roles(class, clock, name.unwrap_or_default());
+        self.found.roles |= roles;
+        if roles.is_empty() && clock == class.clock {
+            return class.clone();
+        }
+        Arc::new(IntClass {
+            roles,
+            clock,
+            ..IntClass::clone(class)
+        })
+    }
+
+    /// Timestamps that are mapped to no clock count the only one there is.
+    fn clock_of_timestamp(&self, name: Option<&str>) -> Option<ClockIndex> {
+        let is_timestamp = match self.scope {
+            Scope::PacketContext => matches!(name, Some("timestamp_begin" | "timestamp_end")),
+            Scope::EventHeader => name == Some("timestamp"),
+            _ => false,
+        };
+        if is_timestamp { self.implicit_clock } else { None }
+    }
+
+    fn roles(&self, class: &IntClass, clock: Option<ClockIndex>, name: &str) -> Roles {
+        let top = self.frames.len() == 1;
+        let mut roles = match (self.scope, name) {
+            (Scope::PacketHeader, "magic") if top && class.length == 32 && self.is_first() => {
+                Roles::PACKET_MAGIC
+            }
+            (Scope::PacketHeader, "stream_id") if top => Roles::STREAM_CLASS_ID,
+            (Scope::PacketHeader, "stream_instance_id") if top => Roles::STREAM_ID,
+            (Scope::PacketContext, "packet_size") if top => Roles::PACKET_TOTAL_LENGTH,
+            (Scope::PacketContext, "content_size") if top => Roles::PACKET_CONTENT_LENGTH,
+            (Scope::PacketContext, "packet_seq_num") if top => Roles::PACKET_SEQUENCE_NUMBER,
+            (Scope::PacketContext, "events_discarded") if top => Roles::DISCARDED_EVENTS,
+            (Scope::PacketContext, "timestamp_end") if top => return Roles::PACKET_END_TIMESTAMP,
+            (Scope::EventHeader, "id") => Roles::EVENT_CLASS_ID,
+            _ => Roles::NONE,
+        };
+        if clock.is_some() && self.scope != Scope::PacketHeader {
+            roles |= Roles::CLOCK_TIMESTAMP;
+        }
+        roles
+    }
+
+    fn is_first(&self) -> bool {
+        self.frames.last().is_some_and(|frame| frame.index() == 0)
+    }
+
+    /// `uint8_t uuid[16]` of the packet header.
+    fn array_roles(&self, element: &Ty<'a>, length: u64, name: Option<&str>) -> Roles {
+        let TyKind::Int(class) = &element.kind else {
+            return Roles::NONE;
+        };
+        let bytes = class.length == 8 && !class.signed && class.align <= 8;
+        let here = self.scope == Scope::PacketHeader && self.frames.len() == 1;
+        if here && name == Some("uuid") && length == 16 && bytes {
+            Roles::METADATA_UUID
+        } else {
+            Roles::NONE
+        }
+    }
+
+    fn length(&mut self, location: &Location<'a>) -> Res<FieldLocation> {
+        let (scope, head, walk) = self.walk(location)?;
+        walk.check_length()?;
+        let paths = walk
+            .targets
+            .iter()
+            .map(|target| [&head, target.path.as_slice()].concat())
+            .collect();
+        Ok(FieldLocation { scope, paths })
+    }
+
+    fn tag(
+        &mut self,
+        location: &Location<'a>,
+        variant: &'x VariantTy<'a>,
+    ) -> Res<(FieldLocation, Arc<IntClass>)> {
+        let options = Rc::clone(&variant.options);
+        let (scope, head, walk) = self.walk(location)?;
+        let target = walk.check_tag(&options)?;
+        let paths = vec![[&head, target.path.as_slice()].concat()];
+        Ok((FieldLocation { scope, paths }, target.class.clone()))
+    }
+
+    /// Resolves a location: the scope, the steps to where the walk began, and the walk.
+    fn walk(&mut self, location: &Location<'a>) -> Res<(Scope, Vec<u32>, Walk<'x, 'a>)> {
+        let path = location.path;
+        let mut walk = Walk::new(path);
+        if let Base::Scope(scope, words) = location.base {
+            let words = Words::after(path, words);
+            self.walk_scope(&mut walk, scope, words)?;
+            return Ok((scope, Vec::new(), walk));
+        }
+        let mut failure = None;
+        for (index, frame) in self.frames.iter().enumerate().rev() {
+            let Frame::Struct(structure, current) = *frame else {
+                continue;
+            };
+            match location.base {
+                Base::Struct(id) if id != structure.id => continue,
+                _ => {}
+            }
+            let Some(member) = structure.members.find(path.first.text) else {
+                continue;
+            };
+            let Some((_, ty)) = structure.members.list.get(member) else {
+                continue;
+            };
+            let mut attempt = Walk::new(path);
+            let result = if member as u32 > current {
+                error(
+                    path.first.at,
+                    format!(
+                        "`{}`: field `{}` comes later: only earlier ones can be used",
+                        path.text(),
+                        path.first.text
+                    ),
+                )
+            } else {
+                let live = if member as u32 == current {
+                    self.frames.get(index + 1..)
+                } else {
+                    None
+                };
+                attempt.path.push(member as u32);
+                attempt.follow(ty, Words::after(path, 1), live)
+            };
+            match result {
+                Ok(()) => {
+                    if let Base::Use(entry) = location.base
+                        && let Some((_, resolved)) = self.open_locations.get_mut(entry)
+                    {
+                        *resolved = true;
+                    }
+                    let head = self.frames.iter().take(index).map(Frame::index).collect();
+                    return Ok((self.scope, head, attempt));
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        match failure {
+            Some(failure) => Err(failure),
+            None => error(path.first.at, no_field(path)),
+        }
+    }
+
+    fn walk_scope(&self, walk: &mut Walk<'x, 'a>, scope: Scope, words: Words<'_, 'a>) -> Res<()> {
+        if scope > self.scope {
+            return error(
+                walk.at,
+                format!(
+                    "`{}`: that scope is decoded later: only earlier fields can be used",
+                    walk.text.text()
+                ),
+            );
+        }
+        let Some(root) = self.roots.get(scope) else {
+            return error(
+                walk.at,
+                format!("`{}`: there is no such scope here", walk.text.text()),
+            );
+        };
+        let live = if scope == self.scope {
+            Some(self.frames.as_slice())
+        } else {
+            None
+        };
+        walk.follow(root, words, live)
+    }
+}
+
+/// Message for a relative path that leads nowhere.
+pub(super) fn no_field(path: &Path<'_>) -> String {
+    format!(
+        "`{}`: there is no field `{}` before this one",
+        path.text(),
+        path.first.text
+    )
+}

@@ -1,0 +1,264 @@
+//! From the place where a type is used to the fields that its lengths and tags refer to.
+
+use std::sync::Arc;
+
+use super::ast::{Ident, Path};
+use super::lexer::{Res, error};
+use super::types::{Members, StructTy, Ty, TyKind, VariantTy};
+use crate::schema::{IntClass, IntRange};
+
+/// A compound type that is being built: the way from the root of the scope to the current field.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Frame<'x, 'a> {
+    /// A struct, and the index of its current member.
+    Struct(&'x StructTy<'a>, u32),
+    /// A variant: the index of its current option.
+    Option(u32),
+    /// An array or a sequence: the current element.
+    Element,
+}
+
+impl Frame<'_, '_> {
+    /// Its step of a path.
+    pub(super) fn index(&self) -> u32 {
+        match self {
+            Frame::Struct(_, index) | Frame::Option(index) => *index,
+            Frame::Element => 0,
+        }
+    }
+}
+
+/// Words that are still to be followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'x, 'a> {
+    first: Option<Ident<'a>>,
+    rest: &'x [Ident<'a>],
+}
+
+impl<'x, 'a> Words<'x, 'a> {
+    /// The words of a path after the first `skip`.
+    pub(super) fn after(path: &'x Path<'a>, skip: usize) -> Self {
+        match skip.checked_sub(1) {
+            None => Words {
+                first: Some(path.first),
+                rest: &path.rest,
+            },
+            Some(skip) => Words {
+                first: None,
+                rest: path.rest.get(skip..).unwrap_or_default(),
+            },
+        }
+    }
+
+    fn split(self) -> Option<(Ident<'a>, Words<'x, 'a>)> {
+        if let Some(first) = self.first {
+            return Some((
+                first,
+                Words {
+                    first: None,
+                    rest: self.rest,
+                },
+            ));
+        }
+        let (first, rest) = self.rest.split_first()?;
+        Some((*first, Words { first: None, rest }))
+    }
+}
+
+/// An integer that a location leads to.
+#[derive(Debug)]
+pub(super) struct Target<'x> {
+    /// Steps from where the walk began.
+    pub(super) path: Vec<u32>,
+    pub(super) class: &'x Arc<IntClass>,
+}
+
+/// More targets than this have no use but to exhaust memory.
+const MAX_TARGETS: usize = 4096;
+
+/// Follows words down a type.
+pub(super) struct Walk<'x, 'p> {
+    /// Where the location is written, for errors.
+    pub(super) at: u32,
+    /// The location as written.
+    pub(super) text: &'p Path<'p>,
+    pub(super) path: Vec<u32>,
+    pub(super) targets: Vec<Target<'x>>,
+    pub(super) steps: usize,
+}
+
+impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
+    pub(super) fn new(text: &'p Path<'p>) -> Self {
+        Walk {
+            at: text.first.at,
+            text,
+            path: Vec::new(),
+            targets: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    fn fail<T>(&self, at: u32, message: impl std::fmt::Display) -> Res<T> {
+        error(at, format!("`{}`: {message}", self.text.text()))
+    }
+
+    /// Follows `words` from `ty`. `live` are the frames from `ty` on where `ty` is being built,
+    /// else `None`: then it is complete, and every part of it is decoded before the use.
+    pub(super) fn follow(
+        &mut self,
+        ty: &'x Ty<'a>,
+        words: Words<'_, 'a>,
+        live: Option<&[Frame<'x, 'a>]>,
+    ) -> Res<()> {
+        self.steps += 1;
+        if self.steps > 16 * MAX_TARGETS {
+            return self.fail(self.at, "this name leads to too many fields");
+        }
+        match (&ty.kind, live) {
+            (_, Some([])) => self.fail(self.at, "a field cannot refer to itself"),
+            (TyKind::Struct(structure), _) => self.follow_struct(structure, words, live),
+            (TyKind::Variant(variant), _) => self.follow_variant(variant, words, live),
+            (TyKind::Array(element, _) | TyKind::Sequence(element, _), Some([_, rest @ ..])) => {
+                self.step(0, |walk| walk.follow(element, words, Some(rest)))
+            }
+            (TyKind::Array(..) | TyKind::Sequence(..), None) => self.fail(
+                self.at,
+                "this is an array, or leads through one: its elements cannot be referred to",
+            ),
+            (TyKind::Int(class), _) if words.split().is_none() => {
+                if self.targets.len() >= MAX_TARGETS {
+                    return self.fail(self.at, "this name leads to too many fields");
+                }
+                self.targets.push(Target {
+                    path: self.path.clone(),
+                    class,
+                });
+                Ok(())
+            }
+            (TyKind::Int(_) | TyKind::Leaf(_), _) => match words.split() {
+                Some((word, _)) => self.fail(word.at, format!("there is no field `{}` there", word.text)),
+                None => self.fail(self.at, "this field is not an integer"),
+            },
+        }
+    }
+
+    fn step(&mut self, index: u32, inside: impl FnOnce(&mut Self) -> Res<()>) -> Res<()> {
+        self.path.push(index);
+        let result = inside(self);
+        self.path.pop();
+        result
+    }
+
+    fn follow_struct(
+        &mut self,
+        structure: &'x StructTy<'a>,
+        words: Words<'_, 'a>,
+        live: Option<&[Frame<'x, 'a>]>,
+    ) -> Res<()> {
+        let Some((word, words)) = words.split() else {
+            return self.fail(self.at, "this is a struct, not an integer");
+        };
+        let Some((index, ty)) = lookup(&structure.members, word.text) else {
+            return self.fail(word.at, format!("there is no field `{}`", word.text));
+        };
+        let live = match live {
+            Some([frame, rest @ ..]) if index == frame.index() => Some(rest),
+            Some([frame, ..]) if index > frame.index() => {
+                return self.fail(
+                    word.at,
+                    format!("field `{}` comes later: only earlier ones can be used", word.text),
+                );
+            }
+            _ => None,
+        };
+        self.step(index, |walk| walk.follow(ty, words, live))
+    }
+
+    /// A word may name an option; else the variant is transparent: the option that is being
+    /// decoded counts, and where that is not known, each may be it.
+    fn follow_variant(
+        &mut self,
+        variant: &'x VariantTy<'a>,
+        words: Words<'_, 'a>,
+        live: Option<&[Frame<'x, 'a>]>,
+    ) -> Res<()> {
+        if let Some([frame, rest @ ..]) = live {
+            let index = frame.index();
+            let Some((name, ty)) = variant.options.list.get(index as usize) else {
+                return self.fail(self.at, "no such option");
+            };
+            let inner = match words.split() {
+                Some((word, inner)) if word.text == name.text => inner,
+                _ => words,
+            };
+            return self.step(index, |walk| walk.follow(ty, inner, Some(rest)));
+        }
+        if let Some((word, inner)) = words.split()
+            && let Some((index, ty)) = lookup(&variant.options, word.text)
+        {
+            let found = self.targets.len();
+            if self.step(index, |walk| walk.follow(ty, inner, None)).is_ok() {
+                return Ok(());
+            }
+            self.targets.truncate(found);
+        }
+        for (index, (_, ty)) in variant.options.list.iter().enumerate() {
+            self.step(index as u32, |walk| walk.follow(ty, words, None))?;
+        }
+        Ok(())
+    }
+
+    /// Lengths are unsigned integers of at most 64 bits.
+    pub(super) fn check_length(&self) -> Res<()> {
+        for target in &self.targets {
+            if target.class.signed {
+                return self.fail(self.at, "a length is an unsigned integer: this field is signed");
+            }
+            if target.class.length > 64 {
+                return self.fail(self.at, "a length has at most 64 bits: this field is longer");
+            }
+        }
+        Ok(())
+    }
+
+    /// A tag is one enumeration that has a label for some option.
+    pub(super) fn check_tag(&self, options: &Members<'_>) -> Res<&Target<'x>> {
+        let [target] = self.targets.as_slice() else {
+            return self.fail(self.at, "a tag is exactly one field: this leads to several");
+        };
+        if !target.class.is_enum {
+            return self.fail(
+                self.at,
+                "a tag is an enumeration: this field is an integer without labels",
+            );
+        }
+        if target.class.length > 64 {
+            return self.fail(self.at, "a tag has at most 64 bits: this field is longer");
+        }
+        if options
+            .list
+            .iter()
+            .all(|(name, _)| option_ranges(target.class, name.text).is_none())
+        {
+            return self.fail(
+                self.at,
+                "no label of this enumeration is the name of an option of the variant",
+            );
+        }
+        Ok(target)
+    }
+}
+
+fn lookup<'x, 'a>(members: &'x Members<'a>, name: &str) -> Option<(u32, &'x Ty<'a>)> {
+    let index = members.find(name)?;
+    members.list.get(index).map(|(_, ty)| (index as u32, &**ty))
+}
+
+/// Ranges of the label that selects an option: the label of the same name, or of that name
+/// without the underscore that protects names from keywords.
+pub(super) fn option_ranges<'c>(tag: &'c IntClass, option: &str) -> Option<&'c [IntRange]> {
+    let label = |name: &str| tag.mappings.iter().find(|mapping| mapping.label == name);
+    label(option)
+        .or_else(|| option.strip_prefix('_').and_then(label))
+        .map(|mapping| mapping.ranges.as_slice())
+}
