@@ -14,6 +14,7 @@ use crate::bits::{Cursor, DecodeError};
 use crate::damage::Damage;
 use crate::event::decode_head;
 use crate::layout::StreamLayout;
+use crate::layout::shape::Shape;
 use crate::packet::PacketHead;
 use crate::reader::describe;
 use crate::stream::{Packet, Stream};
@@ -32,6 +33,8 @@ pub struct ScanTable {
 #[derive(Debug)]
 struct Fast {
     entries: Box<[u32; IDS]>,
+    shapes: Vec<Shape>,
+    header: usize,
     id_shift: u32,
     id_mask: u64,
     time_shift: u32,
@@ -41,6 +44,8 @@ struct Fast {
 const IDS: usize = 1 << 16;
 /// Flag in an entry: the class is chosen.
 const CHOSEN: u32 = 1 << 31;
+/// Flag in an entry: the rest is not a size, but the index of a shape.
+const SHAPE: u32 = 1 << 30;
 const BYTES: u32 = (1 << 24) - 1;
 
 impl ScanTable {
@@ -66,6 +71,7 @@ fn fast_entries(layout: &StreamLayout, chosen: &[bool]) -> Option<Fast> {
         return None;
     }
     let mut entries: Box<[u32; IDS]> = vec![0u32; IDS].into_boxed_slice().try_into().ok()?;
+    let mut shapes = Vec::new();
     for (event, &chosen) in layout.events.iter().zip(chosen) {
         let Some(entry) = entries.get_mut(event.id as usize).filter(|_| event.id <= id.mask) else { continue };
         if chosen {
@@ -77,9 +83,13 @@ fn fast_entries(layout: &StreamLayout, chosen: &[bool]) -> Option<Fast> {
             if bytes <= u64::from(BYTES) {
                 *entry |= bytes as u32;
             }
+        } else if let Some(shape) = event.body.shape().filter(|_| !escape) {
+            *entry |= SHAPE | shapes.len() as u32;
+            shapes.push(shape.clone());
         }
     }
-    Some(Fast { entries, id_shift, id_mask: id.mask, time_shift, time_mask: time.mask })
+    let header = form.bytes as usize;
+    Some(Fast { entries, shapes, header, id_shift, id_mask: id.mask, time_shift, time_mask: time.mask })
 }
 
 /// A chosen event record.
@@ -323,8 +333,13 @@ impl<'t> Scanner<'t> {
                 let word = u64::from_le_bytes(*bytes);
                 let id = (word >> fast.id_shift & fast.id_mask) as u16;
                 let entry = fast.entries[id as usize];
-                let bytes = (entry & BYTES) as usize;
-                let next = at + bytes;
+                let mut bytes = (entry & BYTES) as usize;
+                if entry & SHAPE != 0 {
+                    let rest = data.get(at + fast.header..).unwrap_or_default();
+                    let shape = fast.shapes.get(bytes);
+                    bytes = shape.and_then(|shape| shape.measure(rest)).map_or(0, |body| body + fast.header);
+                }
+                let next = at.saturating_add(bytes);
                 if bytes == 0 || next > data.len() || sink.is_full() {
                     break;
                 }

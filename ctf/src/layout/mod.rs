@@ -6,6 +6,7 @@
 
 pub mod header;
 pub mod node;
+pub mod shape;
 pub mod skip;
 mod slots;
 

@@ -4,12 +4,13 @@
 //! variable length is walked. Known alignments are computed away.
 
 use super::node::{Length, Node, NodeKind, Selector};
+use super::shape::Shape;
 use super::slots::Slot;
 use crate::bits::{Cursor, DecodeError, FixedRead};
 
 /// One step.
 #[derive(Clone, Debug)]
-enum Op {
+pub(super) enum Op {
     /// Go on by that many bits.
     Add(u64),
     /// Go to the next multiple of that many bits.
@@ -38,9 +39,16 @@ pub struct SkipProgram {
     ops: Box<[Op]>,
     /// If the program is one addition: that many bits.
     constant: Option<u64>,
+    /// The program in a faster form, if it starts at a byte boundary and has one.
+    shape: Option<Box<Shape>>,
 }
 
 impl SkipProgram {
+    /// A faster form for records that start at byte boundaries; it keeps no registers.
+    pub fn shape(&self) -> Option<&Shape> {
+        self.shape.as_deref()
+    }
+
     /// The distance in bits, if it does not depend on the data.
     pub fn constant(&self) -> Option<u64> {
         self.constant
@@ -156,12 +164,13 @@ pub(super) struct SkipBuilder {
     pending: u64,
     modulus: u64,
     residue: u64,
+    byte_start: bool,
 }
 
 impl SkipBuilder {
     /// The program starts at a multiple of `align` bits.
     pub(super) fn new(align: u32) -> Self {
-        SkipBuilder { ops: Vec::new(), pending: 0, modulus: u64::from(align.max(1)), residue: 0 }
+        SkipBuilder { ops: Vec::new(), pending: 0, modulus: u64::from(align.max(1)), residue: 0, byte_start: align >= 8 }
     }
 
     /// What is known of the position: it is `residue` modulo `modulus`.
@@ -171,13 +180,14 @@ impl SkipBuilder {
 
     /// Starts from what is known of the position.
     pub(super) fn at((modulus, residue): (u64, u64)) -> Self {
-        SkipBuilder { ops: Vec::new(), pending: 0, modulus, residue }
+        SkipBuilder { ops: Vec::new(), pending: 0, modulus, residue, byte_start: modulus >= 8 && residue % 8 == 0 }
     }
 
     pub(super) fn finish(mut self) -> SkipProgram {
         let constant = self.ops.is_empty().then_some(self.pending);
         self.flush();
-        SkipProgram { ops: self.ops.into(), constant }
+        let shape = if self.byte_start && constant.is_none() { Shape::new(&self.ops).map(Box::new) } else { None };
+        SkipProgram { ops: self.ops.into(), constant, shape }
     }
 
     fn flush(&mut self) {

@@ -1,0 +1,158 @@
+//! Shapes: skip programs of the few forms that nearly all event records of variable size have,
+//! compiled further so that getting over one takes a handful of instructions.
+//!
+//! A shape is: bytes, perhaps one string, then a tail: bytes; or an array whose length is in one
+//! of the bytes; or a decision by one byte between tails (variants of network headers).
+
+use super::node::Selector;
+use super::skip::Op;
+use super::slots::Slot;
+use crate::bits::{FixedRead, find_null};
+
+/// A compiled shape. All distances are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes before the string, or before the tail.
+    before: usize,
+    /// A null-terminated string follows.
+    string: bool,
+    tail: Tail,
+    branches: Vec<Branch>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tail {
+    /// That many bytes.
+    Bytes(u32),
+    /// An array: the element count is in so many little-endian bytes at that place.
+    Array { at: u32, width: u32, fixed: u32, element: u32 },
+    /// Decide by the branch of that index.
+    Branch(u32),
+    /// No option for this value.
+    None,
+}
+
+/// The tail by the value of a byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Branch {
+    at: u32,
+    tails: Vec<Tail>,
+}
+
+/// More would not be worth the memory.
+const MOST_BRANCHES: usize = 32;
+
+impl Shape {
+    /// Finds the shape of a program that starts at a byte boundary, if it has one.
+    pub(super) fn new(ops: &[Op]) -> Option<Shape> {
+        let string = ops.iter().position(|op| matches!(op, Op::Str(1)));
+        let mut finder = Finder { ops, branches: Vec::new() };
+        let (before, string, tail) = match string {
+            Some(string) => {
+                let mut before = 0;
+                for op in ops.get(..string)? {
+                    match op {
+                        Op::Add(bits) => before += bytes(*bits)?,
+                        // What a length or selector behind the string would need is not kept.
+                        Op::Save(..) => {}
+                        _ => return None,
+                    }
+                }
+                (before, true, finder.tail(string + 1, 0, &mut Vec::new())?)
+            }
+            None => (0, false, finder.tail(0, 0, &mut Vec::new())?),
+        };
+        Some(Shape { before: before as usize, string, tail, branches: finder.branches })
+    }
+
+    /// Bytes from `data`'s start to the end of the fields; `None` if `data` does not have them
+    /// all, or they make no sense: then the program itself finds out what is wrong.
+    #[inline(always)]
+    pub fn measure(&self, data: &[u8]) -> Option<usize> {
+        let mut at = self.before;
+        if self.string {
+            at += find_null(data.get(at..)?)? + 1;
+        }
+        let mut tail = self.tail;
+        loop {
+            match tail {
+                Tail::Bytes(bytes) => return Some(at + bytes as usize),
+                Tail::Branch(index) => {
+                    let branch = self.branches.get(index as usize)?;
+                    let value = *data.get(at + branch.at as usize)?;
+                    tail = *branch.tails.get(usize::from(value))?;
+                }
+                Tail::Array { at: place, width, fixed, element } => {
+                    let word = data.get(at + place as usize..)?.first_chunk::<4>()?;
+                    let count = u32::from_le_bytes(*word) & (u32::MAX >> (32 - 8 * width));
+                    return at.checked_add(fixed as usize + count as usize * element as usize);
+                }
+                Tail::None => return None,
+            }
+        }
+    }
+}
+
+fn bytes(bits: u64) -> Option<u32> {
+    (bits % 8 == 0).then_some(())?;
+    u32::try_from(bits / 8).ok().filter(|&bytes| bytes < 1 << 24)
+}
+
+struct Finder<'a> {
+    ops: &'a [Op],
+    branches: Vec<Branch>,
+}
+
+type Saved = Vec<(Slot, u64, FixedRead)>;
+
+impl Finder<'_> {
+    /// Runs the program from an op on without data: `bits` have been passed since the anchor.
+    fn tail(&mut self, mut at: usize, mut bits: u64, saved: &mut Saved) -> Option<Tail> {
+        let kept = saved.len();
+        let tail = loop {
+            match self.ops.get(at) {
+                None => break Tail::Bytes(bytes(bits)?),
+                Some(Op::Add(more)) => bits = bits.checked_add(*more)?,
+                Some(Op::Save(read, ahead, slot)) => saved.push((*slot, bits + u64::from(*ahead), *read)),
+                Some(Op::Jump(target)) => {
+                    // Jumps lead forward only.
+                    at = *target as usize;
+                    continue;
+                }
+                Some(Op::Switch(selector, targets)) => break self.branch(selector, targets, bits, saved)?,
+                Some(Op::Repeat(slot, element, stride)) if element == stride => {
+                    let (place, read) = find(saved, *slot)?;
+                    let element = bytes(*element)?;
+                    let Tail::Bytes(fixed) = self.tail(at + 1, bits, saved)? else { return None };
+                    let width = u32::from(read.length) / 8;
+                    let sound = read.length % 8 == 0 && (1..=4).contains(&width) && !read.big && !read.reversed;
+                    break sound.then_some(Tail::Array { at: bytes(place)?, width, fixed, element })?;
+                }
+                Some(_) => return None,
+            }
+            at += 1;
+        };
+        saved.truncate(kept);
+        Some(tail)
+    }
+
+    fn branch(&mut self, selector: &Selector, targets: &[u32], bits: u64, saved: &mut Saved) -> Option<Tail> {
+        let (place, read) = find(saved, selector.slot)?;
+        if read.length != 8 || read.signed || read.reversed || self.branches.len() >= MOST_BRANCHES {
+            return None;
+        }
+        let place = bytes(place)?;
+        let index = self.branches.len();
+        self.branches.push(Branch { at: place, tails: Vec::new() });
+        let options: Vec<Tail> =
+            targets.iter().map(|&target| self.tail(target as usize, bits, saved)).collect::<Option<_>>()?;
+        let option = |value| selector.select(value).and_then(|option| options.get(option as usize));
+        let tails = (0..256).map(|value| option(value).copied().unwrap_or(Tail::None)).collect();
+        self.branches.get_mut(index)?.tails = tails;
+        Some(Tail::Branch(index as u32))
+    }
+}
+
+fn find(saved: &Saved, slot: Slot) -> Option<(u64, FixedRead)> {
+    saved.iter().rev().find(|(kept, ..)| *kept == slot).map(|&(_, place, read)| (place, read))
+}
