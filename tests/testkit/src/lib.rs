@@ -8,8 +8,11 @@
 
 pub mod bits;
 pub mod directory;
+pub mod generate;
 pub mod grow;
 pub mod index;
 pub mod metadata;
 pub mod reference;
+pub mod rng;
 pub mod value;
+pub mod write;

@@ -160,10 +160,9 @@ fn survey_file(
         packets: Vec::new(),
     };
     let mut offset = 0usize;
-    let mut clock = 0;
     while offset < data.len() {
         let place = || format!("packet at byte {offset}");
-        let mut packet = reader.packet(&data[offset..], clock).with_context(place)?;
+        let mut packet = reader.packet(&data[offset..]).with_context(place)?;
         let mut patches = patches_of(&packet.head().marks)?;
         let has_full_begin = packet.head().marks.iter().any(is_full_clock);
         for time in [packet.head().begin, packet.head().end].into_iter().flatten() {
@@ -180,7 +179,6 @@ fn survey_file(
             }
             patches.extend(patches_of(&event.marks)?);
         }
-        clock = packet.clock();
         let head = packet.into_head();
         let length = head.total_length / 8;
         if class.streams[head.stream_class].packet_context.is_none() {

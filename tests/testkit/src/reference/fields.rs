@@ -12,7 +12,7 @@ use tracebraid_ctf::schema::{
 };
 
 /// Deepest nesting of classes that is followed.
-const MAX_DEPTH: usize = 256;
+const MAX_DEPTH: usize = 1200;
 /// Most elements of an array whose elements take no space.
 const MAX_EMPTY_ELEMENTS: u64 = 1 << 20;
 

@@ -144,13 +144,13 @@ impl<'a> Reader<'a> {
 
     /// Starts to decode the packet at the start of `data`, which may hold more than the packet.
     ///
-    /// `clock` is the value of the stream's clock (in cycles) before the packet: 0 at the
-    /// stream's start. The packet reader goes on from it.
+    /// The stream's clock starts at 0 in each packet: truncated timestamps only have the packet's
+    /// own beginning to refer to.
     ///
     /// # Errors
     /// When header or context cannot be decoded, or when the lengths that they give make no sense.
-    pub fn packet<'r>(&'r self, data: &'r [u8], clock: u64) -> Result<PacketReader<'r>, DecodeError> {
-        PacketReader::start(self.class, &self.targets, data, clock)
+    pub fn packet<'r>(&'r self, data: &'r [u8]) -> Result<PacketReader<'r>, DecodeError> {
+        PacketReader::start(self.class, &self.targets, data)
     }
 
     /// Decodes a whole stream.
@@ -159,9 +159,8 @@ impl<'a> Reader<'a> {
     pub fn stream(&self, data: &[u8]) -> Stream {
         let mut stream = Stream::default();
         let mut offset = 0usize;
-        let mut clock = 0;
         while let Some(rest) = data.get(offset..).filter(|rest| !rest.is_empty()) {
-            let mut reader = match self.packet(rest, clock) {
+            let mut reader = match self.packet(rest) {
                 Ok(reader) => reader,
                 Err(error) => {
                     stream.error = Some((offset as u64, error));
@@ -176,7 +175,6 @@ impl<'a> Reader<'a> {
                     Err(reason) => error = Some(reason),
                 }
             }
-            clock = reader.clock();
             let head = reader.into_head();
             let length = (head.total_length / 8) as usize;
             stream.packets.push(Packet {

@@ -73,7 +73,6 @@ impl<'r> PacketReader<'r> {
         class: &'r TraceClass,
         targets: &'r Targets,
         data: &'r [u8],
-        clock: u64,
     ) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(data, targets);
         let header = decode_scope(&mut cursor, Scope::PacketHeader, class.packet_header.as_ref())?;
@@ -92,13 +91,8 @@ impl<'r> PacketReader<'r> {
                 .find(|mark| mark.roles.contains(role))
                 .map(|mark| mark.value)
         };
-        let mut clock = clock;
+        let mut clock = 0;
         let has_begin = update_clock(&mut clock, &marks);
-        let end = marks
-            .iter()
-            .rev()
-            .find(|mark| mark.roles.contains(Roles::PACKET_END_TIMESTAMP))
-            .map(|mark| updated(clock, mark));
         let head = PacketHead {
             stream_class,
             stream_id: value_of(Roles::STREAM_ID),
@@ -107,7 +101,7 @@ impl<'r> PacketReader<'r> {
             total_length,
             content_length,
             begin: has_begin.then_some(clock),
-            end,
+            end: value_of(Roles::PACKET_END_TIMESTAMP),
             sequence_number: value_of(Roles::PACKET_SEQUENCE_NUMBER),
             discarded_events: value_of(Roles::DISCARDED_EVENTS),
             marks,
@@ -129,11 +123,6 @@ impl<'r> PacketReader<'r> {
     /// Header and context, when the events are done with.
     pub fn into_head(self) -> PacketHead {
         self.head
-    }
-
-    /// Value of the stream's clock after what was decoded so far, in cycles.
-    pub fn clock(&self) -> u64 {
-        self.clock
     }
 
     /// The next event record; `None` at the content's end. After an error there are no more.

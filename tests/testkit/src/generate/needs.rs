@@ -1,0 +1,83 @@
+//! What the fields that others depend on may hold, so that what is written can be read.
+
+use std::collections::HashMap;
+use tracebraid_ctf::schema::{FieldLocation, IntRange, Scope};
+
+/// Where a field is: its scope's root class, and the path from it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    /// Index of the stream class; not in packet headers.
+    pub(super) stream: Option<usize>,
+    /// Index of the event class; only in specific contexts and payloads.
+    pub(super) event: Option<usize>,
+    pub(super) scope: Scope,
+    pub(super) path: Vec<u32>,
+}
+
+/// What a field may hold.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Need {
+    /// A multiple of `unit`, at most `limit` times it.
+    Length { limit: u64, unit: u64 },
+    /// An integer in one of the ranges.
+    Select(Vec<IntRange>),
+}
+
+/// A field that later ones may depend on.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) location: FieldLocation,
+    pub(super) stream: Option<usize>,
+    pub(super) event: Option<usize>,
+    pub(super) kind: CandidateKind,
+}
+
+/// What a candidate can be used for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum CandidateKind {
+    /// Lengths.
+    Length,
+    /// Options: each has a label (if the candidate is an enumeration) and its ranges.
+    Selector(Vec<(Option<String>, Vec<IntRange>)>),
+    /// Optional fields only.
+    Boolean,
+}
+
+impl Candidate {
+    /// The places that the candidate's value may come from.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.location.paths.iter().map(|path| Place {
+            stream: self.stream,
+            event: self.event,
+            scope: self.location.scope,
+            path: path.clone(),
+        })
+    }
+}
+
+/// All needs of a trace class.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Needs {
+    by_place: HashMap<Place, Need>,
+}
+
+impl Needs {
+    pub(super) fn get(&self, place: &Place) -> Option<&Need> {
+        self.by_place.get(place)
+    }
+
+    pub(super) fn set(&mut self, candidate: &Candidate, need: &Need) {
+        for place in candidate.places() {
+            self.by_place.insert(place, need.clone());
+        }
+    }
+
+    /// Makes the candidate's lengths multiples of `unit` (a power of two).
+    pub(super) fn raise_unit(&mut self, candidate: &Candidate, by: u64) {
+        for place in candidate.places() {
+            if let Some(Need::Length { unit, .. }) = self.by_place.get_mut(&place) {
+                *unit = (*unit).max(by);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The CTF writer: values to packets, and schemas to metadata of either format.
+//!
+//! It takes any schema; it is not fast.
+
+mod encode;
+mod json;
+mod packet;
+mod tsdl;
+mod tsdl_fields;
+
+pub use encode::EncodeError;
+pub use packet::{EventValues, PacketWriter};
+
+use tracebraid_ctf::schema::{CtfVersion, FieldClass, Scope, TraceClass};
+
+/// The metadata text that describes `class`: TSDL, or a JSON text sequence.
+pub fn metadata(class: &TraceClass) -> String {
+    match class.version {
+        CtfVersion::V1_8 => tsdl::emit(class),
+        CtfVersion::V2_0 => json::emit(class),
+    }
+}
+
+/// The root class of a scope, as seen from an event record class.
+fn scope_root(class: &TraceClass, scope: Scope, stream: Option<usize>, event: Option<usize>) -> Option<&FieldClass> {
+    let stream = || class.streams.get(stream?);
+    let event = || stream()?.events.get(event?);
+    match scope {
+        Scope::PacketHeader => class.packet_header.as_ref(),
+        Scope::PacketContext => stream()?.packet_context.as_ref(),
+        Scope::EventHeader => stream()?.event_header.as_ref(),
+        Scope::CommonContext => stream()?.common_context.as_ref(),
+        Scope::SpecificContext => event()?.specific_context.as_ref(),
+        Scope::Payload => event()?.payload.as_ref(),
+    }
+}
+
+/// Names of the structure members on a path: other steps have none in a field location.
+fn member_names(root: &FieldClass, path: &[u32]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut class = root;
+    for &step in path {
+        class = match class {
+            FieldClass::Struct(structure) => {
+                let Some(member) = structure.members.get(step as usize) else { break };
+                names.push(member.name.clone());
+                &member.class
+            }
+            FieldClass::Variant(variant) => {
+                let Some(option) = variant.options.get(step as usize) else { break };
+                &option.class
+            }
+            FieldClass::Array { element, .. }
+            | FieldClass::Sequence { element, .. }
+            | FieldClass::Optional { element, .. } => element,
+            _ => break,
+        };
+    }
+    names
+}
