@@ -13,6 +13,7 @@ use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
 use crate::stream::{Packet, Stream};
 use crate::trace::{Trace, TraceSet};
+use crate::walk::{Silent, Visitor, walk};
 use crate::window::{WINDOW, Window};
 
 /// Reads the event records of some packets of a stream in their order.
@@ -37,6 +38,11 @@ pub struct StreamReader<'t> {
     slots: Vec<u64>,
     /// The event record that comes next: its start, body, end and head.
     next: Option<Found>,
+    /// The bytes of that packet's header and context.
+    head_bytes: Vec<u8>,
+    /// How many packets have been begun.
+    begun: u64,
+    rank: usize,
     damage: Vec<Damage>,
 }
 
@@ -68,7 +74,37 @@ impl<'t> StreamReader<'t> {
             clock: 0,
             slots: trace.layout.registers(),
             next: None,
+            head_bytes: Vec::new(),
+            begun: 0,
+            rank: 0,
             damage: Vec::new(),
+        }
+    }
+
+    /// Its place among the readers of a [`MergedReader`]: dense from 0.
+    #[inline(always)]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many packets have been begun: changes whenever [`StreamReader::packet`] does.
+    #[inline(always)]
+    pub fn packets_begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Walks over the context of the packet that the next event record is in.
+    ///
+    /// # Errors
+    /// Not for a packet that event records are read from.
+    pub fn walk_packet_context<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), DecodeError> {
+        let mut cursor = Cursor::new(&self.head_bytes);
+        if let Some(header) = &self.trace.layout.packet_header {
+            walk(header, &mut cursor, &mut self.slots, &mut Silent)?;
+        }
+        match &self.layout.packet_context {
+            Some(context) => walk(context, &mut cursor, &mut self.slots, visitor),
+            None => Ok(()),
         }
     }
 
@@ -222,6 +258,10 @@ impl<'t> StreamReader<'t> {
                 Ok(head) => {
                     self.pos = head.end_of_head;
                     self.clock = head.begin.unwrap_or(self.clock);
+                    let bytes = head.end_of_head.div_ceil(8) as usize;
+                    self.head_bytes.clear();
+                    self.head_bytes.extend_from_slice(data.get(..bytes).unwrap_or(data));
+                    self.begun += 1;
                     self.head = head;
                     return Some(());
                 }
@@ -337,6 +377,7 @@ impl<'t> MergedReader<'t> {
 
     /// Merges readers; their order is their rank among equal times.
     pub fn of(mut readers: Vec<StreamReader<'t>>) -> Self {
+        readers.iter_mut().enumerate().for_each(|(rank, reader)| reader.rank = rank);
         let heads = readers.iter_mut().enumerate().filter_map(|(rank, reader)| head(reader, rank));
         let heap = heads.collect();
         MergedReader { readers, heap, current: None }

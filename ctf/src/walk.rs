@@ -36,8 +36,31 @@ pub trait Visitor {
     fn begin_variant(&mut self, node: &Node, option: usize);
     /// It ends.
     fn end_variant(&mut self, node: &Node);
-    /// An optional: if present, the field follows.
+    /// An optional: if present, the field follows, then `end_optional`.
     fn optional(&mut self, node: &Node, present: bool);
+    /// A present optional ends.
+    fn end_optional(&mut self, _node: &Node) {}
+}
+
+/// Looks at nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Visitor for Silent {
+    fn integer(&mut self, _: &Node, _: &crate::schema::IntClass, _: u64) {}
+    fn wide_integer(&mut self, _: &Node, _: &crate::schema::IntClass, _: &[u8]) {}
+    fn boolean(&mut self, _: &Node, _: bool) {}
+    fn bits(&mut self, _: &Node, _: &crate::schema::IntClass, _: u64) {}
+    fn float(&mut self, _: &Node, _: u32, _: f64) {}
+    fn string(&mut self, _: &Node, _: Encoding, _: &[u8]) {}
+    fn blob(&mut self, _: &Node, _: &[u8]) {}
+    fn begin_struct(&mut self, _: &Node, _: usize) {}
+    fn end_struct(&mut self, _: &Node) {}
+    fn begin_array(&mut self, _: &Node, _: u64) {}
+    fn end_array(&mut self, _: &Node) {}
+    fn begin_variant(&mut self, _: &Node, _: usize) {}
+    fn end_variant(&mut self, _: &Node) {}
+    fn optional(&mut self, _: &Node, _: bool) {}
 }
 
 /// Walks over one field.
@@ -132,6 +155,7 @@ fn walk_rare<V: Visitor>(
             visitor.optional(node, present);
             if present {
                 walk(element, cursor, slots, visitor)?;
+                visitor.end_optional(node);
             }
         }
         NodeKind::WideFloat(big) => {
