@@ -170,7 +170,7 @@ impl Header {
                 self.checksum_scheme
             ));
         }
-        if self.content_bits % 8 != 0 || self.packet_bits % 8 != 0 {
+        if !self.content_bits.is_multiple_of(8) || !self.packet_bits.is_multiple_of(8) {
             return Err("its sizes are no multiples of 8 bits".to_owned());
         }
         if (self.content_bits / 8) < HEADER_SIZE as u32 {

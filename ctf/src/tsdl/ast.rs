@@ -216,6 +216,16 @@ pub(super) enum Entry<'t> {
     Decl(Decl<'t>),
 }
 
+impl<'t> Entry<'t> {
+    /// The attribute, if it is one.
+    pub(super) fn attr(&self) -> Option<&Attr<'t>> {
+        match self {
+            Entry::Attr(attr) => Some(attr),
+            Entry::Decl(_) => None,
+        }
+    }
+}
+
 /// Something at the top level.
 #[derive(Debug)]
 pub(super) enum Item<'t> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::ast::*;
-use super::build::{Builder, Found, Roots, no_field};
+use super::build::{Budget, Builder, Found, Roots, no_field};
 use super::lexer::{Res, error, short};
 use super::sema::{Limits, Sema};
 use super::types::{ClockUse, TyKind, TyRef};
@@ -33,8 +33,7 @@ pub(super) fn evaluate<'a>(ast: &'a Ast<'a>, limits: Limits) -> Res<TraceClass> 
                 BlockKind::Env => environment(&mut sema, block)?,
                 BlockKind::Stream => streams.push(sema.scoped(|sema| stream_block(sema, block))?),
                 BlockKind::Event => events.push(sema.scoped(|sema| event_block(sema, block))?),
-                BlockKind::Callsite => values::check_duplicates(attributes(block)?.iter().copied())?,
-                BlockKind::Clock => {}
+                BlockKind::Callsite | BlockKind::Clock => {}
             },
         }
     }
@@ -43,6 +42,7 @@ pub(super) fn evaluate<'a>(ast: &'a Ast<'a>, limits: Limits) -> Res<TraceClass> 
         header: header.packet_header,
         implicit_clock: implicit_clock(&clocks),
         used_implicit_clock: false,
+        budget: Budget::new(limits.text),
         sema: &mut sema,
     };
     let (packet_header, stream_classes) = assembly.assemble(&streams, &clocks)?;
@@ -137,10 +137,7 @@ fn entries<'a>(
     block: &'a Block<'a>,
     mut each: impl FnMut(&mut Sema<'a>, &'a Attr<'a>) -> Res<()>,
 ) -> Res<()> {
-    values::check_duplicates(block.entries.iter().filter_map(|entry| match entry {
-        Entry::Attr(attr) => Some(attr),
-        Entry::Decl(_) => None,
-    }))?;
+    values::check_duplicates(block.entries.iter().filter_map(Entry::attr))?;
     for entry in &block.entries {
         match entry {
             Entry::Decl(declaration) => sema.declaration(declaration)?,
@@ -465,6 +462,7 @@ struct Assembly<'s, 'a> {
     header: Option<TyRef<'a>>,
     implicit_clock: Option<ClockIndex>,
     used_implicit_clock: bool,
+    budget: Budget,
     sema: &'s mut Sema<'a>,
 }
 
@@ -476,7 +474,7 @@ impl<'a> Assembly<'_, 'a> {
     ) -> Res<(Option<FieldClass>, Vec<StreamClass>)> {
         let mut roots = Roots::default();
         roots.set(Scope::PacketHeader, self.header.clone());
-        let (packet_header, found) = self.build(Scope::PacketHeader, &roots)?;
+        let (packet_header, found) = self.build(Scope::PacketHeader, 0, &roots)?;
         if let [_, second, ..] = streams
             && !found.roles.contains(Roles::STREAM_CLASS_ID)
         {
@@ -493,9 +491,15 @@ impl<'a> Assembly<'_, 'a> {
         Ok((packet_header, classes))
     }
 
-    fn build(&mut self, scope: Scope, roots: &Roots<'a>) -> Res<(Option<FieldClass>, Found)> {
-        let mut builder = Builder::new(scope, roots, &mut self.sema.open_locations, self.implicit_clock);
-        let class = builder.root()?;
+    fn build(&mut self, scope: Scope, at: u32, roots: &Roots<'a>) -> Res<(Option<FieldClass>, Found)> {
+        let mut builder = Builder::new(
+            scope,
+            roots,
+            &mut self.sema.open_locations,
+            self.implicit_clock,
+            &mut self.budget,
+        );
+        let class = builder.root(at)?;
         let found = builder.found;
         self.used_implicit_clock |= found.implicit_clock;
         Ok((class, found))
@@ -510,9 +514,9 @@ impl<'a> Assembly<'_, 'a> {
         roots.set(Scope::PacketContext, stream.packet_context.clone());
         roots.set(Scope::EventHeader, stream.event_header.clone());
         roots.set(Scope::CommonContext, stream.event_context.clone());
-        let (packet_context, context_found) = self.build(Scope::PacketContext, &roots)?;
-        let (event_header, header_found) = self.build(Scope::EventHeader, &roots)?;
-        let (common_context, _) = self.build(Scope::CommonContext, &roots)?;
+        let (packet_context, context_found) = self.build(Scope::PacketContext, stream.at, &roots)?;
+        let (event_header, header_found) = self.build(Scope::EventHeader, stream.at, &roots)?;
+        let (common_context, _) = self.build(Scope::CommonContext, stream.at, &roots)?;
         if let [_, second, ..] = stream.events.as_slice()
             && !header_found.roles.contains(Roles::EVENT_CLASS_ID)
         {
@@ -571,8 +575,8 @@ impl<'a> Assembly<'_, 'a> {
     fn event(&mut self, event: &Event<'a>, roots: &mut Roots<'a>) -> Res<EventClass> {
         roots.set(Scope::SpecificContext, event.context.clone());
         roots.set(Scope::Payload, event.fields.clone());
-        let (specific_context, _) = self.build(Scope::SpecificContext, roots)?;
-        let (payload, _) = self.build(Scope::Payload, roots)?;
+        let (specific_context, _) = self.build(Scope::SpecificContext, event.at, roots)?;
+        let (payload, _) = self.build(Scope::Payload, event.at, roots)?;
         Ok(EventClass {
             id: event.id.unwrap_or(0),
             name: event.name.clone().unwrap_or_default(),

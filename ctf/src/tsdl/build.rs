@@ -49,7 +49,38 @@ pub(super) struct Builder<'x, 'a> {
     /// Clock of timestamp fields that are mapped to none.
     implicit_clock: Option<ClockIndex>,
     frames: Vec<Frame<'x, 'a>>,
+    budget: &'x mut Budget,
     pub(super) found: Found,
+}
+
+/// What the classes of a whole trace may hold: shared types can stand for far more fields than
+/// the text has characters.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: u64,
+}
+
+impl Budget {
+    /// For a text of that many bytes.
+    pub(super) fn new(text: u64) -> Self {
+        Budget {
+            left: text.saturating_mul(4).saturating_add(1 << 21),
+        }
+    }
+
+    /// Takes something of that size.
+    fn take(&mut self, at: u32, size: u64) -> Res<()> {
+        match self.left.checked_sub(size) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => error(
+                at,
+                "the types used up to here have more fields in all than are supported",
+            ),
+        }
+    }
 }
 
 impl<'x, 'a> Builder<'x, 'a> {
@@ -58,6 +89,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         roots: &'x Roots<'a>,
         open_locations: &'x mut [(&'a Path<'a>, bool)],
         implicit_clock: Option<ClockIndex>,
+        budget: &'x mut Budget,
     ) -> Self {
         Builder {
             scope,
@@ -65,12 +97,13 @@ impl<'x, 'a> Builder<'x, 'a> {
             open_locations,
             implicit_clock,
             frames: Vec::new(),
+            budget,
             found: Found::default(),
         }
     }
 
-    /// Builds the scope's root, if it has one.
-    pub(super) fn root(&mut self) -> Res<Option<FieldClass>> {
+    /// Builds the scope's root, if it has one; `at` is its block.
+    pub(super) fn root(&mut self, at: u32) -> Res<Option<FieldClass>> {
         match self.roots.get(self.scope) {
             Some(ty) => {
                 if let Some(clock) = ty.facts.unknown_clock {
@@ -79,6 +112,7 @@ impl<'x, 'a> Builder<'x, 'a> {
                         format!("no `clock` block describes a clock `{}`", clock.text),
                     );
                 }
+                self.budget.take(at, ty.facts.nodes)?;
                 self.class(ty, None).map(Some)
             }
             None => Ok(None),
@@ -145,6 +179,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         for (index, (name, ty)) in members.list.iter().enumerate() {
             self.frames.push(Frame::Struct(structure, index as u32));
             let shown = members.shown(name.text);
+            self.budget.take(name.at, shown.len() as u64 / 64)?;
             let class = self.class(ty, Some(shown));
             self.frames.pop();
             built.push(Member {
@@ -183,9 +218,12 @@ impl<'x, 'a> Builder<'x, 'a> {
             } else {
                 option_ranges(&tag, name.text)
             };
+            let ranges = ranges.unwrap_or_default();
+            self.budget
+                .take(name.at, ranges.len() as u64 / 2 + name.text.len() as u64 / 64)?;
             options.push(VariantOption {
                 name: Some(variant.options.shown(name.text).to_owned()),
-                ranges: ranges.unwrap_or_default().to_vec(),
+                ranges: ranges.to_vec(),
                 class: class?,
             });
         }
@@ -264,6 +302,12 @@ impl<'x, 'a> Builder<'x, 'a> {
     fn length(&mut self, location: &Location<'a>) -> Res<FieldLocation> {
         let (scope, head, walk) = self.walk(location)?;
         walk.check_length()?;
+        let steps = walk
+            .targets
+            .iter()
+            .map(|target| head.len() + target.path.len())
+            .sum::<usize>();
+        self.budget.take(location.path.first.at, steps as u64 / 4)?;
         let paths = walk
             .targets
             .iter()
@@ -281,6 +325,8 @@ impl<'x, 'a> Builder<'x, 'a> {
         let (scope, head, walk) = self.walk(location)?;
         let target = walk.check_tag(&options)?;
         let paths = vec![[&head, target.path.as_slice()].concat()];
+        self.budget
+            .take(variant.at, (head.len() + target.path.len()) as u64 / 4)?;
         Ok((FieldLocation { scope, paths }, target.class.clone()))
     }
 

@@ -410,6 +410,18 @@ pub(super) fn short(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A text without control characters and of bearable length, for messages.
+pub(super) fn visible(text: &str) -> String {
+    let visible = |c: char| {
+        if c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
+    };
+    short(text).chars().map(visible).collect()
+}
+
 /// Value of a quoted literal (with its quotes, perhaps with an `L` before them): escapes
 /// replaced, and cut at the first null character, as strings of C are.
 pub(super) fn unescape(literal: &str) -> Cow<'_, str> {

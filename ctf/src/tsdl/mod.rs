@@ -1,16 +1,18 @@
 //! TSDL, the metadata language of CTF 1.8: text to [`TraceClass`].
 //!
-//! Text to tokens ([`lexer`]), tokens to a tree ([`parser`], [`ast`]), names to types ([`sema`],
-//! [`types`]), the places that lengths and tags refer to ([`resolve`]), types to field classes
-//! ([`build`]), and blocks to the whole ([`blocks`]).
+//! Text to tokens (`lexer`), tokens to a tree (`parser`, `type_parser`, `ast`), names to types (`sema`,
+//! `leaves`, `types`), the places that lengths and tags refer to (`resolve`), types to field classes
+//! (`build`), and blocks to the whole (`blocks`).
 
 mod ast;
 mod blocks;
 mod build;
+mod leaves;
 mod lexer;
 mod parser;
 mod resolve;
 mod sema;
+mod type_parser;
 mod types;
 mod values;
 
@@ -26,7 +28,7 @@ const DEEP: u32 = 1100;
 /// Stack of the thread that deep metadata is parsed on.
 const DEEP_STACK: usize = 64 << 20;
 /// Fields that one scope may always have, however short its text is.
-const MIN_NODES: u64 = 1 << 20;
+const MIN_NODES: u64 = 1 << 16;
 
 /// Parses and validates TSDL text (taken out of its packets already).
 ///
@@ -50,8 +52,15 @@ pub fn parse(text: &[u8]) -> Result<TraceClass, MetadataError> {
 
 fn run(source: &str, depth: u32) -> Res<TraceClass> {
     let ast = parser::parse(source, depth)?;
-    let nodes = MIN_NODES.max(source.len() as u64);
-    blocks::evaluate(&ast, Limits { depth, nodes })
+    let text = source.len() as u64;
+    blocks::evaluate(
+        &ast,
+        Limits {
+            depth,
+            nodes: MIN_NODES.max(text),
+            text,
+        },
+    )
 }
 
 /// Runs again, on a stack that is large enough for all levels.

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::ast::*;
-use super::lexer::{Error, Kw, Lexer, Res, Tok, Token, error, short, unescape};
+use super::lexer::{Error, Kw, Lexer, Res, Tok, Token, error, visible};
+use super::type_parser::has_body;
+use super::values::check_duplicates;
 
 /// Parses the text; types may nest `max_depth` deep.
 pub(super) fn parse(text: &str, max_depth: u32) -> Res<Ast<'_>> {
@@ -34,23 +36,24 @@ pub(super) fn too_deep<T>(at: u32, limit: u32) -> Res<T> {
     }))
 }
 
-struct Parser<'t> {
-    lexer: Lexer<'t>,
-    current: Token,
+/// Reads tokens, one ahead.
+pub(super) struct Parser<'t> {
+    pub(super) lexer: Lexer<'t>,
+    pub(super) current: Token,
     depth: u32,
-    max_depth: u32,
-    integers: Vec<IntegerSpec<'t>>,
+    pub(super) max_depth: u32,
+    pub(super) integers: Vec<IntegerSpec<'t>>,
     /// Text of an `integer` block to its index: tracers repeat the same few thousands of times.
-    integer_index: HashMap<&'t str, IntegerIndex>,
+    pub(super) integer_index: HashMap<&'t str, IntegerIndex>,
 }
 
 impl<'t> Parser<'t> {
-    fn advance(&mut self) -> Res<Token> {
+    pub(super) fn advance(&mut self) -> Res<Token> {
         let next = self.lexer.next()?;
         Ok(std::mem::replace(&mut self.current, next))
     }
 
-    fn eat(&mut self, kind: Tok) -> Res<bool> {
+    pub(super) fn eat(&mut self, kind: Tok) -> Res<bool> {
         if self.current.kind == kind {
             self.advance()?;
             return Ok(true);
@@ -59,7 +62,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The text of the current token; goes on to the next.
-    fn take(&mut self) -> Res<&'t str> {
+    pub(super) fn take(&mut self) -> Res<&'t str> {
         let token = self.advance()?;
         Ok(self.lexer.slice(token))
     }
@@ -68,25 +71,25 @@ impl<'t> Parser<'t> {
     fn found(&self) -> String {
         match self.current.kind {
             Tok::Eof => "the end of the metadata".to_owned(),
-            _ => format!("`{}`", short(self.lexer.slice(self.current)).escape_debug()),
+            _ => format!("`{}`", visible(self.lexer.slice(self.current))),
         }
     }
 
-    fn unexpected<T>(&self, expected: &str) -> Res<T> {
+    pub(super) fn unexpected<T>(&self, expected: &str) -> Res<T> {
         error(
             self.current.at,
             format!("expected {expected}, found {}", self.found()),
         )
     }
 
-    fn expect(&mut self, kind: Tok, expected: &str) -> Res<Token> {
+    pub(super) fn expect(&mut self, kind: Tok, expected: &str) -> Res<Token> {
         if self.current.kind == kind {
             return self.advance();
         }
         self.unexpected(expected)
     }
 
-    fn ident(&self, token: Token) -> Ident<'t> {
+    pub(super) fn ident(&self, token: Token) -> Ident<'t> {
         Ident {
             text: self.lexer.slice(token),
             at: token.at,
@@ -94,7 +97,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Runs `inside` one nesting level deeper.
-    fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> Res<T>) -> Res<T> {
+    pub(super) fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> Res<T>) -> Res<T> {
         if self.depth >= self.max_depth {
             return too_deep(self.current.at, self.max_depth);
         }
@@ -167,11 +170,16 @@ impl<'t> Parser<'t> {
             Tok::Semicolon,
             &format!("`;` after the `{}` block", kind.keyword()),
         )?;
+        if kind == BlockKind::Callsite {
+            // Nothing uses these, and there can be very many.
+            check_duplicates(entries.iter().filter_map(Entry::attr))?;
+            entries = Vec::new();
+        }
         Ok(Item::Block(Block { kind, at, entries }))
     }
 
     /// `{ key = value; ... }`
-    fn attributes(&mut self) -> Res<Vec<Attr<'t>>> {
+    pub(super) fn attributes(&mut self) -> Res<Vec<Attr<'t>>> {
         self.expect(Tok::LBrace, "`{`")?;
         let mut attributes = Vec::new();
         loop {
@@ -187,7 +195,7 @@ impl<'t> Parser<'t> {
         Ok(attributes)
     }
 
-    fn attribute(&mut self, typed: bool) -> Res<Attr<'t>> {
+    pub(super) fn attribute(&mut self, typed: bool) -> Res<Attr<'t>> {
         let Some(key) = self.path(true)? else {
             return self.unexpected("the name of an attribute");
         };
@@ -216,7 +224,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Words joined by dots; the first may be a keyword only where `keywords` says so.
-    fn path(&mut self, keywords: bool) -> Res<Option<Path<'t>>> {
+    pub(super) fn path(&mut self, keywords: bool) -> Res<Option<Path<'t>>> {
         let first = match self.current.kind {
             Tok::Ident => self.ident(self.current),
             Tok::Kw(_) if keywords => self.ident(self.current),
@@ -235,7 +243,7 @@ impl<'t> Parser<'t> {
         Ok(Some(Path { first, rest }))
     }
 
-    fn value(&mut self) -> Res<Value<'t>> {
+    pub(super) fn value(&mut self) -> Res<Value<'t>> {
         let at = self.current.at;
         if self.current.kind == Tok::LParen {
             self.advance()?;
@@ -255,7 +263,7 @@ impl<'t> Parser<'t> {
     }
 
     /// An integer with its sign.
-    fn integer(&mut self) -> Res<i128> {
+    pub(super) fn integer(&mut self) -> Res<i128> {
         let negative = match self.current.kind {
             Tok::Minus => true,
             Tok::Plus => false,
@@ -294,7 +302,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn typedef(&mut self) -> Res<Decl<'t>> {
+    pub(super) fn typedef(&mut self) -> Res<Decl<'t>> {
         self.advance()?;
         let Some(spec) = self.type_spec()? else {
             return self.unexpected("a type after `typedef`");
@@ -304,7 +312,7 @@ impl<'t> Parser<'t> {
         Ok(Decl::Typedef(spec, declarators))
     }
 
-    fn typealias(&mut self) -> Res<Decl<'t>> {
+    pub(super) fn typealias(&mut self) -> Res<Decl<'t>> {
         self.advance()?;
         let Some(target) = self.type_spec()? else {
             return self.unexpected(
@@ -377,7 +385,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Stars and qualifiers; their number.
-    fn pointers(&mut self) -> Res<u32> {
+    pub(super) fn pointers(&mut self) -> Res<u32> {
         let mut pointers = 0u32;
         while self.eat(Tok::Star)? {
             pointers = pointers.saturating_add(1);
@@ -390,7 +398,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Words of C joined by spaces, or one identifier; `const` counts as a word after the first.
-    fn words(&mut self) -> Res<Option<Cow<'t, str>>> {
+    pub(super) fn words(&mut self) -> Res<Option<Cow<'t, str>>> {
         let mut name: Option<Cow<'t, str>> = None;
         loop {
             match self.current.kind {
@@ -420,306 +428,6 @@ impl<'t> Parser<'t> {
             }
         }
     }
-
-    /// A type, if there is one here.
-    fn type_spec(&mut self) -> Res<Option<TypeSpec<'t>>> {
-        while self.eat(Tok::Kw(Kw::Const))? {}
-        let at = self.current.at;
-        let kind = match self.current.kind {
-            Tok::Kw(Kw::Integer) => TypeKind::Integer(self.integer_spec()?),
-            Tok::Kw(Kw::FloatingPoint) => {
-                self.advance()?;
-                TypeKind::Float(self.attributes()?)
-            }
-            Tok::Kw(Kw::String) => {
-                self.advance()?;
-                TypeKind::Str(if self.current.kind == Tok::LBrace {
-                    self.attributes()?
-                } else {
-                    Vec::new()
-                })
-            }
-            Tok::Kw(Kw::Struct) => {
-                let spec = self.nested(Self::struct_spec)?;
-                TypeKind::Struct(Box::new(spec))
-            }
-            Tok::Kw(Kw::Variant) => {
-                let spec = self.nested(Self::variant_spec)?;
-                TypeKind::Variant(Box::new(spec))
-            }
-            Tok::Kw(Kw::Enum) => {
-                let spec = self.nested(Self::enum_spec)?;
-                TypeKind::Enum(Box::new(spec))
-            }
-            Tok::Ident | Tok::Kw(Kw::CType) => match self.words()? {
-                Some(name) => TypeKind::Named(name),
-                None => return Ok(None),
-            },
-            _ => return Ok(None),
-        };
-        while self.eat(Tok::Kw(Kw::Const))? {}
-        Ok(Some(TypeSpec { at, kind }))
-    }
-
-    /// An `integer` block: not even read again where the same text was read before.
-    fn integer_spec(&mut self) -> Res<IntegerIndex> {
-        let at = self.current.at;
-        let source = self.lexer.slice_to_brace(at);
-        if let Some(source) = source
-            && let Some(&index) = self.integer_index.get(source)
-        {
-            self.lexer.seek(at + source.len() as u32);
-            self.advance()?;
-            return Ok(index);
-        }
-        self.advance()?;
-        self.expect(Tok::LBrace, "`{` and the attributes of the integer")?;
-        let mut attrs = Vec::new();
-        while self.current.kind != Tok::RBrace {
-            if self.current.kind == Tok::Semicolon {
-                self.advance()?;
-            } else {
-                attrs.push(self.attribute(false)?);
-            }
-        }
-        let end = self.advance()?.end;
-        let index = self.integers.len();
-        self.integers.push(IntegerSpec { at, attrs });
-        // A brace in a comment or a string would make the slice too short: then it is no key.
-        if let Some(source) = source
-            && at as usize + source.len() == end as usize
-        {
-            self.integer_index.insert(source, index);
-        }
-        Ok(index)
-    }
-
-    fn tag_name(&mut self) -> Res<Option<Ident<'t>>> {
-        if self.current.kind == Tok::Ident {
-            let token = self.advance()?;
-            return Ok(Some(self.ident(token)));
-        }
-        Ok(None)
-    }
-
-    fn struct_spec(&mut self) -> Res<StructSpec<'t>> {
-        self.advance()?;
-        let name = self.tag_name()?;
-        let body = if self.current.kind == Tok::LBrace {
-            Some(self.body("struct")?)
-        } else {
-            None
-        };
-        if name.is_none() && body.is_none() {
-            return self.unexpected("the name of a struct, or `{`");
-        }
-        let align = if self.current.kind == Tok::Kw(Kw::Align) {
-            self.advance()?;
-            self.expect(Tok::LParen, "`(` after `align`")?;
-            let value = self.value()?;
-            self.expect(Tok::RParen, "`)` after the alignment")?;
-            Some(value)
-        } else {
-            None
-        };
-        Ok(StructSpec { name, body, align })
-    }
-
-    fn variant_spec(&mut self) -> Res<VariantSpec<'t>> {
-        self.advance()?;
-        let name = self.tag_name()?;
-        let tag = if self.eat(Tok::Lt)? {
-            let tag = self.location("the tag of a variant")?;
-            self.expect(Tok::Gt, "`>` after the tag of the variant")?;
-            Some(tag)
-        } else {
-            None
-        };
-        let body = if self.current.kind == Tok::LBrace {
-            Some(self.body("variant")?)
-        } else {
-            None
-        };
-        if name.is_none() && body.is_none() {
-            return self.unexpected("the name of a variant, or `{`");
-        }
-        Ok(VariantSpec { name, tag, body })
-    }
-
-    fn body(&mut self, what: &str) -> Res<Vec<BodyEntry<'t>>> {
-        self.advance()?;
-        let mut entries = Vec::new();
-        loop {
-            match self.current.kind {
-                Tok::RBrace => break,
-                Tok::Semicolon => {
-                    self.advance()?;
-                }
-                Tok::Kw(Kw::Typealias) => entries.push(BodyEntry::Decl(self.typealias()?)),
-                Tok::Kw(Kw::Typedef) => entries.push(BodyEntry::Decl(self.typedef()?)),
-                _ => entries.push(self.fields(what)?),
-            }
-        }
-        self.advance()?;
-        Ok(entries)
-    }
-
-    fn fields(&mut self, what: &str) -> Res<BodyEntry<'t>> {
-        let Some(spec) = self.type_spec()? else {
-            return self.unexpected(&format!("the type of a field, or `}}` to close the {what}"));
-        };
-        if self.current.kind == Tok::Semicolon && has_body(&spec) && spec_name(&spec).is_some() {
-            self.advance()?;
-            return Ok(BodyEntry::Decl(Decl::Type(spec)));
-        }
-        let declarators = self.declarators("the name of a field")?;
-        self.expect(Tok::Semicolon, "`;` after the field")?;
-        Ok(BodyEntry::Fields(spec, declarators))
-    }
-
-    fn declarators(&mut self, what: &str) -> Res<Vec<Declarator<'t>>> {
-        let mut declarators = vec![self.declarator(what)?];
-        while self.eat(Tok::Comma)? {
-            declarators.push(self.declarator(what)?);
-        }
-        Ok(declarators)
-    }
-
-    fn declarator(&mut self, what: &str) -> Res<Declarator<'t>> {
-        let pointers = self.pointers()?;
-        let mut declarator = match self.current.kind {
-            Tok::Ident => {
-                let token = self.advance()?;
-                Declarator {
-                    pointers,
-                    name: self.ident(token),
-                    dims: Vec::new(),
-                }
-            }
-            Tok::LParen => {
-                self.advance()?;
-                let inner = self.nested(|parser| parser.declarator(what))?;
-                if inner.pointers != 0 {
-                    return error(inner.name.at, "pointers to arrays are not supported");
-                }
-                self.expect(Tok::RParen, "`)`")?;
-                Declarator { pointers, ..inner }
-            }
-            Tok::Kw(_) => {
-                let word = self.lexer.slice(self.current);
-                return error(
-                    self.current.at,
-                    format!(
-                        "expected {what}, found the reserved word `{word}` (as a name it needs a leading `_`)"
-                    ),
-                );
-            }
-            _ => return self.unexpected(what),
-        };
-        declarator.dims.append(&mut self.dimensions()?);
-        if self.current.kind == Tok::Colon {
-            return error(
-                self.current.at,
-                "GNU C bit fields are not supported: use `integer { size = ...; align = 1; }`",
-            );
-        }
-        Ok(declarator)
-    }
-
-    fn dimensions(&mut self) -> Res<Vec<Dim<'t>>> {
-        let mut dims = Vec::new();
-        while self.eat(Tok::LBracket)? {
-            let at = self.current.at;
-            dims.push(match self.current.kind {
-                Tok::Int | Tok::Char | Tok::Minus | Tok::Plus => Dim::Const(at, self.integer()?),
-                _ => Dim::Field(self.location("the length of an array")?),
-            });
-            if dims.len() > self.max_depth as usize {
-                return too_deep(at, self.max_depth);
-            }
-            self.expect(Tok::RBracket, "`]` after the length of the array")?;
-        }
-        Ok(dims)
-    }
-
-    /// The place of a field: relative, or absolute if it begins with a keyword.
-    fn location(&mut self, what: &str) -> Res<Path<'t>> {
-        match self.current.kind {
-            Tok::Ident | Tok::Kw(Kw::Trace | Kw::Stream | Kw::Event | Kw::Env) => {}
-            Tok::Kw(_) => {
-                let word = self.lexer.slice(self.current);
-                return error(
-                    self.current.at,
-                    format!("{what} is the name of a field: `{word}` is a reserved word"),
-                );
-            }
-            _ => {
-                let constant = if what.starts_with("the length") {
-                    "an integer or "
-                } else {
-                    ""
-                };
-                return self.unexpected(&format!("{what}: {constant}the name of a field"));
-            }
-        }
-        match self.path(true)? {
-            Some(path) => Ok(path),
-            None => self.unexpected(what),
-        }
-    }
-
-    fn enum_spec(&mut self) -> Res<EnumSpec<'t>> {
-        self.advance()?;
-        let name = self.tag_name()?;
-        let base = if self.eat(Tok::Colon)? {
-            match self.current.kind {
-                Tok::Ident | Tok::Kw(Kw::Integer | Kw::CType | Kw::Const) => self.type_spec()?,
-                _ => return self.unexpected("the integer type of the enumeration"),
-            }
-        } else {
-            None
-        };
-        let labels = if self.current.kind == Tok::LBrace {
-            Some(self.enumerators()?)
-        } else {
-            if name.is_none() || base.is_some() {
-                return self.unexpected("`{` and the labels of the enumeration");
-            }
-            None
-        };
-        Ok(EnumSpec { name, base, labels })
-    }
-
-    fn enumerators(&mut self) -> Res<Vec<Enumerator<'t>>> {
-        self.advance()?;
-        let mut labels = Vec::new();
-        loop {
-            let at = self.current.at;
-            let label = match self.current.kind {
-                Tok::RBrace if !labels.is_empty() => break,
-                Tok::Ident | Tok::Kw(_) => Cow::Borrowed(self.take()?),
-                Tok::Str => unescape(self.take()?),
-                _ => return self.unexpected("a label (an enumeration needs at least one)"),
-            };
-            let range = if self.eat(Tok::Assign)? {
-                let lower = self.value()?;
-                let upper = if self.eat(Tok::Ellipsis)? {
-                    Some(self.value()?)
-                } else {
-                    None
-                };
-                Some((lower, upper))
-            } else {
-                None
-            };
-            labels.push(Enumerator { at, label, range });
-            if !self.eat(Tok::Comma)? && self.current.kind != Tok::RBrace {
-                return self.unexpected("`,` or `}` after the label");
-            }
-        }
-        self.advance()?;
-        Ok(labels)
-    }
 }
 
 fn compound_keyword(keyword: Kw) -> &'static str {
@@ -727,24 +435,5 @@ fn compound_keyword(keyword: Kw) -> &'static str {
         Kw::Struct => "struct",
         Kw::Enum => "enum",
         _ => "variant",
-    }
-}
-
-/// The tag name of a struct, variant or enumeration.
-fn spec_name<'t>(spec: &TypeSpec<'t>) -> Option<Ident<'t>> {
-    match &spec.kind {
-        TypeKind::Struct(spec) => spec.name,
-        TypeKind::Variant(spec) => spec.name,
-        TypeKind::Enum(spec) => spec.name,
-        _ => None,
-    }
-}
-
-fn has_body(spec: &TypeSpec<'_>) -> bool {
-    match &spec.kind {
-        TypeKind::Struct(spec) => spec.body.is_some(),
-        TypeKind::Variant(spec) => spec.body.is_some(),
-        TypeKind::Enum(spec) => spec.labels.is_some(),
-        _ => false,
     }
 }

@@ -74,7 +74,7 @@ pub(super) struct Target<'x> {
 }
 
 /// More targets than this have no use but to exhaust memory.
-const MAX_TARGETS: usize = 4096;
+const MAX_TARGETS: usize = 256;
 
 /// Follows words down a type.
 pub(super) struct Walk<'x, 'p> {

@@ -2,18 +2,15 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use super::ast::*;
+use super::leaves;
 use super::lexer::{Res, error, short};
 use super::parser::too_deep;
 use super::resolve::{Walk, Words};
 use super::types::{Base, Location, Members, StructTy, Ty, TyKind, TyRef, VariantTy};
 use super::values;
-use crate::schema::{
-    ByteOrder, ClockIndex, DisplayBase, Encoding, EnvValue, FieldClass, IntClass, IntRange, Mapping, Roles,
-    Scope,
-};
+use crate::schema::{ByteOrder, ClockIndex, EnvValue, Scope};
 
 /// What names of types are looked up in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,20 +45,22 @@ pub(super) struct Limits {
     pub(super) depth: u32,
     /// Types in the tree of one type.
     pub(super) nodes: u64,
+    /// Bytes of the text.
+    pub(super) text: u64,
 }
 
 /// State of the evaluation of types.
 pub(super) struct Sema<'a> {
-    ast: &'a Ast<'a>,
+    pub(super) ast: &'a Ast<'a>,
     limits: Limits,
-    byte_order: ByteOrder,
+    pub(super) byte_order: ByteOrder,
     pub(super) clock_names: HashMap<String, ClockIndex>,
     pub(super) environment: Vec<(String, EnvValue)>,
     /// Declared names, innermost scope last.
     names: Vec<HashMap<(Space, &'a str), TyRef<'a>>>,
     open: Vec<OpenStruct<'a>>,
     /// Types of [`Ast::integers`] that were evaluated.
-    integers: Vec<Option<TyRef<'a>>>,
+    pub(super) integers: Vec<Option<TyRef<'a>>>,
     /// Locations that only their uses can resolve, and whether one did.
     pub(super) open_locations: Vec<(&'a Path<'a>, bool)>,
     structs: u32,
@@ -91,7 +90,7 @@ impl<'a> Sema<'a> {
         result
     }
 
-    fn find(&self, space: Space, name: &str) -> Option<TyRef<'a>> {
+    pub(super) fn find(&self, space: Space, name: &str) -> Option<TyRef<'a>> {
         self.names.iter().rev().find_map(|names| {
             if names.is_empty() {
                 None
@@ -101,7 +100,7 @@ impl<'a> Sema<'a> {
         })
     }
 
-    fn declare(&mut self, space: Space, name: &'a str, at: u32, ty: TyRef<'a>) -> Res<()> {
+    pub(super) fn declare(&mut self, space: Space, name: &'a str, at: u32, ty: TyRef<'a>) -> Res<()> {
         if let Some(names) = self.names.last_mut()
             && names.insert((space, name), ty).is_some()
         {
@@ -135,36 +134,42 @@ impl<'a> Sema<'a> {
     pub(super) fn declaration(&mut self, declaration: &'a Decl<'a>) -> Res<()> {
         match declaration {
             Decl::Type(spec) => self.type_of(spec, true).map(drop),
-            Decl::Typedef(spec, declarators) => {
-                let ty = self.type_of(spec, false)?;
-                for declarator in declarators {
-                    let ty = self.shaped(ty.clone(), spec, declarator)?;
-                    self.declare(Space::Alias, declarator.name.text, declarator.name.at, ty)?;
-                }
-                Ok(())
-            }
+            Decl::Typedef(spec, declarators) => self.each_declared(spec, declarators, |sema, name, ty| {
+                sema.declare(Space::Alias, name.text, name.at, ty)
+            }),
             Decl::Alias(alias) => {
-                let target = self.type_of(&alias.target, false)?;
-                let target = self.shaped(target, &alias.target, &alias.target_shape)?;
-                let ty = self.with_dimensions(target, &alias.dims)?;
-                self.declare(Space::Alias, &alias.name, alias.name_at, ty)
+                let shape = std::slice::from_ref(&alias.target_shape);
+                self.each_declared(&alias.target, shape, |sema, _, ty| {
+                    let ty = sema.with_dimensions(ty, &alias.dims)?;
+                    sema.declare(Space::Alias, &alias.name, alias.name_at, ty)
+                })
             }
         }
     }
 
-    /// The type that a declarator makes of the type before it.
-    fn shaped(
+    /// Hands the name and the type of each declarator to `each`.
+    fn each_declared(
         &mut self,
-        ty: TyRef<'a>,
         spec: &'a TypeSpec<'a>,
-        declarator: &'a Declarator<'a>,
-    ) -> Res<TyRef<'a>> {
-        let ty = if declarator.pointers > 0 {
-            self.pointer(spec, declarator.pointers)?
+        declarators: &'a [Declarator<'a>],
+        mut each: impl FnMut(&mut Self, Ident<'a>, TyRef<'a>) -> Res<()>,
+    ) -> Res<()> {
+        // The type that a pointer points at need not be declared.
+        let pointers_only = declarators.iter().all(|declarator| declarator.pointers > 0);
+        let ty = if pointers_only {
+            None
         } else {
-            ty
+            Some(self.type_of(spec, false)?)
         };
-        self.with_dimensions(ty, &declarator.dims)
+        for declarator in declarators {
+            let ty = match &ty {
+                Some(ty) if declarator.pointers == 0 => ty.clone(),
+                _ => self.pointer(spec, declarator.pointers)?,
+            };
+            let ty = self.with_dimensions(ty, &declarator.dims)?;
+            each(self, declarator.name, ty)?;
+        }
+        Ok(())
     }
 
     /// Pointers are what an alias says they are.
@@ -309,138 +314,11 @@ impl<'a> Sema<'a> {
             },
             TypeKind::Integer(index) => self.integer(*index),
             TypeKind::Float(attrs) => self.float(spec.at, attrs),
-            TypeKind::Str(attrs) => string(attrs),
+            TypeKind::Str(attrs) => leaves::string(attrs),
             TypeKind::Struct(structure) => self.structure(spec.at, structure),
             TypeKind::Variant(variant) => self.variant(spec.at, variant, declaration),
             TypeKind::Enum(enumeration) => self.enumeration(spec.at, enumeration),
         }
-    }
-
-    fn integer(&mut self, index: IntegerIndex) -> Res<TyRef<'a>> {
-        if let Some(Some(ty)) = self.integers.get(index) {
-            return Ok(ty.clone());
-        }
-        let Some(spec) = self.ast.integers.get(index) else {
-            return error(0, "no such integer");
-        };
-        let ty = self.new_integer(spec)?;
-        if let Some(slot) = self.integers.get_mut(index) {
-            *slot = Some(ty.clone());
-        }
-        Ok(ty)
-    }
-
-    fn new_integer(&self, spec: &'a IntegerSpec<'a>) -> Res<TyRef<'a>> {
-        values::check_duplicates(spec.attrs.iter())?;
-        let mut length = None;
-        let mut align = None;
-        let mut unknown_clock = None;
-        let mut class = IntClass {
-            length: 0,
-            align: 1,
-            byte_order: self.byte_order,
-            reversed_bits: false,
-            signed: false,
-            base: DisplayBase::Decimal,
-            encoding: None,
-            clock: None,
-            roles: Roles::NONE,
-            is_enum: false,
-            mappings: Arc::from([]),
-        };
-        for attr in &spec.attrs {
-            match attr.key.text().as_ref() {
-                "size" => {
-                    let size = values::unsigned(attr)?;
-                    match u32::try_from(size) {
-                        Ok(size) if size > 0 => length = Some(size),
-                        _ => {
-                            return error(
-                                values::plain(attr)?.at,
-                                format!(
-                                    "the size of an integer is at least 1 bit and less than 2^32 bits, not {size}"
-                                ),
-                            );
-                        }
-                    }
-                }
-                "align" => {
-                    values::unsigned(attr)?;
-                    align = Some(values::align(values::plain(attr)?)?);
-                }
-                "signed" => class.signed = values::boolean(attr)?,
-                "byte_order" => class.byte_order = values::byte_order(attr, Some(self.byte_order))?,
-                "base" => class.base = values::base(attr)?,
-                "encoding" => class.encoding = values::encoding(attr)?,
-                "map" => match self.mapped_clock(attr)? {
-                    Ok(index) => class.clock = Some(index),
-                    Err(name) => unknown_clock = Some(name),
-                },
-                _ => {}
-            }
-        }
-        let Some(length) = length else {
-            return error(spec.at, "this integer has no `size`: `integer { size = ...; }`");
-        };
-        class.length = length;
-        class.align = align.unwrap_or(if length % 8 == 0 { 8 } else { 1 });
-        Ok(Ty::int(class, unknown_clock))
-    }
-
-    /// The clock of `map = clock.NAME.value`; its name if it does not exist.
-    fn mapped_clock(&self, attr: &'a Attr<'a>) -> Res<Result<ClockIndex, Ident<'a>>> {
-        let value = values::plain(attr)?;
-        if let ValueKind::Path(path) = &value.kind
-            && path.first.text == "clock"
-            && let [name, property] = path.rest.as_slice()
-            && property.text == "value"
-        {
-            return Ok(self.clock_names.get(name.text).copied().ok_or(*name));
-        }
-        error(value.at, "attribute `map` needs `clock.NAME.value`")
-    }
-
-    fn float(&self, at: u32, attrs: &'a [Attr<'a>]) -> Res<TyRef<'a>> {
-        values::check_duplicates(attrs.iter())?;
-        let mut exponent = None;
-        let mut mantissa = None;
-        let mut align = 1;
-        let mut byte_order = self.byte_order;
-        for attr in attrs {
-            match attr.key.text().as_ref() {
-                "exp_dig" => exponent = Some(values::unsigned(attr)?),
-                "mant_dig" => mantissa = Some(values::unsigned(attr)?),
-                "align" => {
-                    values::unsigned(attr)?;
-                    align = values::align(values::plain(attr)?)?;
-                }
-                "byte_order" => byte_order = values::byte_order(attr, Some(self.byte_order))?,
-                _ => {}
-            }
-        }
-        let length = match (exponent, mantissa) {
-            (Some(5), Some(11)) => 16,
-            (Some(8), Some(24)) => 32,
-            (Some(11), Some(53)) => 64,
-            (Some(15), Some(113)) => 128,
-            (None, _) => return error(at, "this floating point number has no `exp_dig`"),
-            (_, None) => return error(at, "this floating point number has no `mant_dig`"),
-            (Some(exponent), Some(mantissa)) => {
-                return error(
-                    at,
-                    format!(
-                        "`exp_dig` {exponent} with `mant_dig` {mantissa} is no IEEE 754 format: 5 with 11, 8 with \
-                         24, 11 with 53 and 15 with 113 are"
-                    ),
-                );
-            }
-        };
-        Ok(Ty::leaf(FieldClass::Float {
-            length,
-            align,
-            byte_order,
-            reversed_bits: false,
-        }))
     }
 
     fn structure(&mut self, at: u32, spec: &'a StructSpec<'a>) -> Res<TyRef<'a>> {
@@ -484,19 +362,18 @@ impl<'a> Sema<'a> {
             match entry {
                 BodyEntry::Decl(declaration) => self.declaration(declaration)?,
                 BodyEntry::Fields(spec, declarators) => {
-                    let ty = self.type_of(spec, false)?;
-                    for declarator in declarators {
-                        let ty = self.shaped(ty.clone(), spec, declarator)?;
-                        let name = declarator.name;
-                        if let Some(open) = self.open.last_mut()
-                            && !open.members.push(name, ty)
-                        {
-                            return error(
+                    self.each_declared(spec, declarators, |sema, name, ty| {
+                        let Some(open) = sema.open.last_mut() else {
+                            return Ok(());
+                        };
+                        match open.members.push(name, ty) {
+                            true => Ok(()),
+                            false => error(
                                 name.at,
                                 format!("there is a field `{}` already", short(name.text)),
-                            );
+                            ),
                         }
-                    }
+                    })?;
                 }
             }
         }
@@ -504,7 +381,7 @@ impl<'a> Sema<'a> {
     }
 
     /// A struct, variant or enumeration that was declared before.
-    fn declared(&self, space: Space, at: u32, name: Option<Ident<'a>>) -> Res<TyRef<'a>> {
+    pub(super) fn declared(&self, space: Space, at: u32, name: Option<Ident<'a>>) -> Res<TyRef<'a>> {
         let name = name.map_or("", |name| name.text);
         match self.find(space, name) {
             Some(ty) => Ok(ty),
@@ -587,58 +464,17 @@ impl<'a> Sema<'a> {
             match entry {
                 BodyEntry::Decl(declaration) => self.declaration(declaration)?,
                 BodyEntry::Fields(spec, declarators) => {
-                    let ty = self.type_of(spec, false)?;
-                    for declarator in declarators {
-                        let ty = self.shaped(ty.clone(), spec, declarator)?;
-                        let name = declarator.name;
-                        if !options.push(name, ty) {
-                            return error(
-                                name.at,
-                                format!("there is an option `{}` already", short(name.text)),
-                            );
-                        }
-                    }
+                    self.each_declared(spec, declarators, |_, name, ty| match options.push(name, ty) {
+                        true => Ok(()),
+                        false => error(
+                            name.at,
+                            format!("there is an option `{}` already", short(name.text)),
+                        ),
+                    })?;
                 }
             }
         }
         Ok(options)
-    }
-
-    fn enumeration(&mut self, at: u32, spec: &'a EnumSpec<'a>) -> Res<TyRef<'a>> {
-        let Some(labels) = &spec.labels else {
-            return self.declared(Space::Enum, at, spec.name);
-        };
-        let (base_at, base) = match &spec.base {
-            Some(base) => (base.at, self.type_of(base, false)?),
-            None => match self.find(Space::Alias, "int") {
-                Some(int) => (at, int),
-                None => {
-                    return error(
-                        at,
-                        "an enumeration without an integer type is an `int`, and no type `int` is declared",
-                    );
-                }
-            },
-        };
-        let TyKind::Int(base_class) = &base.kind else {
-            return error(base_at, "the type of an enumeration must be an integer");
-        };
-        if base_class.is_enum {
-            return error(
-                base_at,
-                "the type of an enumeration must be an integer, not another enumeration",
-            );
-        }
-        let class = IntClass {
-            is_enum: true,
-            mappings: mappings(base_class, labels)?,
-            ..IntClass::clone(base_class)
-        };
-        let ty = Ty::int(class, base.facts.unknown_clock);
-        if let Some(name) = spec.name {
-            self.declare(Space::Enum, name.text, name.at, ty.clone())?;
-        }
-        Ok(ty)
     }
 }
 
@@ -673,68 +509,4 @@ fn absolute<'a>(path: &Path<'a>) -> Res<Option<Base>> {
         );
     }
     Ok(Some(Base::Scope(scope, words)))
-}
-
-fn string<'a>(attrs: &'a [Attr<'a>]) -> Res<TyRef<'a>> {
-    values::check_duplicates(attrs.iter())?;
-    let mut encoding = Encoding::Utf8;
-    for attr in attrs {
-        if attr.key.is(&["encoding"]) {
-            encoding = values::encoding(attr)?.unwrap_or_default();
-        }
-    }
-    Ok(Ty::leaf(FieldClass::Str { encoding }))
-}
-
-/// Labels of an enumeration; those of equal text become one.
-fn mappings(base: &IntClass, labels: &[Enumerator<'_>]) -> Res<Arc<[Mapping]>> {
-    let (least, most) = match (base.length.min(100), base.signed) {
-        (length, true) => (-(1i128 << (length - 1)), (1i128 << (length - 1)) - 1),
-        (length, false) => (0, (1i128 << length) - 1),
-    };
-    let mut mappings: Vec<Mapping> = Vec::with_capacity(labels.len());
-    let mut by_label: HashMap<&str, usize> = HashMap::new();
-    let mut next = 0i128;
-    for enumerator in labels {
-        let (at, lower, upper) = match &enumerator.range {
-            None => (enumerator.at, next, next),
-            Some((lower, None)) => {
-                let value = enumerator_value(lower)?;
-                (lower.at, value, value)
-            }
-            Some((lower, Some(upper))) => (lower.at, enumerator_value(lower)?, enumerator_value(upper)?),
-        };
-        if lower > upper {
-            return error(at, format!("this range is empty: {lower} is more than {upper}"));
-        }
-        if lower < least || upper > most {
-            let value = if lower < least { lower } else { upper };
-            return error(
-                at,
-                format!(
-                    "{value} does not fit the enumeration's integer ({} bits, {}): from {least} to {most}",
-                    base.length,
-                    if base.signed { "signed" } else { "unsigned" }
-                ),
-            );
-        }
-        next = upper + 1;
-        let range = IntRange { lower, upper };
-        let index = *by_label.entry(&enumerator.label).or_insert(mappings.len());
-        match mappings.get_mut(index) {
-            Some(mapping) => mapping.ranges.push(range),
-            None => mappings.push(Mapping {
-                label: enumerator.label.to_string(),
-                ranges: vec![range],
-            }),
-        }
-    }
-    Ok(mappings.into())
-}
-
-fn enumerator_value(value: &Value<'_>) -> Res<i128> {
-    match &value.kind {
-        ValueKind::Int(int) => Ok(*int),
-        _ => error(value.at, "the value of a label is an integer"),
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::ast::{Attr, AttrValue, Value, ValueKind};
-use super::lexer::{Res, error, short, unescape};
+use super::lexer::{Res, error, short, unescape, visible};
 use crate::schema::{ByteOrder, DisplayBase, Encoding, Uuid};
 
 /// Refuses attributes that are given twice.
@@ -56,7 +56,7 @@ pub(super) fn plain<'x, 'a>(attr: &'x Attr<'a>) -> Res<&'x Value<'a>> {
 fn wrong<T>(attr: &Attr<'_>, value: &Value<'_>, expected: &str) -> Res<T> {
     let found = match &value.kind {
         ValueKind::Int(int) => format!("`{int}`"),
-        ValueKind::Str(text) => format!("`{}`", short(text).escape_debug()),
+        ValueKind::Str(text) => format!("`{}`", visible(text)),
         ValueKind::Path(path) => format!("`{}`", short(&path.text())),
     };
     error(
@@ -197,7 +197,7 @@ pub(super) fn uuid(attr: &Attr<'_>) -> Res<Uuid> {
             format!(
                 "`{}` is not a UUID (32 hexadecimal digits as 8-4-4-4-12, like \
                  \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\")",
-                short(&text).escape_debug()
+                visible(&text)
             ),
         ),
     }

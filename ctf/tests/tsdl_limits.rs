@@ -1,0 +1,273 @@
+//! TSDL that is meant to hurt: deep, huge, cut or mangled. It may be refused, not more.
+
+use std::time::{Duration, Instant};
+
+use tracebraid_ctf::metadata;
+use tracebraid_ctf::schema::{FieldClass, TraceClass};
+
+const TRACE: &str =
+    "typealias integer { size = 8; } := u8; trace { major = 1; minor = 8; byte_order = le; };\n";
+
+fn nested_structs(levels: usize) -> String {
+    let mut text = format!("{TRACE}event {{ fields := struct {{\n");
+    text.push_str(&"struct {\n".repeat(levels));
+    text.push_str("u8 field;\n");
+    for level in 0..levels {
+        text.push_str(&format!("}} s{level};\n"));
+    }
+    text.push_str("}; };\n");
+    text
+}
+
+fn depth(class: &TraceClass) -> usize {
+    let mut depth = 0;
+    let mut next = class.streams[0].events[0].payload.clone();
+    while let Some(FieldClass::Struct(class)) = next {
+        depth += 1;
+        next = class.members.first().map(|member| member.class.clone());
+    }
+    depth
+}
+
+#[test]
+fn a_thousand_levels_are_accepted_on_a_small_stack() {
+    let parse = || metadata::parse(nested_structs(1024).as_bytes()).map(|class| depth(&class));
+    let thread = std::thread::Builder::new()
+        .stack_size(1 << 20)
+        .spawn(parse)
+        .unwrap();
+    assert_eq!(thread.join().unwrap().unwrap(), 1025);
+}
+
+#[test]
+fn more_levels_are_refused_where_they_begin() {
+    let error = metadata::parse(nested_structs(100_000).as_bytes()).unwrap_err();
+    assert!(error.message.contains("nested too deep"), "{error}");
+    assert!(error.line > 1000 && error.line < 1200, "{error}");
+}
+
+#[test]
+fn levels_of_named_types_count_too() {
+    let mut text = format!("{TRACE}struct s0 {{ u8 a; }};\n");
+    for level in 1..5000 {
+        text.push_str(&format!("struct s{level} {{ struct s{} a; }};\n", level - 1));
+    }
+    let error = metadata::parse(text.as_bytes()).unwrap_err();
+    assert!(error.message.contains("nested too deep"), "{error}");
+}
+
+#[test]
+fn brackets_and_parentheses_are_bounded() {
+    for (open, close) in [("(", ")"), ("[1]", "")] {
+        let name = if open == "(" { "" } else { "x" };
+        let inner = if open == "(" { "x" } else { "" };
+        let text = format!(
+            "{TRACE}struct s {{ u8 {name}{}{inner}{}; }};",
+            open.repeat(200_000),
+            close.repeat(200_000)
+        );
+        let error = metadata::parse(text.as_bytes()).unwrap_err();
+        assert!(error.message.contains("nested too deep"), "{error}");
+    }
+    let text = format!(
+        "{TRACE}env {{ a = {}1{}; }};",
+        "(".repeat(200_000),
+        ")".repeat(200_000)
+    );
+    assert!(
+        metadata::parse(text.as_bytes())
+            .unwrap_err()
+            .message
+            .contains("nested too deep")
+    );
+}
+
+#[test]
+fn types_that_multiply_are_refused() {
+    // Each type has two of the one before: 2^60 fields in 60 lines. With a length that is
+    // looked up anew for each use, and without.
+    for leaf in ["u8 a;", "u8 a[n];"] {
+        let mut text = format!("{TRACE}struct s0 {{ {leaf} }};\n");
+        for level in 1..60 {
+            text.push_str(&format!(
+                "struct s{level} {{ struct s{0} a; struct s{0} b; }};\n",
+                level - 1
+            ));
+        }
+        text.push_str("event { fields := struct { u8 n; struct s59 x; }; };");
+        let error = metadata::parse(text.as_bytes()).unwrap_err();
+        assert!(error.message.contains("fields in all"), "{error}");
+    }
+}
+
+#[test]
+fn many_uses_of_a_large_type_are_refused() {
+    let mut text = format!("{TRACE}struct s0 {{ u8 a[n]; }};\n");
+    for level in 1..14 {
+        text.push_str(&format!(
+            "struct s{level} {{ struct s{0} a; struct s{0} b; }};\n",
+            level - 1
+        ));
+    }
+    text.push_str("stream { event.header := struct { u8 id; }; };\n");
+    for id in 0..5000 {
+        text.push_str(&format!(
+            "event {{ id = {id}; fields := struct {{ u8 n; struct s13 x; }}; }};\n"
+        ));
+    }
+    let error = metadata::parse(text.as_bytes()).unwrap_err();
+    assert!(
+        error.message.contains("more fields in all than are supported"),
+        "{error}"
+    );
+}
+
+#[test]
+fn variants_that_multiply_targets_are_refused() {
+    // A length behind 40 variants of two options each has 2^40 places.
+    let mut text = format!("{TRACE}enum e : u8 {{ a, b }};\n");
+    let mut inner = "u8".to_owned();
+    for level in 0..40 {
+        text.push_str(&format!("variant v{level} {{ {inner} a; {inner} b; }};\n"));
+        inner = format!("variant v{level} <stream.event.header.t>");
+    }
+    text.push_str("stream { event.header := struct { enum e t; }; };\n");
+    text.push_str(&format!(
+        "event {{ fields := struct {{ {inner} n; u8 x[n]; }}; }};"
+    ));
+    assert!(metadata::parse(text.as_bytes()).is_err());
+}
+
+#[test]
+fn huge_arrays_are_only_numbers() {
+    let ok = format!("{TRACE}event {{ fields := struct {{ u8 a[0x0fffffffffffffff]; }}; }};");
+    assert!(metadata::parse(ok.as_bytes()).is_ok());
+    let too_large = format!("{TRACE}event {{ fields := struct {{ u8 a[0xffffffff][0xffffffff]; }}; }};");
+    let error = metadata::parse(too_large.as_bytes()).unwrap_err();
+    assert!(error.message.contains("larger than 2^64 bits"), "{error}");
+}
+
+#[test]
+fn long_names_and_many_types() {
+    let name = "n".repeat(300_000);
+    let mut text = format!("{TRACE}event {{ name = {name}; fields := struct {{ u8 {name}; }}; }};\n");
+    for index in 0..20_000 {
+        text.push_str(&format!("typedef integer {{ size = 8; align = 8; }} t{index};\n"));
+    }
+    for index in 0..5_000 {
+        text.push_str(&format!("callsite {{ name = \"c{index}\"; line = {index}; }};\n"));
+    }
+    let class = metadata::parse(text.as_bytes()).unwrap();
+    assert_eq!(class.streams[0].events[0].name.len(), 300_000);
+}
+
+#[test]
+fn many_members_labels_and_attributes_take_linear_time() {
+    let count = 30_000;
+    let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<String>();
+    let text = format!(
+        "{TRACE}env {{ {} }};\nevent {{ name = e; fields := struct {{ enum : integer {{ size = 32; }} {{ {} }} t; \
+         variant <t> {{ {} }} v; {} u8 z[f{}]; }}; }};",
+        list(&|index| format!("k{index} = 1;")),
+        list(&|index| format!("l{index},")),
+        list(&|index| format!("u8 l{index};")),
+        list(&|index| format!("u8 f{index};")),
+        count - 1
+    );
+    let start = Instant::now();
+    let class = metadata::parse(text.as_bytes()).unwrap();
+    assert_eq!(class.environment.len(), count);
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "took {:?}",
+        start.elapsed()
+    );
+}
+
+/// A sample that uses everything; mangled, it must be accepted or refused, and nothing else.
+const SAMPLE: &str = r#"/* CTF 1.8 */
+typealias integer { size = 8; align = 8; signed = false; } := u8;
+typealias u8 := int;
+typealias integer { size = 64; map = clock.c.value; } := unsigned long;
+trace { major = 1; minor = 8; uuid = "2a6422d0-6cee-11e0-8c08-cb07d7b3a564"; byte_order = le;
+  packet.header := struct { integer { size = 32; } magic; u8 uuid[16]; u8 stream_id; }; };
+env { n = 3; s = "a\n\x41"; };
+clock { name = c; freq = 1000; offset = -5; };
+struct header { enum : integer { size = 5; } { compact = 0 ... 30, extended = 31 } id;
+  variant <id> { struct { unsigned long timestamp; } compact; struct { u8 id; } extended; } v; } align(8);
+stream { id = 1; event.header := struct header; packet.context := struct { u8 packet_size; }; };
+variant shared { u8 a; string b; };
+event { name = "x"; id = 1; stream_id = 1; loglevel = 3; context := struct { u8 len; };
+  fields := struct { u8 n; string s[n][2]; u8 t[env.n]; u8 w[event.context.len]; enum { a, b } tag;
+    variant shared <tag> v; floating_point { exp_dig = 8; mant_dig = 24; } f; }; };
+callsite { name = "x"; line = 5; };
+"#;
+
+/// A sequence of numbers that only depends on its seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit.max(1)
+    }
+}
+
+/// Bytes that mean something.
+const PIECES: &[u8] = b"{}[]<>();:=.,-*\"'\\/\0\x1e 0aL";
+
+#[test]
+fn the_sample_is_valid() {
+    metadata::parse(SAMPLE.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn text_cut_anywhere_is_refused_or_accepted() {
+    for end in 0..SAMPLE.len() {
+        let _ = metadata::parse(&SAMPLE.as_bytes()[..end]);
+    }
+}
+
+#[test]
+fn mangled_bytes_are_refused_or_accepted() {
+    let mut numbers = Numbers(1);
+    for _ in 0..3000 {
+        let mut text = SAMPLE.as_bytes().to_vec();
+        for _ in 0..=numbers.below(4) {
+            let at = numbers.below(text.len());
+            match numbers.below(4) {
+                0 => text[at] = numbers.below(256) as u8,
+                1 => {
+                    text.remove(at);
+                }
+                2 => text.insert(at, PIECES[numbers.below(PIECES.len())]),
+                _ => text.truncate(at.max(1)),
+            }
+        }
+        let _ = metadata::parse(&text);
+    }
+}
+
+#[test]
+fn shuffled_words_are_refused_or_accepted() {
+    let words: Vec<&str> = SAMPLE.split_inclusive([' ', ';', '{', '}', '[', ']']).collect();
+    let mut numbers = Numbers(2);
+    for _ in 0..3000 {
+        let mut shuffled = words.clone();
+        for _ in 0..=numbers.below(6) {
+            let from = numbers.below(shuffled.len());
+            let to = numbers.below(shuffled.len());
+            match numbers.below(3) {
+                0 => shuffled.swap(from, to),
+                1 => shuffled[to] = shuffled[from],
+                _ => {
+                    shuffled.remove(from);
+                }
+            }
+        }
+        let _ = metadata::parse(shuffled.concat().as_bytes());
+    }
+}
