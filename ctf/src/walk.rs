@@ -207,7 +207,7 @@ fn wide_bytes(cursor: &mut Cursor<'_>, class: &crate::schema::IntClass) -> Resul
     Ok(bytes)
 }
 
-fn float(raw: u64, length: u8) -> f64 {
+pub(crate) fn float(raw: u64, length: u8) -> f64 {
     match length {
         32 => f64::from(f32::from_bits(raw as u32)),
         16 => binary16(raw as u16),

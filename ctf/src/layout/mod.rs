@@ -323,6 +323,15 @@ impl FieldRef {
         }
     }
 
+    /// The floating point number, rounded to `f64`; `body` is behind the header.
+    pub fn float(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<f64, DecodeError> {
+        self.skip.run(&mut body, slots)?;
+        match &self.kind {
+            NodeKind::Float(read) => Ok(crate::walk::float(body.fixed(*read)?, read.length)),
+            _ => Err(DecodeError::Length { at: body.pos, length: 0 }),
+        }
+    }
+
     /// The string's or BLOB's bytes, up to the first null for strings; `body` is behind the header.
     pub fn bytes<'a>(&self, mut body: Cursor<'a>, slots: &mut [u64]) -> Result<&'a [u8], DecodeError> {
         self.skip.run(&mut body, slots)?;
