@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bits;
+pub mod compare;
 pub mod directory;
 pub mod generate;
 pub mod grow;

@@ -1,8 +1,10 @@
 //! `tracebraid-testkit`: the test tools from the command line.
 
-use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use anyhow::{Result, bail};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use tracebraid_ctf::schema::CtfVersion;
+use tracebraid_testkit::generate::{self, Options};
 use tracebraid_testkit::grow::{self, Target};
 
 /// Test tools of tracebraid.
@@ -16,6 +18,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Grow(GrowArgs),
+    Generate(GenerateArgs),
 }
 
 /// Make a real trace longer by repeating its packets at later times.
@@ -47,9 +50,48 @@ struct GrowArgs {
     events: Option<u64>,
 }
 
+/// Write a random trace: equal options give equal traces.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tracebraid-testkit generate out --seed 7\n  \
+    tracebraid-testkit generate out --seed 7 --ctf 2 --events 10000\n  \
+    tracebraid-testkit generate out --seed 7 --babeltrace-2.0 && babeltrace2 out")]
+struct GenerateArgs {
+    /// Where to write; must be new or empty.
+    #[arg(value_name = "DST")]
+    destination: PathBuf,
+    /// Every seed gives another trace.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Version of the format.
+    #[arg(long, value_name = "VERSION", default_value = "1.8")]
+    ctf: Version,
+    /// Number of events in all streams together, roughly.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    events: u64,
+    /// Number of stream classes [default: random].
+    #[arg(long, value_name = "K")]
+    stream_classes: Option<u64>,
+    /// Number of streams of each class [default: random].
+    #[arg(long, value_name = "K")]
+    streams: Option<u64>,
+    /// Only what babeltrace2 2.0.4 reads and prints without fault (CTF 1.8).
+    #[arg(long = "babeltrace-2.0")]
+    babeltrace: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Version {
+    #[value(name = "1.8")]
+    V1_8,
+    #[value(name = "2")]
+    V2,
+}
+
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Grow(args) => run_grow(&args),
+        Command::Generate(args) => run_generate(&args),
     }
 }
 
@@ -62,6 +104,36 @@ fn run_grow(args: &GrowArgs) -> Result<()> {
     println!(
         "{} repetitions of {} events, {} cycles apart: {} events in {} packets, {} bytes",
         report.times, report.source_events, report.shift, report.events, report.packets, report.bytes
+    );
+    Ok(())
+}
+
+fn run_generate(args: &GenerateArgs) -> Result<()> {
+    if args.babeltrace && args.ctf != Version::V1_8 {
+        bail!("--babeltrace-2.0 goes with --ctf 1.8 only");
+    }
+    let version = match args.ctf {
+        Version::V1_8 => CtfVersion::V1_8,
+        Version::V2 => CtfVersion::V2_0,
+    };
+    let options = Options {
+        seed: args.seed,
+        version,
+        events: args.events,
+        stream_classes: args.stream_classes,
+        streams: args.streams,
+        babeltrace: args.babeltrace,
+    };
+    let generated = generate::generate(&options)?;
+    if args.destination.is_dir() && std::fs::read_dir(&args.destination)?.next().is_some() {
+        bail!("{} is not empty", args.destination.display());
+    }
+    generated.save(&args.destination)?;
+    let packets: usize = generated.streams.iter().map(|stream| stream.packets.len()).sum();
+    println!(
+        "{} events in {packets} packets of {} streams",
+        generated.event_count(),
+        generated.streams.len()
     );
     Ok(())
 }

@@ -6,9 +6,9 @@ use super::needs::Needs;
 use crate::rng::Rng;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{
-    ByteOrder, ClockClass, ClockOrigin, CtfVersion, DisplayBase, EnvValue, EventClass, FieldClass, FieldLocation,
-    IntClass, IntRange, Mapping, Member, Roles, Scope, StreamClass, StructClass, TraceClass, Uuid, VariantClass,
-    VariantOption,
+    ByteOrder, ClockClass, ClockOrigin, CtfVersion, DisplayBase, EnvValue, EventClass, FieldClass,
+    FieldLocation, IntClass, IntRange, Mapping, Member, Roles, Scope, StreamClass, StructClass, TraceClass,
+    Uuid, VariantClass, VariantOption,
 };
 
 /// How the headers of a stream class's event records tell the time.
@@ -43,7 +43,16 @@ pub(super) struct Classes {
     pub(super) has_stream_ids: bool,
 }
 
-const FREQUENCIES: [u64; 8] = [1_000_000_000, 1_000_000_000, 1_000_000, 1000, 1, 123_456_789, 3_000_000_000, 32_768];
+const FREQUENCIES: [u64; 8] = [
+    1_000_000_000,
+    1_000_000_000,
+    1_000_000,
+    1000,
+    1,
+    123_456_789,
+    3_000_000_000,
+    32_768,
+];
 
 struct Maker<'a> {
     options: &'a Options,
@@ -60,7 +69,11 @@ pub(super) fn make(rng: &mut Rng, options: &Options) -> Classes {
         Some(count) => count.max(1),
         None => rng.pick(&[1, 1, 2, 3]),
     };
-    let maker = Maker { options, byte_order, loose_header: rng.chance(40) };
+    let maker = Maker {
+        options,
+        byte_order,
+        loose_header: rng.chance(40),
+    };
     let clocks = maker.clocks(rng);
     let mut class = TraceClass {
         version: options.version,
@@ -81,13 +94,22 @@ pub(super) fn make(rng: &mut Rng, options: &Options) -> Classes {
     let of_trace = fields.candidates.len();
     for index in 0..stream_classes as usize {
         fields.candidates.truncate(of_trace);
-        let id = if stream_classes > 1 { index as u64 * fields.rng.between(1, 3) * 2 + index as u64 } else { 0 };
+        let id = if stream_classes > 1 {
+            index as u64 * fields.rng.between(1, 3) * 2 + index as u64
+        } else {
+            0
+        };
         let (stream, plan) = maker.stream(&mut fields, &class, index, id);
         class.streams.push(stream);
         plans.push(plan);
     }
     let needs = std::mem::take(&mut fields.needs);
-    Classes { class, plans, needs, has_stream_ids }
+    Classes {
+        class,
+        plans,
+        needs,
+        has_stream_ids,
+    }
 }
 
 fn random_uuid(rng: &mut Rng) -> Uuid {
@@ -109,7 +131,10 @@ impl Maker<'_> {
         for index in 0..rng.below(4) {
             let value = match rng.below(2) {
                 0 => EnvValue::Int(i128::from(rng.sized(40) as i64) - 1000),
-                _ => EnvValue::Str(rng.pick(&["lttng", "a \"quoted\" text", "C:\\x", "two words"]).into()),
+                _ => EnvValue::Str(
+                    rng.pick(&["lttng", "a \"quoted\" text", "C:\\x", "two words"])
+                        .into(),
+                ),
             };
             let name = rng.pick(&["hostname", "tracer_note", "major_version", "domain_of"]);
             environment.push((format!("{name}{index}"), value));
@@ -125,7 +150,9 @@ impl Maker<'_> {
         };
         // Readers that put all events in one order can do so only with comparable clocks.
         let all_absolute = self.options.babeltrace && count > 1;
-        (0..count).map(|index| self.clock(rng, index, all_absolute)).collect()
+        (0..count)
+            .map(|index| self.clock(rng, index, all_absolute))
+            .collect()
     }
 
     fn clock(&self, rng: &mut Rng, index: usize, absolute: bool) -> ClockClass {
@@ -152,17 +179,29 @@ impl Maker<'_> {
             _ => rng.below(far) as i64,
         };
         ClockClass {
-            name: if is_ctf2 { rng.chance(60).then(|| name.into()) } else { Some(id.clone()) },
+            name: if is_ctf2 {
+                rng.chance(60).then(|| name.into())
+            } else {
+                Some(id.clone())
+            },
             id,
             namespace: (is_ctf2 && rng.chance(20)).then(|| "example.com,2026".into()),
-            uid: if is_ctf2 { rng.chance(40).then(|| "clock-1".into()) } else { uuid.as_ref().map(uuid_text) },
+            uid: if is_ctf2 {
+                rng.chance(40).then(|| format!("clock-{index}"))
+            } else {
+                uuid.as_ref().map(uuid_text)
+            },
             uuid,
             description: rng.chance(40).then(|| "A \"clock\"".into()),
             frequency,
             precision: rng.chance(30).then(|| rng.sized(20)),
             accuracy: (is_ctf2 && rng.chance(20)).then(|| rng.sized(20)),
             offset_seconds,
-            offset_cycles: if rng.chance(50) { rng.below(frequency) as i64 } else { 0 },
+            offset_cycles: if rng.chance(50) {
+                rng.below(frequency) as i64
+            } else {
+                0
+            },
             origin,
         }
     }
@@ -172,8 +211,16 @@ impl Maker<'_> {
         let length = fields.rng.pick(lengths);
         let whole = fields.only_bytes || (length % 8 == 0 && fields.rng.chance(60));
         let length = if whole { length.next_multiple_of(8) } else { length };
-        let align = if whole { fields.rng.pick(&[8, 8, 16, 32]) } else { fields.rng.pick(&[1, 1, 4, 8, 64]) };
-        let any_order = if whole { fields.rng.pick(&[ByteOrder::Little, ByteOrder::Big]) } else { self.byte_order };
+        let align = if whole {
+            fields.rng.pick(&[8, 8, 16, 32])
+        } else {
+            fields.rng.pick(&[1, 1, 4, 8, 64])
+        };
+        let any_order = if whole {
+            fields.rng.pick(&[ByteOrder::Little, ByteOrder::Big])
+        } else {
+            self.byte_order
+        };
         IntClass {
             length,
             align,
@@ -193,10 +240,22 @@ impl Maker<'_> {
     fn role(&self, fields: &mut FieldMaker<'_>, name: &str, lengths: &[u32], roles: Roles) -> Member {
         let class = self.int(fields, lengths, roles);
         if self.is_ctf2() && fields.rng.chance(10) && roles != Roles::PACKET_MAGIC {
-            let class = IntClass { length: 0, align: 8, byte_order: ByteOrder::Little, reversed_bits: false, ..class };
-            return Member { name: name.into(), class: FieldClass::VarInt(Arc::new(class)) };
+            let class = IntClass {
+                length: 64,
+                align: 8,
+                byte_order: ByteOrder::Little,
+                reversed_bits: false,
+                ..class
+            };
+            return Member {
+                name: name.into(),
+                class: FieldClass::VarInt(Arc::new(class)),
+            };
         }
-        Member { name: name.into(), class: FieldClass::Int(Arc::new(class)) }
+        Member {
+            name: name.into(),
+            class: FieldClass::Int(Arc::new(class)),
+        }
     }
 
     /// The packet header, and whether it tells the streams of a class apart.
@@ -212,19 +271,40 @@ impl Maker<'_> {
         fields.only_bytes = !self.loose_header;
         let mut slots = Vec::new();
         if fields.rng.chance(70) {
-            let class = IntClass { align: 32, byte_order: self.byte_order, reversed_bits: false, ..self.int(fields, &[32], Roles::PACKET_MAGIC) };
-            slots.push(Slot::Given(Member { name: "magic".into(), class: FieldClass::Int(Arc::new(class)) }));
+            let class = IntClass {
+                align: 32,
+                byte_order: self.byte_order,
+                reversed_bits: false,
+                ..self.int(fields, &[32], Roles::PACKET_MAGIC)
+            };
+            slots.push(Slot::Given(Member {
+                name: "magic".into(),
+                class: FieldClass::Int(Arc::new(class)),
+            }));
         }
         if has_uuid && fields.rng.chance(60) {
-            slots.push(Slot::Given(Member { name: "uuid".into(), class: self.uuid_class() }));
+            slots.push(Slot::Given(Member {
+                name: "uuid".into(),
+                class: self.uuid_class(),
+            }));
         }
         let mut rest = Vec::new();
         if many_stream_classes || fields.rng.chance(50) {
-            rest.push(Slot::Given(self.role(fields, "stream_id", &[8, 16, 32, 64, 7, 13], Roles::STREAM_CLASS_ID)));
+            rest.push(Slot::Given(self.role(
+                fields,
+                "stream_id",
+                &[8, 16, 32, 64, 7, 13],
+                Roles::STREAM_CLASS_ID,
+            )));
         }
         let has_stream_ids = fields.rng.chance(50);
         if has_stream_ids {
-            rest.push(Slot::Given(self.role(fields, "stream_instance_id", &[8, 16, 64], Roles::STREAM_ID)));
+            rest.push(Slot::Given(self.role(
+                fields,
+                "stream_instance_id",
+                &[8, 16, 64],
+                Roles::STREAM_ID,
+            )));
         }
         self.scatter(fields, &mut rest, 20);
         slots.extend(rest);
@@ -235,7 +315,11 @@ impl Maker<'_> {
 
     fn uuid_class(&self) -> FieldClass {
         if self.is_ctf2() {
-            return FieldClass::StaticBlob { length: 16, media_type: None, roles: Roles::METADATA_UUID };
+            return FieldClass::StaticBlob {
+                length: 16,
+                media_type: None,
+                roles: Roles::METADATA_UUID,
+            };
         }
         let byte = IntClass {
             length: 8,
@@ -251,7 +335,12 @@ impl Maker<'_> {
             mappings: Arc::from([]),
         };
         let element = Arc::new(FieldClass::Int(Arc::new(byte)));
-        FieldClass::Array { element, length: 16, min_align: 1, roles: Roles::METADATA_UUID }
+        FieldClass::Array {
+            element,
+            length: 16,
+            min_align: 1,
+            roles: Roles::METADATA_UUID,
+        }
     }
 
     /// Adds random members in `percent` of cases, and shuffles.
@@ -290,7 +379,9 @@ impl Maker<'_> {
         let (event_header, header) = self.event_header(fields, clock);
         let common_context = self.context(fields, Scope::CommonContext, 35);
         let of_stream = fields.candidates.len();
-        let has_ids = event_header.as_ref().is_some_and(|header| has_role(header, Roles::EVENT_CLASS_ID));
+        let has_ids = event_header
+            .as_ref()
+            .is_some_and(|header| has_role(header, Roles::EVENT_CLASS_ID));
         let event_classes = if has_ids { fields.rng.between(1, 6) } else { 1 };
         let mut events: Vec<EventClass> = Vec::new();
         for event in 0..event_classes as usize {
@@ -304,7 +395,9 @@ impl Maker<'_> {
         }
         fields.only_bytes = false;
         let short_time = match header {
-            HeaderStyle::Plain { timestamp_bits: Some(bits) } => bits < 64,
+            HeaderStyle::Plain {
+                timestamp_bits: Some(bits),
+            } => bits < 64,
             HeaderStyle::Plain { timestamp_bits: None } => false,
             HeaderStyle::Escaped { .. } => true,
         };
@@ -321,7 +414,15 @@ impl Maker<'_> {
             common_context,
             events,
         };
-        (stream, StreamPlan { header, no_padding, one_packet, has_begin })
+        (
+            stream,
+            StreamPlan {
+                header,
+                no_padding,
+                one_packet,
+                has_begin,
+            },
+        )
     }
 
     fn packet_context(
@@ -335,24 +436,56 @@ impl Maker<'_> {
         let mut slots = Vec::new();
         let lengths = [32, 64, 32, 64, 24, 27, 40];
         if has_total {
-            slots.push(Slot::Given(self.role(fields, "packet_size", &lengths, Roles::PACKET_TOTAL_LENGTH)));
+            slots.push(Slot::Given(self.role(
+                fields,
+                "packet_size",
+                &lengths,
+                Roles::PACKET_TOTAL_LENGTH,
+            )));
         }
         if has_content {
-            slots.push(Slot::Given(self.role(fields, "content_size", &lengths, Roles::PACKET_CONTENT_LENGTH)));
+            slots.push(Slot::Given(self.role(
+                fields,
+                "content_size",
+                &lengths,
+                Roles::PACKET_CONTENT_LENGTH,
+            )));
         }
         if fields.rng.chance(40) {
             let role = Roles::PACKET_SEQUENCE_NUMBER;
-            slots.push(Slot::Given(self.role(fields, "packet_seq_num", &[16, 32, 64, 23], role)));
+            slots.push(Slot::Given(self.role(
+                fields,
+                "packet_seq_num",
+                &[16, 32, 64, 23],
+                role,
+            )));
         }
         if fields.rng.chance(40) {
             let role = Roles::DISCARDED_EVENTS;
-            slots.push(Slot::Given(self.role(fields, "events_discarded", &[32, 64, 33], role)));
+            slots.push(Slot::Given(self.role(
+                fields,
+                "events_discarded",
+                &[32, 64, 33],
+                role,
+            )));
         }
         if has_begin {
-            slots.push(Slot::Given(self.timestamp(fields, "timestamp_begin", 64, Roles::CLOCK_TIMESTAMP, clock)));
+            slots.push(Slot::Given(self.timestamp(
+                fields,
+                "timestamp_begin",
+                64,
+                Roles::CLOCK_TIMESTAMP,
+                clock,
+            )));
             if fields.rng.chance(80) {
                 let role = Roles::PACKET_END_TIMESTAMP;
-                slots.push(Slot::Given(self.timestamp(fields, "timestamp_end", 64, role, clock)));
+                slots.push(Slot::Given(self.timestamp(
+                    fields,
+                    "timestamp_end",
+                    64,
+                    role,
+                    clock,
+                )));
             }
         }
         if slots.is_empty() {
@@ -371,11 +504,21 @@ impl Maker<'_> {
         clock: Option<usize>,
     ) -> Member {
         let clock = clock.filter(|_| !self.is_ctf2());
-        let class = IntClass { clock, ..self.int(fields, &[length], roles) };
-        Member { name: name.into(), class: FieldClass::Int(Arc::new(class)) }
+        let class = IntClass {
+            clock,
+            ..self.int(fields, &[length], roles)
+        };
+        Member {
+            name: name.into(),
+            class: FieldClass::Int(Arc::new(class)),
+        }
     }
 
-    fn event_header(&self, fields: &mut FieldMaker<'_>, clock: Option<usize>) -> (Option<FieldClass>, HeaderStyle) {
+    fn event_header(
+        &self,
+        fields: &mut FieldMaker<'_>,
+        clock: Option<usize>,
+    ) -> (Option<FieldClass>, HeaderStyle) {
         match fields.rng.below(10) {
             0 => (None, HeaderStyle::Plain { timestamp_bits: None }),
             1..5 if clock.is_some() => self.escaped_header(fields, clock),
@@ -383,11 +526,20 @@ impl Maker<'_> {
         }
     }
 
-    fn plain_header(&self, fields: &mut FieldMaker<'_>, clock: Option<usize>) -> (Option<FieldClass>, HeaderStyle) {
+    fn plain_header(
+        &self,
+        fields: &mut FieldMaker<'_>,
+        clock: Option<usize>,
+    ) -> (Option<FieldClass>, HeaderStyle) {
         let mut slots = Vec::new();
         let mut timestamp_bits = None;
         if fields.rng.chance(85) {
-            slots.push(Slot::Given(self.role(fields, "id", &[8, 16, 32, 64, 9, 12], Roles::EVENT_CLASS_ID)));
+            slots.push(Slot::Given(self.role(
+                fields,
+                "id",
+                &[8, 16, 32, 64, 9, 12],
+                Roles::EVENT_CLASS_ID,
+            )));
         }
         if clock.is_some() && fields.rng.chance(85) {
             let length = fields.rng.pick(&[64, 64, 32, 27, 16, 48, 8, 3, 1, 63]);
@@ -398,7 +550,7 @@ impl Maker<'_> {
             });
             if self.is_ctf2() && fields.rng.chance(15) {
                 let mut class = self.int(fields, &[64], Roles::CLOCK_TIMESTAMP);
-                (class.length, class.align, class.byte_order) = (0, 8, ByteOrder::Little);
+                (class.length, class.align, class.byte_order) = (64, 8, ByteOrder::Little);
                 class.reversed_bits = false;
                 member.class = FieldClass::VarInt(Arc::new(class));
                 timestamp_bits = Some(64);
@@ -409,11 +561,18 @@ impl Maker<'_> {
             return (None, HeaderStyle::Plain { timestamp_bits: None });
         }
         self.scatter(fields, &mut slots, 25);
-        (Some(fields.root(Scope::EventHeader, slots)), HeaderStyle::Plain { timestamp_bits })
+        (
+            Some(fields.root(Scope::EventHeader, slots)),
+            HeaderStyle::Plain { timestamp_bits },
+        )
     }
 
     /// LTTng's compact (5 and 27 bits) and large (16 and 32 bits) headers.
-    fn escaped_header(&self, fields: &mut FieldMaker<'_>, clock: Option<usize>) -> (Option<FieldClass>, HeaderStyle) {
+    fn escaped_header(
+        &self,
+        fields: &mut FieldMaker<'_>,
+        clock: Option<usize>,
+    ) -> (Option<FieldClass>, HeaderStyle) {
         let is_large = fields.only_bytes || fields.rng.chance(50);
         let (id_bits, timestamp_bits) = if is_large { (16, 32) } else { (5, 27) };
         let (id_align, short_align) = if is_large { (8, 8) } else { (1, 1) };
@@ -432,21 +591,39 @@ impl Maker<'_> {
             is_enum: false,
             mappings: Arc::from([]),
         };
-        let range = |lower: u64, upper: u64| IntRange { lower: i128::from(lower), upper: i128::from(upper) };
+        let range = |lower: u64, upper: u64| IntRange {
+            lower: i128::from(lower),
+            upper: i128::from(upper),
+        };
         let (short, long) = (range(0, escape_id - 1), range(escape_id, escape_id));
         let id = IntClass {
             is_enum: true,
             mappings: Arc::from([
-                Mapping { label: "compact".into(), ranges: vec![short] },
-                Mapping { label: "extended".into(), ranges: vec![long] },
+                Mapping {
+                    label: "compact".into(),
+                    ranges: vec![short],
+                },
+                Mapping {
+                    label: "extended".into(),
+                    ranges: vec![long],
+                },
             ]),
             ..int(id_bits, id_align, Roles::EVENT_CLASS_ID)
         };
-        let member = |name: &str, class: IntClass| Member { name: name.into(), class: FieldClass::Int(Arc::new(class)) };
+        let member = |name: &str, class: IntClass| Member {
+            name: name.into(),
+            class: FieldClass::Int(Arc::new(class)),
+        };
         let structure = |members: Vec<Member>, min_align: u32| {
             FieldClass::Struct(Arc::new(StructClass { min_align, members }))
         };
-        let compact = structure(vec![member("timestamp", int(timestamp_bits, short_align, Roles::CLOCK_TIMESTAMP))], 1);
+        let compact = structure(
+            vec![member(
+                "timestamp",
+                int(timestamp_bits, short_align, Roles::CLOCK_TIMESTAMP),
+            )],
+            1,
+        );
         let extended = structure(
             vec![
                 member("id", int(32, 8, Roles::EVENT_CLASS_ID)),
@@ -460,12 +637,27 @@ impl Maker<'_> {
             class,
         };
         let variant = VariantClass {
-            selector: FieldLocation { scope: Scope::EventHeader, paths: vec![vec![0]] },
-            options: vec![option("compact", short, compact), option("extended", long, extended)],
+            selector: FieldLocation {
+                scope: Scope::EventHeader,
+                paths: vec![vec![0]],
+            },
+            options: vec![
+                option("compact", short, compact),
+                option("extended", long, extended),
+            ],
         };
-        let v = Member { name: "v".into(), class: FieldClass::Variant(Arc::new(variant)) };
+        let v = Member {
+            name: "v".into(),
+            class: FieldClass::Variant(Arc::new(variant)),
+        };
         let header = structure(vec![member("id", id), v], 8);
-        (Some(header), HeaderStyle::Escaped { escape_id, timestamp_bits })
+        (
+            Some(header),
+            HeaderStyle::Escaped {
+                escape_id,
+                timestamp_bits,
+            },
+        )
     }
 
     fn context(&self, fields: &mut FieldMaker<'_>, scope: Scope, percent: u64) -> Option<FieldClass> {
@@ -482,7 +674,10 @@ impl Maker<'_> {
         if needs_size {
             // Event records without a header must have something in them to be told apart.
             let class = self.int(fields, &[8], Roles::NONE);
-            slots.push(Slot::Given(Member { name: "something".into(), class: FieldClass::Int(Arc::new(class)) }));
+            slots.push(Slot::Given(Member {
+                name: "something".into(),
+                class: FieldClass::Int(Arc::new(class)),
+            }));
         }
         let has_payload = !slots.is_empty() || fields.rng.chance(50);
         let payload = has_payload.then(|| fields.root(Scope::Payload, slots));
@@ -491,7 +686,11 @@ impl Maker<'_> {
         let has_name = self.options.babeltrace || fields.rng.chance(95);
         EventClass {
             id,
-            name: if has_name { format!("{name}{id}") } else { String::new() },
+            name: if has_name {
+                format!("{name}{id}")
+            } else {
+                String::new()
+            },
             namespace: (is_ctf2 && fields.rng.chance(20)).then(|| "example.com,2026".into()),
             uid: (is_ctf2 && fields.rng.chance(20)).then(|| format!("e{id}")),
             log_level: (!is_ctf2 && fields.rng.chance(30)).then(|| fields.rng.below(15) as i64),

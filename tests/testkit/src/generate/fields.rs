@@ -6,8 +6,8 @@ use super::needs::{Candidate, CandidateKind, Need, Needs};
 use crate::rng::Rng;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{
-    ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Mapping, Member,
-    Roles, Scope, StructClass, VariantClass, VariantOption,
+    ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Mapping,
+    Member, Roles, Scope, StructClass, VariantClass, VariantOption,
 };
 
 /// Deepest nesting of random classes.
@@ -81,7 +81,11 @@ impl<'a> FieldMaker<'a> {
             });
             self.path.pop();
         }
-        let min_align = if self.rng.chance(25) { self.rng.pick(&[8, 16, 32, 64]) } else { 1 };
+        let min_align = if self.rng.chance(25) {
+            self.rng.pick(&[8, 16, 32, 64])
+        } else {
+            1
+        };
         FieldClass::Struct(Arc::new(StructClass { min_align, members }))
     }
 
@@ -103,7 +107,9 @@ impl<'a> FieldMaker<'a> {
             0..35 => FieldClass::Int(Arc::new(self.random_int())),
             35..45 => self.enumeration(),
             45..57 => self.float(),
-            57..70 => FieldClass::Str { encoding: self.encoding() },
+            57..70 => FieldClass::Str {
+                encoding: self.encoding(),
+            },
             70..82 if !is_deep => {
                 let count = self.rng.below(4);
                 self.structure(vec![Slot::Random; count as usize])
@@ -134,7 +140,12 @@ impl<'a> FieldMaker<'a> {
         if !self.is_ctf2() || self.rng.chance(60) {
             return Encoding::Utf8;
         }
-        self.rng.pick(&[Encoding::Utf16Be, Encoding::Utf16Le, Encoding::Utf32Be, Encoding::Utf32Le])
+        self.rng.pick(&[
+            Encoding::Utf16Be,
+            Encoding::Utf16Le,
+            Encoding::Utf32Be,
+            Encoding::Utf32Le,
+        ])
     }
 
     /// Length, alignment and byte order: whole bytes in any order, or any bits in the native one.
@@ -145,7 +156,11 @@ impl<'a> FieldMaker<'a> {
             let align = self.rng.pick(&[8, 8, 8, 16, 32, 64]);
             return (length, align, self.rng.pick(&[ByteOrder::Little, ByteOrder::Big]));
         }
-        (length, self.rng.pick(&[1, 1, 1, 1, 2, 4, 8, 16, 32, 64]), self.native)
+        (
+            length,
+            self.rng.pick(&[1, 1, 1, 1, 2, 4, 8, 16, 32, 64]),
+            self.native,
+        )
     }
 
     fn int_class(&mut self, signed: bool) -> IntClass {
@@ -175,12 +190,15 @@ impl<'a> FieldMaker<'a> {
             DisplayBase::Octal,
             DisplayBase::Hexadecimal,
         ]);
-        IntClass { base, ..self.int_class(signed) }
+        IntClass {
+            base,
+            ..self.int_class(signed)
+        }
     }
 
     fn variable_int(&mut self, signed: bool) -> IntClass {
         IntClass {
-            length: 0,
+            length: 64,
             align: 8,
             byte_order: ByteOrder::Little,
             reversed_bits: false,
@@ -189,10 +207,19 @@ impl<'a> FieldMaker<'a> {
     }
 
     fn float(&mut self) -> FieldClass {
-        let lengths: &[u32] = if self.is_ctf2() { &[16, 32, 64, 128] } else { &[32, 64] };
+        let lengths: &[u32] = if self.is_ctf2() {
+            &[16, 32, 64, 128]
+        } else {
+            &[32, 64]
+        };
         let length = self.rng.pick(lengths);
         let (_, align, byte_order) = self.layout(&[8]);
-        FieldClass::Float { length, align, byte_order, reversed_bits: self.is_ctf2() && self.rng.chance(10) }
+        FieldClass::Float {
+            length,
+            align,
+            byte_order,
+            reversed_bits: self.is_ctf2() && self.rng.chance(10),
+        }
     }
 
     fn bit_map(&mut self) -> FieldClass {
@@ -201,9 +228,15 @@ impl<'a> FieldMaker<'a> {
         for flag in 0..self.rng.between(1, 4) {
             let lower = i128::from(self.rng.below(u64::from(class.length)));
             let ranges = vec![IntRange { lower, upper: lower }];
-            mappings.push(Mapping { label: format!("flag {flag}"), ranges });
+            mappings.push(Mapping {
+                label: format!("flag {flag}"),
+                ranges,
+            });
         }
-        FieldClass::BitMap(Arc::new(IntClass { mappings: mappings.into(), ..class }))
+        FieldClass::BitMap(Arc::new(IntClass {
+            mappings: mappings.into(),
+            ..class
+        }))
     }
 
     fn enumeration(&mut self) -> FieldClass {
@@ -218,7 +251,11 @@ impl<'a> FieldMaker<'a> {
         let signed = self.rng.chance(40);
         let class = self.int_class(signed);
         let half = 1i128 << (class.length - 1);
-        let (low, high) = if signed { (-half, half - 1) } else { (0, 2 * half - 1) };
+        let (low, high) = if signed {
+            (-half, half - 1)
+        } else {
+            (0, 2 * half - 1)
+        };
         let mut mappings: Vec<Mapping> = Vec::new();
         // Start low, or near zero, or close to the end.
         let mut next = low.max(self.rng.pick(&[low, -2, 0, high - 7]));
@@ -238,7 +275,10 @@ impl<'a> FieldMaker<'a> {
                         1 if !plain_labels => format!("\"quoted\\{number}\""),
                         _ => format!("LABEL_{number}"),
                     };
-                    mappings.push(Mapping { label, ranges: vec![range] });
+                    mappings.push(Mapping {
+                        label,
+                        ranges: vec![range],
+                    });
                 }
             }
         }
@@ -246,7 +286,11 @@ impl<'a> FieldMaker<'a> {
         if self.rng.chance(20) {
             mappings.reverse();
         }
-        let class = IntClass { is_enum: true, mappings: mappings.clone().into(), ..class };
+        let class = IntClass {
+            is_enum: true,
+            mappings: mappings.clone().into(),
+            ..class
+        };
         (class, mappings)
     }
 
@@ -254,11 +298,20 @@ impl<'a> FieldMaker<'a> {
         let length = self.rng.below(5).max(u64::from(self.options.babeltrace));
         let min_align = self.array_align();
         let element = Arc::new(self.element());
-        FieldClass::Array { element, length, min_align, roles: Roles::NONE }
+        FieldClass::Array {
+            element,
+            length,
+            min_align,
+            roles: Roles::NONE,
+        }
     }
 
     fn array_align(&mut self) -> u32 {
-        if self.is_ctf2() && self.rng.chance(20) { self.rng.pick(&[8, 16, 32]) } else { 1 }
+        if self.is_ctf2() && self.rng.chance(20) {
+            self.rng.pick(&[8, 16, 32])
+        } else {
+            1
+        }
     }
 
     fn element(&mut self) -> FieldClass {
@@ -267,7 +320,12 @@ impl<'a> FieldMaker<'a> {
         let element = if !self.is_ctf2() && self.rng.chance(25) {
             // Text: 8-bit integers with an encoding.
             let signed = self.rng.chance(50);
-            let class = IntClass { length: 8, align: 8, encoding: Some(Encoding::Utf8), ..self.int_class(signed) };
+            let class = IntClass {
+                length: 8,
+                align: 8,
+                encoding: Some(Encoding::Utf8),
+                ..self.int_class(signed)
+            };
             FieldClass::Int(Arc::new(class))
         } else {
             self.field(false)
@@ -279,8 +337,16 @@ impl<'a> FieldMaker<'a> {
     }
 
     fn offer(&mut self, kind: CandidateKind, need: Option<Need>) {
-        let location = FieldLocation { scope: self.scope, paths: vec![self.path.clone()] };
-        let candidate = Candidate { location, stream: self.stream, event: self.event, kind };
+        let location = FieldLocation {
+            scope: self.scope,
+            paths: vec![self.path.clone()],
+        };
+        let candidate = Candidate {
+            location,
+            stream: self.stream,
+            event: self.event,
+            kind,
+        };
         if let Some(need) = need {
             self.needs.set(&candidate, &need);
         }
@@ -293,7 +359,10 @@ impl<'a> FieldMaker<'a> {
             FieldClass::VarInt(Arc::new(self.variable_int(false)))
         } else {
             let class = self.int_class(false);
-            FieldClass::Int(Arc::new(IntClass { length: class.length.max(8), ..class }))
+            FieldClass::Int(Arc::new(IntClass {
+                length: class.length.max(8),
+                ..class
+            }))
         };
         let limit = self.rng.below(7);
         self.offer(CandidateKind::Length, Some(Need::Length { limit, unit: 1 }));
@@ -308,11 +377,23 @@ impl<'a> FieldMaker<'a> {
         }
         let (class, mappings) = self.mapped_int(true);
         let class = match self.is_ctf2() && self.rng.chance(20) {
-            true => FieldClass::VarInt(Arc::new(IntClass { length: 0, align: 8, byte_order: ByteOrder::Little, reversed_bits: false, ..class })),
+            true => FieldClass::VarInt(Arc::new(IntClass {
+                length: 64,
+                align: 8,
+                byte_order: ByteOrder::Little,
+                reversed_bits: false,
+                ..class
+            })),
             false => FieldClass::Int(Arc::new(class)),
         };
-        let ranges: Vec<IntRange> = mappings.iter().flat_map(|mapping| mapping.ranges.clone()).collect();
-        let choices = mappings.into_iter().map(|mapping| (Some(mapping.label), mapping.ranges)).collect();
+        let ranges: Vec<IntRange> = mappings
+            .iter()
+            .flat_map(|mapping| mapping.ranges.clone())
+            .collect();
+        let choices = mappings
+            .into_iter()
+            .map(|mapping| (Some(mapping.label), mapping.ranges))
+            .collect();
         self.offer(CandidateKind::Selector(choices), Some(Need::Select(ranges)));
         class
     }
@@ -320,7 +401,7 @@ impl<'a> FieldMaker<'a> {
     /// A field that depends on an earlier one.
     fn dependent(&mut self) -> FieldClass {
         let candidate = self.rng.pick(&self.candidates);
-        if self.path.len() > MAX_DEPTH {
+        if self.path.len() > MAX_DEPTH || (self.options.babeltrace && !self.babeltrace_finds(&candidate)) {
             return FieldClass::Int(Arc::new(self.random_int()));
         }
         match &candidate.kind {
@@ -334,20 +415,46 @@ impl<'a> FieldMaker<'a> {
         }
     }
 
+    /// True if babeltrace2 2.0.4 can use the candidate here: it does not parse dots in the tag of a
+    /// variant, and crashes on what depends on anything in headers and in events' own contexts.
+    fn babeltrace_finds(&self, candidate: &Candidate) -> bool {
+        let crashes = |scope| {
+            matches!(
+                scope,
+                Scope::SpecificContext | Scope::PacketHeader | Scope::EventHeader
+            )
+        };
+        if crashes(self.scope) || candidate.location.scope == Scope::SpecificContext {
+            return false;
+        }
+        let is_lexical = |path: &Vec<u32>| {
+            let parent = &path[..path.len() - 1];
+            candidate.location.scope == self.scope && self.path.starts_with(parent)
+        };
+        candidate.kind == CandidateKind::Length || candidate.location.paths.iter().all(is_lexical)
+    }
+
     fn with_length(&mut self, candidate: &Candidate) -> FieldClass {
         let length = candidate.location.clone();
         match self.rng.below(if self.is_ctf2() { 4 } else { 1 }) {
             0 | 1 => {
                 let min_align = self.array_align();
                 let element = Arc::new(self.element());
-                FieldClass::Sequence { element, length, min_align }
+                FieldClass::Sequence {
+                    element,
+                    length,
+                    min_align,
+                }
             }
             2 => {
                 let encoding = self.encoding();
                 self.needs.raise_unit(candidate, encoding.unit_bytes() as u64);
                 FieldClass::DynStr { length, encoding }
             }
-            _ => FieldClass::DynBlob { length, media_type: None },
+            _ => FieldClass::DynBlob {
+                length,
+                media_type: None,
+            },
         }
     }
 
@@ -357,7 +464,11 @@ impl<'a> FieldMaker<'a> {
         let element = Arc::new(self.field(true));
         self.path.pop();
         self.candidates.truncate(known);
-        FieldClass::Optional { selector: candidate.location.clone(), ranges, element }
+        FieldClass::Optional {
+            selector: candidate.location.clone(),
+            ranges,
+            element,
+        }
     }
 
     fn variant(&mut self, candidate: &Candidate, choices: &[(Option<String>, Vec<IntRange>)]) -> FieldClass {
@@ -377,30 +488,61 @@ impl<'a> FieldMaker<'a> {
             };
             self.path.pop();
             self.candidates.truncate(known);
-            let name = if self.is_ctf2() && self.rng.chance(20) { None } else { name.clone() };
-            options.push(VariantOption { name, ranges: ranges.clone(), class });
+            let name = if self.is_ctf2() && self.rng.chance(20) {
+                None
+            } else {
+                name.clone()
+            };
+            options.push(VariantOption {
+                name,
+                ranges: ranges.clone(),
+                class,
+            });
         }
         if !self.is_ctf2() && !self.options.babeltrace && self.rng.chance(10) {
             // An option that can never be selected.
-            let class = FieldClass::Str { encoding: Encoding::Utf8 };
-            options.push(VariantOption { name: Some("NEVER".into()), ranges: Vec::new(), class });
+            let class = FieldClass::Str {
+                encoding: Encoding::Utf8,
+            };
+            options.push(VariantOption {
+                name: Some("NEVER".into()),
+                ranges: Vec::new(),
+                class,
+            });
         }
         if has_common_length {
-            let location = FieldLocation { scope: self.scope, paths: common_paths };
+            let location = FieldLocation {
+                scope: self.scope,
+                paths: common_paths,
+            };
             let (stream, event) = (self.stream, self.event);
-            let common = Candidate { location, stream, event, kind: CandidateKind::Length };
+            let common = Candidate {
+                location,
+                stream,
+                event,
+                kind: CandidateKind::Length,
+            };
             self.needs.set(&common, &Need::Length { limit: 5, unit: 1 });
             self.candidates.push(common);
         }
-        FieldClass::Variant(Arc::new(VariantClass { selector: candidate.location.clone(), options }))
+        FieldClass::Variant(Arc::new(VariantClass {
+            selector: candidate.location.clone(),
+            options,
+        }))
     }
 
     /// An option that is a structure with a length of the given name somewhere in it; also the
     /// length's path.
     fn option_with_length(&mut self, name: &str) -> (FieldClass, Vec<u32>) {
         let class = self.int_class(false);
-        let class = FieldClass::Int(Arc::new(IntClass { length: class.length.max(8), ..class }));
-        let member = Member { name: name.to_string(), class };
+        let class = FieldClass::Int(Arc::new(IntClass {
+            length: class.length.max(8),
+            ..class
+        }));
+        let member = Member {
+            name: name.to_string(),
+            class,
+        };
         let at = self.rng.below(2);
         let mut slots = vec![Slot::Random; at as usize];
         slots.push(Slot::Given(member));

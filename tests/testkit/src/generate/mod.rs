@@ -41,7 +41,14 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let version = CtfVersion::V1_8;
-        Options { seed: 0, version, events: 60, stream_classes: None, streams: None, babeltrace: false }
+        Options {
+            seed: 0,
+            version,
+            events: 60,
+            stream_classes: None,
+            streams: None,
+            babeltrace: false,
+        }
     }
 }
 
@@ -129,7 +136,8 @@ impl Generated {
     /// # Errors
     /// When a file cannot be written.
     pub fn save(&self, directory: &Path) -> Result<()> {
-        let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
+        let make =
+            |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
         make(directory)?;
         fs::write(directory.join("metadata"), &self.metadata)?;
         for stream in &self.streams {
@@ -154,8 +162,12 @@ pub fn generate(options: &Options) -> Result<Generated> {
     let mut rng = Rng::new(options.seed.wrapping_mul(4).wrapping_add(mode));
     let classes = classes::make(&mut rng, options);
     let mut streams = Vec::new();
-    let counts: Vec<u64> =
-        classes.class.streams.iter().map(|_| options.streams.unwrap_or_else(|| rng.pick(&[1, 1, 2, 3]))).collect();
+    let counts: Vec<u64> = classes
+        .class
+        .streams
+        .iter()
+        .map(|_| options.streams.unwrap_or_else(|| rng.pick(&[1, 1, 2, 3])))
+        .collect();
     let events_each = options.events / counts.iter().sum::<u64>().max(1);
     for (class, &count) in counts.iter().enumerate() {
         let base = packets::base_time(&mut rng, &classes, class);
@@ -167,7 +179,12 @@ pub fn generate(options: &Options) -> Result<Generated> {
     }
     let metadata_text = write::metadata(&classes.class);
     let metadata = container(&mut rng, &classes.class, &metadata_text);
-    Ok(Generated { class: classes.class, metadata_text, metadata, streams })
+    Ok(Generated {
+        class: classes.class,
+        metadata_text,
+        metadata,
+        streams,
+    })
 }
 
 /// The metadata file: text as it is, or (CTF 1.8) in packets.
@@ -181,7 +198,10 @@ fn container(rng: &mut Rng, class: &TraceClass, text: &str) -> Vec<u8> {
 
 /// An index like LTTng's for streams that say all that is in it.
 fn index_of(rng: &mut Rng, class: &TraceClass, stream: &GeneratedStream) -> Option<Vec<u8>> {
-    let is_complete = stream.packets.iter().all(|packet| packet.begin.is_some() && packet.end.is_some());
+    let is_complete = stream
+        .packets
+        .iter()
+        .all(|packet| packet.begin.is_some() && packet.end.is_some());
     if !is_complete || !rng.chance(50) {
         return None;
     }
@@ -196,6 +216,7 @@ fn index_of(rng: &mut Rng, class: &TraceClass, stream: &GeneratedStream) -> Opti
         stream_id: stream.id.unwrap_or(0),
         sequence_number: packet.sequence_number.unwrap_or(0),
     };
-    Some(index::encode(&stream.packets.iter().map(entry).collect::<Vec<_>>()))
+    Some(index::encode(
+        &stream.packets.iter().map(entry).collect::<Vec<_>>(),
+    ))
 }
-

@@ -3,11 +3,25 @@
 use crate::rng::Rng;
 use std::collections::HashSet;
 
-const WORDS: [&str; 12] =
-    ["len", "comm", "ret", "flags", "data", "x", "prev_state", "Ünïcode", "fd", "buf", "a_b", "count"];
+const WORDS: [&str; 12] = [
+    "len",
+    "comm",
+    "ret",
+    "flags",
+    "data",
+    "x",
+    "prev_state",
+    "Ünïcode",
+    "fd",
+    "buf",
+    "a_b",
+    "count",
+];
 const ASCII_FOR_UNICODE: &str = "unicode";
 /// Words of TSDL, which have to be escaped there, and names that start with an underscore.
-const AWKWARD: [&str; 9] = ["event", "stream", "int", "align", "struct", "_hidden", "__two", "env", "string"];
+const AWKWARD: [&str; 9] = [
+    "event", "stream", "int", "align", "struct", "_hidden", "__two", "env", "string",
+];
 
 /// The names that are taken in one scope.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +33,10 @@ pub(super) struct Names {
 impl Names {
     /// `only_ascii`: identifiers of TSDL.
     pub(super) fn new(only_ascii: bool) -> Self {
-        Names { used: HashSet::new(), only_ascii }
+        Names {
+            used: HashSet::new(),
+            only_ascii,
+        }
     }
 
     /// Takes a name that is used for something else.

@@ -41,17 +41,23 @@ pub(super) fn make(
         data: Vec::new(),
         index: None,
     };
-    let mut state = State { time: base, sequence: rng.below(3), discarded: 0 };
+    let mut state = State {
+        time: base,
+        sequence: rng.below(3),
+        discarded: 0,
+    };
     let mut left = events;
     loop {
-        let count = if plan.one_packet { left } else { rng.below(25).min(left) };
+        let count = if plan.one_packet {
+            left
+        } else {
+            rng.below(25).min(left)
+        };
         left -= count;
         let mut packet_maker = PacketMaker {
-            options,
             classes,
             stream_class: &classes.class.streams[class],
             plan,
-            class,
             id,
             values: ValueMaker::new(rng, options, &classes.needs, class),
         };
@@ -75,11 +81,9 @@ struct State {
 }
 
 struct PacketMaker<'a> {
-    options: &'a Options,
     classes: &'a Classes,
     stream_class: &'a StreamClass,
     plan: &'a StreamPlan,
-    class: usize,
     id: Option<u64>,
     values: ValueMaker<'a>,
 }
@@ -87,13 +91,22 @@ struct PacketMaker<'a> {
 impl PacketMaker<'_> {
     fn packet(&mut self, state: &mut State, count: u64) -> Result<(GeneratedPacket, Vec<u8>)> {
         self.values.start_packet();
-        let mut header = self.values.scope(Scope::PacketHeader, self.classes.class.packet_header.as_ref());
-        let mut context = self.values.scope(Scope::PacketContext, self.stream_class.packet_context.as_ref());
+        let mut header = self
+            .values
+            .scope(Scope::PacketHeader, self.classes.class.packet_header.as_ref());
+        let mut context = self
+            .values
+            .scope(Scope::PacketContext, self.stream_class.packet_context.as_ref());
         let begin = self.begin(state);
         // The end, the counts and the lengths are set when the events are known: first the times.
-        let times = self.times(state, begin, count);
+        let times = self.times(begin, count);
         let last = times.last().copied().unwrap_or(begin);
-        let end = last + if self.values.rng.chance(50) { self.values.rng.sized(20) } else { 0 };
+        let end = last
+            + if self.values.rng.chance(50) {
+                self.values.rng.sized(20)
+            } else {
+                0
+            };
         state.time = end;
         if self.values.rng.chance(20) {
             state.discarded += self.values.rng.sized(8);
@@ -113,7 +126,11 @@ impl PacketMaker<'_> {
             _ => None,
         };
         self.set(header_class(self.classes), header.as_mut(), &facts)?;
-        self.set(self.stream_class.packet_context.as_ref(), context.as_mut(), &facts)?;
+        self.set(
+            self.stream_class.packet_context.as_ref(),
+            context.as_mut(),
+            &facts,
+        )?;
 
         let class = &self.classes.class;
         let mut writer = PacketWriter::new(class, self.stream_class, header.as_ref(), context.as_ref())?;
@@ -130,8 +147,17 @@ impl PacketMaker<'_> {
             Roles::PACKET_CONTENT_LENGTH => Some(content_length),
             _ => None,
         };
-        self.set(self.stream_class.packet_context.as_ref(), context.as_mut(), &lengths)?;
-        let has = |role| self.stream_class.packet_context.as_ref().is_some_and(|class| contains(class, role));
+        self.set(
+            self.stream_class.packet_context.as_ref(),
+            context.as_mut(),
+            &lengths,
+        )?;
+        let has = |role| {
+            self.stream_class
+                .packet_context
+                .as_ref()
+                .is_some_and(|class| contains(class, role))
+        };
         let packet = GeneratedPacket {
             offset: 0,
             total_length,
@@ -169,38 +195,54 @@ impl PacketMaker<'_> {
     fn begin(&mut self, state: &State) -> u64 {
         match self.short_bits() {
             Some(bits) if !self.plan.has_begin => state.time & ((1 << bits) - 1),
-            _ => state.time + if self.values.rng.chance(50) { self.values.rng.sized(16) } else { 0 },
+            _ => {
+                state.time
+                    + if self.values.rng.chance(50) {
+                        self.values.rng.sized(16)
+                    } else {
+                        0
+                    }
+            }
         }
     }
 
     /// Bits of timestamps that are too short for any time, where there is no longer form.
     fn short_bits(&self) -> Option<u32> {
         match self.plan.header {
-            HeaderStyle::Plain { timestamp_bits: Some(bits) } if bits < 64 => Some(bits),
+            HeaderStyle::Plain {
+                timestamp_bits: Some(bits),
+            } if bits < 64 => Some(bits),
             _ => None,
         }
     }
 
     /// Times of `count` event records from `begin` on.
-    fn times(&mut self, state: &State, begin: u64, count: u64) -> Vec<u64> {
+    fn times(&mut self, begin: u64, count: u64) -> Vec<u64> {
         let has_time = !matches!(self.plan.header, HeaderStyle::Plain { timestamp_bits: None });
-        let frequency = self.stream_class.default_clock.map_or(1, |clock| self.classes.class.clocks[clock].frequency);
+        let frequency = self
+            .stream_class
+            .default_clock
+            .map_or(1, |clock| self.classes.class.clocks[clock].frequency);
         // A step must be shorter than the period of short timestamps.
-        let longest = self.short_bits().map_or(u64::MAX, |bits| (1u64 << bits) - 1).min(frequency << 12);
-        let mut time = if self.plan.has_begin { begin } else { begin.max(state.time.min(begin)) };
-        let step = |rng: &mut Rng| match rng.below(20) {
-            0 => rng.sized(36).min(longest),
-            1 => longest.min(1 << 27),
-            _ => rng.sized(14).min(longest),
-        };
-        (0..count)
-            .map(|_| {
-                if has_time {
-                    time += step(self.values.rng);
-                }
-                time
-            })
-            .collect()
+        let longest = self
+            .short_bits()
+            .map_or(u64::MAX, |bits| (1u64 << bits) - 1)
+            .min(frequency << 12);
+        // Without a beginning, the first step from zero is to `begin` itself.
+        let first_is_free = self.plan.has_begin || self.short_bits().is_none();
+        let mut time = begin;
+        let mut times = Vec::new();
+        for number in 0..count {
+            if has_time && (number > 0 || first_is_free) {
+                time += match self.values.rng.below(20) {
+                    0 => self.values.rng.sized(36).min(longest),
+                    1 => longest.min(1 << 27),
+                    _ => self.values.rng.sized(14).min(longest),
+                };
+            }
+            times.push(time);
+        }
+        times
     }
 
     /// Bytes after the content.
@@ -218,25 +260,53 @@ impl PacketMaker<'_> {
         self.values.start_event(class);
         let header = match self.plan.header {
             HeaderStyle::Plain { .. } => self.plain_header(event_class.id, time)?,
-            HeaderStyle::Escaped { escape_id, timestamp_bits } => {
+            HeaderStyle::Escaped {
+                escape_id,
+                timestamp_bits,
+            } => {
                 let is_far = time.wrapping_sub(*clock) >> timestamp_bits != 0;
                 let is_long = event_class.id >= escape_id || is_far || self.values.rng.chance(5);
-                Some(escaped_header(event_class.id, time, escape_id, timestamp_bits, is_long))
+                Some(escaped_header(
+                    event_class.id,
+                    time,
+                    escape_id,
+                    timestamp_bits,
+                    is_long,
+                ))
             }
         };
         let has_time = !matches!(self.plan.header, HeaderStyle::Plain { timestamp_bits: None });
         if has_time {
             *clock = time;
         }
-        let common_context = self.values.scope(Scope::CommonContext, self.stream_class.common_context.as_ref());
-        let specific_context = self.values.scope(Scope::SpecificContext, event_class.specific_context.as_ref());
+        let common_context = self
+            .values
+            .scope(Scope::CommonContext, self.stream_class.common_context.as_ref());
+        let specific_context = self
+            .values
+            .scope(Scope::SpecificContext, event_class.specific_context.as_ref());
         let payload = self.values.scope(Scope::Payload, event_class.payload.as_ref());
-        let values = EventValues { header, common_context, specific_context, payload };
+        let values = EventValues {
+            header,
+            common_context,
+            specific_context,
+            payload,
+        };
         let (start, end) = writer.event(class, &values)?;
-        let clock_class = self.stream_class.default_clock.map(|index| &self.classes.class.clocks[index]);
+        let clock_class = self
+            .stream_class
+            .default_clock
+            .map(|index| &self.classes.class.clocks[index]);
         let nanoseconds = clock_class.map(|class| i64::try_from(nanoseconds_from_origin(class, *clock)));
         let time = clock_class.map(|_| *clock);
-        Ok(GeneratedEvent { class, start, end, time, nanoseconds: nanoseconds.transpose()?, values })
+        Ok(GeneratedEvent {
+            class,
+            start,
+            end,
+            time,
+            nanoseconds: nanoseconds.transpose()?,
+            values,
+        })
     }
 
     fn plain_header(&mut self, id: u64, time: u64) -> Result<Option<Value>> {
@@ -263,7 +333,10 @@ fn escaped_header(id: u64, time: u64, escape_id: u64, timestamp_bits: u32, is_lo
     } else {
         (id, 0, vec![Value::UInt(time & ((1 << timestamp_bits) - 1))])
     };
-    let variant = Value::Variant { option, value: Box::new(Value::Struct(members)) };
+    let variant = Value::Variant {
+        option,
+        value: Box::new(Value::Struct(members)),
+    };
     Value::Struct(vec![Value::UInt(first), variant])
 }
 

@@ -1,13 +1,11 @@
 //! Random values that fit their classes, each other, and the facts of the packet or event.
 
-use super::needs::{Need, Needs, Place};
 use super::Options;
+use super::needs::{Need, Needs, Place};
 use crate::bits;
 use crate::rng::Rng;
 use crate::value::Value;
-use tracebraid_ctf::schema::{
-    Encoding, FieldClass, FieldLocation, IntClass, IntRange, Roles, Scope,
-};
+use tracebraid_ctf::schema::{Encoding, FieldClass, FieldLocation, IntClass, IntRange, Roles, Scope};
 
 /// A field that was given a value.
 struct Given {
@@ -31,7 +29,16 @@ pub(super) struct ValueMaker<'a> {
 impl<'a> ValueMaker<'a> {
     pub(super) fn new(rng: &'a mut Rng, options: &'a Options, needs: &'a Needs, stream: usize) -> Self {
         let (scope, path, given) = (Scope::PacketHeader, Vec::new(), Vec::new());
-        ValueMaker { rng, options, needs, stream, event: None, scope, path, given }
+        ValueMaker {
+            rng,
+            options,
+            needs,
+            stream,
+            event: None,
+            scope,
+            path,
+            given,
+        }
     }
 
     /// Starts a packet: nothing before it counts.
@@ -97,7 +104,11 @@ impl<'a> ValueMaker<'a> {
             }
             FieldClass::StaticStr { length, encoding } => {
                 let units = *length as usize / encoding.unit_bytes();
-                let units = if self.rng.chance(50) { units } else { self.rng.below(units as u64 + 1) as usize };
+                let units = if self.rng.chance(50) {
+                    units
+                } else {
+                    self.rng.below(units as u64 + 1) as usize
+                };
                 Value::Str(self.text_of_units(units, *encoding))
             }
             FieldClass::DynStr { length, encoding } => {
@@ -116,16 +127,31 @@ impl<'a> ValueMaker<'a> {
             }
             FieldClass::Struct(class) => {
                 let members = class.members.iter().enumerate();
-                Value::Struct(members.map(|(index, member)| self.inner(index, &member.class)).collect())
+                Value::Struct(
+                    members
+                        .map(|(index, member)| self.inner(index, &member.class))
+                        .collect(),
+                )
             }
             FieldClass::Variant(class) => {
                 let selector = self.lookup(&class.selector);
                 let is_selected = |ranges: &[IntRange]| ranges.iter().any(|range| range.contains(selector));
-                let option = class.options.iter().position(|option| is_selected(&option.ranges)).unwrap_or(0);
+                let option = class
+                    .options
+                    .iter()
+                    .position(|option| is_selected(&option.ranges))
+                    .unwrap_or(0);
                 let value = self.inner(option, &class.options[option].class);
-                Value::Variant { option, value: Box::new(value) }
+                Value::Variant {
+                    option,
+                    value: Box::new(value),
+                }
             }
-            FieldClass::Optional { selector, ranges, element } => {
+            FieldClass::Optional {
+                selector,
+                ranges,
+                element,
+            } => {
                 let selector = self.lookup(selector);
                 let is_present = match ranges {
                     None => selector != 0,
@@ -137,18 +163,29 @@ impl<'a> ValueMaker<'a> {
     }
 
     fn remember(&mut self, value: i128) {
-        self.given.push(Given { scope: self.scope, path: self.path.clone(), value });
+        self.given.push(Given {
+            scope: self.scope,
+            path: self.path.clone(),
+            value,
+        });
     }
 
     fn int(&mut self, class: &IntClass, length: u32) -> Value {
         let half = 1i128 << (length - 1);
-        let (low, high) = if class.signed { (-half, half - 1) } else { (0, 2 * half - 1) };
+        let (low, high) = if class.signed {
+            (-half, half - 1)
+        } else {
+            (0, 2 * half - 1)
+        };
         let value = match self.needs.get(&self.place()) {
             Some(Need::Length { limit, unit }) => i128::from(self.rng.between(0, *limit) * unit),
             Some(Need::Select(ranges)) => self.in_ranges(ranges),
             None if class.is_enum && self.rng.chance(75) => {
-                let ranges: Vec<IntRange> =
-                    class.mappings.iter().flat_map(|mapping| mapping.ranges.clone()).collect();
+                let ranges: Vec<IntRange> = class
+                    .mappings
+                    .iter()
+                    .flat_map(|mapping| mapping.ranges.clone())
+                    .collect();
                 self.in_ranges(&ranges).clamp(low, high)
             }
             None => match self.rng.below(10) {
@@ -158,12 +195,20 @@ impl<'a> ValueMaker<'a> {
                 4 | 5 => i128::from(self.rng.sized(length)).clamp(low, high),
                 _ => {
                     let raw = u128::from(self.rng.next()) & bits::mask(length);
-                    if class.signed { bits::sign_extend(raw, length) } else { raw as i128 }
+                    if class.signed {
+                        bits::sign_extend(raw, length)
+                    } else {
+                        raw as i128
+                    }
                 }
             },
         };
         self.remember(value);
-        if class.signed { Value::Int(value as i64) } else { Value::UInt(value as u64) }
+        if class.signed {
+            Value::Int(value as i64)
+        } else {
+            Value::UInt(value as u64)
+        }
     }
 
     fn in_ranges(&mut self, ranges: &[IntRange]) -> i128 {
@@ -179,8 +224,16 @@ impl<'a> ValueMaker<'a> {
         let bits = match (length, self.rng.below(4)) {
             (32, 0) => u128::from((self.rng.below(2_000_001) as f32 / 8.0 - 125_000.0).to_bits()),
             (64, 0 | 1) => u128::from((self.rng.below(2_000_001) as f64 / 8.0 - 125_000.0).to_bits()),
-            (32, 1) => u128::from(self.rng.pick(&[0.0f32, -0.0, 1.0, f32::INFINITY, f32::MIN_POSITIVE]).to_bits()),
-            (64, 2) => u128::from(self.rng.pick(&[0.0f64, -0.0, 1e300, f64::NEG_INFINITY, 0.1]).to_bits()),
+            (32, 1) => u128::from(
+                self.rng
+                    .pick(&[0.0f32, -0.0, 1.0, f32::INFINITY, f32::MIN_POSITIVE])
+                    .to_bits(),
+            ),
+            (64, 2) => u128::from(
+                self.rng
+                    .pick(&[0.0f64, -0.0, 1e300, f64::NEG_INFINITY, 0.1])
+                    .to_bits(),
+            ),
             _ => ((u128::from(self.rng.next()) << 64) | u128::from(self.rng.next())) & bits::mask(length),
         };
         Value::Float { length, bits }
@@ -192,7 +245,9 @@ impl<'a> ValueMaker<'a> {
         let printable = |rng: &mut Rng| char::from(rng.between(0x20, 0x7e) as u8);
         (0..length)
             .map(|_| match self.rng.below(5) {
-                0 if !is_ascii => self.rng.pick(&['é', 'ß', '→', '漢', '🦀', '\u{10ffff}', '\u{fffd}']),
+                0 if !is_ascii => self
+                    .rng
+                    .pick(&['é', 'ß', '→', '漢', '🦀', '\u{10ffff}', '\u{fffd}']),
                 1 if !self.options.babeltrace => self.rng.pick(&['\n', '\t', '\\', '"', '\u{1b}', '\u{7f}']),
                 _ => printable(self.rng),
             })
@@ -209,7 +264,12 @@ impl<'a> ValueMaker<'a> {
         let mut text = String::new();
         let mut left = units;
         while left > 0 {
-            let c = self.text(1, encoding).chars().next().filter(|&c| units_of(c) <= left).unwrap_or('x');
+            let c = self
+                .text(1, encoding)
+                .chars()
+                .next()
+                .filter(|&c| units_of(c) <= left)
+                .unwrap_or('x');
             left -= units_of(c);
             text.push(c);
         }
@@ -230,10 +290,22 @@ impl<'a> ValueMaker<'a> {
     /// An array of characters: text, then possibly null characters.
     fn text_array(&mut self, length: u64, signed: bool) -> Value {
         let least = u64::from(self.options.babeltrace);
-        let used = if self.rng.chance(50) { length } else { self.rng.between(least.min(length), length) };
+        let used = if self.rng.chance(50) {
+            length
+        } else {
+            self.rng.between(least.min(length), length)
+        };
         let mut element = |index: u64| {
-            let byte = if index < used { self.rng.between(0x20, 0x7e) } else { 0 };
-            if signed { Value::Int(byte as i64) } else { Value::UInt(byte) }
+            let byte = if index < used {
+                self.rng.between(0x20, 0x7e)
+            } else {
+                0
+            };
+            if signed {
+                Value::Int(byte as i64)
+            } else {
+                Value::UInt(byte)
+            }
         };
         Value::Array((0..length).map(&mut element).collect())
     }
@@ -249,15 +321,18 @@ pub(super) fn set_facts(class: &FieldClass, value: &mut Value, fact: &impl Fn(Ro
             let mut members = class.members.iter().zip(values);
             members.all(|(member, value)| set_facts(&member.class, value, fact))
         }
-        (FieldClass::Variant(class), Value::Variant { option, value }) => {
-            class.options.get(*option).is_some_and(|option| set_facts(&option.class, value, fact))
-        }
+        (FieldClass::Variant(class), Value::Variant { option, value }) => class
+            .options
+            .get(*option)
+            .is_some_and(|option| set_facts(&option.class, value, fact)),
         _ => true,
     }
 }
 
 fn set_fact(class: &IntClass, length: u32, value: &mut Value, fact: &impl Fn(Roles) -> Option<u64>) -> bool {
-    let all = (0..16).map(|bit| Roles(1 << bit)).filter(|role| class.roles.contains(*role));
+    let all = (0..16)
+        .map(|bit| Roles(1 << bit))
+        .filter(|role| class.roles.contains(*role));
     let Some((role, number)) = all.filter_map(|role| Some((role, fact(role)?))).next() else {
         return true;
     };
@@ -271,7 +346,9 @@ fn set_fact(class: &IntClass, length: u32, value: &mut Value, fact: &impl Fn(Rol
 /// Sets the UUID in a packet header.
 pub(super) fn set_uuid(class: &FieldClass, value: &mut Value, uuid: &[u8; 16]) {
     match (class, value) {
-        (FieldClass::StaticBlob { roles, .. }, Value::Blob(bytes)) if roles.contains(Roles::METADATA_UUID) => {
+        (FieldClass::StaticBlob { roles, .. }, Value::Blob(bytes))
+            if roles.contains(Roles::METADATA_UUID) =>
+        {
             *bytes = uuid.to_vec();
         }
         (FieldClass::Array { roles, .. }, Value::Array(bytes)) if roles.contains(Roles::METADATA_UUID) => {

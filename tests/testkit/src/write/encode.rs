@@ -41,8 +41,20 @@ impl Encoder {
             | (FieldClass::Bool(int), Value::Bool(_))
             | (FieldClass::BitArray(int) | FieldClass::BitMap(int), Value::Bits(_)) => self.int(int, value),
             (FieldClass::VarInt(int), Value::Int(_) | Value::UInt(_)) => self.variable_int(int, value),
-            (FieldClass::Float { length, byte_order, reversed_bits, .. }, Value::Float { bits, .. }) => {
-                let raw = if *reversed_bits { bits::reverse(*bits, *length) } else { *bits };
+            (
+                FieldClass::Float {
+                    length,
+                    byte_order,
+                    reversed_bits,
+                    ..
+                },
+                Value::Float { bits, .. },
+            ) => {
+                let raw = if *reversed_bits {
+                    bits::reverse(*bits, *length)
+                } else {
+                    *bits
+                };
                 self.put(*length, *byte_order, raw);
                 Ok(())
             }
@@ -62,9 +74,10 @@ impl Encoder {
                 self.bytes(&encode_text(text, *encoding));
                 Ok(())
             }
-            (FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. }, Value::Array(values)) => {
-                values.iter().try_for_each(|value| self.field(element, value))
-            }
+            (
+                FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. },
+                Value::Array(values),
+            ) => values.iter().try_for_each(|value| self.field(element, value)),
             (FieldClass::Struct(class), Value::Struct(values)) if class.members.len() == values.len() => {
                 let mut members = class.members.iter().zip(values);
                 members.try_for_each(|(member, value)| self.field(&member.class, value))
@@ -76,7 +89,9 @@ impl Encoder {
                 self.field(&option.class, value)
             }
             (FieldClass::Optional { .. }, Value::Optional(None)) => Ok(()),
-            (FieldClass::Optional { element, .. }, Value::Optional(Some(value))) => self.field(element, value),
+            (FieldClass::Optional { element, .. }, Value::Optional(Some(value))) => {
+                self.field(element, value)
+            }
             (class, value) => Err(EncodeError(format!("{value:?} in {class:?}"))),
         }
     }
@@ -95,7 +110,13 @@ impl Encoder {
         let position = self.position;
         self.position += u64::from(length);
         self.grow();
-        let done = bits::write(&mut self.data, position, length, order, value & bits::mask(length));
+        let done = bits::write(
+            &mut self.data,
+            position,
+            length,
+            order,
+            value & bits::mask(length),
+        );
         debug_assert!(done.is_some(), "the data was grown for it");
     }
 
@@ -107,13 +128,21 @@ impl Encoder {
 
     fn note(&mut self, class: &Arc<IntClass>, is_fixed: bool) {
         if !class.roles.is_empty() {
-            self.written.push(Written { class: Arc::clone(class), position: self.position, is_fixed });
+            self.written.push(Written {
+                class: Arc::clone(class),
+                position: self.position,
+                is_fixed,
+            });
         }
     }
 
     fn int(&mut self, class: &Arc<IntClass>, value: &Value) -> Result<(), EncodeError> {
         let raw = value.as_integer().unwrap_or(0) as u128 & bits::mask(class.length);
-        let read_back = if class.signed { bits::sign_extend(raw, class.length) } else { raw as i128 };
+        let read_back = if class.signed {
+            bits::sign_extend(raw, class.length)
+        } else {
+            raw as i128
+        };
         // Every true boolean is written as 1; more bits would read as true, too.
         if class.length > 64 || value.as_integer().map(|value| value & 1) != Some(read_back & 1) {
             return Err(EncodeError(format!("{value:?} in {} bits", class.length)));
@@ -122,7 +151,11 @@ impl Encoder {
             return Err(EncodeError(format!("{value:?} in {} bits", class.length)));
         }
         self.note(class, true);
-        let raw = if class.reversed_bits { bits::reverse(raw, class.length) } else { raw };
+        let raw = if class.reversed_bits {
+            bits::reverse(raw, class.length)
+        } else {
+            raw
+        };
         self.put(class.length, class.byte_order, raw);
         Ok(())
     }
@@ -131,9 +164,17 @@ impl Encoder {
     fn wide(&mut self, class: &IntClass, bytes: &[u8]) -> Result<(), EncodeError> {
         let lowest_first = (class.byte_order == ByteOrder::Little) != class.reversed_bits;
         for index in 0..class.length {
-            let significance = if lowest_first { index } else { class.length - 1 - index };
+            let significance = if lowest_first {
+                index
+            } else {
+                class.length - 1 - index
+            };
             let Some(byte) = bytes.get((significance / 8) as usize) else {
-                return Err(EncodeError(format!("{} bytes in {} bits", bytes.len(), class.length)));
+                return Err(EncodeError(format!(
+                    "{} bytes in {} bits",
+                    bytes.len(),
+                    class.length
+                )));
             };
             self.put(1, class.byte_order, u128::from(byte >> (significance % 8) & 1));
         }
@@ -169,7 +210,11 @@ pub(super) fn leb128(value: i128, signed: bool, least: u32) -> Vec<u8> {
     loop {
         let byte = (rest & 0x7f) as u8;
         rest >>= 7;
-        let is_complete = if signed { rest == -i128::from(byte >> 6) } else { rest == 0 };
+        let is_complete = if signed {
+            rest == -i128::from(byte >> 6)
+        } else {
+            rest == 0
+        };
         if is_complete && bytes.len() + 1 >= least as usize {
             bytes.push(byte);
             return bytes;
@@ -222,6 +267,10 @@ mod tests {
         assert!(Encoder::default().field(&class, &Value::UInt(15)).is_ok());
         assert!(Encoder::default().field(&class, &Value::UInt(16)).is_err());
         assert!(Encoder::default().field(&class, &Value::Int(-1)).is_err());
-        assert!(Encoder::default().field(&class, &Value::Str(String::new())).is_err());
+        assert!(
+            Encoder::default()
+                .field(&class, &Value::Str(String::new()))
+                .is_err()
+        );
     }
 }

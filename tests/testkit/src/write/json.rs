@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 use tracebraid_ctf::schema::{
-    ByteOrder, ClockClass, ClockOrigin, DisplayBase, Encoding, EnvValue, EventClass, FieldClass, FieldLocation,
-    IntClass, IntRange, Mapping, Roles, Scope, StreamClass, StructClass, TraceClass, VariantClass,
+    ByteOrder, ClockClass, ClockOrigin, DisplayBase, Encoding, EnvValue, EventClass, FieldClass,
+    FieldLocation, IntClass, IntRange, Mapping, Roles, Scope, StreamClass, StructClass, TraceClass,
+    VariantClass,
 };
 
 /// The JSON text sequence that describes `class`.
@@ -13,9 +14,18 @@ pub(super) fn emit(class: &TraceClass) -> String {
     fragments.extend(class.clocks.iter().map(clock));
     for (index, stream) in class.streams.iter().enumerate() {
         fragments.push(context.stream(index, stream));
-        fragments.extend(stream.events.iter().enumerate().map(|(event, _)| context.event(index, event)));
+        fragments.extend(
+            stream
+                .events
+                .iter()
+                .enumerate()
+                .map(|(event, _)| context.event(index, event)),
+        );
     }
-    fragments.iter().map(|fragment| format!("\u{1e}{fragment}\n")).collect()
+    fragments
+        .iter()
+        .map(|fragment| format!("\u{1e}{fragment}\n"))
+        .collect()
 }
 
 /// Adds the entry if there is a value.
@@ -77,11 +87,19 @@ fn ranges(ranges: &[IntRange]) -> Json {
         (_, Ok(bound)) => Json::from(bound),
         _ => Json::Null,
     };
-    ranges.iter().map(|range| json!([bound(range.lower), bound(range.upper)])).collect()
+    ranges
+        .iter()
+        .map(|range| json!([bound(range.lower), bound(range.upper)]))
+        .collect()
 }
 
 fn mappings(mappings: &[Mapping]) -> Json {
-    Json::Object(mappings.iter().map(|mapping| (mapping.label.clone(), ranges(&mapping.ranges))).collect())
+    Json::Object(
+        mappings
+            .iter()
+            .map(|mapping| (mapping.label.clone(), ranges(&mapping.ranges)))
+            .collect(),
+    )
 }
 
 fn encoding(encoding: Encoding) -> Option<&'static str> {
@@ -108,8 +126,11 @@ fn roles(roles: Roles) -> Option<Json> {
         (Roles::CLOCK_TIMESTAMP, "default-clock-timestamp"),
         (Roles::EVENT_CLASS_ID, "event-record-class-id"),
     ];
-    let list: Vec<Json> =
-        names.iter().filter(|(role, _)| roles.contains(*role)).map(|(_, name)| (*name).into()).collect();
+    let list: Vec<Json> = names
+        .iter()
+        .filter(|(role, _)| roles.contains(*role))
+        .map(|(_, name)| (*name).into())
+        .collect();
     (!list.is_empty()).then_some(Json::Array(list))
 }
 
@@ -128,7 +149,13 @@ fn bit_array(kind: &str, length: u32, align: u32, order: ByteOrder, reversed: bo
 }
 
 fn int_bits(kind: &str, class: &IntClass) -> Map<String, Json> {
-    bit_array(kind, class.length, class.align, class.byte_order, class.reversed_bits)
+    bit_array(
+        kind,
+        class.length,
+        class.align,
+        class.byte_order,
+        class.reversed_bits,
+    )
 }
 
 /// Properties of everything that is an integer.
@@ -141,7 +168,11 @@ fn with_integer(mut fields: Map<String, Json>, class: &IntClass) -> Map<String, 
     };
     put(&mut fields, "preferred-display-base", base);
     put(&mut fields, "roles", roles(class.roles));
-    put(&mut fields, "mappings", (!class.mappings.is_empty()).then(|| mappings(&class.mappings)));
+    put(
+        &mut fields,
+        "mappings",
+        (!class.mappings.is_empty()).then(|| mappings(&class.mappings)),
+    );
     fields
 }
 
@@ -172,10 +203,20 @@ impl Context<'_> {
                 };
                 (key.clone(), value)
             };
-            fragment.insert("environment".into(), Json::Object(class.environment.iter().map(entry).collect()));
+            fragment.insert(
+                "environment".into(),
+                Json::Object(class.environment.iter().map(entry).collect()),
+            );
         }
-        let place = Place { stream: None, event: None };
-        put(&mut fragment, "packet-header-field-class", self.scope(&class.packet_header, place));
+        let place = Place {
+            stream: None,
+            event: None,
+        };
+        put(
+            &mut fragment,
+            "packet-header-field-class",
+            self.scope(&class.packet_header, place),
+        );
         fragment.into()
     }
 
@@ -185,13 +226,34 @@ impl Context<'_> {
         put(&mut fragment, "namespace", stream.namespace.clone());
         put(&mut fragment, "name", stream.name.clone());
         put(&mut fragment, "uid", stream.uid.clone());
-        let clock = stream.default_clock.and_then(|clock| self.class.clocks.get(clock));
-        put(&mut fragment, "default-clock-class-id", clock.map(|clock| clock.id.as_str()));
-        let place = Place { stream: Some(index), event: None };
-        put(&mut fragment, "packet-context-field-class", self.scope(&stream.packet_context, place));
-        put(&mut fragment, "event-record-header-field-class", self.scope(&stream.event_header, place));
+        let clock = stream
+            .default_clock
+            .and_then(|clock| self.class.clocks.get(clock));
+        put(
+            &mut fragment,
+            "default-clock-class-id",
+            clock.map(|clock| clock.id.as_str()),
+        );
+        let place = Place {
+            stream: Some(index),
+            event: None,
+        };
+        put(
+            &mut fragment,
+            "packet-context-field-class",
+            self.scope(&stream.packet_context, place),
+        );
+        put(
+            &mut fragment,
+            "event-record-header-field-class",
+            self.scope(&stream.event_header, place),
+        );
         let common_context = self.scope(&stream.common_context, place);
-        put(&mut fragment, "event-record-common-context-field-class", common_context);
+        put(
+            &mut fragment,
+            "event-record-common-context-field-class",
+            common_context,
+        );
         fragment.into()
     }
 
@@ -200,13 +262,32 @@ impl Context<'_> {
         let event: &EventClass = &self.class.streams[stream].events[index];
         let mut fragment = object("event-record-class");
         put(&mut fragment, "id", (event.id != 0).then_some(event.id));
-        put(&mut fragment, "data-stream-class-id", (stream_id != 0).then_some(stream_id));
-        put(&mut fragment, "name", (!event.name.is_empty()).then_some(event.name.as_str()));
+        put(
+            &mut fragment,
+            "data-stream-class-id",
+            (stream_id != 0).then_some(stream_id),
+        );
+        put(
+            &mut fragment,
+            "name",
+            (!event.name.is_empty()).then_some(event.name.as_str()),
+        );
         put(&mut fragment, "namespace", event.namespace.clone());
         put(&mut fragment, "uid", event.uid.clone());
-        let place = Place { stream: Some(stream), event: Some(index) };
-        put(&mut fragment, "specific-context-field-class", self.scope(&event.specific_context, place));
-        put(&mut fragment, "payload-field-class", self.scope(&event.payload, place));
+        let place = Place {
+            stream: Some(stream),
+            event: Some(index),
+        };
+        put(
+            &mut fragment,
+            "specific-context-field-class",
+            self.scope(&event.specific_context, place),
+        );
+        put(
+            &mut fragment,
+            "payload-field-class",
+            self.scope(&event.payload, place),
+        );
         fragment.into()
     }
 
@@ -231,9 +312,18 @@ impl Context<'_> {
                 fields.insert("flags".into(), mappings(&int.mappings));
                 fields
             }
-            FieldClass::Float { length, align, byte_order, reversed_bits } => {
-                bit_array("fixed-length-floating-point-number", *length, *align, *byte_order, *reversed_bits)
-            }
+            FieldClass::Float {
+                length,
+                align,
+                byte_order,
+                reversed_bits,
+            } => bit_array(
+                "fixed-length-floating-point-number",
+                *length,
+                *align,
+                *byte_order,
+                *reversed_bits,
+            ),
             FieldClass::Str { encoding: of } => {
                 let mut fields = object("null-terminated-string");
                 put(&mut fields, "encoding", encoding(*of));
@@ -251,7 +341,11 @@ impl Context<'_> {
                 put(&mut fields, "encoding", encoding(*of));
                 fields
             }
-            FieldClass::StaticBlob { length, media_type, roles: of } => {
+            FieldClass::StaticBlob {
+                length,
+                media_type,
+                roles: of,
+            } => {
                 let mut fields = object("static-length-blob");
                 fields.insert("length".into(), (*length).into());
                 put(&mut fields, "media-type", media_type.clone());
@@ -264,26 +358,51 @@ impl Context<'_> {
                 put(&mut fields, "media-type", media_type.clone());
                 fields
             }
-            FieldClass::Array { element, length, min_align, .. } => {
+            FieldClass::Array {
+                element,
+                length,
+                min_align,
+                ..
+            } => {
                 let mut fields = object("static-length-array");
                 fields.insert("length".into(), (*length).into());
                 fields.insert("element-field-class".into(), self.field(element, place));
-                put(&mut fields, "minimum-alignment", (*min_align != 1).then_some(*min_align));
+                put(
+                    &mut fields,
+                    "minimum-alignment",
+                    (*min_align != 1).then_some(*min_align),
+                );
                 fields
             }
-            FieldClass::Sequence { element, length, min_align } => {
+            FieldClass::Sequence {
+                element,
+                length,
+                min_align,
+            } => {
                 let mut fields = object("dynamic-length-array");
                 fields.insert("length-field-location".into(), self.location(length, place));
                 fields.insert("element-field-class".into(), self.field(element, place));
-                put(&mut fields, "minimum-alignment", (*min_align != 1).then_some(*min_align));
+                put(
+                    &mut fields,
+                    "minimum-alignment",
+                    (*min_align != 1).then_some(*min_align),
+                );
                 fields
             }
             FieldClass::Struct(class) => self.structure(class, place),
             FieldClass::Variant(class) => self.variant(class, place),
-            FieldClass::Optional { selector, ranges: of, element } => {
+            FieldClass::Optional {
+                selector,
+                ranges: of,
+                element,
+            } => {
                 let mut fields = object("optional");
                 fields.insert("selector-field-location".into(), self.location(selector, place));
-                put(&mut fields, "selector-field-ranges", of.as_ref().map(|of| ranges(of)));
+                put(
+                    &mut fields,
+                    "selector-field-ranges",
+                    of.as_ref().map(|of| ranges(of)),
+                );
                 fields.insert("field-class".into(), self.field(element, place));
                 fields
             }
@@ -293,19 +412,27 @@ impl Context<'_> {
 
     fn structure(&self, class: &StructClass, place: Place) -> Map<String, Json> {
         let mut fields = object("structure");
-        let member = |member: &tracebraid_ctf::schema::Member| {
-            json!({"name": member.name, "field-class": self.field(&member.class, place)})
-        };
+        let member = |member: &tracebraid_ctf::schema::Member| json!({"name": member.name, "field-class": self.field(&member.class, place)});
         if !class.members.is_empty() {
-            fields.insert("member-classes".into(), class.members.iter().map(member).collect());
+            fields.insert(
+                "member-classes".into(),
+                class.members.iter().map(member).collect(),
+            );
         }
-        put(&mut fields, "minimum-alignment", (class.min_align != 1).then_some(class.min_align));
+        put(
+            &mut fields,
+            "minimum-alignment",
+            (class.min_align != 1).then_some(class.min_align),
+        );
         fields
     }
 
     fn variant(&self, class: &VariantClass, place: Place) -> Map<String, Json> {
         let mut fields = object("variant");
-        fields.insert("selector-field-location".into(), self.location(&class.selector, place));
+        fields.insert(
+            "selector-field-location".into(),
+            self.location(&class.selector, place),
+        );
         let option = |option: &tracebraid_ctf::schema::VariantOption| {
             let mut fields = Map::new();
             put(&mut fields, "name", option.name.clone());
@@ -329,7 +456,9 @@ impl Context<'_> {
         };
         let path = location.paths.first().map(Vec::as_slice).unwrap_or(&[]);
         let root = super::scope_root(self.class, location.scope, place.stream, place.event);
-        let names = root.map(|root| super::member_names(root, path)).unwrap_or_default();
+        let names = root
+            .map(|root| super::member_names(root, path))
+            .unwrap_or_default();
         json!({"origin": origin, "path": names})
     }
 }

@@ -22,7 +22,12 @@ pub fn metadata(class: &TraceClass) -> String {
 }
 
 /// The root class of a scope, as seen from an event record class.
-fn scope_root(class: &TraceClass, scope: Scope, stream: Option<usize>, event: Option<usize>) -> Option<&FieldClass> {
+fn scope_root(
+    class: &TraceClass,
+    scope: Scope,
+    stream: Option<usize>,
+    event: Option<usize>,
+) -> Option<&FieldClass> {
     let stream = || class.streams.get(stream?);
     let event = || stream()?.events.get(event?);
     match scope {
@@ -42,12 +47,16 @@ fn member_names(root: &FieldClass, path: &[u32]) -> Vec<String> {
     for &step in path {
         class = match class {
             FieldClass::Struct(structure) => {
-                let Some(member) = structure.members.get(step as usize) else { break };
+                let Some(member) = structure.members.get(step as usize) else {
+                    break;
+                };
                 names.push(member.name.clone());
                 &member.class
             }
             FieldClass::Variant(variant) => {
-                let Some(option) = variant.options.get(step as usize) else { break };
+                let Some(option) = variant.options.get(step as usize) else {
+                    break;
+                };
                 &option.class
             }
             FieldClass::Array { element, .. }

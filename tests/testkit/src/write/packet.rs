@@ -41,7 +41,11 @@ impl<'a> PacketWriter<'a> {
         encode(&mut encoder, class.packet_header.as_ref(), header)?;
         encode(&mut encoder, stream.packet_context.as_ref(), context)?;
         let head_fields = std::mem::take(&mut encoder.written);
-        Ok(PacketWriter { stream, encoder, head_fields })
+        Ok(PacketWriter {
+            stream,
+            encoder,
+            head_fields,
+        })
     }
 
     /// Bits written so far.
@@ -61,8 +65,16 @@ impl<'a> PacketWriter<'a> {
         let start = self.encoder.position;
         let encoder = &mut self.encoder;
         encode(encoder, self.stream.event_header.as_ref(), values.header.as_ref())?;
-        encode(encoder, self.stream.common_context.as_ref(), values.common_context.as_ref())?;
-        encode(encoder, event.specific_context.as_ref(), values.specific_context.as_ref())?;
+        encode(
+            encoder,
+            self.stream.common_context.as_ref(),
+            values.common_context.as_ref(),
+        )?;
+        encode(
+            encoder,
+            event.specific_context.as_ref(),
+            values.specific_context.as_ref(),
+        )?;
         encode(encoder, event.payload.as_ref(), values.payload.as_ref())?;
         Ok((start, encoder.position))
     }
@@ -91,11 +103,17 @@ impl<'a> PacketWriter<'a> {
     }
 }
 
-fn encode(encoder: &mut Encoder, class: Option<&FieldClass>, value: Option<&Value>) -> Result<(), EncodeError> {
+fn encode(
+    encoder: &mut Encoder,
+    class: Option<&FieldClass>,
+    value: Option<&Value>,
+) -> Result<(), EncodeError> {
     match (class, value) {
         (None, None) => Ok(()),
         (Some(class), Some(value)) => encoder.field(class, value),
-        _ => Err(EncodeError("a scope without values, or values without a scope".into())),
+        _ => Err(EncodeError(
+            "a scope without values, or values without a scope".into(),
+        )),
     }
 }
 
@@ -106,7 +124,9 @@ fn patch(data: &mut [u8], field: &Written, value: u64) -> Result<(), EncodeError
     if !field.is_fixed {
         let bytes = leb128(i128::from(value), class.signed, PATCHED_VAR_INT_BYTES);
         let start = (field.position / 8) as usize;
-        let place = data.get_mut(start..start + PATCHED_VAR_INT_BYTES as usize).ok_or_else(does_not_fit)?;
+        let place = data
+            .get_mut(start..start + PATCHED_VAR_INT_BYTES as usize)
+            .ok_or_else(does_not_fit)?;
         if bytes.len() != place.len() {
             return Err(does_not_fit());
         }
@@ -117,6 +137,10 @@ fn patch(data: &mut [u8], field: &Written, value: u64) -> Result<(), EncodeError
         return Err(does_not_fit());
     }
     let raw = u128::from(value);
-    let raw = if class.reversed_bits { bits::reverse(raw, class.length) } else { raw };
+    let raw = if class.reversed_bits {
+        bits::reverse(raw, class.length)
+    } else {
+        raw
+    };
     bits::write(data, field.position, class.length, class.byte_order, raw).ok_or_else(does_not_fit)
 }

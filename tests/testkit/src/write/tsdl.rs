@@ -49,7 +49,11 @@ fn trace(text: &mut String, fields: &mut Fields<'_>, class: &TraceClass) {
     let _ = writeln!(text, "\tbyte_order = {order};");
     if let Some(header) = &class.packet_header {
         fields.set_place(None, None);
-        let _ = writeln!(text, "\tpacket.header := {};", fields.root(Scope::PacketHeader, header));
+        let _ = writeln!(
+            text,
+            "\tpacket.header := {};",
+            fields.root(Scope::PacketHeader, header)
+        );
     }
     text.push_str("};\n\n");
     text.push_str(&fields.take_aliases());
@@ -146,7 +150,11 @@ fn event_class(
     }
     fields.set_place(Some(stream_index), Some(index));
     if let Some(context) = &event.specific_context {
-        let _ = writeln!(text, "\tcontext := {};", fields.root(Scope::SpecificContext, context));
+        let _ = writeln!(
+            text,
+            "\tcontext := {};",
+            fields.root(Scope::SpecificContext, context)
+        );
     }
     if let Some(payload) = &event.payload {
         let _ = writeln!(text, "\tfields := {};", fields.root(Scope::Payload, payload));
@@ -158,12 +166,14 @@ fn event_class(
 fn has_role(class: Option<&FieldClass>, role: Roles) -> bool {
     match class {
         Some(FieldClass::Int(int)) => int.roles.contains(role),
-        Some(FieldClass::Struct(class)) => {
-            class.members.iter().any(|member| has_role(Some(&member.class), role))
-        }
-        Some(FieldClass::Variant(class)) => {
-            class.options.iter().any(|option| has_role(Some(&option.class), role))
-        }
+        Some(FieldClass::Struct(class)) => class
+            .members
+            .iter()
+            .any(|member| has_role(Some(&member.class), role)),
+        Some(FieldClass::Variant(class)) => class
+            .options
+            .iter()
+            .any(|option| has_role(Some(&option.class), role)),
         _ => false,
     }
 }

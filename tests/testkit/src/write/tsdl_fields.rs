@@ -8,15 +8,55 @@ use tracebraid_ctf::schema::{
 
 /// Words that are no identifiers.
 const KEYWORDS: [&str; 29] = [
-    "align", "callsite", "char", "clock", "const", "double", "enum", "env", "event", "float", "floating_point",
-    "int", "integer", "long", "short", "signed", "stream", "string", "struct", "trace", "typealias", "typedef",
-    "unsigned", "variant", "void", "_Bool", "_Complex", "_Imaginary", "enumeration",
+    "align",
+    "callsite",
+    "char",
+    "clock",
+    "const",
+    "double",
+    "enum",
+    "env",
+    "event",
+    "float",
+    "floating_point",
+    "int",
+    "integer",
+    "long",
+    "short",
+    "signed",
+    "stream",
+    "string",
+    "struct",
+    "trace",
+    "typealias",
+    "typedef",
+    "unsigned",
+    "variant",
+    "void",
+    "_Bool",
+    "_Complex",
+    "_Imaginary",
+    "enumeration",
 ];
 
 /// Members whose names mean something to readers: they are never escaped.
 const MEANINGFUL: [&str; 17] = [
-    "magic", "uuid", "stream_id", "stream_instance_id", "packet_size", "content_size", "packet_seq_num",
-    "events_discarded", "timestamp_begin", "timestamp_end", "cpu_id", "id", "timestamp", "v", "compact", "extended",
+    "magic",
+    "uuid",
+    "stream_id",
+    "stream_instance_id",
+    "packet_size",
+    "content_size",
+    "packet_seq_num",
+    "events_discarded",
+    "timestamp_begin",
+    "timestamp_end",
+    "cpu_id",
+    "id",
+    "timestamp",
+    "v",
+    "compact",
+    "extended",
     "header",
 ];
 
@@ -40,13 +80,20 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// A small hash: chooses between equivalent forms, so that both occur.
 fn parity(text: &str) -> bool {
-    text.bytes().fold(7u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte))) % 3 == 0
+    text.bytes().fold(7u32, |hash, byte| {
+        hash.wrapping_mul(31).wrapping_add(u32::from(byte))
+    }) % 3
+        == 0
 }
 
 /// The identifier of a member or option: readers remove one leading underscore.
 pub(super) fn identifier(name: &str) -> String {
     let must_escape = name.starts_with('_') || KEYWORDS.contains(&name);
-    if must_escape || (!MEANINGFUL.contains(&name) && parity(name)) { format!("_{name}") } else { name.to_string() }
+    if must_escape || (!MEANINGFUL.contains(&name) && parity(name)) {
+        format!("_{name}")
+    } else {
+        name.to_string()
+    }
 }
 
 /// Writes field classes; gathers the aliases that they use.
@@ -92,22 +139,22 @@ impl<'a> Fields<'a> {
     }
 
     /// A declaration of a member or an option: specifier, name, and lengths of arrays.
-    fn declaration(&mut self, name: &str, class: &FieldClass, depth: usize) -> String {
+    fn declaration(&mut self, identifier: &str, class: &FieldClass, depth: usize) -> String {
         match class {
             FieldClass::Array { element, length, .. } => {
                 self.path.push(0);
                 let element = self.specifier(element, depth);
                 self.path.pop();
-                format!("{element} {}[{length}]", identifier(name))
+                format!("{element} {identifier}[{length}]")
             }
             FieldClass::Sequence { element, length, .. } => {
                 let length = self.location(length);
                 self.path.push(0);
                 let element = self.specifier(element, depth);
                 self.path.pop();
-                format!("{element} {}[ {length} ]", identifier(name))
+                format!("{element} {identifier}[ {length} ]")
             }
-            class => format!("{} {}", self.specifier(class, depth), identifier(name)),
+            class => format!("{} {identifier}", self.specifier(class, depth)),
         }
     }
 
@@ -118,9 +165,18 @@ impl<'a> Fields<'a> {
             FieldClass::Int(int) => {
                 let text = self.integer(int);
                 // Not in a packet header: its aliases would stand before the clocks.
-                if parity(&text) && self.scope != Scope::PacketHeader { self.alias(text) } else { text }
+                if parity(&text) && self.scope != Scope::PacketHeader {
+                    self.alias(text)
+                } else {
+                    text
+                }
             }
-            FieldClass::Float { length, align, byte_order, .. } => {
+            FieldClass::Float {
+                length,
+                align,
+                byte_order,
+                ..
+            } => {
                 let (exponent, mantissa) = if *length == 32 { (8, 24) } else { (11, 53) };
                 format!(
                     "floating_point {{ exp_dig = {exponent}; mant_dig = {mantissa}; align = {align}; byte_order = {}; }}",
@@ -199,7 +255,7 @@ impl<'a> Fields<'a> {
         let mut text = String::from("struct {\n");
         for (index, member) in class.members.iter().enumerate() {
             self.path.push(index as u32);
-            let member = self.declaration(&member.name, &member.class, depth + 1);
+            let member = self.declaration(&identifier(&member.name), &member.class, depth + 1);
             self.path.pop();
             let _ = writeln!(text, "{}{member};", "\t".repeat(depth + 1));
         }
@@ -214,6 +270,7 @@ impl<'a> Fields<'a> {
         let mut text = format!("variant <{}> {{\n", self.location(&class.selector));
         for (index, option) in class.options.iter().enumerate() {
             self.path.push(index as u32);
+            // The label of the enumeration, letter by letter: readers compare before they unescape.
             let name = option.name.as_deref().unwrap_or("unnamed");
             let option = self.declaration(name, &option.class, depth + 1);
             self.path.pop();
@@ -229,9 +286,16 @@ impl<'a> Fields<'a> {
         let Some(root) = super::scope_root(self.class, location.scope, self.stream, self.event) else {
             return "nowhere".into();
         };
-        let names: Vec<String> = super::member_names(root, path).iter().map(|name| identifier(name)).collect();
+        let names: Vec<String> = super::member_names(root, path)
+            .iter()
+            .map(|name| identifier(name))
+            .collect();
         if location.scope == self.scope {
-            let common = path.iter().zip(&self.path).take_while(|(one, other)| one == other).count();
+            let common = path
+                .iter()
+                .zip(&self.path)
+                .take_while(|(one, other)| one == other)
+                .count();
             let shared = super::member_names(root, &path[..common]).len();
             return names[shared..].join(".");
         }
@@ -252,5 +316,9 @@ fn label(label: &str) -> String {
     let is_identifier = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && label.starts_with(|c: char| c.is_ascii_alphabetic())
         && !KEYWORDS.contains(&label);
-    if is_identifier { label.to_string() } else { quoted(label) }
+    if is_identifier {
+        label.to_string()
+    } else {
+        quoted(label)
+    }
 }
