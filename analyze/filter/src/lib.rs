@@ -1,1 +1,18 @@
-//! The filter language.
+//! The filter language: text to a syntax tree to a predicate over event records.
+//!
+//! In: an expression like `sched_switch && next_tid == 42`, and traces. Out: for every event
+//! record, whether it is wanted. What the metadata decides (names, hosts, which fields there are)
+//! is decided once per event class. Promise: no expression and no event record makes it panic.
+//! The language is described in `docs/filter.md`.
+#![forbid(unsafe_code)]
+
+pub mod ast;
+pub mod compile;
+pub mod glob;
+mod lexer;
+pub mod parse;
+pub mod tasks;
+
+pub use ast::Expr;
+pub use compile::{Filter, Subject};
+pub use parse::{FilterError, parse};

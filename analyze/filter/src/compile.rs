@@ -1,0 +1,404 @@
+//! The syntax tree to predicates, one for each event class that is met.
+
+use std::cmp::Ordering;
+
+use tracebraid_ctf::event::Event;
+use tracebraid_ctf::layout::node::{NodeId, NodeKind};
+use tracebraid_ctf::layout::{FieldRef, StreamLayout};
+use tracebraid_ctf::schema::{EnvValue, IntClass, Scope};
+use tracebraid_ctf::trace::{Trace, TraceSet};
+
+use crate::ast::{Expr, Field, Operator, Value, Where};
+use crate::glob::Glob;
+
+/// What is known of an event record besides its fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Subject<'a> {
+    /// Nanoseconds from the clock's origin.
+    pub time: i64,
+    /// CPU.
+    pub cpu: Option<u64>,
+    /// Thread, for traces that do not say it in every event record.
+    pub tid: Option<i64>,
+    /// Process of that thread.
+    pub pid: Option<i64>,
+    /// Name of that thread.
+    pub procname: Option<&'a [u8]>,
+    /// Integers of the packet context.
+    pub packet: &'a [(NodeId, u64)],
+}
+
+/// A condition with all decided that does not depend on the data.
+#[derive(Clone, Debug)]
+enum Predicate {
+    Const(bool),
+    And(Vec<Predicate>),
+    Or(Vec<Predicate>),
+    Not(Box<Predicate>),
+    Time(Operator, i64),
+    Cpu(Operator, i128),
+    Tid(Operator, i128),
+    Pid(Operator, i128),
+    Procname(Text),
+    /// The flag: signed.
+    Integer(Box<FieldRef>, bool, Operator, i128),
+    IntegerAsFloat(Box<FieldRef>, bool, Operator, f64),
+    /// In one of the ranges (or in none, if the flag is false).
+    Label(Box<FieldRef>, bool, Vec<(i128, i128)>, bool),
+    Float(Box<FieldRef>, Operator, f64),
+    Bytes(Box<FieldRef>, Text),
+    Packet(NodeId, Operator, i128),
+}
+
+/// How a string compares.
+#[derive(Clone, Debug)]
+struct Text {
+    operator: Operator,
+    glob: Glob,
+    text: String,
+}
+
+impl Text {
+    fn new(operator: Operator, value: &Value) -> Self {
+        let text = value.text();
+        Text { operator, glob: Glob::new(&text), text }
+    }
+
+    fn holds(&self, bytes: &[u8]) -> bool {
+        match self.operator {
+            Operator::Matches => self.glob.matches(bytes),
+            Operator::MatchesNot => !self.glob.matches(bytes),
+            operator => operator.holds(bytes.cmp(self.text.as_bytes())),
+        }
+    }
+}
+
+/// A filter for the event records of a set of traces.
+#[derive(Debug)]
+pub struct Filter<'t> {
+    expr: Expr,
+    traces: &'t [Trace],
+    /// By trace, stream class and event class; made when the class is met first.
+    predicates: Vec<Vec<Vec<Option<Predicate>>>>,
+    needs_tasks: bool,
+}
+
+/// Gives the time (nanoseconds from the origin) that a text means.
+pub type TimeOf<'f> = &'f dyn Fn(&str) -> Result<i64, String>;
+
+impl<'t> Filter<'t> {
+    /// Prepares an expression; `time_of` is asked for the times that it names.
+    ///
+    /// # Errors
+    /// When a time cannot be understood.
+    pub fn new(mut expr: Expr, set: &'t TraceSet, time_of: TimeOf<'_>) -> Result<Self, String> {
+        resolve_times(&mut expr, time_of)?;
+        let per_class = |stream: &StreamLayout| stream.events.iter().map(|_| None).collect();
+        let per_trace = |trace: &Trace| trace.layout.streams.iter().map(per_class).collect();
+        let needs_tasks = needs_tasks(&expr);
+        Ok(Filter { expr, traces: &set.traces, predicates: set.traces.iter().map(per_trace).collect(), needs_tasks })
+    }
+
+    /// Whether [`Subject::tid`], [`Subject::pid`] or [`Subject::procname`] matter.
+    pub fn needs_tasks(&self) -> bool {
+        self.needs_tasks
+    }
+
+    /// Fields of the expression that no event class of any trace has: probably misspelt.
+    pub fn unknown_fields(&self) -> Vec<String> {
+        let mut fields = Vec::new();
+        gather_paths(&self.expr, &mut fields);
+        let known = |place: Where, path: &[String]| {
+            self.traces.iter().flat_map(|trace| &trace.layout.streams).any(|stream| {
+                packet_member(stream, place, path).is_some()
+                    || (0..stream.events.len()).any(|event| field(stream, event, place, path).is_some())
+            })
+        };
+        fields.into_iter().filter(|(place, path)| !known(*place, path)).map(|(_, path)| path.join(".")).collect()
+    }
+
+    /// Whether the event record is wanted: `trace` and `stream_class` are the indices of its trace
+    /// and of its stream's class.
+    #[inline]
+    pub fn accepts(
+        &mut self,
+        trace: usize,
+        stream_class: usize,
+        event: &mut Event<'_>,
+        subject: &Subject<'_>,
+    ) -> bool {
+        let classes = self.predicates.get_mut(trace).and_then(|streams| streams.get_mut(stream_class));
+        let Some(slot) = classes.and_then(|classes| classes.get_mut(event.class_index)) else { return false };
+        let predicate = match slot {
+            Some(predicate) => predicate,
+            None => {
+                let Some(owner) = self.traces.get(trace) else { return false };
+                let compiler = Compiler { trace: owner, stream: event.stream, event: event.class_index };
+                slot.insert(compiler.compile(&self.expr))
+            }
+        };
+        predicate.holds(event, subject)
+    }
+}
+
+fn resolve_times(expr: &mut Expr, time_of: TimeOf<'_>) -> Result<(), String> {
+    match expr {
+        Expr::And(parts) | Expr::Or(parts) => parts.iter_mut().try_for_each(|part| resolve_times(part, time_of)),
+        Expr::Not(inner) => resolve_times(inner, time_of),
+        Expr::Compare(Field::Time, _, value) => {
+            *value = Value::Integer(time_of(&value.text())?.into());
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn needs_tasks(expr: &Expr) -> bool {
+    match expr {
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(needs_tasks),
+        Expr::Not(inner) => needs_tasks(inner),
+        Expr::Compare(field, ..) | Expr::Has(field) => matches!(field, Field::Tid | Field::Pid | Field::Procname),
+        Expr::Event(_) => false,
+    }
+}
+
+fn gather_paths<'e>(expr: &'e Expr, fields: &mut Vec<(Where, &'e [String])>) {
+    match expr {
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|part| gather_paths(part, fields)),
+        Expr::Not(inner) => gather_paths(inner, fields),
+        Expr::Compare(Field::Path(place, path), ..) | Expr::Has(Field::Path(place, path)) => {
+            fields.push((*place, path));
+        }
+        _ => {}
+    }
+}
+
+/// The first field of that path in the scopes of that place.
+fn field(stream: &StreamLayout, event: usize, place: Where, path: &[String]) -> Option<FieldRef> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let scopes: &[Scope] = match place {
+        Where::Anywhere => &[Scope::Payload, Scope::SpecificContext, Scope::CommonContext],
+        Where::Payload => &[Scope::Payload],
+        Where::Context => &[Scope::SpecificContext, Scope::CommonContext],
+        Where::Packet => &[],
+    };
+    scopes.iter().find_map(|&scope| stream.field(event, scope, &path))
+}
+
+fn packet_member(stream: &StreamLayout, place: Where, path: &[String]) -> Option<NodeId> {
+    match (place, path) {
+        (Where::Anywhere | Where::Packet, [name]) => stream.packet_context_member(name),
+        _ => None,
+    }
+}
+
+struct Compiler<'a> {
+    trace: &'a Trace,
+    stream: &'a StreamLayout,
+    event: usize,
+}
+
+impl Compiler<'_> {
+    fn compile(&self, expr: &Expr) -> Predicate {
+        match expr {
+            Expr::And(parts) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.compile(part)).collect();
+                if parts.iter().any(|part| matches!(part, Predicate::Const(false))) {
+                    return Predicate::Const(false);
+                }
+                join(parts, true, Predicate::And)
+            }
+            Expr::Or(parts) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.compile(part)).collect();
+                if parts.iter().any(|part| matches!(part, Predicate::Const(true))) {
+                    return Predicate::Const(true);
+                }
+                join(parts, false, Predicate::Or)
+            }
+            Expr::Not(inner) => match self.compile(inner) {
+                Predicate::Const(value) => Predicate::Const(!value),
+                inner => Predicate::Not(Box::new(inner)),
+            },
+            Expr::Event(glob) => Predicate::Const(glob.matches(self.name().as_bytes())),
+            Expr::Has(field) => Predicate::Const(self.has(field)),
+            Expr::Compare(field, operator, value) => self.compare(field, *operator, value),
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.stream.events.get(self.event).map_or("", |event| &event.name)
+    }
+
+    fn find(&self, place: Where, path: &[String]) -> Option<FieldRef> {
+        field(self.stream, self.event, place, path)
+    }
+
+    /// A context that tells of every event record what the field means.
+    fn context(&self, field: &Field) -> Option<FieldRef> {
+        let names: &[&str] = match field {
+            Field::Tid => &["tid", "vtid"],
+            Field::Pid => &["pid", "vpid"],
+            Field::Procname => &["procname"],
+            Field::Cpu => &["cpu_id"],
+            _ => return None,
+        };
+        names.iter().find_map(|&name| self.find(Where::Context, &[name.to_owned()]))
+    }
+
+    fn has(&self, field: &Field) -> bool {
+        match field {
+            Field::Path(place, path) => {
+                self.find(*place, path).is_some() || packet_member(self.stream, *place, path).is_some()
+            }
+            Field::Environment(name) => self.trace.layout.class.env(name).is_some(),
+            Field::Time => self.stream.clock.is_some(),
+            _ => true,
+        }
+    }
+
+    fn compare(&self, field: &Field, operator: Operator, value: &Value) -> Predicate {
+        let whole = match value {
+            Value::Integer(whole) => Some(*whole),
+            _ => None,
+        };
+        match (field, whole) {
+            (Field::Name, _) => Predicate::Const(Text::new(operator, value).holds(self.name().as_bytes())),
+            (Field::Environment(name), _) => Predicate::Const(match self.trace.layout.class.env(name) {
+                Some(EnvValue::Str(text)) => Text::new(operator, value).holds(text.as_bytes()),
+                Some(EnvValue::Int(number)) => whole.is_some_and(|whole| operator.holds(number.cmp(&whole))),
+                None => false,
+            }),
+            (Field::Time, Some(whole)) if self.stream.clock.is_some() => {
+                let most = i128::from(i64::MAX);
+                Predicate::Time(operator, whole.clamp(-most, most) as i64)
+            }
+            (Field::Procname, _) => match self.context(field) {
+                Some(field) => Predicate::Bytes(Box::new(field), Text::new(operator, value)),
+                None => Predicate::Procname(Text::new(operator, value)),
+            },
+            (Field::Cpu | Field::Tid | Field::Pid, Some(whole)) => match self.context(field) {
+                Some(found) => compare_field(found, operator, value),
+                None if matches!(field, Field::Cpu) => Predicate::Cpu(operator, whole),
+                None if matches!(field, Field::Tid) => Predicate::Tid(operator, whole),
+                None => Predicate::Pid(operator, whole),
+            },
+            (Field::Path(place, path), whole) => match (self.find(*place, path), whole) {
+                (Some(field), _) => compare_field(field, operator, value),
+                (None, Some(whole)) => match packet_member(self.stream, *place, path) {
+                    Some(node) => Predicate::Packet(node, operator, whole),
+                    None => Predicate::Const(false),
+                },
+                _ => Predicate::Const(false),
+            },
+            _ => Predicate::Const(false),
+        }
+    }
+}
+
+/// Without constants; `neutral` decides nothing.
+fn join(parts: Vec<Predicate>, neutral: bool, join: fn(Vec<Predicate>) -> Predicate) -> Predicate {
+    let mut parts: Vec<_> = parts.into_iter().filter(|part| !matches!(part, Predicate::Const(_))).collect();
+    match parts.pop() {
+        None => Predicate::Const(neutral),
+        Some(only) if parts.is_empty() => only,
+        Some(last) => {
+            parts.push(last);
+            join(parts)
+        }
+    }
+}
+
+fn compare_field(field: FieldRef, operator: Operator, value: &Value) -> Predicate {
+    let kind = field.kind().clone();
+    let field = Box::new(field);
+    match (&kind, value) {
+        (NodeKind::Int(_, class) | NodeKind::VarInt(class), Value::Integer(whole)) => {
+            Predicate::Integer(field, class.signed, operator, *whole)
+        }
+        (NodeKind::Int(_, class) | NodeKind::VarInt(class), Value::Float(number, _)) => {
+            Predicate::IntegerAsFloat(field, class.signed, operator, *number)
+        }
+        (NodeKind::Int(_, class) | NodeKind::VarInt(class), Value::Text(_)) if class.is_enum => {
+            label(field, class, operator, value)
+        }
+        (NodeKind::Bool(_), Value::Integer(whole)) => Predicate::Integer(field, false, operator, *whole),
+        (NodeKind::Bool(_), Value::Text(text)) => match text.as_str() {
+            "true" => Predicate::Integer(field, false, operator, 1),
+            "false" => Predicate::Integer(field, false, operator, 0),
+            _ => Predicate::Const(false),
+        },
+        (NodeKind::BitArray(..) | NodeKind::BitMap(..), Value::Integer(whole)) => {
+            Predicate::Integer(field, false, operator, *whole)
+        }
+        (NodeKind::Float(_), Value::Integer(whole)) => Predicate::Float(field, operator, *whole as f64),
+        (NodeKind::Float(_), Value::Float(number, _)) => Predicate::Float(field, operator, *number),
+        (NodeKind::Str(_) | NodeKind::SizedStr(..), _) => Predicate::Bytes(field, Text::new(operator, value)),
+        _ => Predicate::Const(false),
+    }
+}
+
+/// Labels are compared once; what is left is the ranges of those that compare so.
+fn label(field: Box<FieldRef>, class: &IntClass, operator: Operator, value: &Value) -> Predicate {
+    let (negated, positive) = match operator {
+        Operator::NotEqual => (true, Operator::Equal),
+        Operator::MatchesNot => (true, Operator::Matches),
+        Operator::Equal | Operator::Matches => (false, operator),
+        // Labels have no order.
+        _ => return Predicate::Const(false),
+    };
+    let text = Text::new(positive, value);
+    let mappings = class.mappings.iter().filter(|mapping| text.holds(mapping.label.as_bytes()));
+    let ranges = mappings.flat_map(|mapping| &mapping.ranges).map(|range| (range.lower, range.upper)).collect();
+    Predicate::Label(field, class.signed, ranges, !negated)
+}
+
+fn whole(raw: u64, signed: bool) -> i128 {
+    if signed { i128::from(raw as i64) } else { i128::from(raw) }
+}
+
+impl Predicate {
+    fn holds(&self, event: &mut Event<'_>, subject: &Subject<'_>) -> bool {
+        let integer = |field: &FieldRef, event: &mut Event<'_>| field.integer(event.body, event.slots).ok();
+        match self {
+            Predicate::Const(value) => *value,
+            Predicate::And(parts) => parts.iter().all(|part| part.holds(event, subject)),
+            Predicate::Or(parts) => parts.iter().any(|part| part.holds(event, subject)),
+            Predicate::Not(inner) => !inner.holds(event, subject),
+            Predicate::Time(operator, time) => operator.holds(subject.time.cmp(time)),
+            Predicate::Cpu(operator, value) => known(subject.cpu.map(i128::from), *operator, *value),
+            Predicate::Tid(operator, value) => known(subject.tid.map(i128::from), *operator, *value),
+            Predicate::Pid(operator, value) => known(subject.pid.map(i128::from), *operator, *value),
+            Predicate::Procname(text) => subject.procname.is_some_and(|name| text.holds(name)),
+            Predicate::Integer(field, signed, operator, value) => {
+                integer(field, event).is_some_and(|raw| operator.holds(whole(raw, *signed).cmp(value)))
+            }
+            Predicate::IntegerAsFloat(field, signed, operator, value) => {
+                let number = integer(field, event).map(|raw| whole(raw, *signed) as f64);
+                number.is_some_and(|number| floats(number, *operator, *value))
+            }
+            Predicate::Label(field, signed, ranges, wanted) => integer(field, event).is_some_and(|raw| {
+                let value = whole(raw, *signed);
+                ranges.iter().any(|&(lower, upper)| lower <= value && value <= upper) == *wanted
+            }),
+            Predicate::Float(field, operator, value) => {
+                field.float(event.body, event.slots).is_ok_and(|number| floats(number, *operator, *value))
+            }
+            Predicate::Bytes(field, text) => {
+                field.bytes(event.body, event.slots).is_ok_and(|bytes| text.holds(bytes))
+            }
+            Predicate::Packet(node, operator, value) => {
+                let found = subject.packet.iter().find(|(id, _)| id == node);
+                found.is_some_and(|(_, raw)| operator.holds(i128::from(*raw).cmp(value)))
+            }
+        }
+    }
+}
+
+fn known(found: Option<i128>, operator: Operator, value: i128) -> bool {
+    found.is_some_and(|found| operator.holds(found.cmp(&value)))
+}
+
+/// NaN compares with nothing, not even with itself.
+fn floats(found: f64, operator: Operator, value: f64) -> bool {
+    found.partial_cmp(&value).map_or(operator == Operator::NotEqual, |ordering: Ordering| operator.holds(ordering))
+}

@@ -1,0 +1,88 @@
+//! Text to tokens.
+
+use crate::parse::FilterError;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Token {
+    Word(String),
+    Number(String),
+    Text(String),
+    /// An operator or a parenthesis.
+    Sign(&'static str),
+    End,
+}
+
+/// A token and its byte offset.
+pub(crate) type Placed = (Token, usize);
+
+/// Longer ones first.
+const SIGNS: [&str; 14] = ["&&", "||", "==", "!=", "<=", ">=", "=~", "!~", "~", "<", ">", "!", "(", ")"];
+
+/// Characters of names of events and fields, and of patterns for them.
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || "_.:*?@$/-[]".contains(character)
+}
+
+pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, FilterError> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..) {
+        let Some(first) = rest.chars().next() else { break };
+        if first.is_whitespace() {
+            at += first.len_utf8();
+            continue;
+        }
+        if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            tokens.push((Token::Sign(if *sign == "~" { "=~" } else { sign }), at));
+            at += sign.len();
+            continue;
+        }
+        if first == '"' || first == '\'' {
+            let (string, length) = string(rest, first).map_err(|message| FilterError::new(text, at, message))?;
+            tokens.push((Token::Text(string), at));
+            at += length;
+            continue;
+        }
+        if first == '=' {
+            return Err(FilterError::new(text, at, "to compare, write `==`"));
+        }
+        if first == '&' || first == '|' {
+            return Err(FilterError::new(text, at, format!("write `{first}{first}`")));
+        }
+        let length: usize = rest.chars().take_while(|&c| is_word(c) || c == '+').map(char::len_utf8).sum();
+        let word = rest.get(..length).unwrap_or_default();
+        if word.is_empty() {
+            return Err(FilterError::new(text, at, format!("`{first}` has no meaning here")));
+        }
+        let numeric = word.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit());
+        let token = if numeric { Token::Number(word.to_owned()) } else { Token::Word(word.to_owned()) };
+        tokens.push((token, at));
+        at += length;
+    }
+    tokens.push((Token::End, text.len()));
+    Ok(tokens)
+}
+
+/// A string from its quote on, and its length with quotes.
+fn string(rest: &str, quote: char) -> Result<(String, usize), &'static str> {
+    let mut string = String::new();
+    let mut characters = rest.char_indices().skip(1);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            _ if character == quote => return Ok((string, at + character.len_utf8())),
+            '\\' => match characters.next() {
+                Some((_, 'n')) => string.push('\n'),
+                Some((_, 't')) => string.push('\t'),
+                Some((_, escaped)) if escaped == quote => string.push(escaped),
+                // Others stay: patterns have escapes of their own.
+                Some((_, escaped)) => {
+                    string.push('\\');
+                    string.push(escaped);
+                }
+                None => break,
+            },
+            character => string.push(character),
+        }
+    }
+    Err("this string has no end")
+}

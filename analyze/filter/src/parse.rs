@@ -1,0 +1,312 @@
+//! Tokens to the syntax tree.
+
+use std::fmt;
+
+use crate::ast::{Expr, Field, Operator, Value, Where};
+use crate::glob::Glob;
+use crate::lexer::{Placed, Token, tokens};
+
+/// What is wrong with an expression, and where.
+///
+/// Displayed as the message, the expression, and a caret below the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    /// The expression.
+    pub text: String,
+    /// Byte offset in it.
+    pub offset: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl FilterError {
+    pub(crate) fn new(text: &str, offset: usize, message: impl Into<String>) -> Self {
+        FilterError { text: text.to_owned(), offset, message: message.into() }
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The expression may have several lines: the one in question is shown.
+        let before = self.text.get(..self.offset).unwrap_or(&self.text);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = self.text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+        let column = self.text.get(start..self.offset).unwrap_or_default().chars().count();
+        write!(f, "{}\n  {line}\n  {:column$}^", self.message, "")
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+/// Nesting deeper than this is refused.
+const DEPTH: usize = 200;
+
+/// Parses an expression.
+///
+/// # Errors
+/// With the place of what cannot be understood.
+pub fn parse(text: &str) -> Result<Expr, FilterError> {
+    let tokens = tokens(text)?;
+    let mut parser = Parser { text, tokens, at: 0, depth: 0 };
+    let expr = parser.alternatives()?;
+    match parser.peek() {
+        Token::End => Ok(expr),
+        _ => Err(parser.error("`&&`, `||` or the end is expected here")),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Placed>,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> &Token {
+        self.tokens.get(self.at).map_or(&Token::End, |(token, _)| token)
+    }
+
+    fn error(&self, message: impl Into<String>) -> FilterError {
+        let offset = self.tokens.get(self.at).map_or(self.text.len(), |(_, offset)| *offset);
+        FilterError::new(self.text, offset, message)
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let found = matches!(self.peek(), Token::Sign(own) if *own == sign);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn alternatives(&mut self) -> Result<Expr, FilterError> {
+        let mut parts = vec![self.conjunction()?];
+        while self.take("||") {
+            parts.push(self.conjunction()?);
+        }
+        Ok(single(parts, Expr::Or))
+    }
+
+    fn conjunction(&mut self) -> Result<Expr, FilterError> {
+        let mut parts = vec![self.term()?];
+        while self.take("&&") {
+            parts.push(self.term()?);
+        }
+        Ok(single(parts, Expr::And))
+    }
+
+    fn term(&mut self) -> Result<Expr, FilterError> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(self.error("this is nested too deeply"));
+        }
+        let term = if self.take("!") {
+            Expr::Not(Box::new(self.term()?))
+        } else if self.take("(") {
+            let inner = self.alternatives()?;
+            if !self.take(")") {
+                return Err(self.error("`)` is expected here"));
+            }
+            inner
+        } else {
+            self.condition()?
+        };
+        self.depth -= 1;
+        Ok(term)
+    }
+
+    fn condition(&mut self) -> Result<Expr, FilterError> {
+        let word = match self.peek() {
+            Token::Word(word) => word.clone(),
+            // A name in quotes is a pattern like one without.
+            Token::Text(name) => {
+                let glob = Glob::new(name);
+                self.at += 1;
+                return Ok(Expr::Event(glob));
+            }
+            Token::End => return Err(self.error("a condition is missing here")),
+            _ => return Err(self.error("an event name, a field or `(` is expected here")),
+        };
+        self.at += 1;
+        if word == "has" && self.take("(") {
+            let Token::Word(name) = self.peek().clone() else { return Err(self.error("a field is expected here")) };
+            let field = self.field(&name)?;
+            self.at += 1;
+            return if self.take(")") { Ok(Expr::Has(field)) } else { Err(self.error("`)` is expected here")) };
+        }
+        let Some(operator) = self.operator() else { return Ok(Expr::Event(Glob::new(&word))) };
+        self.at -= 1;
+        let field = self.field(&word)?;
+        self.at += 1;
+        let sign = self.at;
+        self.at += 1;
+        let value = self.value()?;
+        let matching = matches!(operator, Operator::Matches | Operator::MatchesNot);
+        if matching && !matches!(value, Value::Text(_)) {
+            return Err(self.error("a pattern is expected here"));
+        }
+        let numeric = matches!(field, Field::Cpu | Field::Tid | Field::Pid);
+        if numeric && !matches!(value, Value::Integer(_)) {
+            return Err(self.error("a whole number is expected here"));
+        }
+        if matches!(field, Field::Time) && matching {
+            self.at = sign;
+            return Err(self.error("times have no pattern"));
+        }
+        self.at += 1;
+        Ok(Expr::Compare(field, operator, value))
+    }
+
+    /// The operator that comes next, which is not taken.
+    fn operator(&self) -> Option<Operator> {
+        let Token::Sign(sign) = self.peek() else { return None };
+        Some(match *sign {
+            "==" => Operator::Equal,
+            "!=" => Operator::NotEqual,
+            "<" => Operator::Less,
+            "<=" => Operator::LessOrEqual,
+            ">" => Operator::Greater,
+            ">=" => Operator::GreaterOrEqual,
+            "=~" => Operator::Matches,
+            "!~" => Operator::MatchesNot,
+            _ => return None,
+        })
+    }
+
+    /// The value that comes next, which is not taken.
+    fn value(&self) -> Result<Value, FilterError> {
+        match self.peek() {
+            Token::Text(text) | Token::Word(text) => Ok(Value::Text(text.clone())),
+            Token::Number(text) => Ok(number(text)),
+            _ => Err(self.error("a number, a string or a word is expected here")),
+        }
+    }
+
+    fn field(&self, name: &str) -> Result<Field, FilterError> {
+        let mut steps: Vec<String> = name.split('.').map(str::to_owned).collect();
+        if steps.iter().any(String::is_empty) || name.contains(['*', '?', '[', ']']) {
+            return Err(self.error(format!("`{name}` is not the name of a field")));
+        }
+        if let [own] = steps.as_slice() {
+            return Ok(match own.as_str() {
+                "name" => Field::Name,
+                "time" => Field::Time,
+                "cpu" => Field::Cpu,
+                "tid" => Field::Tid,
+                "pid" => Field::Pid,
+                "procname" => Field::Procname,
+                "hostname" => Field::Environment(own.clone()),
+                _ => Field::Path(Where::Anywhere, steps),
+            });
+        }
+        let place = match steps.first().map(String::as_str) {
+            Some("payload") => Where::Payload,
+            Some("ctx" | "context") => Where::Context,
+            Some("packet") => Where::Packet,
+            Some("env") => return Ok(Field::Environment(steps.split_off(1).join("."))),
+            _ => return Ok(Field::Path(Where::Anywhere, steps)),
+        };
+        Ok(Field::Path(place, steps.split_off(1)))
+    }
+}
+
+fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        Some(last) => {
+            parts.push(last);
+            join(parts)
+        }
+        None => join(parts),
+    }
+}
+
+/// A number; what only looks like one (a date) is text.
+fn number(text: &str) -> Value {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').filter(|_| !text.contains('.')).unwrap_or(text)),
+    };
+    let (digits, radix) = match digits.get(..2) {
+        Some("0x" | "0X") => (digits.get(2..).unwrap_or_default(), 16),
+        Some("0b" | "0B") => (digits.get(2..).unwrap_or_default(), 2),
+        Some("0o") => (digits.get(2..).unwrap_or_default(), 8),
+        _ => (digits, 10),
+    };
+    if let Ok(number) = i128::from_str_radix(digits, radix) {
+        // `+5` as a time is relative: its text counts there.
+        if !text.starts_with('+') {
+            return Value::Integer(if negative { -number } else { number });
+        }
+    }
+    match text.parse::<f64>() {
+        Ok(number) => Value::Float(number, text.to_owned()),
+        Err(_) => Value::Text(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(place: Where, steps: &[&str]) -> Field {
+        Field::Path(place, steps.iter().map(|&step| step.to_owned()).collect())
+    }
+
+    #[test]
+    fn expressions() {
+        let and = parse("sched_switch && next_tid == 42").unwrap();
+        let expected = Expr::And(vec![
+            Expr::Event(Glob::new("sched_switch")),
+            Expr::Compare(path(Where::Anywhere, &["next_tid"]), Operator::Equal, Value::Integer(42)),
+        ]);
+        assert_eq!(and, expected);
+        let matches = parse("payload.filename ~ \"*.so\" || !(syscall_* && ret < -1)").unwrap();
+        let Expr::Or(parts) = matches else { panic!("{matches:?}") };
+        assert_eq!(
+            parts[0],
+            Expr::Compare(path(Where::Payload, &["filename"]), Operator::Matches, Value::Text("*.so".into()))
+        );
+        assert!(matches!(&parts[1], Expr::Not(_)));
+        assert_eq!(
+            parse("ctx.vtid >= 0x10").unwrap(),
+            Expr::Compare(path(Where::Context, &["vtid"]), Operator::GreaterOrEqual, Value::Integer(16))
+        );
+        assert_eq!(
+            parse("env.domain=='ust'").unwrap(),
+            Expr::Compare(Field::Environment("domain".into()), Operator::Equal, Value::Text("ust".into()))
+        );
+        assert_eq!(parse("has(payload.fd)").unwrap(), Expr::Has(path(Where::Payload, &["fd"])));
+        assert_eq!(
+            parse("time < 2026-11-21T01:43:15.2").unwrap(),
+            Expr::Compare(Field::Time, Operator::Less, Value::Text("2026-11-21T01:43:15.2".into()))
+        );
+        assert_eq!(parse("lttng_ust_statedump:*").unwrap(), Expr::Event(Glob::new("lttng_ust_statedump:*")));
+    }
+
+    #[test]
+    fn errors_have_their_place() {
+        let cases = [
+            ("a && ", 5, "missing"),
+            ("a = 3", 2, "`==`"),
+            ("(a", 2, "`)`"),
+            ("a b", 2, "expected"),
+            ("x == ", 5, "expected"),
+            ("tid == abc", 7, "whole number"),
+            ("f =~ 3", 5, "pattern"),
+            ("f == \"abc", 5, "no end"),
+            ("f* == 3", 0, "not the name"),
+            ("a & b", 2, "&&"),
+            ("", 0, "missing"),
+            ("a # b", 2, "no meaning"),
+        ];
+        for (text, offset, message) in cases {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.offset, offset, "{text}: {error}");
+            assert!(error.message.contains(message), "{text}: {error}");
+        }
+        let error = parse("tid == abc").unwrap_err().to_string();
+        assert!(error.ends_with("\n  tid == abc\n         ^"), "{error}");
+        assert!(parse(&"(".repeat(100_000)).is_err());
+        assert!(parse(&"!".repeat(100_000)).is_err());
+    }
+}
