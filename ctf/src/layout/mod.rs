@@ -258,8 +258,9 @@ impl StreamLayout {
     }
 
     /// The way to a field of an event class: `path` names members from the scope's root down
-    /// through structs. `None` if there is no such field, or it is not in one of the scopes
-    /// behind the header, or the path leads through a variant, an array or an optional.
+    /// through structs, and gives indices (decimal, below 256) of elements of arrays of fixed
+    /// length. `None` if there is no such field, or it is not in one of the scopes behind the
+    /// header, or the path leads through a variant, a sequence or an optional.
     pub fn field(&self, event: usize, scope: Scope, path: &[&str]) -> Option<FieldRef> {
         let event = self.events.get(event)?;
         let mut skip = SkipBuilder::at(self.behind_header);
@@ -275,6 +276,13 @@ impl StreamLayout {
                 continue;
             }
             for step in path {
+                if let NodeKind::Array(node::Length::Static(length), element) = &node.kind {
+                    let index: u64 = step.parse().ok().filter(|index| index < length && *index < MOST_INDEX)?;
+                    skip.align(node.align);
+                    (0..index).for_each(|_| skip.skip(element));
+                    node = element;
+                    continue;
+                }
                 let NodeKind::Struct(members) = &node.kind else { return None };
                 skip.align(node.align);
                 let target = members.iter().position(|member| &*member.name == *step)?;
@@ -288,6 +296,9 @@ impl StreamLayout {
     }
 }
 
+/// Indices in paths are less than this: the way to an element grows with its index.
+const MOST_INDEX: u64 = 256;
+
 /// The way to one field of one event class, found once; used for many event records.
 #[derive(Clone, Debug)]
 pub struct FieldRef {
@@ -299,6 +310,11 @@ impl FieldRef {
     /// What the field is.
     pub fn kind(&self) -> &NodeKind {
         &self.kind
+    }
+
+    /// Distance in bits from behind the header, if it does not depend on the data.
+    pub fn offset(&self) -> Option<u64> {
+        self.skip.constant()
     }
 
     /// Distance in bits from behind the header, if it does not depend on the data, and how to

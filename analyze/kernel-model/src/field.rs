@@ -1,0 +1,158 @@
+//! Fields of event records, read as fast as their place allows.
+
+use tracebraid_ctf::bits::Cursor;
+use tracebraid_ctf::layout::FieldRef;
+use tracebraid_ctf::layout::node::{Length, NodeKind};
+
+use crate::comm::Comm;
+
+/// The part of an event record behind its header.
+#[derive(Debug)]
+pub struct Body<'a, 's> {
+    /// Its bytes; none if it does not begin at a byte.
+    bytes: &'a [u8],
+    cursor: Cursor<'a>,
+    slots: &'s mut [u64],
+}
+
+impl<'a, 's> Body<'a, 's> {
+    /// A cursor at the body, and registers to decode with.
+    #[inline(always)]
+    pub fn new(cursor: Cursor<'a>, slots: &'s mut [u64]) -> Self {
+        let from = ((cursor.pos >> 3).wrapping_sub(cursor.base)) as usize;
+        let to = ((cursor.end >> 3).wrapping_sub(cursor.base)) as usize;
+        let bytes = if cursor.pos & 7 == 0 {
+            cursor.data.get(from..to).unwrap_or_default()
+        } else {
+            &[]
+        };
+        Body { bytes, cursor, slots }
+    }
+}
+
+/// Where an integer lies in whole bytes at a constant place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    byte: u32,
+    bytes: u8,
+    signed: bool,
+    big: bool,
+}
+
+/// An integer field of an event class.
+#[derive(Clone, Debug)]
+pub struct IntField {
+    place: Option<Place>,
+    slow: FieldRef,
+}
+
+impl IntField {
+    /// `None` if the field is no integer of up to 64 bits.
+    pub fn new(field: FieldRef) -> Option<IntField> {
+        match field.kind() {
+            NodeKind::Int(..) | NodeKind::VarInt(_) | NodeKind::Bool(_) => {}
+            NodeKind::BitArray(..) | NodeKind::BitMap(..) => {}
+            _ => return None,
+        }
+        let place = field.constant().and_then(|(at, read)| {
+            let whole = at % 8 == 0 && matches!(read.length, 8 | 16 | 32 | 64) && !read.reversed;
+            whole.then_some(Place {
+                byte: u32::try_from(at / 8).ok()?,
+                bytes: read.length / 8,
+                signed: read.signed,
+                big: read.big,
+            })
+        });
+        Some(IntField { place, slow: field })
+    }
+
+    /// Its value; unsigned ones above `i64::MAX` wrap. `None` if the record is too short.
+    #[inline(always)]
+    pub fn get(&self, body: &mut Body<'_, '_>) -> Option<i64> {
+        if let Some(place) = self.place {
+            let rest = body.bytes.get(place.byte as usize..).unwrap_or_default();
+            if let (4, Some(bytes)) = (place.bytes, rest.first_chunk::<4>()) {
+                let value = if place.big {
+                    u32::from_be_bytes(*bytes)
+                } else {
+                    u32::from_le_bytes(*bytes)
+                };
+                return Some(if place.signed {
+                    i64::from(value as i32)
+                } else {
+                    i64::from(value)
+                });
+            }
+            if let (8, Some(bytes)) = (place.bytes, rest.first_chunk::<8>()) {
+                return Some(if place.big {
+                    i64::from_be_bytes(*bytes)
+                } else {
+                    i64::from_le_bytes(*bytes)
+                });
+            }
+        }
+        self.general(body)
+    }
+
+    fn general(&self, body: &mut Body<'_, '_>) -> Option<i64> {
+        self.slow
+            .integer(body.cursor, body.slots)
+            .ok()
+            .map(|value| value as i64)
+    }
+}
+
+/// A text field of an event class.
+#[derive(Clone, Debug)]
+pub struct TextField {
+    /// Byte and length, for text of constant length at a constant place.
+    place: Option<(u32, u32)>,
+    slow: FieldRef,
+}
+
+impl TextField {
+    /// `None` if the field is no text.
+    pub fn new(field: FieldRef) -> Option<TextField> {
+        let length = match field.kind() {
+            NodeKind::Str(_) | NodeKind::SizedStr(Length::Slot(_), _) => None,
+            NodeKind::SizedStr(Length::Static(length), _) => Some(*length),
+            // Characters that nobody marked as text.
+            NodeKind::Array(Length::Static(length), element) => match &element.kind {
+                NodeKind::Int(read, _) if read.length == 8 => Some(*length),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let place = length.zip(field.offset()).filter(|(_, at)| at % 8 == 0);
+        let place =
+            place.and_then(|(length, at)| Some((u32::try_from(at / 8).ok()?, u32::try_from(length).ok()?)));
+        if place.is_none() && matches!(field.kind(), NodeKind::Array(..)) {
+            return None;
+        }
+        Some(TextField { place, slow: field })
+    }
+
+    /// Its first 16 bytes; what follows a null in them is as the tracer left it.
+    #[inline(always)]
+    pub fn comm(&self, body: &mut Body<'_, '_>) -> Option<Comm> {
+        if let Some((byte, 16)) = self.place {
+            if let Some(bytes) = body
+                .bytes
+                .get(byte as usize..)
+                .and_then(|rest| rest.first_chunk::<16>())
+            {
+                return Some(Comm(*bytes));
+            }
+        }
+        self.bytes(body).map(Comm::new)
+    }
+
+    /// Its bytes, up to a null.
+    pub fn bytes<'a>(&self, body: &mut Body<'a, '_>) -> Option<&'a [u8]> {
+        if let Some((byte, length)) = self.place {
+            let bytes = body.bytes.get(byte as usize..)?.get(..length as usize)?;
+            return bytes.split(|&byte| byte == 0).next();
+        }
+        self.slow.bytes(body.cursor, body.slots).ok()
+    }
+}
