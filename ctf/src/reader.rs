@@ -93,6 +93,14 @@ impl<'t> StreamReader<'t> {
         self.begun
     }
 
+    /// Bytes of its packets that lie behind it.
+    pub fn position(&self) -> u64 {
+        let begun = self.stream.packets.get(..self.packets.start).unwrap_or_default();
+        let begun: u64 = begun.iter().map(|packet| packet.bytes).sum();
+        let rest = self.packet.map_or(0, |packet| packet.bytes.saturating_sub(self.pos >> 3));
+        begun.saturating_sub(rest)
+    }
+
     /// Walks over the context of the packet that the next event record is in.
     ///
     /// # Errors
@@ -366,13 +374,24 @@ const ALL_WINDOWS: usize = 24 << 20;
 impl<'t> MergedReader<'t> {
     /// A reader of all streams of all traces.
     pub fn new(set: &'t TraceSet) -> Self {
+        Self::chosen(set, |_, stream| 0..stream.packets.len())
+    }
+
+    /// A reader of the packets that `packets` chooses of each stream.
+    pub fn chosen(set: &'t TraceSet, packets: impl Fn(&'t Trace, &'t Stream) -> Range<usize>) -> Self {
         let mut streams: Vec<_> =
             set.traces.iter().flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream))).collect();
         streams.sort_by(|a, b| crate::order::compare(*a, *b));
         let size = (ALL_WINDOWS / streams.len().max(1)).clamp(4096, WINDOW);
-        let readers =
-            streams.into_iter().map(|(trace, stream)| StreamReader::new(trace, stream, 0..stream.packets.len(), size));
+        let readers = streams
+            .into_iter()
+            .map(|(trace, stream)| StreamReader::new(trace, stream, packets(trace, stream), size));
         Self::of(readers.collect())
+    }
+
+    /// Bytes of all streams that have been read.
+    pub fn position(&self) -> u64 {
+        self.readers.iter().map(StreamReader::position).sum()
     }
 
     /// Merges readers; their order is their rank among equal times.
