@@ -1,1 +1,28 @@
-fn main() {}
+//! `tracebraid`: reads any CTF trace and says what ran, and what it read and wrote.
+//!
+//! The exit code is 0 (also with warnings), 1 when `--strict` was given and something was damaged
+//! or a write failed, 2 for wrong usage, 3 when nothing could be read.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod commands;
+mod failure;
+mod loss;
+mod options;
+mod output;
+mod print;
+mod progress;
+mod time;
+mod warnings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match commands::run(cli.command) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

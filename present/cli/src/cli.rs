@@ -1,0 +1,30 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{CompletionsArgs, InfoArgs, ManArgs, PrintArgs};
+
+/// Reads any CTF trace and says what ran, and what it read and wrote.
+#[derive(Debug, Parser)]
+#[command(name = "tracebraid", version, max_term_width = 100)]
+#[command(after_help = "Examples:
+  tracebraid info ~/lttng-traces/my-session
+  tracebraid print ~/lttng-traces/my-session | less
+  tracebraid print --filter 'sched_switch && next_tid == 42' ~/lttng-traces/my-session
+
+Exit codes: 0 done (warnings are on standard error); 1 something was damaged and --strict
+was given, or the output could not be written; 2 wrong usage; 3 nothing could be read.")]
+pub(crate) struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Info(InfoArgs),
+    Print(Box<PrintArgs>),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}

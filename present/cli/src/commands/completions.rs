@@ -1,0 +1,28 @@
+//! `tracebraid completions`: scripts that complete its command lines.
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+
+use crate::cli::Cli;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Prints a script that completes tracebraid's command lines in a shell.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid completions bash > ~/.local/share/bash-completion/completions/tracebraid
+  tracebraid completions zsh > ~/.zfunc/_tracebraid
+  tracebraid completions fish > ~/.config/fish/completions/tracebraid.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+/// Runs it.
+pub(super) fn run(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "tracebraid", &mut script);
+    Output::open(None)?.write(&script)?;
+    Ok(ExitCode::SUCCESS)
+}

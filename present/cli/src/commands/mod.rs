@@ -1,0 +1,29 @@
+//! The commands, one file each.
+
+mod completions;
+mod info;
+mod man;
+mod print;
+
+use std::process::ExitCode;
+
+use crate::cli::Command;
+use crate::failure::Failure;
+
+/// Runs a command.
+///
+/// # Errors
+/// When it cannot do what it was asked for.
+pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Info(args) => info::run(&args),
+        Command::Print(args) => print::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
+
+pub(crate) use completions::CompletionsArgs;
+pub(crate) use info::InfoArgs;
+pub(crate) use man::ManArgs;
+pub(crate) use print::PrintArgs;

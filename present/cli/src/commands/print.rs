@@ -1,0 +1,280 @@
+//! `tracebraid print`: every event record as a line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use clap::{Args, ValueEnum};
+use jiff::tz::TimeZone;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::reader::{MergedReader, StreamReader};
+use tracebraid_ctf::trace::TraceSet;
+
+use crate::failure::Failure;
+use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
+use crate::output::{self, ColourChoice, Output, PIECE, Written};
+use crate::print::buffer::Buffer;
+use crate::print::line::{LineOptions, Lines, Names, Properties};
+use crate::print::select::Selection;
+use crate::print::stamp::StampOptions;
+use crate::print::style::Palette;
+use crate::progress::Progress;
+use crate::warnings::Warnings;
+
+/// Prints every event record as a line: as babeltrace2 does, or as JSON.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid print ~/lttng-traces/my-session
+  tracebraid print --from +1.5s --to +2s --cpu 0,1 TRACE
+  tracebraid print --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE
+  tracebraid print --filter 'sched_switch && next_tid == 42' --format json TRACE | jq .payload
+  tracebraid print --name 'net_*' --clock-date --no-delta --limit 20 TRACE
+
+The filter language is described in docs/filter.md, what equals babeltrace2 in docs/print.md.")]
+pub(crate) struct PrintArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// What lines look like
+    #[arg(long, value_enum, default_value_t)]
+    format: PrintFormat,
+    #[command(flatten)]
+    time: TimeArgs,
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Only events with such a name (a pattern with * and ?)
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    name: Vec<String>,
+    /// Only event records for which this expression holds
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<String>,
+    /// Stop after so many lines
+    #[arg(long, visible_alias = "head", value_name = "N")]
+    limit: Option<u64>,
+    /// Show the clock's value instead of the time
+    #[arg(long, help_heading = "Text lines")]
+    clock_cycles: bool,
+    /// Show the date too
+    #[arg(long, help_heading = "Text lines")]
+    clock_date: bool,
+    /// Show and read times in UTC, not in the local time zone
+    #[arg(long)]
+    clock_gmt: bool,
+    /// Show seconds from the origin instead of the time of day
+    #[arg(long, help_heading = "Text lines")]
+    clock_seconds: bool,
+    /// Take all times to be so many seconds later
+    #[arg(long, value_name = "SEC", default_value_t = 0, allow_hyphen_values = true)]
+    clock_offset: i64,
+    /// Take all times to be so many nanoseconds later
+    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true)]
+    clock_offset_ns: i64,
+    /// Leave out the time since the line before
+    #[arg(long, help_heading = "Text lines")]
+    no_delta: bool,
+    /// Show these between time and name
+    #[arg(long, short = 'f', value_enum, value_name = "FIELD", value_delimiter = ',', help_heading = "Text lines")]
+    fields: Vec<FieldChoice>,
+    /// Show the names of these
+    #[arg(long, short = 'n', value_enum, value_name = "NAME", value_delimiter = ',', help_heading = "Text lines")]
+    names: Vec<NameChoice>,
+    /// Use colours
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN", help_heading = "Text lines")]
+    color: ColourChoice,
+    /// Write to this file instead of standard output
+    #[arg(long, short = 'w', value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// What lines look like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum PrintFormat {
+    /// Lines of text, as babeltrace2 prints them
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FieldChoice {
+    None,
+    All,
+    /// Name of the trace
+    Trace,
+    #[value(name = "trace:hostname")]
+    Hostname,
+    #[value(name = "trace:domain")]
+    Domain,
+    #[value(name = "trace:procname")]
+    Procname,
+    #[value(name = "trace:vpid")]
+    Vpid,
+    Loglevel,
+    Emf,
+    /// Has no effect, as in babeltrace2
+    Callsite,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum NameChoice {
+    None,
+    All,
+    #[value(alias = "arg", alias = "args")]
+    Payload,
+    #[value(alias = "ctx")]
+    Context,
+    Scope,
+    Header,
+}
+
+impl PrintArgs {
+    fn names(&self) -> Names {
+        if self.names.is_empty() {
+            return Names { payload: true, context: true, scope: false, header: false };
+        }
+        let has = |choice| self.names.contains(&choice) || self.names.contains(&NameChoice::All);
+        Names {
+            payload: has(NameChoice::Payload),
+            context: has(NameChoice::Context),
+            scope: has(NameChoice::Scope),
+            header: has(NameChoice::Header),
+        }
+    }
+
+    fn properties(&self) -> Properties {
+        let default = [FieldChoice::Hostname, FieldChoice::Procname, FieldChoice::Vpid];
+        let chosen = if self.fields.is_empty() { &default[..] } else { &self.fields };
+        let has = |choice| chosen.contains(&choice) || chosen.contains(&FieldChoice::All);
+        Properties {
+            trace: has(FieldChoice::Trace),
+            hostname: has(FieldChoice::Hostname),
+            domain: has(FieldChoice::Domain),
+            procname: has(FieldChoice::Procname),
+            vpid: has(FieldChoice::Vpid),
+            log_level: has(FieldChoice::Loglevel),
+            emf: has(FieldChoice::Emf),
+        }
+    }
+
+    fn line_options(&self, zone: TimeZone, colours: bool) -> LineOptions {
+        let json = self.format == PrintFormat::Json;
+        let palette = if colours && !json { Palette::COLOURS } else { Palette::NONE };
+        let names = self.names();
+        let stamp = StampOptions {
+            cycles: self.clock_cycles,
+            seconds: self.clock_seconds,
+            date: self.clock_date,
+            delta: !self.no_delta,
+            names: names.header,
+            zone,
+            palette,
+        };
+        LineOptions { json, names, properties: self.properties(), stamp, palette }
+    }
+}
+
+/// Runs it.
+pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
+    let set = options::open(&args.input)?;
+    let mut warnings = Warnings::default();
+    warnings.opening(&set);
+    let zone = options::zone(args.clock_gmt);
+    let offset = args.clock_offset.saturating_mul(1_000_000_000).saturating_add(args.clock_offset_ns);
+    let range = args.time.range(&set, &zone, offset)?;
+    let start = || options::start_of(&set).map(|start| start.saturating_add(offset));
+    let selection = Selection::new(&set, &args.select, &args.name, args.filter.as_deref(), start, &zone)?;
+    if let Some(selection) = &selection {
+        for field in selection.unknown_fields() {
+            warnings.note(&format!("no event has a field `{field}`: no comparison with it holds"));
+        }
+    }
+    let mut out = Output::open(args.output.as_deref())?;
+    let colours = out.colours(args.color);
+    let names = options::trace_names(&set, &args.input.paths);
+    let mut job = Job {
+        range,
+        offset,
+        selection,
+        limit: args.limit.unwrap_or(u64::MAX),
+        lines: Lines::new(args.line_options(zone, colours), names),
+        progress: Progress::new(total_bytes(&set), out.is_terminal()),
+    };
+    let damage = job.run(&set, &mut out)?;
+    job.progress.finish();
+    warnings.reading(&damage);
+    for loss in crate::loss::summary(&set) {
+        warnings.note(&loss);
+    }
+    Ok(warnings.finish(args.input.strict))
+}
+
+fn total_bytes(set: &TraceSet) -> u64 {
+    set.traces.iter().flat_map(|trace| &trace.streams).map(tracebraid_ctf::stream::Stream::bytes).sum()
+}
+
+struct Job<'t> {
+    range: TimeRange,
+    /// Nanoseconds that all times are later than the clocks say.
+    offset: i64,
+    selection: Option<Selection<'t>>,
+    limit: u64,
+    lines: Lines,
+    progress: Progress,
+}
+
+impl<'t> Job<'t> {
+    fn run(&mut self, set: &'t TraceSet, out: &mut Output) -> Result<Vec<tracebraid_ctf::damage::Damage>, Failure> {
+        let stop = output::interruption();
+        let mut merged = reader(set, self.range, self.offset, self.selection.as_ref().is_some_and(Selection::needs_past));
+        let mut buffer = Buffer::new(PIECE + PIECE / 4);
+        let mut damage = Vec::new();
+        let mut since_check = 0u32;
+        while self.limit > 0 {
+            let Some((time, reader)) = merged.next() else { break };
+            let time = Timestamp(time.0.saturating_add(self.offset));
+            if time.0 > self.range.to {
+                break;
+            }
+            if self.wants(time, reader) && self.lines.put(&mut buffer, time, reader).is_ok() {
+                self.limit -= 1;
+            }
+            since_check += 1;
+            if buffer.len() >= PIECE || since_check >= 1 << 16 {
+                since_check = 0;
+                if out.write(buffer.bytes())? == Written::Closed || stop.load(Ordering::Relaxed) {
+                    return Ok(damage);
+                }
+                buffer.clear();
+                damage.extend(merged.take_damage());
+                self.progress.at(|| merged.position());
+            }
+        }
+        out.write(buffer.bytes())?;
+        damage.extend(merged.take_damage());
+        Ok(damage)
+    }
+
+    #[inline]
+    fn wants(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
+        // Streams without a clock have no place in a range.
+        let selected = self.selection.as_mut().is_none_or(|selection| selection.wants(time, reader));
+        selected && time.0 >= self.range.from
+    }
+}
+
+/// A reader of what may be in the range: packets that end before it are left out, unless the
+/// event records in them say who runs in the range.
+fn reader<'t>(set: &'t TraceSet, range: TimeRange, offset: i64, needs_past: bool) -> MergedReader<'t> {
+    if range.from == i64::MIN || needs_past {
+        return MergedReader::new(set);
+    }
+    MergedReader::chosen(set, |trace, stream| {
+        let Some(clock) = trace.clock(stream) else { return 0..stream.packets.len() };
+        let before = |packet: &tracebraid_ctf::stream::Packet| match (packet.begin, packet.end) {
+            (Some(_), Some(end)) => clock.timestamp(end).0.saturating_add(offset) < range.from,
+            _ => false,
+        };
+        let skipped = stream.packets.iter().take_while(|packet| before(packet)).count();
+        skipped..stream.packets.len()
+    })
+}

@@ -1,0 +1,175 @@
+//! Options that several commands have, and what opens their traces.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use tracebraid_ctf::reader::StreamReader;
+use tracebraid_ctf::trace::TraceSet;
+
+use crate::failure::Failure;
+use crate::time::TimeSpec;
+
+/// The traces.
+#[derive(Args, Debug)]
+pub(crate) struct InputArgs {
+    /// Trace directories, or directories somewhere below which traces are
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// End with exit code 1 if anything was damaged
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// The time range.
+#[derive(Args, Debug)]
+pub(crate) struct TimeArgs {
+    /// Leave out what is before this time: seconds from the origin (12.5, 17...ns), from the trace's
+    /// beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2)
+    #[arg(long, short = 'b', visible_alias = "begin", value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) from: Option<TimeSpec>,
+    /// Leave out what is after this time
+    #[arg(long, short = 'e', visible_alias = "end", value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) to: Option<TimeSpec>,
+    /// Both: FROM,TO
+    #[arg(long, short = 't', value_name = "FROM,TO", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
+    pub(crate) timerange: Option<String>,
+}
+
+/// A time range in nanoseconds from the origin; both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeRange {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+}
+
+impl TimeRange {
+    /// All times.
+    pub(crate) const ALL: TimeRange = TimeRange { from: i64::MIN, to: i64::MAX };
+}
+
+impl TimeArgs {
+    /// The range for these traces; times of the traces are `offset` later than their clocks say.
+    ///
+    /// # Errors
+    /// When a time cannot be understood, or the range is empty.
+    pub(crate) fn range(&self, set: &TraceSet, zone: &TimeZone, offset: i64) -> Result<TimeRange, Failure> {
+        let (from, to) = match &self.timerange {
+            None => (self.from, self.to),
+            Some(range) => {
+                let inner = range.trim().trim_start_matches('[').trim_end_matches(']');
+                let (from, to) = inner
+                    .split_once(',')
+                    .ok_or_else(|| Failure::usage(format!("--timerange {range}: two times with a comma are expected")))?;
+                let parse = |text: &str| text.parse().map(Some).map_err(Failure::usage);
+                (parse(from)?, parse(to)?)
+            }
+        };
+        if from.is_none() && to.is_none() {
+            return Ok(TimeRange::ALL);
+        }
+        let start = start_of(set).map(|start| start.saturating_add(offset));
+        let resolve = |spec: Option<TimeSpec>, all: i64| {
+            spec.map_or(Ok(all), |spec| spec.resolve(start, zone)).map_err(Failure::usage)
+        };
+        let range = TimeRange { from: resolve(from, i64::MIN)?, to: resolve(to, i64::MAX)? };
+        if range.from > range.to {
+            return Err(Failure::usage("the time range ends before it begins"));
+        }
+        Ok(range)
+    }
+}
+
+/// Which event records.
+#[derive(Args, Debug)]
+pub(crate) struct SelectArgs {
+    /// Only of these CPUs
+    #[arg(long, value_name = "CPU", value_delimiter = ',')]
+    pub(crate) cpu: Vec<u64>,
+    /// Only of these threads
+    #[arg(long, value_name = "TID", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) tid: Vec<i64>,
+    /// Only of these processes
+    #[arg(long, value_name = "PID", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) pid: Vec<i64>,
+    /// Only of threads with such a name (a pattern with * and ?)
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    pub(crate) procname: Vec<String>,
+}
+
+/// The form of reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Tables for people.
+    #[default]
+    Table,
+    /// JSON.
+    Json,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// Opens all traces at the paths.
+///
+/// # Errors
+/// When there is not one.
+pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
+    TraceSet::open(&args.paths).map_err(|error| Failure::nothing_readable(error.to_string()))
+}
+
+/// Time of the first event record, in nanoseconds from the origin.
+pub(crate) fn start_of(set: &TraceSet) -> Option<i64> {
+    let first = |trace, stream: &'_ tracebraid_ctf::stream::Stream| {
+        StreamReader::new(trace, stream, 0..stream.packets.len(), 4096).peek().flatten().map(|time| time.0)
+    };
+    set.traces
+        .iter()
+        .filter_map(|trace| trace.streams.iter().filter_map(|stream| first(trace, stream)).min())
+        .min()
+}
+
+/// Names of traces as babeltrace2 makes them: the host, and where the trace is below the path that
+/// was asked for; by the traces' directories.
+pub(crate) fn trace_names(set: &TraceSet, paths: &[PathBuf]) -> HashMap<PathBuf, String> {
+    let mut names = HashMap::new();
+    for trace in &set.traces {
+        let Some(directory) = trace.paths.first() else { continue };
+        let below = paths.iter().find_map(|path| directory.strip_prefix(path).ok());
+        let below = below.map(|below| below.display().to_string()).unwrap_or_default();
+        let host = trace.layout.class.env_str("hostname").unwrap_or_default();
+        let parts: Vec<&str> = [host, &below].into_iter().filter(|part| !part.is_empty()).collect();
+        if !parts.is_empty() {
+            names.insert(directory.clone(), parts.join("/"));
+        }
+    }
+    names
+}
+
+/// Warnings for traces whose clocks cannot be related.
+pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
+    let clocks: Vec<_> = set
+        .traces
+        .iter()
+        .filter_map(|trace| {
+            let clock = trace.layout.streams.iter().find_map(|stream| stream.clock)?;
+            Some((trace, trace.layout.class.clocks.get(clock)?))
+        })
+        .collect();
+    let (first, first_clock) = clocks.first()?;
+    let (other, _) = clocks.iter().find(|(_, clock)| !tracebraid_ctf::clock::comparable(first_clock, clock))?;
+    let place = |trace: &tracebraid_ctf::trace::Trace| {
+        trace.paths.first().map(|path| path.display().to_string()).unwrap_or_default()
+    };
+    Some(format!(
+        "the clocks of {} and {} cannot be related: their event records are ordered as if both clocks had \
+         the same origin, which may be wrong",
+        place(first),
+        place(other),
+    ))
+}
+
+/// The zone in which times are shown.
+pub(crate) fn zone(gmt: bool) -> TimeZone {
+    if gmt { TimeZone::UTC } else { TimeZone::system() }
+}

@@ -1,0 +1,91 @@
+//! Where results go: standard output or a file, written in large pieces.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
+
+/// Bytes that are gathered before they are written.
+pub(crate) const PIECE: usize = 128 * 1024;
+
+/// Whether colours are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColourChoice {
+    /// Never.
+    Never,
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+}
+
+/// An open output.
+pub(crate) struct Output {
+    target: Box<dyn Write>,
+    terminal: bool,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It was written.
+    Yes,
+    /// Nobody reads any more: end quietly.
+    Closed,
+}
+
+impl Output {
+    /// Standard output, or that file.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        match path {
+            None => Ok(Output { target: Box::new(io::stdout()), terminal: io::stdout().is_terminal() }),
+            Some(path) => {
+                let file = File::create(path)
+                    .map_err(|error| Failure::output(format!("{}: cannot be written: {error}", path.display())))?;
+                Ok(Output { target: Box::new(file), terminal: false })
+            }
+        }
+    }
+
+    /// True if a person looks at it.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Whether to use colours.
+    pub(crate) fn colours(&self, choice: ColourChoice) -> bool {
+        match choice {
+            ColourChoice::Never => false,
+            ColourChoice::Always => true,
+            ColourChoice::Auto => self.terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        }
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// When that is impossible for another reason than that the reader has gone.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<Written, Failure> {
+        match self.target.write_all(bytes).and_then(|()| self.target.flush()) {
+            Ok(()) => Ok(Written::Yes),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::Closed),
+            Err(error) => Err(Failure::output(format!("the output cannot be written: {error}"))),
+        }
+    }
+}
+
+/// Becomes true when the user interrupts the program.
+pub(crate) fn interruption() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let handler = flag.clone();
+    // Without a handler Ctrl-C ends the program at once, which is sound too.
+    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed));
+    flag
+}

@@ -1,0 +1,195 @@
+//! The bytes of lines before they are written: reused, never formatted by `std::fmt` on the way.
+
+use super::digits::{characters, decimal8, hexadecimal8, hexadecimal_characters, leading_zeros};
+
+/// Bytes that a literal may be copied with beyond its end, so that short copies have a constant
+/// size.
+pub(crate) const PADDING: usize = 32;
+
+/// A growing buffer; what is behind its end is garbage that the next write overwrites.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    end: usize,
+}
+
+impl Buffer {
+    /// An empty buffer with room for that many bytes.
+    pub(crate) fn new(room: usize) -> Self {
+        Buffer { bytes: vec![0; room.max(64)], end: 0 }
+    }
+
+    /// What was put.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.end).unwrap_or_default()
+    }
+
+    /// How many bytes were put.
+    pub(crate) fn len(&self) -> usize {
+        self.end
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.end = 0;
+    }
+
+    /// Takes back what was put behind that length.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.end = self.end.min(length);
+    }
+
+    /// The next `size` bytes to write, and moves behind them; `advance` of them are kept.
+    #[inline(always)]
+    fn room(&mut self, size: usize, advance: usize) -> &mut [u8] {
+        if self.bytes.len() - self.end < size {
+            self.grow(size);
+        }
+        let start = self.end;
+        self.end += advance;
+        &mut self.bytes[start..start + size]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, size: usize) {
+        let length = (self.bytes.len() + size).max(self.bytes.len() * 2);
+        self.bytes.resize(length, 0);
+    }
+
+    /// Puts bytes.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.room(bytes.len(), bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Puts one byte.
+    #[inline(always)]
+    pub(crate) fn put_byte(&mut self, byte: u8) {
+        self.room(1, 1)[0] = byte;
+    }
+
+    /// Puts `length` bytes of `source` from `start` on. Where `source` goes on for [`PADDING`]
+    /// bytes, short copies have a constant size.
+    #[inline(always)]
+    pub(crate) fn put_padded(&mut self, source: &[u8], start: usize, length: usize) {
+        match source.get(start..).and_then(|rest| rest.first_chunk::<PADDING>()) {
+            Some(chunk) if length <= PADDING => {
+                self.room(PADDING, length).copy_from_slice(chunk);
+            }
+            _ => self.put(source.get(start..start + length).unwrap_or_default()),
+        }
+    }
+
+    #[inline(always)]
+    fn put_word(&mut self, characters: u64, count: u32) {
+        self.room(8, count as usize).copy_from_slice(&characters.to_le_bytes());
+    }
+
+    /// Puts a number below 10^8 without leading zeros.
+    #[inline(always)]
+    fn put_short(&mut self, number: u32) {
+        let digits = decimal8(number);
+        let zeros = leading_zeros(digits);
+        self.put_word(characters(digits) >> (zeros * 8), 8 - zeros);
+    }
+
+    /// Puts exactly eight digits of a number below 10^8.
+    #[inline(always)]
+    fn put_eight(&mut self, number: u32) {
+        self.put_word(characters(decimal8(number)), 8);
+    }
+
+    /// Puts exactly nine digits of a number below 10^9.
+    #[inline(always)]
+    pub(crate) fn put_nine(&mut self, number: u32) {
+        self.put_byte(b'0' + (number / 100_000_000) as u8);
+        self.put_eight(number % 100_000_000);
+    }
+
+    /// Puts a decimal number.
+    #[inline(always)]
+    pub(crate) fn put_u64(&mut self, number: u64) {
+        const PART: u64 = 100_000_000;
+        if number < PART {
+            self.put_short(number as u32);
+        } else if number < PART * PART {
+            self.put_short((number / PART) as u32);
+            self.put_eight((number % PART) as u32);
+        } else {
+            let high = number / PART;
+            self.put_short((high / PART) as u32);
+            self.put_eight((high % PART) as u32);
+            self.put_eight((number % PART) as u32);
+        }
+    }
+
+    /// Puts a decimal number with its sign if it is negative.
+    #[inline(always)]
+    pub(crate) fn put_i64(&mut self, number: i64) {
+        if number < 0 {
+            self.put_byte(b'-');
+        }
+        self.put_u64(number.unsigned_abs());
+    }
+
+    /// Puts a hexadecimal number with capital letters, without prefix.
+    #[inline(always)]
+    pub(crate) fn put_hexadecimal(&mut self, number: u64) {
+        let low = number as u32;
+        let high = (number >> 32) as u32;
+        let first = hexadecimal8(if high != 0 { high } else { low });
+        let zeros = leading_zeros(first);
+        self.put_word(hexadecimal_characters(first) >> (zeros * 8), 8 - zeros);
+        if high != 0 {
+            self.put_word(hexadecimal_characters(hexadecimal8(low)), 8);
+        }
+    }
+}
+
+impl std::fmt::Write for Buffer {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.put(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_format() {
+        let mut number = 1u64;
+        for shift in 0..64 {
+            for _ in 0..500 {
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let value = number >> shift;
+                let mut buffer = Buffer::new(0);
+                buffer.put_u64(value);
+                buffer.put_byte(b' ');
+                buffer.put_i64(value as i64);
+                buffer.put_byte(b' ');
+                buffer.put_hexadecimal(value);
+                assert_eq!(buffer.bytes(), format!("{value} {} {value:X}", value as i64).as_bytes());
+            }
+        }
+        let mut buffer = Buffer::new(0);
+        buffer.put_i64(i64::MIN);
+        buffer.put_nine(7);
+        buffer.put_nine(999_999_999);
+        assert_eq!(buffer.bytes(), b"-9223372036854775808000000007999999999");
+    }
+
+    #[test]
+    fn it_grows_and_short_copies_keep_their_length() {
+        let mut buffer = Buffer::new(0);
+        let source = [b'x'; 100];
+        for _ in 0..100 {
+            buffer.put_padded(&source, 3, 5);
+            buffer.put_padded(&source, 95, 5);
+            buffer.put_padded(&source, 0, 90);
+        }
+        assert_eq!(buffer.bytes(), vec![b'x'; 10_000]);
+    }
+}

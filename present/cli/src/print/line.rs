@@ -1,0 +1,339 @@
+//! Lines: time, trace, name and all scopes of an event record.
+
+use tracebraid_ctf::bits::DecodeError;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::layout::StreamLayout;
+use tracebraid_ctf::layout::node::Node;
+use tracebraid_ctf::reader::StreamReader;
+use tracebraid_ctf::schema::EnvValue;
+use tracebraid_ctf::trace::Trace;
+
+use super::buffer::Buffer;
+use super::program::{Compiler, Program};
+use super::stamp::{JsonStamp, Stamp, StampOptions};
+use super::style::{Palette, Style, is_hidden};
+use super::visitor::Shower;
+
+/// Which names are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names {
+    /// Of the fields of payloads.
+    pub(crate) payload: bool,
+    /// Of the fields of contexts.
+    pub(crate) context: bool,
+    /// Of the scopes.
+    pub(crate) scope: bool,
+    /// Of time, trace and event.
+    pub(crate) header: bool,
+}
+
+/// Which properties are shown between the time and the event's name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Properties {
+    pub(crate) trace: bool,
+    pub(crate) hostname: bool,
+    pub(crate) domain: bool,
+    pub(crate) procname: bool,
+    pub(crate) vpid: bool,
+    pub(crate) log_level: bool,
+    pub(crate) emf: bool,
+}
+
+/// How lines look.
+#[derive(Clone, Debug)]
+pub(crate) struct LineOptions {
+    pub(crate) json: bool,
+    pub(crate) names: Names,
+    pub(crate) properties: Properties,
+    pub(crate) stamp: StampOptions,
+    pub(crate) palette: Palette,
+}
+
+/// What is known of an event class.
+#[derive(Debug)]
+struct ClassLine {
+    /// From behind the time to the packet context.
+    head: Vec<u8>,
+    head_length: usize,
+    /// From behind the packet context to the line's end.
+    rest: Program,
+}
+
+/// What is known of a stream.
+#[derive(Debug)]
+struct Lane {
+    packet: u64,
+    /// The packet context of that packet.
+    context: Vec<u8>,
+    context_length: usize,
+    classes: Vec<Option<Box<ClassLine>>>,
+}
+
+/// Puts lines.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    options: LineOptions,
+    style: Style,
+    stamp: Stamp,
+    json_stamp: JsonStamp,
+    /// By the readers' ranks.
+    lanes: Vec<Option<Lane>>,
+    /// The names of traces, as babeltrace2 makes them, by the traces' first directories.
+    trace_names: std::collections::HashMap<std::path::PathBuf, String>,
+}
+
+impl Lines {
+    /// Puts lines as the options say; trace names are by the directories of traces.
+    pub(crate) fn new(
+        options: LineOptions,
+        trace_names: std::collections::HashMap<std::path::PathBuf, String>,
+    ) -> Self {
+        let style = Style { json: options.json, palette: options.palette };
+        let stamp = Stamp::new(options.stamp.clone());
+        Lines { options, style, stamp, json_stamp: JsonStamp::new(), lanes: Vec::new(), trace_names }
+    }
+
+    /// Puts the line of the reader's next event record.
+    ///
+    /// # Errors
+    /// When the event record cannot be decoded; nothing is left in the buffer then.
+    pub(crate) fn put(
+        &mut self,
+        buffer: &mut Buffer,
+        time: Timestamp,
+        reader: &mut StreamReader<'_>,
+    ) -> Result<(), DecodeError> {
+        let rank = reader.rank();
+        if self.lanes.get(rank).is_none_or(|lane| lane.as_ref().is_none_or(|lane| lane.packet != reader.packets_begun())) {
+            self.begin_packet(rank, reader);
+        }
+        let trace = reader.trace();
+        let Some(event) = reader.event() else { return Ok(()) };
+        let Some(Some(lane)) = self.lanes.get_mut(rank) else { return Ok(()) };
+        let Some(slot) = lane.classes.get_mut(event.class_index) else { return Ok(()) };
+        let line = match slot {
+            Some(line) => line,
+            None => {
+                let maker = LineMaker { options: &self.options, style: self.style, trace, names: &self.trace_names };
+                slot.insert(Box::new(maker.class(event.stream, event.class_index)))
+            }
+        };
+        let start = buffer.len();
+        if self.options.json {
+            self.json_stamp.put(buffer, event.stream.clock.map(|_| time.0));
+        } else if event.stream.clock.is_some() {
+            self.stamp.put(buffer, time.0, event.clock);
+        }
+        buffer.put_padded(&line.head, 0, line.head_length);
+        buffer.put_padded(&lane.context, 0, lane.context_length);
+        let mut cursor = event.body;
+        let result = line.rest.run(&mut cursor, event.slots, buffer);
+        if result.is_err() {
+            buffer.truncate(start);
+        }
+        result
+    }
+
+    /// Shows the context of the packet that the reader is in now.
+    fn begin_packet(&mut self, rank: usize, reader: &mut StreamReader<'_>) {
+        if self.lanes.len() <= rank {
+            self.lanes.resize_with(rank + 1, || None);
+        }
+        let trace = reader.trace();
+        let Some(layout) = trace.layout.streams.get(reader.stream().class) else { return };
+        let cpu = reader.packet_head().value(layout, "cpu_id");
+        let mut buffer = Buffer::new(256);
+        let root = layout.packet_context.as_ref().filter(|root| !is_hidden(root));
+        if self.options.json {
+            if let Some(cpu) = cpu {
+                buffer.put(format!(",\"cpu\":{cpu}").as_bytes());
+            }
+            if root.is_some() {
+                buffer.put(b",\"packet_context\":");
+            }
+        } else if self.options.names.scope && root.is_some() {
+            put_key(&mut buffer, self.options.palette, "stream.packet.context");
+        }
+        if root.is_some() {
+            let names = self.options.names.context;
+            // A packet whose context could not be decoded has no event records.
+            let _ = reader.walk_packet_context(&mut Shower::new(&mut buffer, &self.style, names));
+        }
+        let context_length = buffer.len();
+        buffer.put(&[0; super::buffer::PADDING]);
+        let context = buffer.bytes().to_vec();
+        let packet = reader.packets_begun();
+        match self.lanes.get_mut(rank) {
+            Some(Some(lane)) => {
+                lane.packet = packet;
+                (lane.context, lane.context_length) = (context, context_length);
+            }
+            Some(lane) => {
+                let classes = layout.events.iter().map(|_| None).collect();
+                *lane = Some(Lane { packet, context, context_length, classes });
+            }
+            None => {}
+        }
+    }
+}
+
+fn put_key(buffer: &mut Buffer, palette: Palette, name: &str) {
+    buffer.put(palette.name.as_bytes());
+    buffer.put(name.as_bytes());
+    buffer.put(palette.reset.as_bytes());
+    buffer.put(b" = ");
+}
+
+/// Makes the lines of event classes.
+struct LineMaker<'a> {
+    options: &'a LineOptions,
+    style: Style,
+    trace: &'a Trace,
+    names: &'a std::collections::HashMap<std::path::PathBuf, String>,
+}
+
+impl LineMaker<'_> {
+    fn class(&self, stream: &StreamLayout, index: usize) -> ClassLine {
+        let mut head = Buffer::new(256);
+        if self.options.json { self.json_head(&mut head, stream, index) } else { self.head(&mut head, stream, index) }
+        let head_length = head.len();
+        head.put(&[0; super::buffer::PADDING]);
+        ClassLine { head: head.bytes().to_vec(), head_length, rest: self.rest(stream, index) }
+    }
+
+    fn trace_name(&self) -> Option<&str> {
+        self.names.get(self.trace.paths.first()?).map(String::as_str)
+    }
+
+    /// Properties and name, as babeltrace2 separates them.
+    fn head(&self, head: &mut Buffer, stream: &StreamLayout, index: usize) {
+        let (properties, palette) = (self.options.properties, self.options.palette);
+        let named = self.options.names.header;
+        // Behind a named time everything begins with a comma.
+        let lead = if named && stream.clock.is_some() { ", " } else { "" };
+        let environment = |name: &str| self.trace.layout.class.env(name);
+        if let Some(name) = self.trace_name().filter(|_| properties.trace) {
+            head.put(lead.as_bytes());
+            if named {
+                put_key(head, palette, "trace");
+            }
+            head.put(name.as_bytes());
+            if named {
+                head.put(b", ");
+            }
+        }
+        let mut shown = 0;
+        let mut property = |head: &mut Buffer, key: &str, value: Option<String>| {
+            let Some(value) = value else { return };
+            head.put(lead.as_bytes());
+            if named {
+                put_key(head, palette, key);
+            } else if shown > 0 && key != "trace:hostname" {
+                head.put(b":");
+            }
+            head.put(value.as_bytes());
+            shown += 1;
+        };
+        let string = |name| match environment(name) {
+            Some(EnvValue::Str(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let wanted = |is: bool, value: Option<String>| value.filter(|_| is);
+        property(head, "trace:hostname", wanted(properties.hostname, string("hostname")));
+        property(head, "trace:domain", wanted(properties.domain, string("domain")));
+        property(head, "trace:procname", wanted(properties.procname, string("procname")));
+        let vpid = match environment("vpid") {
+            Some(EnvValue::Int(vpid)) => Some(format!("({vpid})")),
+            _ => None,
+        };
+        property(head, "trace:vpid", wanted(properties.vpid, vpid));
+        let class = self.trace.layout.class.streams.iter().find(|class| class.id == stream.id);
+        let class = class.and_then(|class| class.events.get(index));
+        let level = class.and_then(|class| class.log_level).and_then(|level| {
+            LOG_LEVELS.get(usize::try_from(level).ok()?).map(|name| format!("{name} ({level})"))
+        });
+        property(head, "loglevel", wanted(properties.log_level, level));
+        let emf = class.and_then(|class| class.model_emf_uri.clone());
+        property(head, "model.emf.uri", wanted(properties.emf, emf));
+        if shown > 0 && !named {
+            head.put(b" ");
+        }
+        head.put(lead.as_bytes());
+        if named {
+            put_key(head, palette, "name");
+        }
+        let name = class.map(|class| class.name.as_str()).filter(|name| !name.is_empty());
+        head.put(if name.is_some() { palette.event } else { palette.unknown }.as_bytes());
+        head.put(name.unwrap_or("<unknown>").as_bytes());
+        head.put(palette.reset.as_bytes());
+        head.put(if named { b", " } else { b": " });
+    }
+
+    fn json_head(&self, head: &mut Buffer, stream: &StreamLayout, index: usize) {
+        let mut member = |key: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                head.put_byte(b',');
+                self.style.put_name(head, key);
+                self.style.put_quoted(head, value.as_bytes());
+            }
+        };
+        member("trace", self.trace_name());
+        member("hostname", self.trace.layout.class.env_str("hostname"));
+        let name = stream.events.get(index).map(|event| &*event.name);
+        member("name", Some(name.unwrap_or_default()));
+    }
+
+    /// All scopes of the event record.
+    fn rest(&self, stream: &StreamLayout, index: usize) -> Program {
+        let names = self.options.names;
+        let mut compiler = Compiler::new(self.style);
+        let event = stream.events.get(index);
+        let scopes: [(Option<&Node>, &str, &str, bool); 3] = [
+            (stream.common_context.as_ref(), "stream.event.context", "common_context", names.context),
+            (event.and_then(|event| event.specific_context.as_ref()), "event.context", "specific_context", names.context),
+            (event.and_then(|event| event.payload.as_ref()), "event.fields", "payload", names.payload),
+        ];
+        let mut first = stream.packet_context.as_ref().is_none_or(is_hidden);
+        for (root, text_key, json_key, names) in scopes {
+            let Some(root) = root else { continue };
+            if is_hidden(root) {
+                compiler.hidden(root);
+                continue;
+            }
+            if self.options.json {
+                compiler.text(format!(",\"{json_key}\":").as_bytes());
+            } else {
+                if !std::mem::take(&mut first) {
+                    compiler.text(b", ");
+                }
+                if self.options.names.scope {
+                    let mut key = Buffer::new(64);
+                    put_key(&mut key, self.options.palette, text_key);
+                    compiler.text(key.bytes());
+                }
+            }
+            compiler.field(root, names);
+        }
+        compiler.text(if self.options.json { b"}\n" } else { b"\n" });
+        compiler.finish()
+    }
+}
+
+/// LTTng's names of log levels, by their numbers.
+const LOG_LEVELS: [&str; 15] = [
+    "TRACE_EMERG",
+    "TRACE_ALERT",
+    "TRACE_CRIT",
+    "TRACE_ERR",
+    "TRACE_WARNING",
+    "TRACE_NOTICE",
+    "TRACE_INFO",
+    "TRACE_DEBUG_SYSTEM",
+    "TRACE_DEBUG_PROGRAM",
+    "TRACE_DEBUG_PROCESS",
+    "TRACE_DEBUG_MODULE",
+    "TRACE_DEBUG_UNIT",
+    "TRACE_DEBUG_FUNCTION",
+    "TRACE_DEBUG_LINE",
+    "TRACE_DEBUG",
+];

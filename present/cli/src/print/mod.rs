@@ -1,0 +1,12 @@
+//! Showing event records as text (the lines of babeltrace2) and as JSON.
+
+pub(crate) mod buffer;
+mod digits;
+mod escape;
+mod float;
+pub(crate) mod line;
+pub(crate) mod select;
+mod program;
+pub(crate) mod stamp;
+pub(crate) mod style;
+mod visitor;

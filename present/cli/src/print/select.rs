@@ -1,0 +1,132 @@
+//! Which event records are shown: the options and the filter expression together.
+
+use jiff::tz::TimeZone;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::layout::node::NodeId;
+use tracebraid_ctf::reader::StreamReader;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::ast::{Expr, Field, Operator, Value};
+use tracebraid_filter::glob::Glob;
+use tracebraid_filter::tasks::{Running, Tasks};
+use tracebraid_filter::{Filter, Subject};
+
+use crate::failure::Failure;
+use crate::options::SelectArgs;
+use crate::time::TimeSpec;
+
+/// What is known of a stream's packet.
+#[derive(Debug, Default)]
+struct Lane {
+    packet: u64,
+    trace: usize,
+    cpu: Option<u64>,
+    values: Vec<(NodeId, u64)>,
+}
+
+/// Chooses event records.
+#[derive(Debug)]
+pub(crate) struct Selection<'t> {
+    set: &'t TraceSet,
+    filter: Filter<'t>,
+    /// By trace.
+    tasks: Vec<Tasks>,
+    /// By the readers' ranks.
+    lanes: Vec<Lane>,
+}
+
+impl<'t> Selection<'t> {
+    /// From the options; `None` if they choose all.
+    ///
+    /// # Errors
+    /// When the expression cannot be understood.
+    pub(crate) fn new(
+        set: &'t TraceSet,
+        select: &SelectArgs,
+        names: &[String],
+        expression: Option<&str>,
+        start: impl Fn() -> Option<i64>,
+        zone: &TimeZone,
+    ) -> Result<Option<Self>, Failure> {
+        let mut parts = Vec::new();
+        let numbers = |field: Field, values: &mut dyn Iterator<Item = i128>| {
+            let one = |value| Expr::Compare(field.clone(), Operator::Equal, Value::Integer(value));
+            Expr::Or(values.map(one).collect())
+        };
+        if !select.cpu.is_empty() {
+            parts.push(numbers(Field::Cpu, &mut select.cpu.iter().map(|&cpu| cpu.into())));
+        }
+        if !select.tid.is_empty() {
+            parts.push(numbers(Field::Tid, &mut select.tid.iter().map(|&tid| tid.into())));
+        }
+        if !select.pid.is_empty() {
+            parts.push(numbers(Field::Pid, &mut select.pid.iter().map(|&pid| pid.into())));
+        }
+        if !select.procname.is_empty() {
+            let one = |name: &String| Expr::Compare(Field::Procname, Operator::Matches, Value::Text(name.clone()));
+            parts.push(Expr::Or(select.procname.iter().map(one).collect()));
+        }
+        if !names.is_empty() {
+            parts.push(Expr::Or(names.iter().map(|name| Expr::Event(Glob::new(name))).collect()));
+        }
+        if let Some(text) = expression {
+            let parsed = tracebraid_filter::parse(text);
+            parts.push(parsed.map_err(|error| Failure::usage(format!("--filter: {error}")))?);
+        }
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let time_of = |text: &str| text.parse::<TimeSpec>()?.resolve(start(), zone);
+        let filter = Filter::new(Expr::And(parts), set, &time_of).map_err(Failure::usage)?;
+        let tasks = set.traces.iter().map(|_| Tasks::default()).collect();
+        Ok(Some(Selection { set, filter, tasks, lanes: Vec::new() }))
+    }
+
+    /// Fields of the expression that no event has.
+    pub(crate) fn unknown_fields(&self) -> Vec<String> {
+        self.filter.unknown_fields()
+    }
+
+    /// Whether the event records before a time range matter for those in it.
+    pub(crate) fn needs_past(&self) -> bool {
+        self.filter.needs_tasks()
+    }
+
+    /// Whether the reader's next event record is wanted. Must be asked of every one, in order.
+    pub(crate) fn wants(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
+        let rank = reader.rank();
+        if self.lanes.get(rank).is_none_or(|lane| lane.packet != reader.packets_begun()) {
+            self.begin_packet(rank, reader);
+        }
+        let Some(lane) = self.lanes.get(rank) else { return false };
+        let stream_class = reader.stream().class;
+        let Some(mut event) = reader.event() else { return false };
+        let running = match self.tasks.get_mut(lane.trace) {
+            Some(tasks) if self.filter.needs_tasks() => tasks.see(stream_class, &mut event, lane.cpu),
+            _ => Running::default(),
+        };
+        let subject = Subject {
+            time: time.0,
+            cpu: lane.cpu,
+            tid: running.tid,
+            pid: running.pid,
+            procname: running.name,
+            packet: &lane.values,
+        };
+        self.filter.accepts(lane.trace, stream_class, &mut event, &subject)
+    }
+
+    fn begin_packet(&mut self, rank: usize, reader: &StreamReader<'_>) {
+        if self.lanes.len() <= rank {
+            self.lanes.resize_with(rank + 1, Lane::default);
+        }
+        let trace = self.set.traces.iter().position(|trace| std::ptr::eq(trace, reader.trace()));
+        let head = reader.packet_head();
+        let layout = reader.trace().layout.streams.get(reader.stream().class);
+        if let Some(lane) = self.lanes.get_mut(rank) {
+            lane.packet = reader.packets_begun();
+            lane.trace = trace.unwrap_or(usize::MAX);
+            lane.cpu = layout.and_then(|layout| head.value(layout, "cpu_id"));
+            lane.values.clone_from(&head.values);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Times at the beginning of lines. All but the nanoseconds is rendered once per second.
+
+use jiff::tz::TimeZone;
+
+use super::buffer::Buffer;
+use super::style::Palette;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// How times are shown.
+#[derive(Clone, Debug)]
+pub(crate) struct StampOptions {
+    /// The clock's value instead of a time.
+    pub(crate) cycles: bool,
+    /// Seconds from the origin instead of hours, minutes and seconds.
+    pub(crate) seconds: bool,
+    /// The date before the time of day.
+    pub(crate) date: bool,
+    /// The difference from the line before.
+    pub(crate) delta: bool,
+    /// `timestamp = ` instead of brackets.
+    pub(crate) names: bool,
+    /// Zone of dates and times of day.
+    pub(crate) zone: TimeZone,
+    /// Colours.
+    pub(crate) palette: Palette,
+}
+
+/// Puts times and differences.
+#[derive(Debug)]
+pub(crate) struct Stamp {
+    options: StampOptions,
+    /// All up to the nanoseconds of the second that begins at `base`.
+    prefix: Buffer,
+    base: i64,
+    /// Behind the nanoseconds, up to the difference's digits.
+    middle: Vec<u8>,
+    /// The same with the difference's digits of the seconds, when these are 0.
+    middle_zero: Vec<u8>,
+    /// Behind all.
+    end: Vec<u8>,
+    last: Option<i64>,
+    last_cycles: Option<u64>,
+    negative_shown: bool,
+}
+
+impl Stamp {
+    /// For lines that begin with the time as the options say.
+    pub(crate) fn new(options: StampOptions) -> Self {
+        let mut middle = options.palette.reset.as_bytes().to_vec();
+        let mut end = Vec::new();
+        if !options.names {
+            middle.extend(b"] ");
+        }
+        if options.delta && options.names {
+            middle.extend(b", ");
+            middle.extend(options.palette.name.as_bytes());
+            middle.extend(b"delta");
+            middle.extend(options.palette.reset.as_bytes());
+            middle.extend(b" = +");
+        } else if options.delta {
+            middle.extend(b"(+");
+            end.extend(b") ");
+        }
+        let mut middle_zero = middle.clone();
+        middle_zero.extend(b"0.");
+        Stamp {
+            options,
+            prefix: Buffer::new(64),
+            base: i64::MIN,
+            middle,
+            middle_zero,
+            end,
+            last: None,
+            last_cycles: None,
+            negative_shown: false,
+        }
+    }
+
+    /// Puts the time of an event record and how much later it is than the one before.
+    #[inline]
+    pub(crate) fn put(&mut self, buffer: &mut Buffer, time: i64, cycles: u64) {
+        if self.options.cycles {
+            return self.put_cycles(buffer, cycles);
+        }
+        let mut nanoseconds = time.wrapping_sub(self.base) as u64;
+        if nanoseconds >= SECOND as u64 || time < 0 {
+            nanoseconds = self.render(time);
+        }
+        buffer.put(self.prefix.bytes());
+        buffer.put_nine(nanoseconds as u32);
+        if self.options.delta {
+            // Unsigned, and of all bits one is "none": so it is in babeltrace2.
+            let delta = self.last.map_or(u64::MAX, |last| time.wrapping_sub(last) as u64);
+            self.last = Some(time);
+            if delta < SECOND as u64 {
+                buffer.put(&self.middle_zero);
+                buffer.put_nine(delta as u32);
+            } else {
+                buffer.put(&self.middle);
+                put_long_delta(buffer, delta);
+            }
+        } else {
+            buffer.put(&self.middle);
+        }
+        buffer.put(&self.end);
+    }
+
+    fn put_cycles(&mut self, buffer: &mut Buffer, cycles: u64) {
+        self.prefix.clear();
+        self.open();
+        buffer.put(self.prefix.bytes());
+        buffer.put(format!("{cycles:020}").as_bytes());
+        buffer.put(&self.middle);
+        if self.options.delta {
+            match self.last_cycles.map_or(u64::MAX, |last| cycles.wrapping_sub(last)) {
+                u64::MAX => buffer.put(b"????????????"),
+                delta => buffer.put(format!("{delta:012}").as_bytes()),
+            }
+            self.last_cycles = Some(cycles);
+        }
+        buffer.put(&self.end);
+    }
+
+    /// Puts what stands before the time into the prefix.
+    fn open(&mut self) {
+        if self.options.names {
+            self.prefix.put(self.options.palette.name.as_bytes());
+            self.prefix.put(b"timestamp");
+            self.prefix.put(self.options.palette.reset.as_bytes());
+            self.prefix.put(b" = ");
+        } else {
+            self.prefix.put(b"[");
+        }
+        self.prefix.put(self.options.palette.time.as_bytes());
+    }
+
+    /// Renders the prefix for another second, and gives the nanoseconds to put behind it.
+    #[cold]
+    fn render(&mut self, time: i64) -> u64 {
+        self.prefix.clear();
+        self.open();
+        let (seconds, nanoseconds) = ((time / SECOND).unsigned_abs(), (time % SECOND).unsigned_abs());
+        // As babeltrace2: the first negative time is shown in seconds, later ones as times of day
+        // of their absolute value.
+        let negative = time < 0;
+        let first_negative = negative && !self.options.seconds && !self.negative_shown;
+        self.negative_shown |= first_negative;
+        let in_seconds = self.options.seconds || first_negative;
+        if in_seconds {
+            let sign = if negative { "-" } else { "" };
+            self.prefix.put(format!("{sign}{seconds}.").as_bytes());
+        } else {
+            self.put_date_and_time(seconds);
+        }
+        // Negative times are never found in the cache.
+        self.base = if negative { i64::MIN } else { time - nanoseconds as i64 };
+        nanoseconds
+    }
+
+    fn put_date_and_time(&mut self, seconds: u64) {
+        let instant = jiff::Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX));
+        let civil = self.options.zone.to_datetime(instant.unwrap_or_default());
+        if self.options.date {
+            let date = format!("{:04}-{:02}-{:02} ", civil.year(), civil.month(), civil.day());
+            self.prefix.put(date.as_bytes());
+        }
+        let time = format!("{:02}:{:02}:{:02}.", civil.hour(), civil.minute(), civil.second());
+        self.prefix.put(time.as_bytes());
+    }
+}
+
+/// Puts the times of JSON lines: nanoseconds from the origin, and the date in UTC.
+#[derive(Debug)]
+pub(crate) struct JsonStamp {
+    /// `,"date":"2026-11-21T01:43:15.` of the second that begins at `base`.
+    prefix: Buffer,
+    base: i64,
+}
+
+impl JsonStamp {
+    /// With nothing rendered yet.
+    pub(crate) fn new() -> Self {
+        JsonStamp { prefix: Buffer::new(64), base: i64::MIN }
+    }
+
+    /// Puts the beginning of a line's object.
+    pub(crate) fn put(&mut self, buffer: &mut Buffer, time: Option<i64>) {
+        let Some(time) = time else { return buffer.put(b"{\"timestamp\":null") };
+        let mut nanoseconds = time.wrapping_sub(self.base) as u64;
+        if nanoseconds >= SECOND as u64 {
+            self.base = time - time.rem_euclid(SECOND);
+            nanoseconds = time.rem_euclid(SECOND) as u64;
+            let second = jiff::Timestamp::from_second(time.div_euclid(SECOND)).unwrap_or_default();
+            let civil = TimeZone::UTC.to_datetime(second);
+            self.prefix.clear();
+            self.prefix.put(format!(",\"date\":\"{civil}.").as_bytes());
+        }
+        buffer.put(b"{\"timestamp\":");
+        buffer.put_i64(time);
+        buffer.put(self.prefix.bytes());
+        buffer.put_nine(nanoseconds as u32);
+        buffer.put(b"Z\"");
+    }
+}
+
+#[cold]
+fn put_long_delta(buffer: &mut Buffer, delta: u64) {
+    if delta == u64::MAX {
+        return buffer.put(b"?.?????????");
+    }
+    buffer.put_u64(delta / SECOND as u64);
+    buffer.put_byte(b'.');
+    buffer.put_nine((delta % SECOND as u64) as u32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(options: StampOptions, times: &[i64]) -> Vec<String> {
+        let mut stamp = Stamp::new(options);
+        let show = |&time: &i64| {
+            let mut buffer = Buffer::new(0);
+            stamp.put(&mut buffer, time, time as u64);
+            String::from_utf8(buffer.bytes().to_vec()).unwrap()
+        };
+        times.iter().map(show).collect()
+    }
+
+    fn options() -> StampOptions {
+        StampOptions {
+            cycles: false,
+            seconds: false,
+            date: false,
+            delta: true,
+            names: false,
+            zone: TimeZone::UTC,
+            palette: Palette::NONE,
+        }
+    }
+
+    const TIMES: [i64; 4] = [1_795_225_208_513_816_224, 1_795_225_208_521_461_071, 1_795_225_210_000_000_000, 5];
+
+    #[test]
+    fn times_and_differences() {
+        assert_eq!(
+            lines(options(), &TIMES),
+            [
+                "[01:40:08.513816224] (+?.?????????) ",
+                "[01:40:08.521461071] (+0.007644847) ",
+                "[01:40:10.000000000] (+1.478538929) ",
+                "[00:00:00.000000005] (+16651518863.709551621) ",
+            ]
+        );
+        let named = StampOptions { names: true, date: true, ..options() };
+        assert_eq!(lines(named, &TIMES)[1], "timestamp = 2026-11-21 01:40:08.521461071, delta = +0.007644847");
+        let zone = TimeZone::fixed(jiff::tz::offset(-5));
+        let far = StampOptions { zone, date: true, delta: false, ..options() };
+        assert_eq!(lines(far, &TIMES)[0], "[2026-11-20 20:40:08.513816224] ");
+    }
+
+    #[test]
+    fn cycles_and_seconds() {
+        let cycles = StampOptions { cycles: true, ..options() };
+        assert_eq!(
+            lines(cycles, &[7, 19]),
+            ["[00000000000000000007] (+????????????) ", "[00000000000000000019] (+000000000012) "]
+        );
+        let seconds = StampOptions { seconds: true, delta: false, ..options() };
+        assert_eq!(lines(seconds, &[-1_500_000_000, 2]), ["[-1.500000000] ", "[0.000000002] "]);
+        assert_eq!(lines(options(), &[-1_500_000_000, -1])[..], ["[-1.500000000] (+?.?????????) ", "[00:00:00.000000001] (+1.499999999) "]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Fields whose shape depends on the data: shown while they are walked over.
+
+use tracebraid_ctf::layout::node::Node;
+use tracebraid_ctf::schema::{Encoding, IntClass};
+use tracebraid_ctf::walk::Visitor;
+
+use super::buffer::Buffer;
+use super::escape;
+use super::style::{Style, is_hidden, shown_length};
+
+/// What the value that comes next is part of.
+#[derive(Clone, Copy, Debug)]
+enum Frame {
+    /// A struct, of which so many members were shown.
+    Struct(u64),
+    /// An array, of which so many elements were shown.
+    Array(u64),
+    /// A variant or optional: its value has no name.
+    Single,
+    /// What is not shown.
+    Hidden,
+}
+
+/// Shows what it is told of.
+pub(crate) struct Shower<'a> {
+    buffer: &'a mut Buffer,
+    style: &'a Style,
+    names: bool,
+    frames: Vec<Frame>,
+}
+
+impl<'a> Shower<'a> {
+    /// Shows one field (the name in front of it is not its business), with the names of members
+    /// below it if `names`.
+    pub(crate) fn new(buffer: &'a mut Buffer, style: &'a Style, names: bool) -> Self {
+        Shower { buffer, style, names, frames: Vec::new() }
+    }
+
+    /// Puts separator and name; false if the field is not to be shown.
+    fn lead(&mut self, node: &Node) -> bool {
+        if is_hidden(node) && !self.frames.is_empty() {
+            return false;
+        }
+        match self.frames.last_mut() {
+            None | Some(Frame::Single) => {}
+            Some(Frame::Hidden) => return false,
+            Some(Frame::Struct(count)) => {
+                self.style.put_separator(self.buffer, *count == 0);
+                if self.names || self.style.json {
+                    self.style.put_name(self.buffer, &node.name);
+                }
+                *count += 1;
+            }
+            Some(Frame::Array(index)) => {
+                self.style.put_separator(self.buffer, *index == 0);
+                if self.names && !self.style.json {
+                    self.buffer.put_byte(b'[');
+                    self.buffer.put_u64(*index);
+                    self.buffer.put(b"] = ");
+                }
+                *index += 1;
+            }
+        }
+        true
+    }
+
+    fn begin(&mut self, node: &Node, open: &str, frame: Frame) {
+        if self.lead(node) {
+            self.buffer.put(open.as_bytes());
+            self.frames.push(frame);
+        } else {
+            self.frames.push(Frame::Hidden);
+        }
+    }
+
+    fn end(&mut self, close: &str) {
+        if !matches!(self.frames.pop(), Some(Frame::Hidden) | None) {
+            self.buffer.put(close.as_bytes());
+        }
+    }
+}
+
+impl Visitor for Shower<'_> {
+    fn integer(&mut self, node: &Node, class: &IntClass, raw: u64) {
+        if !self.lead(node) {
+            return;
+        }
+        let length = shown_length(node, class);
+        if class.is_enum {
+            return self.style.put_enumeration(self.buffer, class, length, raw);
+        }
+        self.buffer.put(self.style.palette.value.as_bytes());
+        self.style.put_integer(self.buffer, class, length, raw);
+        self.buffer.put(self.style.palette.reset.as_bytes());
+    }
+
+    fn wide_integer(&mut self, node: &Node, _: &IntClass, bytes: &[u8]) {
+        if !self.lead(node) {
+            return;
+        }
+        let digits: String = bytes.iter().rev().map(|byte| format!("{byte:02X}")).collect();
+        let digits = digits.trim_start_matches('0');
+        let digits = if digits.is_empty() { "0" } else { digits };
+        let quote = if self.style.json { "\"" } else { "" };
+        self.buffer.put(self.style.palette.value.as_bytes());
+        self.buffer.put(format!("{quote}0x{digits}{quote}").as_bytes());
+        self.buffer.put(self.style.palette.reset.as_bytes());
+    }
+
+    fn boolean(&mut self, node: &Node, value: bool) {
+        if self.lead(node) {
+            self.style.put_boolean(self.buffer, value);
+        }
+    }
+
+    fn bits(&mut self, node: &Node, class: &IntClass, raw: u64) {
+        if !self.lead(node) {
+            return;
+        }
+        if class.mappings.is_empty() {
+            self.style.put_bits(self.buffer, raw);
+        } else {
+            self.style.put_flags(self.buffer, class, raw);
+        }
+    }
+
+    fn float(&mut self, node: &Node, _: u32, value: f64) {
+        if self.lead(node) {
+            self.style.put_float(self.buffer, value);
+        }
+    }
+
+    fn string(&mut self, node: &Node, encoding: Encoding, bytes: &[u8]) {
+        if self.lead(node) {
+            let converted = escape::to_utf8(encoding, bytes);
+            self.style.put_quoted(self.buffer, converted.as_deref().unwrap_or(bytes));
+        }
+    }
+
+    fn blob(&mut self, node: &Node, bytes: &[u8]) {
+        if self.lead(node) {
+            self.style.put_blob(self.buffer, bytes);
+        }
+    }
+
+    fn begin_struct(&mut self, node: &Node, _: usize) {
+        self.begin(node, self.style.struct_brackets().0, Frame::Struct(0));
+    }
+
+    fn end_struct(&mut self, _: &Node) {
+        self.end(self.style.struct_brackets().1);
+    }
+
+    fn begin_array(&mut self, node: &Node, _: u64) {
+        self.begin(node, "[", Frame::Array(0));
+    }
+
+    fn end_array(&mut self, _: &Node) {
+        self.end(if self.style.json { "]" } else { " ]" });
+    }
+
+    fn begin_variant(&mut self, node: &Node, _: usize) {
+        self.begin(node, if self.style.json { "" } else { "{ " }, Frame::Single);
+    }
+
+    fn end_variant(&mut self, _: &Node) {
+        self.end(if self.style.json { "" } else { " }" });
+    }
+
+    fn optional(&mut self, node: &Node, present: bool) {
+        if present {
+            self.begin_variant(node, 0);
+        } else if self.lead(node) {
+            self.buffer.put(if self.style.json { b"null" } else { b"<none>" });
+        }
+    }
+
+    fn end_optional(&mut self, node: &Node) {
+        self.end_variant(node);
+    }
+}

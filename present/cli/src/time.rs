@@ -1,0 +1,163 @@
+//! Times as users write them.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// A time that is not tied to a trace yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeSpec {
+    /// Nanoseconds from the clock's origin.
+    Absolute(i64),
+    /// Nanoseconds from the beginning of the trace.
+    Relative(i64),
+    /// In the time zone in which times are shown.
+    Civil(DateTime),
+    /// On the day on which the trace begins.
+    TimeOfDay(Time),
+}
+
+/// What is accepted, for error messages.
+const FORMS: &str = "write seconds from the origin (1795225394.2, or 1795225394200000000ns), \
+a time from the beginning of the trace (+1.5s, +200ms), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2)";
+
+impl std::str::FromStr for TimeSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let trimmed = text.trim();
+        let parsed = if let Some(relative) = trimmed.strip_prefix('+') {
+            duration(relative).map(TimeSpec::Relative)
+        } else if trimmed.contains(':') || trimmed.matches('-').count() >= 2 {
+            calendar(trimmed)
+        } else {
+            duration(trimmed).map(TimeSpec::Absolute)
+        };
+        parsed.ok_or_else(|| format!("`{text}` is not a time: {FORMS}"))
+    }
+}
+
+/// A number with a unit; without one it is seconds, or nanoseconds if seconds would be absurd.
+fn duration(text: &str) -> Option<i64> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit = match unit {
+        // Seconds of 13 digits are more than 300 centuries away.
+        "" if !number.contains('.') && number.trim_start_matches('-').len() >= 13 => 1,
+        "" | "s" => SECOND,
+        "ms" => 1_000_000,
+        "us" | "\u{b5}s" => 1_000,
+        "ns" => 1,
+        "min" => 60 * SECOND,
+        "h" => 3600 * SECOND,
+        _ => return None,
+    };
+    let (negative, number) = match number.strip_prefix('-') {
+        Some(number) => (true, number),
+        None => (false, number),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let is_digits = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() && fraction.is_empty() || !is_digits(whole) || !is_digits(fraction) {
+        return None;
+    }
+    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let mut nanoseconds = whole.checked_mul(unit)?;
+    let mut place = unit;
+    for digit in fraction.bytes() {
+        place /= 10;
+        nanoseconds = nanoseconds.checked_add(place * i64::from(digit - b'0'))?;
+    }
+    Some(if negative { -nanoseconds } else { nanoseconds })
+}
+
+fn calendar(text: &str) -> Option<TimeSpec> {
+    if let Ok(instant) = text.parse::<jiff::Timestamp>() {
+        return i64::try_from(instant.as_nanosecond()).ok().map(TimeSpec::Absolute);
+    }
+    let time_of = |text: &str| -> Option<Time> {
+        let text = if text.matches(':').count() == 1 { format!("{text}:00") } else { text.to_owned() };
+        let padded = if text.find(':') == Some(1) { format!("0{text}") } else { text };
+        padded.parse().ok()
+    };
+    match text.split_once(['T', ' ']) {
+        Some((date, time)) => {
+            let date: Date = date.parse().ok()?;
+            Some(TimeSpec::Civil(date.to_datetime(time_of(time.trim())?)))
+        }
+        None if text.contains(':') => time_of(text).map(TimeSpec::TimeOfDay),
+        None => text.parse::<Date>().ok().map(|date| TimeSpec::Civil(date.to_datetime(Time::midnight()))),
+    }
+}
+
+impl TimeSpec {
+    /// Nanoseconds from the origin, for a trace that begins at `start`.
+    ///
+    /// # Errors
+    /// When the time is relative and nobody knows when the trace begins, or out of range.
+    pub(crate) fn resolve(self, start: Option<i64>, zone: &TimeZone) -> Result<i64, String> {
+        let known = || start.ok_or_else(|| "the trace has no times to which this could be relative".to_owned());
+        let instant = |civil: DateTime| {
+            let zoned = zone.to_ambiguous_timestamp(civil).compatible().ok();
+            let nanoseconds = zoned.and_then(|instant| i64::try_from(instant.as_nanosecond()).ok());
+            nanoseconds.ok_or_else(|| format!("{civil} is out of range"))
+        };
+        match self {
+            TimeSpec::Absolute(time) => Ok(time),
+            TimeSpec::Relative(time) => Ok(known()?.saturating_add(time)),
+            TimeSpec::Civil(civil) => instant(civil),
+            TimeSpec::TimeOfDay(time) => {
+                let begin = jiff::Timestamp::from_nanosecond(known()?.into()).unwrap_or_default();
+                instant(zone.to_datetime(begin).date().to_datetime(time))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: i64 = 1_795_225_394_135_134_325;
+
+    fn resolve(text: &str) -> Result<i64, String> {
+        text.parse::<TimeSpec>()?.resolve(Some(START), &TimeZone::UTC)
+    }
+
+    #[test]
+    fn all_forms() {
+        assert_eq!(resolve("12.5"), Ok(12_500_000_000));
+        assert_eq!(resolve("-1"), Ok(-1_000_000_000));
+        assert_eq!(resolve("1795225394135134325"), Ok(START));
+        assert_eq!(resolve("1795225394135134325ns"), Ok(START));
+        assert_eq!(resolve("1795225394.135134325"), Ok(START));
+        assert_eq!(resolve("+1.5s"), Ok(START + 1_500_000_000));
+        assert_eq!(resolve("+2"), Ok(START + 2_000_000_000));
+        assert_eq!(resolve("+1.5ms"), Ok(START + 1_500_000));
+        assert_eq!(resolve("2026-11-21T01:43:14.135134325"), Ok(START));
+        assert_eq!(resolve("2026-11-21 01:43:14.135134325"), Ok(START));
+        assert_eq!(resolve("2026-11-21T01:43:14.135134325Z"), Ok(START));
+        assert_eq!(resolve("2026-11-21T02:43:14.135134325+01:00"), Ok(START));
+        assert_eq!(resolve("01:43:14.135134325"), Ok(START));
+        assert_eq!(resolve("1:43"), Ok(START - 14_135_134_325));
+        assert_eq!(resolve("2026-11-21"), Ok(START - (103 * 60 + 14) * SECOND - 135_134_325));
+    }
+
+    #[test]
+    fn zones_count_for_dates() {
+        let zone = TimeZone::fixed(jiff::tz::offset(-5));
+        let spec: TimeSpec = "2026-11-20T20:43:14.135134325".parse().unwrap();
+        assert_eq!(spec.resolve(None, &zone), Ok(START));
+        let spec: TimeSpec = "20:43:14.135134325".parse().unwrap();
+        assert_eq!(spec.resolve(Some(START), &zone), Ok(START));
+        assert!(spec.resolve(None, &zone).is_err());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "+", "abc", "1.2.3", "12:99", "5 parsecs", "2026-13-01", "99999999999s", "--3", "1e5"] {
+            assert!(resolve(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What is wrong with a trace, said on standard error without drowning the user in it.
+
+use std::process::ExitCode;
+
+use tracebraid_ctf::damage::Damage;
+use tracebraid_ctf::trace::TraceSet;
+
+use crate::failure::DAMAGED;
+
+/// More warnings than this are only counted.
+const MOST_SHOWN: usize = 20;
+
+/// Collects warnings.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    shown: usize,
+    damaged: usize,
+}
+
+impl Warnings {
+    /// Says something that is no damage.
+    pub(crate) fn note(&mut self, message: &str) {
+        eprintln!("warning: {message}");
+    }
+
+    /// Says that something is damaged.
+    pub(crate) fn damage(&mut self, message: &str) {
+        self.damaged += 1;
+        if self.shown < MOST_SHOWN {
+            eprintln!("warning: {message}");
+            self.shown += 1;
+        }
+    }
+
+    /// Says what was found while the traces were opened.
+    pub(crate) fn opening(&mut self, set: &TraceSet) {
+        for (_, reason) in &set.failed {
+            self.damage(&format!("not read: {reason}"));
+        }
+        set.damage().for_each(|damage| self.damage(&damage.to_string()));
+        if let Some(message) = crate::options::unrelated_clocks(set) {
+            self.note(&message);
+        }
+    }
+
+    /// Says what was found while they were read.
+    pub(crate) fn reading(&mut self, damage: &[Damage]) {
+        damage.iter().for_each(|damage| self.damage(&damage.to_string()));
+    }
+
+    /// The exit code of a command that did its work.
+    pub(crate) fn finish(self, strict: bool) -> ExitCode {
+        if self.damaged > self.shown {
+            eprintln!("warning: {} more of this kind; `tracebraid info` counts them", self.damaged - self.shown);
+        }
+        if strict && self.damaged > 0 { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS }
+    }
+}
