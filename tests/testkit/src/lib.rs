@@ -8,6 +8,7 @@
 
 pub mod bits;
 pub mod compare;
+pub mod damage;
 pub mod directory;
 pub mod generate;
 pub mod grow;

@@ -2,10 +2,14 @@
 
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tracebraid_ctf::schema::CtfVersion;
+use tracebraid_testkit::damage;
+use tracebraid_testkit::directory;
 use tracebraid_testkit::generate::{self, Options};
 use tracebraid_testkit::grow::{self, Target};
+use tracebraid_testkit::reference::Reader;
 
 /// Test tools of tracebraid.
 #[derive(Debug, Parser)]
@@ -19,6 +23,8 @@ struct Cli {
 enum Command {
     Grow(GrowArgs),
     Generate(GenerateArgs),
+    Damage(DamageArgs),
+    Count(CountArgs),
 }
 
 /// Make a real trace longer by repeating its packets at later times.
@@ -80,6 +86,30 @@ struct GenerateArgs {
     babeltrace: bool,
 }
 
+/// Damage a trace in one way, in place, and say where, and what a reader can still read.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    tracebraid-testkit generate out --seed 3 && tracebraid-testkit damage out HugeLength")]
+struct DamageArgs {
+    /// The directory of one sound trace.
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// TruncatedStream, ContentBeyondPacket, ZeroPacketLength, UnknownEventClass,
+    /// UnterminatedString, HugeLength, ClockBackwards, BadMagic, WrongUuid, EmptyStream,
+    /// GarbageIndex or ForeignIndex.
+    #[arg(value_name = "DAMAGE")]
+    damage: String,
+}
+
+/// Count the events of a trace by name, with the reference reader.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  tracebraid-testkit count trace/kernel")]
+struct CountArgs {
+    /// A trace directory, or a directory with several.
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Version {
     #[value(name = "1.8")]
@@ -92,6 +122,8 @@ fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Grow(args) => run_grow(&args),
         Command::Generate(args) => run_generate(&args),
+        Command::Damage(args) => run_damage(&args),
+        Command::Count(args) => run_count(&args),
     }
 }
 
@@ -135,5 +167,48 @@ fn run_generate(args: &GenerateArgs) -> Result<()> {
         generated.event_count(),
         generated.streams.len()
     );
+    Ok(())
+}
+
+fn run_damage(args: &DamageArgs) -> Result<()> {
+    let Some(kind) = damage::ALL
+        .into_iter()
+        .find(|kind| format!("{kind:?}") == args.damage)
+    else {
+        bail!(
+            "no damage is called {:?}; there are {:?}",
+            args.damage,
+            damage::ALL
+        );
+    };
+    match damage::damage(&args.trace, kind)? {
+        Some(expected) => println!("{expected:#?}"),
+        None => bail!("the trace has no place for {kind:?}"),
+    }
+    Ok(())
+}
+
+fn run_count(args: &CountArgs) -> Result<()> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for trace in directory::find_traces(&args.trace)? {
+        let class = directory::trace_class(&trace)?;
+        let reader = Reader::new(&class);
+        for file in directory::stream_files(&trace)? {
+            let stream = reader.stream(&std::fs::read(&file)?);
+            if let Some(error) = stream.first_error() {
+                eprintln!("{}: {error}", file.display());
+            }
+            for packet in &stream.packets {
+                let events = &class.streams[packet.head.stream_class].events;
+                for event in &packet.events {
+                    *counts.entry(events[event.class].name.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+    for (name, count) in &counts {
+        println!("{name}\t{count}");
+    }
+    println!("total\t{}", counts.values().sum::<u64>());
     Ok(())
 }

@@ -22,14 +22,15 @@ const SHIFT_UNIT: u64 = 1 << 32;
 pub enum Target {
     /// This many times the source, at least once.
     Times(u64),
-    /// As many whole repetitions as it takes to hold at least this many event records.
+    /// At least this many event records: the last repetition ends, in all streams at the same time,
+    /// with the packet that completes them.
     Events(u64),
 }
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrowReport {
-    /// Repetitions of the source.
+    /// Repetitions of the source, the last of them possibly not to its end.
     pub times: u64,
     /// Event records in the source.
     pub source_events: u64,
@@ -60,13 +61,13 @@ pub fn grow(source: &Path, destination: &Path, target: Target) -> Result<GrowRep
     let mut report = GrowReport {
         times: plan.times,
         source_events: plan.source_events,
-        events: plan.source_events.saturating_mul(plan.times),
         shift: plan.shift,
         ..Default::default()
     };
     for (directory, survey) in &surveys {
         let to = destination.join(directory.strip_prefix(source).unwrap_or(Path::new("")));
         let written = write::write(directory, &to, survey, &plan)?;
+        report.events += written.events;
         report.packets += written.packets;
         report.bytes += written.bytes;
     }
@@ -76,18 +77,46 @@ pub fn grow(source: &Path, destination: &Path, target: Target) -> Result<GrowRep
 /// The same for all traces of the source.
 struct Plan {
     times: u64,
+    /// Packets of the last repetition that begin later, in cycles after the source's first time,
+    /// are left out.
+    last_until: u64,
     shift: u64,
     source_events: u64,
 }
 
+/// Repetitions for at least `wanted` event records, and up to where the last of them goes.
+fn repetitions(surveys: &[(PathBuf, TraceSurvey)], source_events: u64, wanted: u64) -> (u64, u64) {
+    let (whole, rest) = (wanted / source_events, wanted % source_events);
+    if rest == 0 && whole > 0 {
+        return (whole, u64::MAX);
+    }
+    let mut packets: Vec<(u64, u64)> = Vec::new();
+    for (_, survey) in surveys {
+        let all = survey.streams.iter().flat_map(|stream| stream.packets());
+        packets.extend(all.map(|packet| (survey.begin_of(packet), packet.events)));
+    }
+    packets.sort_unstable();
+    let mut sum = 0;
+    let completes = |(_, events): &&(u64, u64)| {
+        sum += events;
+        sum >= rest
+    };
+    (
+        whole + 1,
+        packets
+            .iter()
+            .find(completes)
+            .map_or(u64::MAX, |(begin, _)| *begin),
+    )
+}
+
 fn plan(surveys: &[(PathBuf, TraceSurvey)], target: Target) -> Result<Plan> {
     let source_events: u64 = surveys.iter().map(|(_, survey)| survey.events).sum();
-    let times = match target {
-        Target::Times(times) => times,
+    let (times, last_until) = match target {
+        Target::Times(times) => (times.max(1), u64::MAX),
         Target::Events(_) if source_events == 0 => bail!("the source has no events"),
-        Target::Events(events) => events.div_ceil(source_events),
-    }
-    .max(1);
+        Target::Events(wanted) => repetitions(surveys, source_events, wanted),
+    };
     let mut frequencies: Vec<u64> = surveys
         .iter()
         .flat_map(|(_, survey)| survey.frequencies.iter().copied())
@@ -116,6 +145,7 @@ fn plan(surveys: &[(PathBuf, TraceSurvey)], target: Target) -> Result<Plan> {
     }
     Ok(Plan {
         times,
+        last_until,
         shift,
         source_events,
     })

@@ -41,6 +41,7 @@ pub(super) struct PacketSurvey {
     /// Bytes.
     pub(super) length: u64,
     pub(super) head: PacketHead,
+    pub(super) events: u64,
     pub(super) patches: Vec<Patch>,
 }
 
@@ -90,7 +91,7 @@ pub(super) struct TraceSurvey {
     /// Frequencies of the streams' clocks.
     pub(super) frequencies: Vec<u64>,
     /// Smallest and largest time, in cycles; the smallest is above the largest without any.
-    first: u64,
+    pub(super) first: u64,
     pub(super) last: u64,
 }
 
@@ -104,6 +105,11 @@ impl TraceSurvey {
     pub(super) fn latest_time(&self, cycles: u64) -> Option<i64> {
         let time = |clock: &ClockClass| reference::nanoseconds_from_origin(clock, cycles);
         i64::try_from(self.class.clocks.iter().map(time).max().unwrap_or(0)).ok()
+    }
+
+    /// Cycles from the trace's first time to the packet's beginning.
+    pub(super) fn begin_of(&self, packet: &PacketSurvey) -> u64 {
+        packet.head.begin.unwrap_or(0).saturating_sub(self.first)
     }
 
     fn note_time(&mut self, cycles: u64) {
@@ -130,8 +136,8 @@ pub(super) fn survey(directory: &Path) -> Result<TraceSurvey> {
     let reader = Reader::new(&class);
     let mut rotated: BTreeMap<(usize, u64), StreamSurvey> = BTreeMap::new();
     for path in directory::stream_files(directory)? {
-        let file = survey_file(&reader, &class, &path, &mut survey)
-            .with_context(|| format!("in {}", path.display()))?;
+        let file =
+            survey_file(&reader, &path, &mut survey).with_context(|| format!("in {}", path.display()))?;
         let identity = file.packets.first().map(|packet| &packet.head);
         match identity.and_then(|head| Some((head.stream_class, head.stream_id?))) {
             Some(identity) => rotated.entry(identity).or_default().files.push(file),
@@ -147,12 +153,7 @@ pub(super) fn survey(directory: &Path) -> Result<TraceSurvey> {
     Ok(survey)
 }
 
-fn survey_file(
-    reader: &Reader<'_>,
-    class: &TraceClass,
-    path: &Path,
-    survey: &mut TraceSurvey,
-) -> Result<FileSurvey> {
+fn survey_file(reader: &Reader<'_>, path: &Path, survey: &mut TraceSurvey) -> Result<FileSurvey> {
     let data = fs::read(path)?;
     let mut file = FileSurvey {
         path: path.to_path_buf(),
@@ -168,9 +169,10 @@ fn survey_file(
         for time in [packet.head().begin, packet.head().end].into_iter().flatten() {
             survey.note_time(time);
         }
+        let mut events = 0;
         while let Some(event) = packet.next_event() {
             let event = event.with_context(place)?;
-            survey.events += 1;
+            events += 1;
             if let Some(time) = event.time {
                 survey.note_time(time);
                 if !has_full_begin && !event.marks.iter().any(is_full_clock) {
@@ -179,15 +181,21 @@ fn survey_file(
             }
             patches.extend(patches_of(&event.marks)?);
         }
+        survey.events += events;
         let head = packet.into_head();
         let length = head.total_length / 8;
-        if class.streams[head.stream_class].packet_context.is_none() {
-            bail!("packets without a context cannot be repeated");
+        let has_length = |mark: &Mark| {
+            mark.roles.contains(Roles::PACKET_TOTAL_LENGTH)
+                || mark.roles.contains(Roles::PACKET_CONTENT_LENGTH)
+        };
+        if !head.marks.iter().any(has_length) {
+            bail!("packets that do not say how long they are cannot be repeated");
         }
         file.packets.push(PacketSurvey {
             offset: offset as u64,
             length,
             head,
+            events,
             patches,
         });
         offset += length as usize;

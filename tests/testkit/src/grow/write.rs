@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use tracebraid_ctf::schema::TraceClass;
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 4 << 20;
@@ -17,6 +16,7 @@ const BUFFER_BYTES: usize = 4 << 20;
 /// What was written of one trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Written {
+    pub(super) events: u64,
     pub(super) packets: u64,
     pub(super) bytes: u64,
 }
@@ -35,7 +35,7 @@ pub(super) fn write(source: &Path, destination: &Path, survey: &TraceSurvey, pla
     fs::copy(source.join("metadata"), destination.join("metadata")).context("cannot copy the metadata")?;
     let mut written = Written::default();
     for stream in &survey.streams {
-        write_stream(destination, &survey.class, stream, plan, &mut written)?;
+        write_stream(destination, survey, stream, plan, &mut written)?;
     }
     Ok(written)
 }
@@ -43,7 +43,7 @@ pub(super) fn write(source: &Path, destination: &Path, survey: &TraceSurvey, pla
 /// The first repetition keeps a rotated stream's files; all others go to the last file.
 fn write_stream(
     destination: &Path,
-    class: &TraceClass,
+    survey: &TraceSurvey,
     stream: &StreamSurvey,
     plan: &Plan,
     written: &mut Written,
@@ -56,23 +56,27 @@ fn write_stream(
     let (sequence_step, discarded_step) = (stream.sequence_step(), stream.discarded_step());
     for (number, file) in stream.files.iter().enumerate() {
         let name = file.path.file_name().unwrap_or_default();
-        let mut output = Output::create(class, &destination.join(name))?;
-        let none = Added {
-            clock: 0,
-            sequence: 0,
-            discarded: 0,
-        };
-        output.packets(file, &sources[number], none)?;
-        if number + 1 == stream.files.len() {
-            for repetition in 1..plan.times {
-                let added = Added {
-                    clock: repetition * plan.shift,
-                    sequence: repetition.wrapping_mul(sequence_step),
-                    discarded: repetition.wrapping_mul(discarded_step),
-                };
-                for (file, data) in stream.files.iter().zip(&sources) {
-                    output.packets(file, data, added)?;
-                }
+        let mut output = Output::create(survey, &destination.join(name))?;
+        let is_last = number + 1 == stream.files.len();
+        for repetition in 0..if is_last { plan.times } else { 1 } {
+            let added = Added {
+                clock: repetition * plan.shift,
+                sequence: repetition.wrapping_mul(sequence_step),
+                discarded: repetition.wrapping_mul(discarded_step),
+            };
+            let until = if repetition + 1 == plan.times {
+                plan.last_until
+            } else {
+                u64::MAX
+            };
+            let all = stream.files.iter().zip(&sources);
+            let first = if repetition == 0 {
+                number..number + 1
+            } else {
+                0..sources.len()
+            };
+            for (file, data) in all.skip(first.start).take(first.len()) {
+                output.packets(file, data, added, until)?;
             }
         }
         output.finish(file.has_index, written)?;
@@ -82,7 +86,8 @@ fn write_stream(
 
 /// A stream file that is being written.
 struct Output<'a> {
-    class: &'a TraceClass,
+    survey: &'a TraceSurvey,
+    events: u64,
     path: std::path::PathBuf,
     file: File,
     buffer: Vec<u8>,
@@ -91,11 +96,12 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn create(class: &'a TraceClass, path: &Path) -> Result<Self> {
+    fn create(survey: &'a TraceSurvey, path: &Path) -> Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let buffer = Vec::with_capacity(BUFFER_BYTES);
         Ok(Output {
-            class,
+            survey,
+            events: 0,
             path: path.to_path_buf(),
             file,
             buffer,
@@ -104,9 +110,12 @@ impl<'a> Output<'a> {
         })
     }
 
-    fn packets(&mut self, file: &FileSurvey, data: &[u8], added: Added) -> Result<()> {
+    /// Writes the packets that begin at most `until` cycles after the trace does.
+    fn packets(&mut self, file: &FileSurvey, data: &[u8], added: Added, until: u64) -> Result<()> {
         for packet in &file.packets {
-            self.packet(packet, data, added)?;
+            if self.survey.begin_of(packet) <= until {
+                self.packet(packet, data, added)?;
+            }
         }
         Ok(())
     }
@@ -125,6 +134,7 @@ impl<'a> Output<'a> {
         }
         self.entries.push(self.entry(packet, added));
         self.offset += packet.length;
+        self.events += packet.events;
         if self.buffer.len() >= BUFFER_BYTES {
             self.flush()?;
         }
@@ -140,7 +150,7 @@ impl<'a> Output<'a> {
             begin: head.begin.map_or(0, |begin| begin.wrapping_add(added.clock)),
             end: head.end.map_or(0, |end| end.wrapping_add(added.clock)),
             discarded_events: head.discarded_events.unwrap_or(0).wrapping_add(added.discarded),
-            stream_class_id: self.class.streams[head.stream_class].id,
+            stream_class_id: self.survey.class.streams[head.stream_class].id,
             stream_id: head.stream_id.unwrap_or(0),
             sequence_number: head.sequence_number.unwrap_or(0).wrapping_add(added.sequence),
         }
@@ -162,6 +172,7 @@ impl<'a> Output<'a> {
             fs::write(&path, index::encode(&self.entries))
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
+        written.events += self.events;
         written.packets += self.entries.len() as u64;
         written.bytes += self.offset;
         Ok(())

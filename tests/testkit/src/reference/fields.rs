@@ -89,6 +89,7 @@ struct Dependency {
     scope: Scope,
     path: Vec<u32>,
     value: i128,
+    place: Mark,
 }
 
 /// Decodes fields one after the other.
@@ -104,6 +105,8 @@ pub(super) struct Cursor<'r> {
     dependencies: Vec<Dependency>,
     /// Integers with roles, in the order of decoding.
     pub(super) marks: Vec<Mark>,
+    /// Integers of this event record that gave a length.
+    pub(super) lengths: Vec<Mark>,
     /// Bytes of the last field with the role of a UUID.
     pub(super) uuid: Option<Vec<u8>>,
 }
@@ -119,6 +122,7 @@ impl<'r> Cursor<'r> {
             path: Vec::new(),
             dependencies: Vec::new(),
             marks: Vec::new(),
+            lengths: Vec::new(),
             uuid: None,
         }
     }
@@ -148,6 +152,7 @@ impl<'r> Cursor<'r> {
         self.dependencies
             .retain(|dependency| dependency.scope <= Scope::PacketContext);
         self.marks.clear();
+        self.lengths.clear();
     }
 
     /// Decodes the root structure of a scope.
@@ -201,7 +206,7 @@ impl<'r> Cursor<'r> {
             FieldClass::Str { encoding } => self.terminated_string(*encoding),
             FieldClass::StaticStr { length, encoding } => self.sized_string(i128::from(*length), *encoding),
             FieldClass::DynStr { length, encoding } => {
-                let length = self.lookup(length)?;
+                let length = self.lookup_length(length)?;
                 self.sized_string(length, *encoding)
             }
             FieldClass::StaticBlob { length, roles, .. } => {
@@ -212,7 +217,7 @@ impl<'r> Cursor<'r> {
                 Ok(Value::Blob(bytes))
             }
             FieldClass::DynBlob { length, .. } => {
-                let length = self.lookup(length)?;
+                let length = self.lookup_length(length)?;
                 Ok(Value::Blob(self.bytes(length)?.to_vec()))
             }
             FieldClass::Array {
@@ -228,7 +233,7 @@ impl<'r> Cursor<'r> {
                 Ok(value)
             }
             FieldClass::Sequence { element, length, .. } => {
-                let length = self.lookup(length)?;
+                let length = self.lookup_length(length)?;
                 match u64::try_from(length) {
                     Ok(length) => self.elements(element, length),
                     Err(_) => Err(self.error(DecodeErrorKind::BadLength(length))),
@@ -298,38 +303,55 @@ impl<'r> Cursor<'r> {
         Ok(Value::Array(values))
     }
 
-    /// The value of the length or selector field: of several candidates, the last decoded.
-    fn lookup(&self, location: &FieldLocation) -> Result<i128, DecodeError> {
+    /// The length or selector field: of several candidates, the last decoded.
+    fn find(&self, location: &FieldLocation) -> Result<&Dependency, DecodeError> {
         let is_it = |dependency: &&Dependency| {
             dependency.scope == location.scope && location.paths.contains(&dependency.path)
         };
-        match self.dependencies.iter().rev().find(is_it) {
-            Some(dependency) => Ok(dependency.value),
-            None => Err(self.error(DecodeErrorKind::MissingDependency)),
-        }
+        let found = self.dependencies.iter().rev().find(is_it);
+        found.ok_or_else(|| self.error(DecodeErrorKind::MissingDependency))
     }
 
-    fn remember(&mut self, value: i128) {
-        if self.targets.contains(self.scope, &self.path) {
+    fn lookup(&self, location: &FieldLocation) -> Result<i128, DecodeError> {
+        Ok(self.find(location)?.value)
+    }
+
+    fn lookup_length(&mut self, location: &FieldLocation) -> Result<i128, DecodeError> {
+        let found = self.find(location)?;
+        let (value, place) = (found.value, found.place.clone());
+        if location.scope > Scope::PacketContext {
+            self.lengths.push(place);
+        }
+        Ok(value)
+    }
+
+    /// Keeps an integer that has a role, or that others depend on.
+    fn keep(&mut self, class: &Arc<IntClass>, position: u64, length: u32, value: i128, fixed: bool) {
+        let is_target = self.targets.contains(self.scope, &self.path);
+        if !is_target && class.roles.is_empty() {
+            return;
+        }
+        let roles = class.roles;
+        let raw = value as u64;
+        let mark = Mark {
+            roles,
+            position,
+            value: raw,
+            length,
+            fixed,
+            class: Arc::clone(class),
+        };
+        if is_target {
+            let (scope, path, place) = (self.scope, self.path.clone(), mark.clone());
             self.dependencies.push(Dependency {
-                scope: self.scope,
-                path: self.path.clone(),
+                scope,
+                path,
                 value,
+                place,
             });
         }
-    }
-
-    fn mark(&mut self, class: &Arc<IntClass>, position: u64, length: u32, value: u64, fixed: bool) {
-        if !class.roles.is_empty() {
-            let roles = class.roles;
-            self.marks.push(Mark {
-                roles,
-                position,
-                value,
-                length,
-                fixed,
-                class: Arc::clone(class),
-            });
+        if !roles.is_empty() {
+            self.marks.push(mark);
         }
     }
 
@@ -346,12 +368,12 @@ impl<'r> Cursor<'r> {
     fn raw(&mut self, class: &Arc<IntClass>) -> Result<u128, DecodeError> {
         let position = self.position;
         let raw = self.number(class.length, class.byte_order, class.reversed_bits)?;
-        self.remember(if class.signed {
+        let value = if class.signed {
             bits::sign_extend(raw, class.length)
         } else {
             raw as i128
-        });
-        self.mark(class, position, class.length, raw as u64, true);
+        };
+        self.keep(class, position, class.length, value, true);
         Ok(raw)
     }
 
@@ -412,8 +434,7 @@ impl<'r> Cursor<'r> {
         let Ok(result) = result else {
             return Err(self.error(DecodeErrorKind::IntegerTooLarge));
         };
-        self.remember(value);
-        self.mark(class, position, length, value as u64, false);
+        self.keep(class, position, length, value, false);
         Ok(result)
     }
 

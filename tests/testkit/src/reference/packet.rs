@@ -56,6 +56,8 @@ pub struct Event {
     pub payload: Option<Value>,
     /// The fields of its header that have roles.
     pub marks: Vec<Mark>,
+    /// The fields, in any of its scopes, that gave a length.
+    pub lengths: Vec<Mark>,
 }
 
 /// Decodes the event records of one packet.
@@ -174,6 +176,7 @@ impl<'r> PacketReader<'r> {
         }
         self.clock = clock;
         let time = stream.default_clock.map(|_| clock);
+        let lengths = std::mem::take(&mut self.cursor.lengths);
         Ok(Event {
             class,
             start,
@@ -184,6 +187,7 @@ impl<'r> PacketReader<'r> {
             specific_context,
             payload,
             marks,
+            lengths,
         })
     }
 }
