@@ -2,9 +2,35 @@
 
 use super::digits::{characters, decimal8, hexadecimal8, hexadecimal_characters, leading_zeros};
 
-/// Bytes that a literal may be copied with beyond its end, so that short copies have a constant
-/// size.
-pub(crate) const PADDING: usize = 32;
+/// Short copies have this constant size, whatever of it counts.
+const CHUNK: usize = 32;
+
+/// Bytes that must follow a literal for copies of [`CHUNK`]s.
+pub(crate) const PADDING: usize = 2 * CHUNK;
+
+/// A literal that may be copied in chunks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Padded {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Padded {
+    /// A copy of `bytes`.
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        let mut padded = Padded::default();
+        padded.set(bytes);
+        padded
+    }
+
+    /// Replaces what it holds.
+    pub(crate) fn set(&mut self, bytes: &[u8]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.bytes.extend([0; PADDING]);
+        self.length = bytes.len();
+    }
+}
 
 /// A growing buffer; what is behind its end is garbage that the next write overwrites.
 #[derive(Debug)]
@@ -73,12 +99,27 @@ impl Buffer {
     /// bytes, short copies have a constant size.
     #[inline(always)]
     pub(crate) fn put_padded(&mut self, source: &[u8], start: usize, length: usize) {
-        match source.get(start..).and_then(|rest| rest.first_chunk::<PADDING>()) {
-            Some(chunk) if length <= PADDING => {
-                self.room(PADDING, length).copy_from_slice(chunk);
+        if let Some(chunk) = source.get(start..).and_then(|rest| rest.first_chunk::<PADDING>()) {
+            if length <= CHUNK {
+                return self.room(CHUNK, length).copy_from_slice(&chunk[..CHUNK]);
             }
-            _ => self.put(source.get(start..start + length).unwrap_or_default()),
+            if length <= PADDING {
+                return self.room(PADDING, length).copy_from_slice(chunk);
+            }
         }
+        self.put(source.get(start..start + length).unwrap_or_default());
+    }
+
+    /// Puts a literal.
+    #[inline(always)]
+    pub(crate) fn put_literal(&mut self, literal: &Padded) {
+        self.put_padded(&literal.bytes, 0, literal.length);
+    }
+
+    /// Puts the first `length` of 16 bytes.
+    #[inline(always)]
+    pub(crate) fn put_part(&mut self, chunk: &[u8; 16], length: usize) {
+        self.room(16, length.min(16)).copy_from_slice(chunk);
     }
 
     #[inline(always)]
@@ -189,7 +230,9 @@ mod tests {
             buffer.put_padded(&source, 3, 5);
             buffer.put_padded(&source, 95, 5);
             buffer.put_padded(&source, 0, 90);
+            buffer.put_padded(&source, 9, 45);
+            buffer.put_literal(&Padded::new(b"xxxxx"));
         }
-        assert_eq!(buffer.bytes(), vec![b'x'; 10_000]);
+        assert_eq!(buffer.bytes(), vec![b'x'; 15_000]);
     }
 }

@@ -11,36 +11,35 @@ const fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == 0x7f || matches!(byte, b'"' | b'\'' | b'?' | b'\\')
 }
 
-/// True if any of 16 bytes is special, without a branch for each.
+/// True if any of the first `length` of 16 bytes is special, without a branch for each.
 #[inline(always)]
-fn any_special(chunk: &[u8; 16]) -> bool {
-    chunk.iter().fold(false, |any, &byte| {
-        any | (byte < 0x20)
+fn any_special(chunk: &[u8; 16], length: usize) -> bool {
+    let length = length.min(16) as u8;
+    let mut any = false;
+    for (index, &byte) in chunk.iter().enumerate() {
+        let special = (byte < 0x20)
             | (byte == 0x7f)
             | (byte == b'"')
             | (byte == b'\'')
             | (byte == b'?')
-            | (byte == b'\\')
-    })
+            | (byte == b'\\');
+        any |= special & ((index as u8) < length);
+    }
+    any
 }
 
-/// Puts a string as text, without quotes.
+/// Puts `length` bytes of `data` from `start` on as text, without quotes.
 #[inline(always)]
-pub(crate) fn put_text(buffer: &mut Buffer, bytes: &[u8]) {
-    let mut rest = bytes;
-    while let Some((chunk, behind)) = rest.split_first_chunk::<16>() {
-        if any_special(chunk) {
-            return put_text_slowly(buffer, rest);
+pub(crate) fn put_text(buffer: &mut Buffer, data: &[u8], start: usize, length: usize) {
+    let (mut at, end) = (start, start + length);
+    while at < end {
+        // What follows the string is copied with it, and then overwritten.
+        match data.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
+            Some(chunk) if !any_special(chunk, end - at) => buffer.put_part(chunk, end - at),
+            _ => return put_text_slowly(buffer, data.get(at..end).unwrap_or_default()),
         }
-        buffer.put(chunk);
-        rest = behind;
+        at += 16;
     }
-    let mut last = [b' '; 16];
-    last[..rest.len()].copy_from_slice(rest);
-    if any_special(&last) {
-        return put_text_slowly(buffer, rest);
-    }
-    buffer.put_padded(&last, 0, rest.len());
 }
 
 #[inline(never)]
@@ -124,7 +123,7 @@ mod tests {
 
     fn text(bytes: &[u8]) -> String {
         let mut buffer = Buffer::new(0);
-        put_text(&mut buffer, bytes);
+        put_text(&mut buffer, bytes, 0, bytes.len());
         String::from_utf8(buffer.bytes().to_vec()).unwrap()
     }
 

@@ -8,7 +8,7 @@ use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::Trace;
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Padded};
 use super::program::{Compiler, Program};
 use super::stamp::{JsonStamp, Stamp, StampOptions};
 use super::style::{Palette, Style, is_hidden};
@@ -53,8 +53,7 @@ pub(crate) struct LineOptions {
 #[derive(Debug)]
 struct ClassLine {
     /// From behind the time to the packet context.
-    head: Vec<u8>,
-    head_length: usize,
+    head: Padded,
     /// From behind the packet context to the line's end.
     rest: Program,
 }
@@ -64,8 +63,7 @@ struct ClassLine {
 struct Lane {
     packet: u64,
     /// The packet context of that packet.
-    context: Vec<u8>,
-    context_length: usize,
+    context: Padded,
     classes: Vec<Option<Box<ClassLine>>>,
 }
 
@@ -124,8 +122,8 @@ impl Lines {
         } else if event.stream.clock.is_some() {
             self.stamp.put(buffer, time.0, event.clock);
         }
-        buffer.put_padded(&line.head, 0, line.head_length);
-        buffer.put_padded(&lane.context, 0, lane.context_length);
+        buffer.put_literal(&line.head);
+        buffer.put_literal(&lane.context);
         let mut cursor = event.body;
         let result = line.rest.run(&mut cursor, event.slots, buffer);
         if result.is_err() {
@@ -159,18 +157,16 @@ impl Lines {
             // A packet whose context could not be decoded has no event records.
             let _ = reader.walk_packet_context(&mut Shower::new(&mut buffer, &self.style, names));
         }
-        let context_length = buffer.len();
-        buffer.put(&[0; super::buffer::PADDING]);
-        let context = buffer.bytes().to_vec();
+        let context = Padded::new(buffer.bytes());
         let packet = reader.packets_begun();
         match self.lanes.get_mut(rank) {
             Some(Some(lane)) => {
                 lane.packet = packet;
-                (lane.context, lane.context_length) = (context, context_length);
+                lane.context = context;
             }
             Some(lane) => {
                 let classes = layout.events.iter().map(|_| None).collect();
-                *lane = Some(Lane { packet, context, context_length, classes });
+                *lane = Some(Lane { packet, context, classes });
             }
             None => {}
         }
@@ -196,9 +192,7 @@ impl LineMaker<'_> {
     fn class(&self, stream: &StreamLayout, index: usize) -> ClassLine {
         let mut head = Buffer::new(256);
         if self.options.json { self.json_head(&mut head, stream, index) } else { self.head(&mut head, stream, index) }
-        let head_length = head.len();
-        head.put(&[0; super::buffer::PADDING]);
-        ClassLine { head: head.bytes().to_vec(), head_length, rest: self.rest(stream, index) }
+        ClassLine { head: Padded::new(head.bytes()), rest: self.rest(stream, index) }
     }
 
     fn trace_name(&self) -> Option<&str> {

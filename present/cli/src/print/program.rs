@@ -1,23 +1,26 @@
 //! Show programs: what a line of one event class looks like, worked out once.
 //!
 //! All constant text between two values (the end of one scope, the next name, brackets) is one
-//! literal; a value whose place and size are known is one step; what depends on the data more than
-//! that is walked over.
+//! literal; each value is one step. What is rare is walked over.
 
 use std::sync::Arc;
 
 use tracebraid_ctf::bits::{Cursor, DecodeError, FixedRead};
-use tracebraid_ctf::layout::node::{Length, Node, NodeKind};
+use tracebraid_ctf::layout::node::{Length, Node, NodeKind, Selector};
 use tracebraid_ctf::schema::{DisplayBase, Encoding, IntClass};
 use tracebraid_ctf::walk::walk;
 
-use super::buffer::{Buffer, PADDING};
+use super::buffer::{Buffer, PADDING, Padded};
 use super::escape::{put_json, put_text};
 use super::style::{Style, digit_mask, is_hidden};
 use super::visitor::Shower;
 
-/// Values of enumerations up to this one have their text ready.
+/// Values of enumerations below this have their text ready.
 const READY_VALUES: u64 = 64;
+/// Indices of elements below this have their text ready.
+const READY_INDICES: u64 = 64;
+/// Arrays of a constant length up to this become so many steps.
+const UNROLLED: u64 = 16;
 
 #[derive(Debug)]
 enum Kind {
@@ -25,18 +28,36 @@ enum Kind {
     Literal,
     /// Go on by that many bits.
     Skip(u64),
+    /// Keep the integer that comes next for lengths and selectors.
+    Keep(FixedRead, Box<[u16]>),
     Unsigned(FixedRead),
     Signed(FixedRead),
     Hexadecimal(FixedRead, u64),
-    Enumeration(FixedRead, Arc<IntClass>, Box<[Box<[u8]>]>),
+    /// With the texts of the first values.
+    Enumeration(FixedRead, Arc<IntClass>, Box<[Padded]>),
     /// Null-terminated, in UTF-8.
     Text,
     /// So many bytes of which those before the first null count, in UTF-8.
-    FixedText(u64),
+    SizedText(Length),
+    /// So many times the program.
+    Elements(Length, Box<Elements>),
+    /// One of the programs.
+    Variant(Selector, Box<[Program]>),
     /// Walk over it; the flag: with names.
     Walk(Box<Node>, bool),
     /// Walk over it and show nothing.
     WalkBlindly(Box<Node>),
+}
+
+/// Elements of an array.
+#[derive(Debug)]
+struct Elements {
+    program: Program,
+    /// What stands before the first elements.
+    ready: Box<[Padded]>,
+    /// The array itself, for lengths that need its checks.
+    node: Node,
+    names: bool,
 }
 
 #[derive(Debug)]
@@ -64,6 +85,16 @@ pub(crate) struct Compiler {
     pending: Buffer,
     /// Alignment in bits that was met since the last value.
     align: u32,
+}
+
+/// Puts separator and index of an element.
+fn put_index(style: &Style, buffer: &mut Buffer, index: u64, names: bool) {
+    style.put_separator(buffer, index == 0);
+    if names && !style.json {
+        buffer.put_byte(b'[');
+        buffer.put_u64(index);
+        buffer.put(b"] = ");
+    }
 }
 
 impl Compiler {
@@ -96,36 +127,23 @@ impl Compiler {
 
     /// Adds a field.
     pub(crate) fn field(&mut self, node: &Node, names: bool) {
-        let style = self.program.style;
         match &node.kind {
-            NodeKind::Int(read, class) if node.saves.is_empty() => self.integer(node, *read, class),
-            NodeKind::Str(Encoding::Utf8) => {
-                self.begin_string();
-                self.step(node.align, Kind::Text);
-                self.end_string();
-            }
-            NodeKind::SizedStr(Length::Static(length), Encoding::Utf8) => {
-                self.begin_string();
-                self.step(node.align, Kind::FixedText(*length));
-                self.end_string();
-            }
-            NodeKind::Struct(members) => {
-                self.align = self.align.max(node.align);
-                let (open, close) = style.struct_brackets();
-                self.text(open.as_bytes());
-                let mut first = true;
-                for member in members {
-                    if is_hidden(member) {
-                        self.hidden(member);
-                        continue;
-                    }
-                    style.put_separator(&mut self.pending, std::mem::take(&mut first));
-                    if names || style.json {
-                        style.put_name(&mut self.pending, &member.name);
-                    }
-                    self.field(member, names);
-                }
-                self.text(close.as_bytes());
+            NodeKind::Int(read, class) => self.integer(node, *read, class),
+            NodeKind::Str(Encoding::Utf8) => self.string(node, Kind::Text),
+            NodeKind::SizedStr(length, Encoding::Utf8) => self.string(node, Kind::SizedText(*length)),
+            NodeKind::Struct(members) => self.structure(node, members, names),
+            NodeKind::Array(length, element) => self.array(node, *length, element, names),
+            NodeKind::Variant(selector, options) if !options.iter().any(is_hidden) => {
+                let options = options.iter().map(|option| {
+                    let mut compiler = Compiler::new(self.program.style);
+                    let (open, close) = if self.program.style.json { ("", "") } else { ("{ ", " }") };
+                    compiler.text(open.as_bytes());
+                    compiler.field(option, names);
+                    compiler.text(close.as_bytes());
+                    compiler.finish()
+                });
+                let options = options.collect();
+                self.step(node.align, Kind::Variant(selector.clone(), options));
             }
             _ => self.step(node.align, Kind::Walk(Box::new(node.clone()), names)),
         }
@@ -140,12 +158,57 @@ impl Compiler {
         self.step(node.align, kind);
     }
 
-    fn begin_string(&mut self) {
-        self.text(self.program.style.palette.value.as_bytes());
-        self.text(b"\"");
+    fn structure(&mut self, node: &Node, members: &[Node], names: bool) {
+        let style = self.program.style;
+        self.align = self.align.max(node.align);
+        let (open, close) = style.struct_brackets();
+        self.text(open.as_bytes());
+        let mut first = true;
+        for member in members {
+            if is_hidden(member) {
+                self.hidden(member);
+                continue;
+            }
+            style.put_separator(&mut self.pending, std::mem::take(&mut first));
+            if names || style.json {
+                style.put_name(&mut self.pending, &member.name);
+            }
+            self.field(member, names);
+        }
+        self.text(close.as_bytes());
     }
 
-    fn end_string(&mut self) {
+    fn array(&mut self, node: &Node, length: Length, element: &Node, names: bool) {
+        let style = self.program.style;
+        self.align = self.align.max(node.align);
+        self.text(b"[");
+        match length {
+            Length::Static(length) if length <= UNROLLED && is_scalar(element) => {
+                for index in 0..length {
+                    put_index(&style, &mut self.pending, index, names);
+                    self.field(element, names);
+                }
+            }
+            _ => {
+                let mut compiler = Compiler::new(style);
+                compiler.field(element, names);
+                let ready = |index| {
+                    let mut buffer = Buffer::new(32);
+                    put_index(&style, &mut buffer, index, names);
+                    Padded::new(buffer.bytes())
+                };
+                let ready = (0..READY_INDICES).map(ready).collect();
+                let elements = Elements { program: compiler.finish(), ready, node: node.clone(), names };
+                self.step(node.align, Kind::Elements(length, Box::new(elements)));
+            }
+        }
+        self.text(if style.json { b"]" } else { b" ]" });
+    }
+
+    fn string(&mut self, node: &Node, kind: Kind) {
+        self.text(self.program.style.palette.value.as_bytes());
+        self.text(b"\"");
+        self.step(node.align, kind);
         self.text(b"\"");
         self.text(self.program.style.palette.reset.as_bytes());
     }
@@ -153,32 +216,37 @@ impl Compiler {
     fn integer(&mut self, node: &Node, read: FixedRead, class: &Arc<IntClass>) {
         let style = self.program.style;
         let length = u32::from(read.length);
+        if !node.saves.is_empty() {
+            self.step(node.align, Kind::Keep(read, node.saves.clone()));
+        }
         if class.is_enum {
             let ready = (0..READY_VALUES).map(|value| {
                 let mut buffer = Buffer::new(64);
                 style.put_enumeration(&mut buffer, class, length, value);
-                buffer.bytes().into()
+                Padded::new(buffer.bytes())
             });
-            return self.step(node.align, Kind::Enumeration(read, class.clone(), ready.collect()));
+            let ready = ready.collect();
+            return self.step(node.align, Kind::Enumeration(read, class.clone(), ready));
         }
         let kind = match class.base {
             DisplayBase::Hexadecimal if !style.json => Kind::Hexadecimal(read, digit_mask(length, 4)),
-            DisplayBase::Octal | DisplayBase::Binary if !style.json => Kind::Walk(Box::new(node.clone()), false),
+            DisplayBase::Octal | DisplayBase::Binary if !style.json => {
+                return self.step(node.align, Kind::Walk(Box::new(node.clone()), false));
+            }
             _ if class.signed => Kind::Signed(read),
             _ => Kind::Unsigned(read),
         };
-        let coloured = !matches!(kind, Kind::Walk(..));
-        if coloured {
-            self.text(style.palette.value.as_bytes());
-        }
+        self.text(style.palette.value.as_bytes());
         if matches!(kind, Kind::Hexadecimal(..)) {
             self.text(b"0x");
         }
         self.step(node.align, kind);
-        if coloured {
-            self.text(style.palette.reset.as_bytes());
-        }
+        self.text(style.palette.reset.as_bytes());
     }
+}
+
+fn is_scalar(node: &Node) -> bool {
+    matches!(node.kind, NodeKind::Int(..) | NodeKind::Str(_) | NodeKind::SizedStr(Length::Static(_), _))
 }
 
 impl Program {
@@ -186,7 +254,6 @@ impl Program {
     ///
     /// # Errors
     /// When the data is not what the layout says; some of it has then been put.
-    #[inline]
     pub(crate) fn run(
         &self,
         cursor: &mut Cursor<'_>,
@@ -199,37 +266,129 @@ impl Program {
             match &step.kind {
                 Kind::Literal => {}
                 Kind::Skip(bits) => cursor.pos = cursor.pos.saturating_add(*bits),
+                Kind::Keep(read, saves) => {
+                    let mut ahead = *cursor;
+                    let raw = ahead.fixed(*read)?;
+                    for &slot in saves {
+                        slots.get_mut(usize::from(slot)).into_iter().for_each(|place| *place = raw);
+                    }
+                }
                 Kind::Unsigned(read) => buffer.put_u64(cursor.fixed(*read)?),
                 Kind::Signed(read) => buffer.put_i64(cursor.fixed(*read)? as i64),
                 Kind::Hexadecimal(read, mask) => buffer.put_hexadecimal(cursor.fixed(*read)? & mask),
                 Kind::Enumeration(read, class, ready) => {
                     let raw = cursor.fixed(*read)?;
                     match ready.get(raw as usize) {
-                        Some(text) => buffer.put(text),
+                        Some(text) => buffer.put_literal(text),
                         None => self.style.put_enumeration(buffer, class, u32::from(read.length), raw),
                     }
                 }
-                Kind::Text => self.put_string(buffer, cursor.terminated(1)?),
-                Kind::FixedText(length) => {
-                    let bytes = cursor.bytes(*length)?;
-                    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-                    self.put_string(buffer, bytes.get(..end).unwrap_or_default());
+                Kind::Text => {
+                    let start = start_of(cursor)?;
+                    let length = cursor.terminated(1)?.len();
+                    self.put_string(buffer, cursor.data, start, length);
                 }
-                Kind::Walk(node, names) => {
-                    walk(node, cursor, slots, &mut Shower::new(buffer, &self.style, *names))?;
+                Kind::SizedText(length) => {
+                    let start = start_of(cursor)?;
+                    let bytes = cursor.bytes(count(*length, slots))?;
+                    self.put_string(buffer, cursor.data, start, null_at(bytes));
                 }
-                Kind::WalkBlindly(node) => {
-                    let length = buffer.len();
-                    walk(node, cursor, slots, &mut Shower::new(buffer, &self.style, false))?;
-                    buffer.truncate(length);
-                }
+                _ => self.run_rare(&step.kind, cursor, slots, buffer)?,
             }
         }
         Ok(())
     }
 
+    #[inline(never)]
+    fn run_rare(
+        &self,
+        kind: &Kind,
+        cursor: &mut Cursor<'_>,
+        slots: &mut [u64],
+        buffer: &mut Buffer,
+    ) -> Result<(), DecodeError> {
+        match kind {
+            Kind::Elements(length, elements) => {
+                let count = count(*length, slots);
+                // Elements take at least a bit each; others are left to the general way.
+                if count > cursor.end.saturating_sub(cursor.pos) {
+                    let mut shower = Shower::within_array(buffer, &self.style, elements.names);
+                    return walk(&elements.node, cursor, slots, &mut shower);
+                }
+                for index in 0..count {
+                    match elements.ready.get(index as usize) {
+                        Some(text) => buffer.put_literal(text),
+                        None => put_index(&self.style, buffer, index, elements.names),
+                    }
+                    elements.program.run(cursor, slots, buffer)?;
+                }
+                Ok(())
+            }
+            Kind::Variant(selector, options) => {
+                let raw = slots.get(usize::from(selector.slot)).copied().unwrap_or(0);
+                let option = selector.select(raw).and_then(|option| options.get(option as usize));
+                let option = option.ok_or(DecodeError::NoOption { at: cursor.pos, selector: raw })?;
+                option.run(cursor, slots, buffer)
+            }
+            Kind::Walk(node, names) => walk(node, cursor, slots, &mut Shower::new(buffer, &self.style, *names)),
+            Kind::WalkBlindly(node) => walk(node, cursor, slots, &mut tracebraid_ctf::walk::Silent),
+            _ => Ok(()),
+        }
+    }
+
     #[inline(always)]
-    fn put_string(&self, buffer: &mut Buffer, bytes: &[u8]) {
-        if self.style.json { put_json(buffer, bytes) } else { put_text(buffer, bytes) }
+    fn put_string(&self, buffer: &mut Buffer, data: &[u8], start: usize, length: usize) {
+        if self.style.json {
+            put_json(buffer, data.get(start..start + length).unwrap_or_default());
+        } else {
+            put_text(buffer, data, start, length);
+        }
+    }
+}
+
+fn count(length: Length, slots: &[u64]) -> u64 {
+    match length {
+        Length::Static(count) => count,
+        Length::Slot(slot) => slots.get(usize::from(slot)).copied().unwrap_or(0),
+    }
+}
+
+/// Index in the cursor's data of its (byte-aligned) position.
+#[inline(always)]
+fn start_of(cursor: &Cursor<'_>) -> Result<usize, DecodeError> {
+    let start = (cursor.pos >> 3).checked_sub(cursor.base);
+    start.map(|start| start as usize).ok_or(DecodeError::OutOfBounds { at: cursor.pos, wanted: 8 })
+}
+
+/// The number of bytes before the first null.
+#[inline(always)]
+fn null_at(bytes: &[u8]) -> usize {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let nulls = word.wrapping_sub(LOW) & !word & (LOW << 7);
+        if nulls != 0 {
+            return index * 8 + (nulls.trailing_zeros() >> 3) as usize;
+        }
+    }
+    words.len() * 8 + rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::null_at;
+
+    #[test]
+    fn strings_end_at_their_first_null() {
+        for length in 0..40 {
+            let mut bytes = vec![b'x'; length];
+            assert_eq!(null_at(&bytes), length);
+            for null in (0..length).rev() {
+                bytes[null] = 0;
+                assert_eq!(null_at(&bytes), null);
+            }
+        }
+        assert_eq!(null_at(&[0x80, 0x81, 0x01, 0, 1, 0, 0, 0, 0]), 3);
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Padded};
 use super::style::Palette;
 
 const SECOND: i64 = 1_000_000_000;
@@ -31,14 +31,14 @@ pub(crate) struct StampOptions {
 pub(crate) struct Stamp {
     options: StampOptions,
     /// All up to the nanoseconds of the second that begins at `base`.
-    prefix: Buffer,
+    prefix: Padded,
     base: i64,
     /// Behind the nanoseconds, up to the difference's digits.
-    middle: Vec<u8>,
+    middle: Padded,
     /// The same with the difference's digits of the seconds, when these are 0.
-    middle_zero: Vec<u8>,
+    middle_zero: Padded,
     /// Behind all.
-    end: Vec<u8>,
+    end: Padded,
     last: Option<i64>,
     last_cycles: Option<u64>,
     negative_shown: bool,
@@ -66,11 +66,11 @@ impl Stamp {
         middle_zero.extend(b"0.");
         Stamp {
             options,
-            prefix: Buffer::new(64),
+            prefix: Padded::default(),
             base: i64::MIN,
-            middle,
-            middle_zero,
-            end,
+            middle: Padded::new(&middle),
+            middle_zero: Padded::new(&middle_zero),
+            end: Padded::new(&end),
             last: None,
             last_cycles: None,
             negative_shown: false,
@@ -87,31 +87,29 @@ impl Stamp {
         if nanoseconds >= SECOND as u64 || time < 0 {
             nanoseconds = self.render(time);
         }
-        buffer.put(self.prefix.bytes());
+        buffer.put_literal(&self.prefix);
         buffer.put_nine(nanoseconds as u32);
         if self.options.delta {
             // Unsigned, and of all bits one is "none": so it is in babeltrace2.
             let delta = self.last.map_or(u64::MAX, |last| time.wrapping_sub(last) as u64);
             self.last = Some(time);
             if delta < SECOND as u64 {
-                buffer.put(&self.middle_zero);
+                buffer.put_literal(&self.middle_zero);
                 buffer.put_nine(delta as u32);
             } else {
-                buffer.put(&self.middle);
+                buffer.put_literal(&self.middle);
                 put_long_delta(buffer, delta);
             }
         } else {
-            buffer.put(&self.middle);
+            buffer.put_literal(&self.middle);
         }
-        buffer.put(&self.end);
+        buffer.put_literal(&self.end);
     }
 
     fn put_cycles(&mut self, buffer: &mut Buffer, cycles: u64) {
-        self.prefix.clear();
-        self.open();
-        buffer.put(self.prefix.bytes());
+        buffer.put(&self.open());
         buffer.put(format!("{cycles:020}").as_bytes());
-        buffer.put(&self.middle);
+        buffer.put_literal(&self.middle);
         if self.options.delta {
             match self.last_cycles.map_or(u64::MAX, |last| cycles.wrapping_sub(last)) {
                 u64::MAX => buffer.put(b"????????????"),
@@ -119,54 +117,51 @@ impl Stamp {
             }
             self.last_cycles = Some(cycles);
         }
-        buffer.put(&self.end);
+        buffer.put_literal(&self.end);
     }
 
-    /// Puts what stands before the time into the prefix.
-    fn open(&mut self) {
-        if self.options.names {
-            self.prefix.put(self.options.palette.name.as_bytes());
-            self.prefix.put(b"timestamp");
-            self.prefix.put(self.options.palette.reset.as_bytes());
-            self.prefix.put(b" = ");
+    /// What stands before the time.
+    fn open(&self) -> Vec<u8> {
+        let palette = self.options.palette;
+        let before = if self.options.names {
+            format!("{}timestamp{} = {}", palette.name, palette.reset, palette.time)
         } else {
-            self.prefix.put(b"[");
-        }
-        self.prefix.put(self.options.palette.time.as_bytes());
+            format!("[{}", palette.time)
+        };
+        before.into_bytes()
     }
 
     /// Renders the prefix for another second, and gives the nanoseconds to put behind it.
     #[cold]
     fn render(&mut self, time: i64) -> u64 {
-        self.prefix.clear();
-        self.open();
         let (seconds, nanoseconds) = ((time / SECOND).unsigned_abs(), (time % SECOND).unsigned_abs());
         // As babeltrace2: the first negative time is shown in seconds, later ones as times of day
         // of their absolute value.
         let negative = time < 0;
         let first_negative = negative && !self.options.seconds && !self.negative_shown;
         self.negative_shown |= first_negative;
-        let in_seconds = self.options.seconds || first_negative;
-        if in_seconds {
+        let mut prefix = self.open();
+        if self.options.seconds || first_negative {
             let sign = if negative { "-" } else { "" };
-            self.prefix.put(format!("{sign}{seconds}.").as_bytes());
+            prefix.extend(format!("{sign}{seconds}.").bytes());
         } else {
-            self.put_date_and_time(seconds);
+            prefix.extend(self.date_and_time(seconds).bytes());
         }
+        self.prefix.set(&prefix);
         // Negative times are never found in the cache.
         self.base = if negative { i64::MIN } else { time - nanoseconds as i64 };
         nanoseconds
     }
 
-    fn put_date_and_time(&mut self, seconds: u64) {
+    fn date_and_time(&self, seconds: u64) -> String {
         let instant = jiff::Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX));
         let civil = self.options.zone.to_datetime(instant.unwrap_or_default());
-        if self.options.date {
-            let date = format!("{:04}-{:02}-{:02} ", civil.year(), civil.month(), civil.day());
-            self.prefix.put(date.as_bytes());
-        }
         let time = format!("{:02}:{:02}:{:02}.", civil.hour(), civil.minute(), civil.second());
-        self.prefix.put(time.as_bytes());
+        if self.options.date {
+            format!("{:04}-{:02}-{:02} {time}", civil.year(), civil.month(), civil.day())
+        } else {
+            time
+        }
     }
 }
 

@@ -167,7 +167,7 @@ impl Style {
         if self.json {
             escape::put_json(buffer, bytes);
         } else {
-            escape::put_text(buffer, bytes);
+            escape::put_text(buffer, bytes, 0, bytes.len());
         }
         buffer.put_byte(b'"');
         buffer.put(self.palette.reset.as_bytes());

@@ -17,6 +17,8 @@ enum Frame {
     Array(u64),
     /// A variant or optional: its value has no name.
     Single,
+    /// An array whose brackets somebody else puts.
+    Open,
     /// What is not shown.
     Hidden,
 }
@@ -36,13 +38,18 @@ impl<'a> Shower<'a> {
         Shower { buffer, style, names, frames: Vec::new() }
     }
 
+    /// Shows an array whose opening bracket is there already, and whose closing one will be put.
+    pub(crate) fn within_array(buffer: &'a mut Buffer, style: &'a Style, names: bool) -> Self {
+        Shower { buffer, style, names, frames: vec![Frame::Open] }
+    }
+
     /// Puts separator and name; false if the field is not to be shown.
     fn lead(&mut self, node: &Node) -> bool {
         if is_hidden(node) && !self.frames.is_empty() {
             return false;
         }
         match self.frames.last_mut() {
-            None | Some(Frame::Single) => {}
+            None | Some(Frame::Single | Frame::Open) => {}
             Some(Frame::Hidden) => return false,
             Some(Frame::Struct(count)) => {
                 self.style.put_separator(self.buffer, *count == 0);
@@ -65,8 +72,11 @@ impl<'a> Shower<'a> {
     }
 
     fn begin(&mut self, node: &Node, open: &str, frame: Frame) {
+        let brackets = !matches!(self.frames.last(), Some(Frame::Open));
         if self.lead(node) {
-            self.buffer.put(open.as_bytes());
+            if brackets {
+                self.buffer.put(open.as_bytes());
+            }
             self.frames.push(frame);
         } else {
             self.frames.push(Frame::Hidden);
@@ -74,7 +84,8 @@ impl<'a> Shower<'a> {
     }
 
     fn end(&mut self, close: &str) {
-        if !matches!(self.frames.pop(), Some(Frame::Hidden) | None) {
+        let shown = !matches!(self.frames.pop(), Some(Frame::Hidden) | None);
+        if shown && !matches!(self.frames.last(), Some(Frame::Open)) {
             self.buffer.put(close.as_bytes());
         }
     }
