@@ -7,7 +7,7 @@
 use super::node::Selector;
 use super::skip::Op;
 use super::slots::Slot;
-use crate::bits::{FixedRead, find_null};
+use crate::bits::FixedRead;
 
 /// A compiled shape. All distances are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +20,22 @@ pub struct Shape {
     branches: Vec<Branch>,
 }
 
+/// What comes behind the string, or the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tail {
+pub enum Tail {
     /// That many bytes.
     Bytes(u32),
     /// An array: the element count is in so many little-endian bytes at that place.
-    Array { at: u32, width: u32, fixed: u32, element: u32 },
+    Array {
+        /// Where the count is.
+        at: u32,
+        /// Its width: 1 to 4.
+        width: u32,
+        /// Bytes besides the elements.
+        fixed: u32,
+        /// Bytes of an element.
+        element: u32,
+    },
     /// Decide by the branch of that index.
     Branch(u32),
     /// No option for this value.
@@ -34,9 +44,11 @@ enum Tail {
 
 /// The tail by the value of a byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Branch {
-    at: u32,
-    tails: Vec<Tail>,
+pub struct Branch {
+    /// Where the byte is.
+    pub at: u32,
+    /// The tails for 0 to 255.
+    pub tails: Vec<Tail>,
 }
 
 /// More would not be worth the memory.
@@ -65,31 +77,24 @@ impl Shape {
         Some(Shape { before: before as usize, string, tail, branches: finder.branches })
     }
 
-    /// Bytes from `data`'s start to the end of the fields; `None` if `data` does not have them
-    /// all, or they make no sense: then the program itself finds out what is wrong.
-    #[inline(always)]
-    pub fn measure(&self, data: &[u8]) -> Option<usize> {
-        let mut at = self.before;
-        if self.string {
-            at += find_null(data.get(at..)?)? + 1;
-        }
-        let mut tail = self.tail;
-        loop {
-            match tail {
-                Tail::Bytes(bytes) => return Some(at + bytes as usize),
-                Tail::Branch(index) => {
-                    let branch = self.branches.get(index as usize)?;
-                    let value = *data.get(at + branch.at as usize)?;
-                    tail = *branch.tails.get(usize::from(value))?;
-                }
-                Tail::Array { at: place, width, fixed, element } => {
-                    let word = data.get(at + place as usize..)?.first_chunk::<4>()?;
-                    let count = u32::from_le_bytes(*word) & (u32::MAX >> (32 - 8 * width));
-                    return at.checked_add(fixed as usize + count as usize * element as usize);
-                }
-                Tail::None => return None,
-            }
-        }
+    /// Bytes before the string, or before the tail.
+    pub fn before(&self) -> usize {
+        self.before
+    }
+
+    /// True if a null-terminated string follows these bytes.
+    pub fn has_string(&self) -> bool {
+        self.string
+    }
+
+    /// What comes then.
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// The branches that [`Tail::Branch`] refers to.
+    pub fn branches(&self) -> &[Branch] {
+        &self.branches
     }
 }
 

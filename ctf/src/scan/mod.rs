@@ -6,6 +6,8 @@
 //! program. The records of chosen classes come out as [`Hit`]s; the fields of the others are never
 //! touched.
 
+mod fast;
+
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,82 +16,33 @@ use crate::bits::{Cursor, DecodeError};
 use crate::damage::Damage;
 use crate::event::decode_head;
 use crate::layout::StreamLayout;
-use crate::layout::shape::Shape;
 use crate::packet::PacketHead;
 use crate::reader::describe;
 use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
 use crate::window::{WINDOW, Window};
+use fast::{Fast, IDS};
 
 /// What to scan for in streams of one class.
 #[derive(Debug)]
 pub struct ScanTable {
-    /// By id: bytes of the whole record (0: not constant) and flags.
-    entries: Option<Fast>,
+    /// The fast way, where headers allow it.
+    fast: Option<Fast>,
     /// By class index: chosen.
     chosen: Vec<bool>,
 }
-
-#[derive(Debug)]
-struct Fast {
-    entries: Box<[u32; IDS]>,
-    shapes: Vec<Shape>,
-    header: usize,
-    id_shift: u32,
-    id_mask: u64,
-    time_shift: u32,
-    time_mask: u64,
-}
-
-const IDS: usize = 1 << 16;
-/// Flag in an entry: the class is chosen.
-const CHOSEN: u32 = 1 << 31;
-/// Flag in an entry: the rest is not a size, but the index of a shape.
-const SHAPE: u32 = 1 << 30;
-const BYTES: u32 = (1 << 24) - 1;
 
 impl ScanTable {
     /// A table for a stream class; `choose` tells by class index what is a hit.
     pub fn new(layout: &StreamLayout, choose: impl Fn(usize) -> bool) -> Self {
         let chosen: Vec<bool> = (0..layout.events.len()).map(choose).collect();
-        ScanTable { entries: fast_entries(layout, &chosen), chosen }
+        ScanTable { fast: Fast::new(layout, &chosen), chosen }
     }
 
     /// True if no class is chosen.
     pub fn is_empty(&self) -> bool {
         !self.chosen.iter().any(|&chosen| chosen)
     }
-}
-
-/// The table, if id and timestamp of the usual header lie in the first eight bytes.
-fn fast_entries(layout: &StreamLayout, chosen: &[bool]) -> Option<Fast> {
-    let form = layout.fast_header?.compact;
-    let (id, time) = (form.id?, form.timestamp?);
-    let (id_shift, time_shift) = (id.byte * 8 + id.shift, time.byte * 8 + time.shift);
-    let fits = |shift: u32, mask: u64| shift + (64 - mask.leading_zeros()) <= 64;
-    if id.mask >= IDS as u64 || !fits(id_shift, id.mask) || !fits(time_shift, time.mask) {
-        return None;
-    }
-    let mut entries: Box<[u32; IDS]> = vec![0u32; IDS].into_boxed_slice().try_into().ok()?;
-    let mut shapes = Vec::new();
-    for (event, &chosen) in layout.events.iter().zip(chosen) {
-        let Some(entry) = entries.get_mut(event.id as usize).filter(|_| event.id <= id.mask) else { continue };
-        if chosen {
-            *entry |= CHOSEN;
-        }
-        let escape = layout.fast_header?.extended.is_some_and(|(escape, _)| escape == event.id);
-        if let Some(bits) = event.body.constant().filter(|bits| bits % 8 == 0 && !escape) {
-            let bytes = bits / 8 + u64::from(form.bytes);
-            if bytes <= u64::from(BYTES) {
-                *entry |= bytes as u32;
-            }
-        } else if let Some(shape) = event.body.shape().filter(|_| !escape) {
-            *entry |= SHAPE | shapes.len() as u32;
-            shapes.push(shape.clone());
-        }
-    }
-    let header = form.bytes as usize;
-    Some(Fast { entries, shapes, header, id_shift, id_mask: id.mask, time_shift, time_mask: time.mask })
 }
 
 /// A chosen event record.
@@ -283,6 +236,13 @@ impl<'t> Scanner<'t> {
         Counted { events: sink.events, first: sink.first.unwrap_or(last), last }
     }
 
+    /// Brings all of the current packet into memory, for measurements without reading.
+    pub fn preload(&mut self) {
+        let Some(packet) = self.packet else { return };
+        let from = packet.offset + (self.pos >> 3);
+        self.fill(&packet, from, packet.bytes as usize);
+    }
+
     /// Class index of a hit.
     #[inline(always)]
     pub fn class(&self, hit: &Hit) -> usize {
@@ -313,7 +273,7 @@ impl<'t> Scanner<'t> {
             self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
         }
         let table = self.table.clone();
-        match &table.entries {
+        match &table.fast {
             Some(fast) => self.run_fast(&packet, fast, &table, sink),
             None => self.run_general(&packet, &table, sink, u64::MAX),
         }
@@ -326,28 +286,8 @@ impl<'t> Scanner<'t> {
             let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], 0));
             let end = (packet.content_bits / 8).saturating_sub(base).min(data.len() as u64) as usize;
             let data = data.get(..end).unwrap_or(data);
-            let mut at = (self.pos.div_ceil(8) - base) as usize;
-            let mut clock = self.clock;
-            // All of the hot loop: everything it needs is in registers.
-            while let Some(bytes) = data.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-                let word = u64::from_le_bytes(*bytes);
-                let id = (word >> fast.id_shift & fast.id_mask) as u16;
-                let entry = fast.entries[id as usize];
-                let mut bytes = (entry & BYTES) as usize;
-                if entry & SHAPE != 0 {
-                    let rest = data.get(at + fast.header..).unwrap_or_default();
-                    let shape = fast.shapes.get(bytes);
-                    bytes = shape.and_then(|shape| shape.measure(rest)).map_or(0, |body| body + fast.header);
-                }
-                let next = at.saturating_add(bytes);
-                if bytes == 0 || next > data.len() || sink.is_full() {
-                    break;
-                }
-                let low = word >> fast.time_shift;
-                clock = clock.wrapping_add(low.wrapping_sub(clock) & fast.time_mask);
-                sink.fast(id, entry, base + at as u64, clock);
-                at = next;
-            }
+            let start = fast::Place { at: (self.pos.div_ceil(8) - base) as usize, clock: self.clock };
+            let fast::Place { at, clock } = sink.run_fast(fast, data, base, start);
             self.clock = clock;
             self.pos = (base + at as u64) * 8;
             if sink.is_full() {
@@ -458,7 +398,7 @@ fn decode(
 
 /// What is done with event records; inlined into the hot loop.
 trait Sink {
-    fn fast(&mut self, id: u16, entry: u32, start: u64, clock: u64);
+    fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place;
     fn general(&mut self, class: usize, chosen: bool, body: u64, clock: u64);
     fn is_full(&self) -> bool;
     fn has_hits(&self) -> bool;
@@ -474,13 +414,16 @@ struct HitSink<'a> {
 }
 
 impl Sink for HitSink<'_> {
-    #[inline(always)]
-    fn fast(&mut self, id: u16, entry: u32, start: u64, clock: u64) {
-        // Always stored, kept if chosen: no branch that could be mispredicted.
-        if let Some(place) = self.hits.get_mut(self.count) {
-            *place = Hit { clock, start, key: u32::from(id), general: false };
-        }
-        self.count += (entry >> 31) as usize;
+    fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place {
+        let room = self.hits.get_mut(self.count..).unwrap_or_default();
+        let (place, count) = fast.collect(data, start, room, |id, at, clock| Hit {
+            clock,
+            start: base + at as u64,
+            key: u32::from(id),
+            general: false,
+        });
+        self.count += count;
+        place
     }
     #[inline(always)]
     fn general(&mut self, class: usize, chosen: bool, body: u64, clock: u64) {
@@ -532,13 +475,13 @@ struct CountSink<'a> {
 }
 
 impl Sink for CountSink<'_> {
-    #[inline(always)]
-    fn fast(&mut self, id: u16, _: u32, _: u64, clock: u64) {
-        self.counts.by_id[id as usize] += 1;
-        if self.events == 0 {
-            self.first = Some(clock);
+    fn run_fast(&mut self, fast: &Fast, data: &[u8], _: u64, start: fast::Place) -> fast::Place {
+        let (place, events, first) = fast.count(data, start, &mut self.counts.by_id);
+        if self.events == 0 && events > 0 {
+            self.first = Some(first);
         }
-        self.events += 1;
+        self.events += events;
+        place
     }
     #[inline(always)]
     fn general(&mut self, class: usize, _: bool, _: u64, clock: u64) {
