@@ -15,6 +15,7 @@ pub mod error;
 pub mod event;
 pub mod index;
 pub mod layout;
+pub mod losses;
 pub mod metadata;
 pub mod order;
 pub mod packet;

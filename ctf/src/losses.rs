@@ -1,0 +1,181 @@
+//! What a tracer says that it lost: event records that found no room, and packets that were
+//! overwritten before anyone read them.
+//!
+//! Both are known only between packets: by a running count of discarded event records in each
+//! packet's context, and by gaps in the packets' sequence numbers.
+
+use crate::stream::{Packet, Stream};
+
+/// What was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossKind {
+    /// Event records.
+    Events,
+    /// Whole packets, with an unknown number of event records.
+    Packets,
+}
+
+/// Why the number of what was lost is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnknownCount {
+    /// The running count is lower than in the packet before: something was lost, or the counter
+    /// is at fault.
+    CounterBackwards,
+    /// The stream's first packet here is not the first that the tracer wrote: its running count
+    /// includes what was lost before.
+    BeforeFirstPacket,
+}
+
+impl std::fmt::Display for UnknownCount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            UnknownCount::CounterBackwards => "the tracer's counter went backwards",
+            UnknownCount::BeforeFirstPacket => "the tracer had been counting before the first packet at hand",
+        })
+    }
+}
+
+/// Something that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// What.
+    pub kind: LossKind,
+    /// How many; at least 1. `None` when it is not known: see [`Loss::unknown`].
+    pub count: Option<u64>,
+    /// Why it is not known how many.
+    pub unknown: Option<UnknownCount>,
+    /// Index of the packet behind the loss in [`Stream::packets`].
+    pub packet: usize,
+    /// Clock value before which nothing of this was lost, in cycles.
+    pub from: Option<u64>,
+    /// Clock value after which nothing of this was lost, in cycles.
+    pub to: Option<u64>,
+}
+
+/// What comes of two values of a running counter of `width` bits.
+fn difference(before: u64, now: u64, width: u8) -> Result<u64, UnknownCount> {
+    let width = if width == 0 { 64 } else { u32::from(width.min(64)) };
+    let mask = u64::MAX >> (64 - width);
+    let difference = now.wrapping_sub(before) & mask;
+    // More than half of the range forwards is far more likely a step backwards.
+    if difference > mask / 2 { Err(UnknownCount::CounterBackwards) } else { Ok(difference) }
+}
+
+impl Stream {
+    /// What the tracer lost in this stream, in the order of the packets.
+    ///
+    /// Event records were lost between the end of the packet before and the end of the packet
+    /// whose counter tells; packets between the end of one and the beginning of the next.
+    pub fn losses(&self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        let mut before: Option<&Packet> = None;
+        for (index, packet) in self.packets.iter().enumerate() {
+            let lost = before.and_then(|before| self.packets_between(before, packet, index));
+            losses.extend(lost);
+            losses.extend(match before {
+                Some(before) => self.events_between(before, packet, index),
+                None => events_before_first(packet, index),
+            });
+            before = Some(packet);
+        }
+        losses
+    }
+
+    fn packets_between(&self, before: &Packet, packet: &Packet, index: usize) -> Option<Loss> {
+        let (first, second) = (before.sequence?, packet.sequence?);
+        // Equal numbers or earlier ones: the tracer does not count packets, or starts again.
+        let lost = difference(first, second, self.head.sequence_width).ok()?.checked_sub(1)?;
+        let (from, to) = (before.end, packet.begin);
+        (lost > 0).then_some(Loss { kind: LossKind::Packets, count: Some(lost), unknown: None, packet: index, from, to })
+    }
+
+    fn events_between(&self, before: &Packet, packet: &Packet, index: usize) -> Option<Loss> {
+        let difference = difference(before.discarded?, packet.discarded?, self.head.discarded_width);
+        if difference == Ok(0) {
+            return None;
+        }
+        Some(Loss {
+            kind: LossKind::Events,
+            count: difference.ok(),
+            unknown: difference.err(),
+            packet: index,
+            from: before.end.or(before.begin),
+            to: packet.end.or(packet.begin),
+        })
+    }
+}
+
+fn events_before_first(packet: &Packet, index: usize) -> Option<Loss> {
+    let discarded = packet.discarded.filter(|&discarded| discarded > 0)?;
+    // Only a packet with the number 0 is certainly the first that was ever written.
+    let is_first = packet.sequence == Some(0);
+    Some(Loss {
+        kind: LossKind::Events,
+        count: is_first.then_some(discarded),
+        unknown: (!is_first).then_some(UnknownCount::BeforeFirstPacket),
+        packet: index,
+        from: packet.begin,
+        to: packet.end.or(packet.begin),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::PacketHead;
+
+    fn stream(width: u8, packets: &[(u64, u64)]) -> Stream {
+        let packet = |(index, &(discarded, sequence)): (usize, &(u64, u64))| Packet {
+            file: 0,
+            offset: 0,
+            bytes: 8,
+            content_bits: 64,
+            begin: Some(index as u64 * 100),
+            end: Some(index as u64 * 100 + 50),
+            discarded: Some(discarded),
+            sequence: Some(sequence),
+        };
+        let head = PacketHead { discarded_width: width, sequence_width: 64, ..PacketHead::default() };
+        let packets = packets.iter().enumerate().map(packet).collect();
+        Stream { class: 0, id: None, files: Vec::new(), packets, head }
+    }
+
+    #[test]
+    fn deltas_of_the_running_count_are_what_was_lost() {
+        let losses = stream(64, &[(0, 0), (5, 1), (5, 2), (12, 3)]).losses();
+        assert_eq!(losses.iter().map(|loss| loss.count).collect::<Vec<_>>(), [Some(5), Some(7)]);
+        assert_eq!((losses[0].from, losses[0].to, losses[0].packet), (Some(50), Some(150), 1));
+        assert_eq!(losses[1].kind, LossKind::Events);
+    }
+
+    #[test]
+    fn counters_of_32_bits_wrap() {
+        let top = u64::from(u32::MAX);
+        let losses = stream(32, &[(top - 1, 1), (3, 2)]).losses();
+        assert_eq!(losses[0].unknown, Some(UnknownCount::BeforeFirstPacket));
+        assert_eq!(losses[1].count, Some(5));
+        assert_eq!(stream(64, &[(0, 0), (top - 1, 1), (3, 2)]).losses()[1].count, None);
+    }
+
+    #[test]
+    fn a_counter_that_goes_backwards_gives_no_number() {
+        let losses = stream(64, &[(0, 0), (100, 1), (90, 2), (95, 3)]).losses();
+        assert_eq!(losses.iter().map(|loss| loss.count).collect::<Vec<_>>(), [Some(100), None, Some(5)]);
+        assert_eq!(losses[1].unknown, Some(UnknownCount::CounterBackwards));
+    }
+
+    #[test]
+    fn gaps_in_sequence_numbers_are_lost_packets() {
+        let losses = stream(64, &[(0, 3), (0, 4), (0, 9), (0, 9), (0, 2)]).losses();
+        assert_eq!(losses.len(), 1);
+        assert_eq!((losses[0].kind, losses[0].count), (LossKind::Packets, Some(4)));
+        assert_eq!((losses[0].from, losses[0].to), (Some(150), Some(200)));
+    }
+
+    #[test]
+    fn what_the_first_packet_counts_is_known_if_it_is_the_first_ever() {
+        assert_eq!(stream(64, &[(8, 0)]).losses()[0].count, Some(8));
+        assert_eq!(stream(64, &[(8, 4)]).losses()[0].count, None);
+        assert!(stream(64, &[(0, 4)]).losses().is_empty());
+    }
+}
