@@ -323,7 +323,7 @@ impl Sound {
             return Ok(None);
         };
         let mut rng = crate::rng::Rng::new(1);
-        let garbage: Vec<u8> = (0..1000).map(|_| rng.next() as u8).collect();
+        let garbage: Vec<u8> = (0..1000).map(|_| rng.next_u64() as u8).collect();
         self.index_damage(Damage::GarbageIndex, file, &garbage)
     }
 

@@ -13,7 +13,7 @@ impl Rng {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,7 +24,7 @@ impl Rng {
     /// A number in `0..limit`; 0 when `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         // The remainder's bias does not matter here.
-        if limit == 0 { 0 } else { self.next() % limit }
+        if limit == 0 { 0 } else { self.next_u64() % limit }
     }
 
     /// A number in `low..=high`.
@@ -48,7 +48,11 @@ impl Rng {
     /// A number below `2^bits` whose size is random, too: small ones are as likely as large ones.
     pub fn sized(&mut self, bits: u32) -> u64 {
         let bits = self.between(0, u64::from(bits.min(64))) as u32;
-        if bits == 0 { 0 } else { self.next() >> (64 - bits) }
+        if bits == 0 {
+            0
+        } else {
+            self.next_u64() >> (64 - bits)
+        }
     }
 }
 
@@ -59,8 +63,8 @@ mod tests {
     #[test]
     fn known_sequence() {
         let mut rng = Rng::new(1234567);
-        assert_eq!(rng.next(), 6_457_827_717_110_365_317);
-        assert_eq!(rng.next(), 3_203_168_211_198_807_973);
+        assert_eq!(rng.next_u64(), 6_457_827_717_110_365_317);
+        assert_eq!(rng.next_u64(), 3_203_168_211_198_807_973);
     }
 
     #[test]

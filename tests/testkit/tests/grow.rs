@@ -6,7 +6,10 @@ use tracebraid_testkit::grow::{GrowReport, Target, grow};
 use tracebraid_testkit::reference::{Packet, Reader, Stream};
 use tracebraid_testkit::{directory, index};
 
-fn streams(trace: &Path) -> Vec<(String, Stream)> {
+/// Streams by their files' names.
+type Streams = Vec<(String, Stream)>;
+
+fn streams(trace: &Path) -> Streams {
     let class = directory::trace_class(trace).unwrap();
     let reader = Reader::new(&class);
     let read = |file: std::path::PathBuf| {
@@ -75,10 +78,7 @@ fn check_counters(stream: &Stream) {
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
 }
 
-fn grow_generated(
-    seed: u64,
-    target: Target,
-) -> Option<(GrowReport, Vec<(String, Stream)>, Vec<(String, Stream)>)> {
+fn grow_generated(seed: u64, target: Target) -> Option<(GrowReport, Streams, Streams)> {
     let generated = generate(&Options {
         seed,
         babeltrace: true,
@@ -150,7 +150,7 @@ fn a_number_of_events_ends_within_a_repetition() {
         let Some((report, source, grown)) = grow_generated(seed, Target::Events(250)) else {
             continue;
         };
-        let events = |streams: &[(String, Stream)]| {
+        let events = |streams: &Streams| {
             streams
                 .iter()
                 .map(|(_, stream)| stream.event_count())

@@ -104,6 +104,7 @@ impl<'a> FieldMaker<'a> {
     fn field(&mut self, may_be_array: bool) -> FieldClass {
         let is_deep = self.path.len() >= MAX_DEPTH;
         match self.rng.below(if self.is_ctf2() { 130 } else { 100 }) {
+            0..2 if !self.is_ctf2() && !self.options.babeltrace => FieldClass::Int(Arc::new(self.wide_int())),
             0..35 => FieldClass::Int(Arc::new(self.random_int())),
             35..45 => self.enumeration(),
             45..57 => self.float(),
@@ -179,6 +180,18 @@ impl<'a> FieldMaker<'a> {
             is_enum: false,
             mappings: Arc::from([]),
         }
+    }
+
+    /// More than 64 bits: only CTF 1.8 has them.
+    fn wide_int(&mut self) -> IntClass {
+        let class = self.random_int();
+        let length = self.rng.between(65, 200) as u32;
+        let length = if class.length.is_multiple_of(8) && class.align >= 8 {
+            length.next_multiple_of(8)
+        } else {
+            length
+        };
+        IntClass { length, ..class }
     }
 
     fn random_int(&mut self) -> IntClass {

@@ -6,6 +6,7 @@
 
 mod classes;
 mod fields;
+mod headers;
 mod names;
 mod needs;
 mod packets;

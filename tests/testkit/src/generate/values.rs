@@ -83,6 +83,7 @@ impl<'a> ValueMaker<'a> {
 
     fn field(&mut self, class: &FieldClass) -> Value {
         match class {
+            FieldClass::Int(int) if int.length > 64 => self.wide(int.length),
             FieldClass::Int(int) => self.int(int, int.length),
             FieldClass::VarInt(int) => {
                 let bits = self.rng.between(1, 64) as u32;
@@ -94,7 +95,7 @@ impl<'a> ValueMaker<'a> {
                 Value::Bool(value)
             }
             FieldClass::BitArray(int) | FieldClass::BitMap(int) => {
-                Value::Bits(self.rng.next() & bits::mask(int.length) as u64)
+                Value::Bits(self.rng.next_u64() & bits::mask(int.length) as u64)
             }
             FieldClass::Float { length, .. } => self.float(*length),
             FieldClass::Str { encoding } => {
@@ -194,7 +195,7 @@ impl<'a> ValueMaker<'a> {
                 2 | 3 => (i128::from(self.rng.below(5)) - 2).clamp(low, high),
                 4 | 5 => i128::from(self.rng.sized(length)).clamp(low, high),
                 _ => {
-                    let raw = u128::from(self.rng.next()) & bits::mask(length);
+                    let raw = u128::from(self.rng.next_u64()) & bits::mask(length);
                     if class.signed {
                         bits::sign_extend(raw, length)
                     } else {
@@ -209,6 +210,15 @@ impl<'a> ValueMaker<'a> {
         } else {
             Value::UInt(value as u64)
         }
+    }
+
+    /// An integer of more than 64 bits.
+    fn wide(&mut self, length: u32) -> Value {
+        let mut bytes = self.bytes(u64::from(length.div_ceil(8)));
+        if let (Some(last), unused @ 1..) = (bytes.last_mut(), length.div_ceil(8) * 8 - length) {
+            *last &= 0xff >> unused;
+        }
+        Value::Wide(bytes)
     }
 
     fn in_ranges(&mut self, ranges: &[IntRange]) -> i128 {
@@ -234,7 +244,10 @@ impl<'a> ValueMaker<'a> {
                     .pick(&[0.0f64, -0.0, 1e300, f64::NEG_INFINITY, 0.1])
                     .to_bits(),
             ),
-            _ => ((u128::from(self.rng.next()) << 64) | u128::from(self.rng.next())) & bits::mask(length),
+            _ => {
+                ((u128::from(self.rng.next_u64()) << 64) | u128::from(self.rng.next_u64()))
+                    & bits::mask(length)
+            }
         };
         Value::Float { length, bits }
     }
@@ -277,7 +290,7 @@ impl<'a> ValueMaker<'a> {
     }
 
     fn bytes(&mut self, length: u64) -> Vec<u8> {
-        (0..length).map(|_| self.rng.next() as u8).collect()
+        (0..length).map(|_| self.rng.next_u64() as u8).collect()
     }
 
     fn elements(&mut self, element: &FieldClass, length: u64) -> Value {
