@@ -1,1 +1,10 @@
 //! The reports: count, cpu, io.
+//!
+//! In: a trace set. Out: what is to be shown, as plain data that can be serialized. Promise: each
+//! is an [`Analysis`](tracebraid_fold::Analysis), whose report does not depend on the number of
+//! threads or on the size of chunks.
+#![forbid(unsafe_code)]
+
+pub mod cpu;
+pub mod io;
+pub mod kernel;
