@@ -1,6 +1,6 @@
 //! The bytes of lines before they are written: reused, never formatted by `std::fmt` on the way.
 
-use super::digits::{characters, decimal8, hexadecimal8, hexadecimal_characters, leading_zeros};
+use super::digits::{SMALL, characters, decimal_count, decimal8, hexadecimal_characters, hexadecimal8};
 
 /// Short copies have this constant size, whatever of it counts.
 const CHUNK: usize = 32;
@@ -130,9 +130,11 @@ impl Buffer {
     /// Puts a number below 10^8 without leading zeros.
     #[inline(always)]
     fn put_short(&mut self, number: u32) {
-        let digits = decimal8(number);
-        let zeros = leading_zeros(digits);
-        self.put_word(characters(digits) >> (zeros * 8), 8 - zeros);
+        if let Some(entry) = SMALL.get(number as usize) {
+            return self.room(4, (entry >> 24) as usize).copy_from_slice(&entry.to_le_bytes());
+        }
+        let count = decimal_count(number);
+        self.put_word(characters(decimal8(number)) >> (64 - count * 8), count);
     }
 
     /// Puts exactly eight digits of a number below 10^8.
@@ -177,11 +179,10 @@ impl Buffer {
     /// Puts a hexadecimal number with capital letters, without prefix.
     #[inline(always)]
     pub(crate) fn put_hexadecimal(&mut self, number: u64) {
-        let low = number as u32;
-        let high = (number >> 32) as u32;
-        let first = hexadecimal8(if high != 0 { high } else { low });
-        let zeros = leading_zeros(first);
-        self.put_word(hexadecimal_characters(first) >> (zeros * 8), 8 - zeros);
+        let (low, high) = (number as u32, (number >> 32) as u32);
+        let first = if high != 0 { high } else { low };
+        let count = (35 - (first | 1).leading_zeros()) >> 2;
+        self.put_word(hexadecimal_characters(hexadecimal8(first)) >> (64 - count * 8), count);
         if high != 0 {
             self.put_word(hexadecimal_characters(hexadecimal8(low)), 8);
         }

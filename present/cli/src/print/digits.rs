@@ -38,15 +38,56 @@ pub(super) fn hexadecimal_characters(digits: u64) -> u64 {
     (digits | ZEROS) + letters * 7
 }
 
-/// How many of eight digits are leading zeros, 7 for the number 0.
+/// The characters of the numbers below 1000, the first in the lowest byte, and their count in the
+/// highest: most numbers in traces are small.
+pub(super) static SMALL: [u32; 1000] = small();
+
+const fn small() -> [u32; 1000] {
+    let mut table = [0; 1000];
+    let mut number = 0;
+    while number < 1000 {
+        let (hundreds, tens, ones) = (number / 100, number / 10 % 10, number % 10);
+        let characters = 0x30_30_30 | hundreds | tens << 8 | ones << 16;
+        let count = if number > 99 { 3 } else if number > 9 { 2 } else { 1 };
+        table[number as usize] = characters >> ((3 - count) * 8) | count << 24;
+        number += 1;
+    }
+    table
+}
+
+/// How many decimal digits a number below 10^8 has. Not taken from the digits themselves: where
+/// the next value goes must not wait for them.
 #[inline(always)]
-pub(super) fn leading_zeros(digits: u64) -> u32 {
-    (digits | 1 << 56).trailing_zeros() >> 3
+pub(super) fn decimal_count(number: u32) -> u32 {
+    const MAX: u32 = u32::MAX;
+    const POWERS: [u32; 16] = [
+        0, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, MAX, MAX, MAX, MAX,
+        MAX, MAX,
+    ];
+    let about = (32 - (number | 1).leading_zeros()) * 1233 >> 12;
+    about + 1 - u32::from(number < POWERS[(about & 15) as usize])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_digits() {
+        for power in 0..8 {
+            let power = 10u32.pow(power);
+            for number in [power.saturating_sub(1), power, power + 1, power * 3, power * 9] {
+                if number < 100_000_000 {
+                    assert_eq!(decimal_count(number), number.to_string().len() as u32, "{number}");
+                }
+            }
+        }
+        for (number, &entry) in SMALL.iter().enumerate() {
+            let text = number.to_string();
+            assert_eq!(&entry.to_le_bytes()[..text.len()], text.as_bytes());
+            assert_eq!(entry >> 24, text.len() as u32);
+        }
+    }
 
     #[test]
     fn digits_are_those_of_format() {
@@ -60,7 +101,6 @@ mod tests {
         }
         for edge in [0, 9, 10, 99, 100, 9_999, 10_000, 99_999_999] {
             assert_eq!(characters(decimal8(edge)).to_le_bytes(), *format!("{edge:08}").as_bytes());
-            assert_eq!(leading_zeros(decimal8(edge)), 8 - edge.to_string().len() as u32);
         }
     }
 }

@@ -33,6 +33,10 @@ enum Kind {
     Unsigned(FixedRead),
     Signed(FixedRead),
     Hexadecimal(FixedRead, u64),
+    /// Little endian: the mask of its bits.
+    LittleUnsigned(FixedRead, u64),
+    /// Little endian, not of 64 bits where it may be signed.
+    LittleHexadecimal(FixedRead, u64),
     /// With the texts of the first values.
     Enumeration(FixedRead, Arc<IntClass>, Box<[Padded]>),
     /// Null-terminated, in UTF-8.
@@ -229,20 +233,44 @@ impl Compiler {
             return self.step(node.align, Kind::Enumeration(read, class.clone(), ready));
         }
         let kind = match class.base {
+            DisplayBase::Hexadecimal if !style.json && is_little(read) => {
+                Kind::LittleHexadecimal(read, u64::MAX >> (64 - length))
+            }
             DisplayBase::Hexadecimal if !style.json => Kind::Hexadecimal(read, digit_mask(length, 4)),
             DisplayBase::Octal | DisplayBase::Binary if !style.json => {
                 return self.step(node.align, Kind::Walk(Box::new(node.clone()), false));
             }
             _ if class.signed => Kind::Signed(read),
+            _ if is_little(read) => Kind::LittleUnsigned(read, u64::MAX >> (64 - length)),
             _ => Kind::Unsigned(read),
         };
         self.text(style.palette.value.as_bytes());
-        if matches!(kind, Kind::Hexadecimal(..)) {
+        if matches!(kind, Kind::Hexadecimal(..) | Kind::LittleHexadecimal(..)) {
             self.text(b"0x");
         }
         self.step(node.align, kind);
         self.text(style.palette.reset.as_bytes());
     }
+}
+
+/// Unsigned and little endian, the usual bit order.
+fn is_little(read: FixedRead) -> bool {
+    !read.big && !read.reversed && !read.signed
+}
+
+/// Reads an unsigned little-endian field; what is not simple is left to the cursor.
+#[inline(always)]
+fn little(cursor: &mut Cursor<'_>, read: FixedRead, mask: u64) -> Result<u64, DecodeError> {
+    let (at, length) = (cursor.pos, u64::from(read.length));
+    let byte = (at >> 3).wrapping_sub(cursor.base) as usize;
+    let shift = at & 7;
+    if let Some(bytes) = cursor.data.get(byte..).and_then(|rest| rest.first_chunk::<8>()) {
+        if at + length <= cursor.end && shift + length <= 64 {
+            cursor.pos = at + length;
+            return Ok(u64::from_le_bytes(*bytes) >> shift & mask);
+        }
+    }
+    cursor.fixed(read)
 }
 
 fn is_scalar(node: &Node) -> bool {
@@ -273,6 +301,8 @@ impl Program {
                         slots.get_mut(usize::from(slot)).into_iter().for_each(|place| *place = raw);
                     }
                 }
+                Kind::LittleUnsigned(read, mask) => buffer.put_u64(little(cursor, *read, *mask)?),
+                Kind::LittleHexadecimal(read, mask) => buffer.put_hexadecimal(little(cursor, *read, *mask)?),
                 Kind::Unsigned(read) => buffer.put_u64(cursor.fixed(*read)?),
                 Kind::Signed(read) => buffer.put_i64(cursor.fixed(*read)? as i64),
                 Kind::Hexadecimal(read, mask) => buffer.put_hexadecimal(cursor.fixed(*read)? & mask),
