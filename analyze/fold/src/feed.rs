@@ -45,7 +45,8 @@ pub struct Lane<'t> {
     /// The stream.
     pub stream: StreamRef,
     content: &'t Stream,
-    clock: Option<ClockConversion>,
+    /// Its clock.
+    pub clock: Option<ClockConversion>,
     /// Index of the next packet in the stream.
     next: usize,
     /// Scans its packets.

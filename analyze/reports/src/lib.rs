@@ -5,6 +5,7 @@
 //! threads or on the size of chunks.
 #![forbid(unsafe_code)]
 
+pub mod count;
 pub mod cpu;
 pub mod io;
 pub mod kernel;

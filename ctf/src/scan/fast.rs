@@ -210,10 +210,20 @@ impl Fast {
         }
     }
 
-    /// Counts records by id: where it stopped, how many, and the clock at the first.
-    pub(super) fn count(&self, data: &[u8], start: Place, counts: &mut [u64; IDS]) -> (Place, u64, u64) {
+    /// Counts records by id up to a limit of the clock: where it stopped, how many, and the clock
+    /// at the first.
+    pub(super) fn count(
+        &self,
+        data: &[u8],
+        start: Place,
+        counts: &mut [u64; IDS],
+        limit: u64,
+    ) -> (Place, u64, u64) {
         let (mut events, mut first) = (0u64, 0);
         let place = self.run_any(data, start, |id, _, _, clock| {
+            if clock >= limit {
+                return false;
+            }
             counts[id as usize] += 1;
             if events == 0 {
                 first = clock;

@@ -76,6 +76,8 @@ pub struct Counted {
     pub first: u64,
     /// Clock value of the last.
     pub last: u64,
+    /// True if none is left in the packet.
+    pub ended: bool,
 }
 
 /// Hits that one call gives at most: few enough to stay in the nearest cache.
@@ -168,10 +170,11 @@ impl<'t> Scanner<'t> {
             let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], 0));
             let have = (base + data.len() as u64) * 8;
             let mut cursor = Cursor { data, base, pos: 0, end: have.min(packet.content_bits) };
-            match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, self.clock) {
+            match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
                     self.pos = head.end_of_head;
-                    self.clock = head.begin.unwrap_or(self.clock);
+                    // The clock starts anew in each packet: packets can be read in any order.
+                    self.clock = head.begin.unwrap_or(0);
                     self.head = head;
                     self.went_back = false;
                     return true;
@@ -227,13 +230,16 @@ impl<'t> Scanner<'t> {
         &self.hits
     }
 
-    /// Counts the event records of the current packet by class into `counts` (by id in the upper
-    /// part of the table, see [`Counts`]).
-    pub fn count(&mut self, counts: &mut Counts) -> Counted {
-        let mut sink = CountSink { counts, events: 0, first: None };
-        while self.run(&mut sink) == Progress::More {}
-        let last = if sink.events > 0 { self.clock } else { 0 };
-        Counted { events: sink.events, first: sink.first.unwrap_or(last), last }
+    /// Counts the event records of the current packet by class into `counts`, as far as their
+    /// clock values are less than `limit`; call again for those behind.
+    pub fn count(&mut self, counts: &mut Counts, limit: u64) -> Counted {
+        let mut sink = CountSink { counts, events: 0, first: None, limit, stopped: false };
+        let mut progress = Progress::More;
+        while progress == Progress::More && !sink.stopped {
+            progress = self.run(&mut sink);
+        }
+        let first = sink.first.unwrap_or(self.clock);
+        Counted { events: sink.events, first, last: self.clock, ended: progress == Progress::PacketEnd }
     }
 
     /// Brings all of the current packet into memory, for measurements without reading.
@@ -326,6 +332,7 @@ impl<'t> Scanner<'t> {
             let end = have.min(packet.content_bits);
             let mut cursor = Cursor { data, base, pos: self.pos, end };
             match decode(self.layout, &mut cursor, &mut self.slots, self.clock) {
+                Ok((_, clock, _)) if sink.refuses(clock) => return Progress::More,
                 Ok((class, clock, body)) if cursor.pos > self.pos => {
                     if clock < self.clock && !std::mem::replace(&mut self.went_back, true) {
                         let message = format!("the clock goes back by {} cycles here", self.clock - clock);
@@ -401,6 +408,11 @@ trait Sink {
     fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place;
     fn general(&mut self, class: usize, chosen: bool, body: u64, clock: u64);
     fn is_full(&self) -> bool;
+    /// True if a record with that clock value is not wanted yet.
+    fn refuses(&mut self, clock: u64) -> bool {
+        let _ = clock;
+        false
+    }
     fn has_hits(&self) -> bool;
     /// True if the bytes at hand are running out and hits refer to them.
     fn must_stop_for_window(&self, low: bool) -> bool {
@@ -472,11 +484,13 @@ struct CountSink<'a> {
     counts: &'a mut Counts,
     events: u64,
     first: Option<u64>,
+    limit: u64,
+    stopped: bool,
 }
 
 impl Sink for CountSink<'_> {
     fn run_fast(&mut self, fast: &Fast, data: &[u8], _: u64, start: fast::Place) -> fast::Place {
-        let (place, events, first) = fast.count(data, start, &mut self.counts.by_id);
+        let (place, events, first) = fast.count(data, start, &mut self.counts.by_id, self.limit);
         if self.events == 0 && events > 0 {
             self.first = Some(first);
         }
@@ -495,7 +509,12 @@ impl Sink for CountSink<'_> {
     }
     #[inline(always)]
     fn is_full(&self) -> bool {
-        false
+        self.stopped
+    }
+    #[inline(always)]
+    fn refuses(&mut self, clock: u64) -> bool {
+        self.stopped = clock >= self.limit;
+        self.stopped
     }
     #[inline(always)]
     fn has_hits(&self) -> bool {

@@ -60,7 +60,7 @@ impl<'t> Ends<'t> {
         let (table, counts) = self.tables.get_mut(stream.class)?;
         let mut scanner = Scanner::new(self.trace, stream, table.clone(), index..index + 1)?;
         scanner.next_packet()?;
-        let counted = scanner.count(counts);
+        let counted = scanner.count(counts, u64::MAX);
         (counted.events > 0).then(|| (clock.timestamp(counted.first), clock.timestamp(counted.last)))
     }
 
