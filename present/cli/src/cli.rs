@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{CompletionsArgs, InfoArgs, ManArgs, PrintArgs};
+use crate::commands::{CompletionsArgs, CountArgs, InfoArgs, ManArgs, PrintArgs};
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
 #[derive(Debug, Parser)]
@@ -25,6 +25,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Info(InfoArgs),
     Print(Box<PrintArgs>),
+    Count(CountArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

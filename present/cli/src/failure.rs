@@ -8,6 +8,8 @@ pub(crate) const DAMAGED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// The exit code when nothing could be read.
 pub(crate) const NOTHING_READABLE: u8 = 3;
+/// The exit code after Ctrl-C, as shells give it.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// A reason, and the exit code that goes with it.
 #[derive(Debug)]
@@ -30,6 +32,11 @@ impl Failure {
     /// The results cannot be written.
     pub(crate) fn output(message: impl Into<String>) -> Self {
         Failure { code: DAMAGED, message: message.into() }
+    }
+
+    /// The user stopped it.
+    pub(crate) fn interrupted() -> Self {
+        Failure { code: INTERRUPTED, message: "interrupted".to_owned() }
     }
 
     /// Says why, and gives the exit code.

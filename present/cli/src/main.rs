@@ -6,12 +6,15 @@
 
 mod cli;
 mod commands;
+mod csv;
 mod failure;
+mod fold;
 mod loss;
 mod options;
 mod output;
 mod print;
 mod progress;
+mod table;
 mod time;
 mod warnings;
 

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::scan::{Counted, Counts};
-use tracebraid_ctf::trace::TraceSet;
+use tracebraid_ctf::stream::Stream;
+use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_fold::{Analysis, Chunk, Feed, Lane, Record, StreamPlace, StreamRef};
 
 use crate::kernel::{CpuSet, Window};
@@ -46,6 +47,11 @@ impl<'t> Count<'t> {
         Count { set, window, cpus, bounds: bounds(set, window, parts.max(1)) }
     }
 
+    /// A counter of single event records, for who chooses them one by one.
+    pub fn counter(&self) -> Counter<'_> {
+        Counter { count: self, partial: CountPartial::default() }
+    }
+
     fn is_chosen(&self, stream: StreamRef) -> bool {
         self.cpus.0.is_none() || report::cpu_of(self.set, stream).is_some_and(|cpu| self.cpus.contains(cpu))
     }
@@ -80,6 +86,42 @@ impl<'t> Count<'t> {
             part += 1;
         }
     }
+}
+
+/// Counts event records that are given to it.
+#[derive(Debug)]
+pub struct Counter<'a> {
+    count: &'a Count<'a>,
+    partial: CountPartial,
+}
+
+impl Counter<'_> {
+    /// Counts one, by the index of its class.
+    pub fn add(&mut self, trace: &Trace, stream: &Stream, class: usize, time: Timestamp) {
+        let Some((trace_index, stream_index)) = place(self.count.set, trace, stream) else { return };
+        let classes = trace.layout.streams.get(stream.class).map_or(0, |layout| layout.events.len());
+        let key = (trace_index, stream.class as u32);
+        let counts = self.partial.classes.entry(key).or_insert_with(|| vec![0; classes]);
+        if let Some(count) = counts.get_mut(class) {
+            *count += 1;
+        }
+        let counted = Counted { events: 1, ..Counted::default() };
+        let part = self.count.bounds.partition_point(|&bound| bound <= time.0).max(1) - 1;
+        let part = part.min(self.count.bounds.len().saturating_sub(2));
+        let stream = StreamRef { trace: trace_index, stream: stream_index };
+        self.partial.add(stream, counted, Some((time.0, time.0)), Some(part));
+    }
+
+    /// The report on all that were given.
+    pub fn finish(self) -> CountReport {
+        self.count.finish(self.partial)
+    }
+}
+
+fn place(set: &TraceSet, trace: &Trace, stream: &Stream) -> Option<(u32, u32)> {
+    let trace_index = set.traces.iter().position(|other| std::ptr::eq(other, trace))?;
+    let stream_index = trace.streams.iter().position(|other| std::ptr::eq(other, stream))?;
+    Some((trace_index as u32, stream_index as u32))
 }
 
 /// Equal parts of the window, or of the time that the packets say they cover.

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod completions;
+mod count;
 mod info;
 mod man;
 mod print;
@@ -18,12 +19,14 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Info(args) => info::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Count(args) => count::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
 }
 
 pub(crate) use completions::CompletionsArgs;
+pub(crate) use count::CountArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use print::PrintArgs;

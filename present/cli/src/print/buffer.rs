@@ -1,6 +1,6 @@
 //! The bytes of lines before they are written: reused, never formatted by `std::fmt` on the way.
 
-use super::digits::{SMALL, characters, decimal_count, decimal8, hexadecimal_characters, hexadecimal8};
+use super::slot::{SLOT, Slot};
 
 /// Short copies have this constant size, whatever of it counts.
 const CHUNK: usize = 32;
@@ -37,12 +37,13 @@ impl Padded {
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
     end: usize,
+    spare: [u8; SLOT],
 }
 
 impl Buffer {
     /// An empty buffer with room for that many bytes.
     pub(crate) fn new(room: usize) -> Self {
-        Buffer { bytes: vec![0; room.max(64)], end: 0 }
+        Buffer { bytes: vec![0; room.max(64)], end: 0, spare: [0; SLOT] }
     }
 
     /// What was put.
@@ -122,70 +123,54 @@ impl Buffer {
         self.room(16, length.min(16)).copy_from_slice(chunk);
     }
 
+    /// Room for one literal chunk and one number, to be filled from its beginning.
     #[inline(always)]
-    fn put_word(&mut self, characters: u64, count: u32) {
-        self.room(8, count as usize).copy_from_slice(&characters.to_le_bytes());
-    }
-
-    /// Puts a number below 10^8 without leading zeros.
-    #[inline(always)]
-    fn put_short(&mut self, number: u32) {
-        if let Some(entry) = SMALL.get(number as usize) {
-            return self.room(4, (entry >> 24) as usize).copy_from_slice(&entry.to_le_bytes());
+    pub(crate) fn slot(&mut self) -> Slot<'_> {
+        let start = self.end;
+        if self.bytes.len() - start < SLOT {
+            self.grow(SLOT);
         }
-        let count = decimal_count(number);
-        self.put_word(characters(decimal8(number)) >> (64 - count * 8), count);
+        match self.bytes.get_mut(start..).and_then(|rest| rest.first_chunk_mut()) {
+            Some(slot) => Slot::of(slot),
+            // Cannot be: there is room.
+            None => Slot::of(&mut self.spare),
+        }
     }
 
-    /// Puts exactly eight digits of a number below 10^8.
+    /// Keeps that many bytes of the slot.
     #[inline(always)]
-    fn put_eight(&mut self, number: u32) {
-        self.put_word(characters(decimal8(number)), 8);
+    pub(crate) fn keep(&mut self, length: usize) {
+        self.end = (self.end + length).min(self.bytes.len());
+    }
+
+    #[inline(always)]
+    fn put_number(&mut self, write: impl FnOnce(Slot<'_>) -> usize) {
+        let length = write(self.slot());
+        self.keep(length);
     }
 
     /// Puts exactly nine digits of a number below 10^9.
     #[inline(always)]
     pub(crate) fn put_nine(&mut self, number: u32) {
-        self.put_byte(b'0' + (number / 100_000_000) as u8);
-        self.put_eight(number % 100_000_000);
+        self.put_number(|mut slot| slot.nine(0, number));
     }
 
     /// Puts a decimal number.
     #[inline(always)]
     pub(crate) fn put_u64(&mut self, number: u64) {
-        const PART: u64 = 100_000_000;
-        if number < PART {
-            self.put_short(number as u32);
-        } else if number < PART * PART {
-            self.put_short((number / PART) as u32);
-            self.put_eight((number % PART) as u32);
-        } else {
-            let high = number / PART;
-            self.put_short((high / PART) as u32);
-            self.put_eight((high % PART) as u32);
-            self.put_eight((number % PART) as u32);
-        }
+        self.put_number(|mut slot| slot.decimal(0, number));
     }
 
     /// Puts a decimal number with its sign if it is negative.
     #[inline(always)]
     pub(crate) fn put_i64(&mut self, number: i64) {
-        if number < 0 {
-            self.put_byte(b'-');
-        }
-        self.put_u64(number.unsigned_abs());
+        self.put_number(|mut slot| slot.signed(0, number));
     }
 
     /// Puts a hexadecimal number with capital letters, without prefix.
     #[inline(always)]
     pub(crate) fn put_hexadecimal(&mut self, number: u64) {
-        let (low, high) = (number as u32, (number >> 32) as u32);
-        let first = if high != 0 { high } else { low };
-        let count = (35 - (first | 1).leading_zeros()) >> 2;
-        self.put_word(hexadecimal_characters(hexadecimal8(first)) >> (64 - count * 8), count);
-        if high != 0 {
-            self.put_word(hexadecimal_characters(hexadecimal8(low)), 8);
-        }
+        self.put_number(|mut slot| slot.hexadecimal(0, number));
     }
 }
 

@@ -7,6 +7,7 @@ mod float;
 pub(crate) mod line;
 pub(crate) mod select;
 mod program;
+mod slot;
 pub(crate) mod stamp;
 pub(crate) mod style;
 mod visitor;

@@ -10,8 +10,9 @@ use tracebraid_ctf::layout::node::{Length, Node, NodeKind, Selector};
 use tracebraid_ctf::schema::{DisplayBase, Encoding, IntClass};
 use tracebraid_ctf::walk::walk;
 
-use super::buffer::{Buffer, PADDING, Padded};
+use super::buffer::{Buffer, Padded};
 use super::escape::{put_json, put_text};
+use super::slot::LITERAL;
 use super::style::{Style, digit_mask, is_hidden};
 use super::visitor::Shower;
 
@@ -26,6 +27,8 @@ const UNROLLED: u64 = 16;
 enum Kind {
     /// Nothing but the literal.
     Literal,
+    /// Go on to a multiple of that many bits.
+    Align(u32),
     /// Go on by that many bits.
     Skip(u64),
     /// Keep the integer that comes next for lengths and selectors.
@@ -37,25 +40,31 @@ enum Kind {
     LittleUnsigned(FixedRead, u64),
     /// Little endian, not of 64 bits where it may be signed.
     LittleHexadecimal(FixedRead, u64),
-    /// With the texts of the first values.
-    Enumeration(FixedRead, Arc<IntClass>, Box<[Padded]>),
+    Enumeration(FixedRead, Box<Enumeration>),
     /// Null-terminated, in UTF-8.
     Text,
     /// So many bytes of which those before the first null count, in UTF-8.
     SizedText(Length),
-    /// So many times the program.
-    Elements(Length, Box<Elements>),
+    Elements(Box<Elements>),
     /// One of the programs.
-    Variant(Selector, Box<[Program]>),
+    Variant(Box<(Selector, Box<[Program]>)>),
     /// Walk over it; the flag: with names.
     Walk(Box<Node>, bool),
     /// Walk over it and show nothing.
     WalkBlindly(Box<Node>),
 }
 
-/// Elements of an array.
+#[derive(Debug)]
+struct Enumeration {
+    class: Arc<IntClass>,
+    /// The texts of the first values.
+    ready: Box<[Padded]>,
+}
+
+/// Elements of an array: so many times the program.
 #[derive(Debug)]
 struct Elements {
+    length: Length,
     program: Program,
     /// What stands before the first elements.
     ready: Box<[Padded]>,
@@ -64,20 +73,21 @@ struct Elements {
     names: bool,
 }
 
+/// One literal and one value: a cache line.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Step {
-    /// Place and length of the literal before the value.
-    start: u32,
-    length: u32,
-    /// Alignment of the value in bits, less one.
-    mask: u64,
     kind: Kind,
+    /// Bytes of the literal before the value.
+    length: u8,
+    /// Alignment of the value in bits, less one.
+    mask: u8,
+    literal: [u8; LITERAL],
 }
 
 /// Shows some scopes of an event record one after the other.
 #[derive(Debug)]
 pub(crate) struct Program {
-    literals: Vec<u8>,
     steps: Vec<Step>,
     style: Style,
 }
@@ -104,7 +114,7 @@ fn put_index(style: &Style, buffer: &mut Buffer, index: u64, names: bool) {
 impl Compiler {
     /// An empty program.
     pub(crate) fn new(style: Style) -> Self {
-        let program = Program { literals: Vec::new(), steps: Vec::new(), style };
+        let program = Program { steps: Vec::new(), style };
         Compiler { program, pending: Buffer::new(256), align: 1 }
     }
 
@@ -116,17 +126,26 @@ impl Compiler {
     /// The program.
     pub(crate) fn finish(mut self) -> Program {
         self.step(1, Kind::Literal);
-        self.program.literals.extend([0; PADDING]);
+        self.program.steps.shrink_to_fit();
         self.program
     }
 
     fn step(&mut self, align: u32, kind: Kind) {
-        let mask = u64::from(self.align.max(align).max(1)) - 1;
+        let align = self.align.max(align).max(1);
         self.align = 1;
-        let (start, length) = (self.program.literals.len() as u32, self.pending.len() as u32);
-        self.program.literals.extend_from_slice(self.pending.bytes());
+        if align > 128 {
+            self.program.steps.push(Step { kind: Kind::Align(align), length: 0, mask: 0, literal: [0; LITERAL] });
+        }
+        let (pieces, last) = self.pending.bytes().as_chunks::<LITERAL>();
+        for piece in pieces {
+            let length = LITERAL as u8;
+            self.program.steps.push(Step { kind: Kind::Literal, length, mask: 0, literal: *piece });
+        }
+        let mut literal = [0; LITERAL];
+        literal.iter_mut().zip(last).for_each(|(to, &from)| *to = from);
+        let mask = (align.min(128) - 1) as u8;
+        self.program.steps.push(Step { kind, length: last.len() as u8, mask, literal });
         self.pending.clear();
-        self.program.steps.push(Step { start, length, mask, kind });
     }
 
     /// Adds a field.
@@ -147,7 +166,7 @@ impl Compiler {
                     compiler.finish()
                 });
                 let options = options.collect();
-                self.step(node.align, Kind::Variant(selector.clone(), options));
+                self.step(node.align, Kind::Variant(Box::new((selector.clone(), options))));
             }
             _ => self.step(node.align, Kind::Walk(Box::new(node.clone()), names)),
         }
@@ -202,8 +221,8 @@ impl Compiler {
                     Padded::new(buffer.bytes())
                 };
                 let ready = (0..READY_INDICES).map(ready).collect();
-                let elements = Elements { program: compiler.finish(), ready, node: node.clone(), names };
-                self.step(node.align, Kind::Elements(length, Box::new(elements)));
+                let elements = Elements { length, program: compiler.finish(), ready, node: node.clone(), names };
+                self.step(node.align, Kind::Elements(Box::new(elements)));
             }
         }
         self.text(if style.json { b"]" } else { b" ]" });
@@ -230,7 +249,7 @@ impl Compiler {
                 Padded::new(buffer.bytes())
             });
             let ready = ready.collect();
-            return self.step(node.align, Kind::Enumeration(read, class.clone(), ready));
+            return self.step(node.align, Kind::Enumeration(read, Box::new(Enumeration { class: class.clone(), ready })));
         }
         let kind = match class.base {
             DisplayBase::Hexadecimal if !style.json && is_little(read) => {
@@ -289,28 +308,26 @@ impl Program {
         buffer: &mut Buffer,
     ) -> Result<(), DecodeError> {
         for step in &self.steps {
-            buffer.put_padded(&self.literals, step.start as usize, step.length as usize);
-            cursor.pos = cursor.pos.saturating_add(step.mask) & !step.mask;
+            let mask = u64::from(step.mask);
+            cursor.pos = cursor.pos.saturating_add(mask) & !mask;
+            let mut slot = buffer.slot();
+            slot.literal(&step.literal);
+            let length = usize::from(step.length);
+            let length = match &step.kind {
+                Kind::LittleUnsigned(read, mask) => slot.decimal(length, little(cursor, *read, *mask)?),
+                Kind::LittleHexadecimal(read, mask) => slot.hexadecimal(length, little(cursor, *read, *mask)?),
+                Kind::Unsigned(read) => slot.decimal(length, cursor.fixed(*read)?),
+                Kind::Signed(read) => slot.signed(length, cursor.fixed(*read)? as i64),
+                Kind::Hexadecimal(read, mask) => slot.hexadecimal(length, cursor.fixed(*read)? & mask),
+                _ => length,
+            };
+            buffer.keep(length);
             match &step.kind {
-                Kind::Literal => {}
-                Kind::Skip(bits) => cursor.pos = cursor.pos.saturating_add(*bits),
-                Kind::Keep(read, saves) => {
-                    let mut ahead = *cursor;
-                    let raw = ahead.fixed(*read)?;
-                    for &slot in saves {
-                        slots.get_mut(usize::from(slot)).into_iter().for_each(|place| *place = raw);
-                    }
-                }
-                Kind::LittleUnsigned(read, mask) => buffer.put_u64(little(cursor, *read, *mask)?),
-                Kind::LittleHexadecimal(read, mask) => buffer.put_hexadecimal(little(cursor, *read, *mask)?),
-                Kind::Unsigned(read) => buffer.put_u64(cursor.fixed(*read)?),
-                Kind::Signed(read) => buffer.put_i64(cursor.fixed(*read)? as i64),
-                Kind::Hexadecimal(read, mask) => buffer.put_hexadecimal(cursor.fixed(*read)? & mask),
-                Kind::Enumeration(read, class, ready) => {
+                Kind::Enumeration(read, labels) => {
                     let raw = cursor.fixed(*read)?;
-                    match ready.get(raw as usize) {
+                    match labels.ready.get(raw as usize) {
                         Some(text) => buffer.put_literal(text),
-                        None => self.style.put_enumeration(buffer, class, u32::from(read.length), raw),
+                        None => self.style.put_enumeration(buffer, &labels.class, u32::from(read.length), raw),
                     }
                 }
                 Kind::Text => {
@@ -323,7 +340,14 @@ impl Program {
                     let bytes = cursor.bytes(count(*length, slots))?;
                     self.put_string(buffer, cursor.data, start, null_at(bytes));
                 }
-                _ => self.run_rare(&step.kind, cursor, slots, buffer)?,
+                Kind::Elements(_)
+                | Kind::Variant(_)
+                | Kind::Walk(..)
+                | Kind::WalkBlindly(_)
+                | Kind::Keep(..)
+                | Kind::Skip(_)
+                | Kind::Align(_) => self.run_rare(&step.kind, cursor, slots, buffer)?,
+                _ => {}
             }
         }
         Ok(())
@@ -338,8 +362,8 @@ impl Program {
         buffer: &mut Buffer,
     ) -> Result<(), DecodeError> {
         match kind {
-            Kind::Elements(length, elements) => {
-                let count = count(*length, slots);
+            Kind::Elements(elements) => {
+                let count = count(elements.length, slots);
                 // Elements take at least a bit each; others are left to the general way.
                 if count > cursor.end.saturating_sub(cursor.pos) {
                     let mut shower = Shower::within_array(buffer, &self.style, elements.names);
@@ -354,11 +378,28 @@ impl Program {
                 }
                 Ok(())
             }
-            Kind::Variant(selector, options) => {
+            Kind::Variant(variant) => {
+                let (selector, options) = &**variant;
                 let raw = slots.get(usize::from(selector.slot)).copied().unwrap_or(0);
                 let option = selector.select(raw).and_then(|option| options.get(option as usize));
                 let option = option.ok_or(DecodeError::NoOption { at: cursor.pos, selector: raw })?;
                 option.run(cursor, slots, buffer)
+            }
+            Kind::Keep(read, saves) => {
+                let mut ahead = *cursor;
+                let raw = ahead.fixed(*read)?;
+                for &slot in saves {
+                    slots.get_mut(usize::from(slot)).into_iter().for_each(|place| *place = raw);
+                }
+                Ok(())
+            }
+            Kind::Skip(bits) => {
+                cursor.pos = cursor.pos.saturating_add(*bits);
+                Ok(())
+            }
+            Kind::Align(align) => {
+                cursor.align(*align);
+                Ok(())
             }
             Kind::Walk(node, names) => walk(node, cursor, slots, &mut Shower::new(buffer, &self.style, *names)),
             Kind::WalkBlindly(node) => walk(node, cursor, slots, &mut tracebraid_ctf::walk::Silent),

@@ -1,0 +1,189 @@
+//! `tracebraid count`: how many event records there are, of which classes, where and when.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::Args;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::reader::MergedReader;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_reports::count::{Count, CountReport};
+use tracebraid_reports::kernel::{CpuSet, Window};
+
+use crate::failure::Failure;
+use crate::fold::{self, FoldArgs};
+use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
+use crate::output::Output;
+use crate::print::select::Selection;
+use crate::table::{self, grouped, percent};
+use crate::warnings::Warnings;
+
+/// Counts event records: in all, by name, stream and CPU, over time; and what was lost.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid count ~/lttng-traces/my-session
+  tracebraid count --top 10 --from +1s --to +2s TRACE
+  tracebraid count --format json TRACE | jq '.by_name.sched_switch'
+  tracebraid count --procname 'nginx*' --format csv TRACE")]
+pub(crate) struct CountArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    time: TimeArgs,
+    #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
+    fold: FoldArgs,
+    /// Show only so many rows of each table
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
+    /// Show and read times in UTC, not in the local time zone
+    #[arg(long)]
+    clock_gmt: bool,
+}
+
+/// Parts of the time range for which the rate is shown.
+const PARTS: usize = 60;
+
+/// Runs it.
+pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
+    let set = options::open(&args.input)?;
+    let mut warnings = Warnings::default();
+    warnings.opening(&set);
+    let zone = options::zone(args.clock_gmt);
+    let range = args.time.range(&set, &zone, 0)?;
+    let window = window(range);
+    let cpus = CpuSet((!args.select.cpu.is_empty()).then(|| args.select.cpu.iter().map(|&cpu| cpu as u32).collect()));
+    let by_thread = !(args.select.tid.is_empty() && args.select.pid.is_empty() && args.select.procname.is_empty());
+    let report = if by_thread {
+        let start = || options::start_of(&set);
+        let selection = Selection::new(&set, &args.select, &[], None, start, &zone)?;
+        let count = Count::new(&set, window, cpus, PARTS);
+        selected(&set, range, selection, &count, &mut warnings)
+    } else {
+        fold::run(&set, &Count::new(&set, window, cpus, PARTS), &args.fold, window.to, &mut warnings)?
+    };
+    let mut out = Output::open(None)?;
+    let text = match args.format {
+        ReportFormat::Table => tables(&report, args.top.unwrap_or(usize::MAX)),
+        ReportFormat::Json => json(&report)?,
+        ReportFormat::Csv => csv(&report, args.top.unwrap_or(usize::MAX)),
+    };
+    out.write(text.as_bytes())?;
+    for loss in crate::loss::summary(&set) {
+        warnings.note(&loss);
+    }
+    Ok(warnings.finish(args.input.strict))
+}
+
+/// The range as reports take it: its end does not belong to it.
+pub(super) fn window(range: TimeRange) -> Window {
+    Window {
+        from: (range.from > i64::MIN).then_some(Timestamp(range.from)),
+        to: range.to.checked_add(1).filter(|&to| to < i64::MAX).map(Timestamp),
+    }
+}
+
+/// Who an event record belongs to is known only in the order of time: one pass over all of them.
+fn selected(
+    set: &TraceSet,
+    range: TimeRange,
+    mut selection: Option<Selection<'_>>,
+    count: &Count<'_>,
+    warnings: &mut Warnings,
+) -> CountReport {
+    let mut merged = MergedReader::new(set);
+    let mut counter = count.counter();
+    while let Some((time, reader)) = merged.next() {
+        if time.0 > range.to {
+            break;
+        }
+        let wanted = selection.as_mut().is_none_or(|selection| selection.wants(time, reader));
+        if wanted && time.0 >= range.from {
+            let (trace, stream) = (reader.trace(), reader.stream());
+            if let Some(event) = reader.event() {
+                counter.add(trace, stream, event.class_index, time);
+            }
+        }
+    }
+    warnings.reading(&merged.take_damage());
+    counter.finish()
+}
+
+fn json(report: &CountReport) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(report).map_err(|error| Failure::output(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+fn by_count(by_name: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
+    let mut rows: Vec<_> = by_name.iter().map(|(name, &count)| (name.as_str(), count)).collect();
+    rows.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    rows
+}
+
+fn csv(report: &CountReport, top: usize) -> String {
+    let mut rows = crate::csv::Rows::new(&["event", "count"]);
+    for (name, count) in by_count(&report.by_name).into_iter().take(top) {
+        rows.add([name, &count.to_string()]);
+    }
+    rows.finish()
+}
+
+fn tables(report: &CountReport, top: usize) -> String {
+    let mut text = format!("{} event records", grouped(report.events));
+    if let (Some(first), Some(last)) = (report.first, report.last) {
+        let length = last.abs_diff(first);
+        let _ = write!(text, " in {}", table::duration(length));
+        if length > 0 {
+            let rate = u128::from(report.events) * 1_000_000_000 / u128::from(length);
+            let _ = write!(text, ", {} a second", grouped(u64::try_from(rate).unwrap_or(u64::MAX)));
+        }
+    }
+    text.push_str("\n\n");
+    let rows = by_count(&report.by_name);
+    let shown = rows.iter().take(top);
+    let row = |&(name, count): &(&str, u64)| vec![name.to_owned(), grouped(count), percent(count, report.events)];
+    text += &table::render(&[("Event", false), ("Count", true), ("Share", true)], shown.map(row));
+    if rows.len() > top {
+        let _ = writeln!(text, "  ... and {} more", rows.len() - top);
+    }
+    text.push('\n');
+    text += &streams(report, top);
+    if report.rate.counts.iter().any(|&count| count > 0) {
+        let part = report.rate.to.abs_diff(report.rate.from) / report.rate.counts.len().max(1) as u64;
+        let most = report.rate.counts.iter().max().copied().unwrap_or(0);
+        let bars = table::sparkline(&report.rate.counts);
+        let _ = writeln!(text, "\nOver time, {} a column, {} at most:\n  |{bars}|", table::duration(part), grouped(most));
+    }
+    if report.discarded_events > 0 || report.discarded_packets > 0 || !report.losses.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nLost by the tracer: {} event records, {} packets",
+            grouped(report.discarded_events),
+            grouped(report.discarded_packets)
+        );
+    }
+    text
+}
+
+fn streams(report: &CountReport, top: usize) -> String {
+    let columns =
+        [("Stream", false), ("CPU", true), ("Event records", true), ("Share", true), ("Packets", true), ("Bytes", true)];
+    let row = |stream: &tracebraid_reports::count::StreamRow| {
+        let name = std::path::Path::new(&stream.file);
+        let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        vec![
+            name,
+            stream.cpu.map(|cpu| cpu.to_string()).unwrap_or_default(),
+            grouped(stream.events),
+            percent(stream.events, report.events),
+            grouped(stream.packets),
+            table::bytes(stream.bytes),
+        ]
+    };
+    table::render(&columns, report.streams.iter().take(top).map(row))
+}

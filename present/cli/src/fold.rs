@@ -1,0 +1,98 @@
+//! Running an analysis for a command: options, progress bar, Ctrl-C.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Analysis, Control, Options, fold};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Progress;
+use crate::warnings::Warnings;
+
+/// How to fold.
+#[derive(Args, Debug)]
+pub(crate) struct FoldArgs {
+    /// Threads; as many as there are CPUs if not given
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+    /// Size of the pieces that threads work on: bytes, or with K, M or G
+    #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = size)]
+    pub(crate) chunk_size: u64,
+}
+
+/// Bytes, with an optional unit of 1024, 1024² or 1024³.
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
+        _ => (text, 1u64),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).filter(|&bytes| bytes > 0);
+    bytes.ok_or_else(|| format!("{text}: a number of bytes is expected, as 65536, 64K or 4M"))
+}
+
+/// Folds, showing progress on a terminal; `until` is the time at and behind which nothing matters.
+///
+/// # Errors
+/// When the user interrupted it.
+pub(crate) fn run<A: Analysis>(
+    set: &TraceSet,
+    analysis: &A,
+    args: &FoldArgs,
+    until: Option<Timestamp>,
+    warnings: &mut Warnings,
+) -> Result<A::Report, Failure> {
+    let options = Options {
+        threads: args.threads.map_or(0, |threads| threads as usize),
+        chunk_bytes: args.chunk_size,
+        until,
+    };
+    let control = Control::default();
+    let interrupted = output::interruption();
+    let finished = AtomicBool::new(false);
+    let outcome = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch(&control, &interrupted, &finished));
+        let outcome = fold(set, analysis, options, &control);
+        finished.store(true, Ordering::Relaxed);
+        watcher.thread().unpark();
+        outcome
+    });
+    let outcome = outcome.map_err(|_| Failure::interrupted())?;
+    warnings.reading(&outcome.damage);
+    Ok(outcome.report)
+}
+
+/// Shows how far the fold is and passes interruptions on.
+fn watch(control: &Control, interrupted: &Arc<AtomicBool>, finished: &AtomicBool) {
+    let mut progress: Option<Progress> = None;
+    while !finished.load(Ordering::Relaxed) {
+        std::thread::park_timeout(Duration::from_millis(50));
+        if interrupted.load(Ordering::Relaxed) {
+            control.cancel();
+        }
+        let total = control.total();
+        if total > 0 {
+            progress.get_or_insert_with(|| Progress::new(total, false)).at(|| control.done());
+        }
+    }
+    progress.iter_mut().for_each(Progress::finish);
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(super::size("4M"), Ok(4 << 20));
+        assert_eq!(super::size("65536"), Ok(65536));
+        assert_eq!(super::size("1k"), Ok(1024));
+        for wrong in ["", "M", "-1", "0", "4T", "99999999999999999999", "18446744073709551615G"] {
+            assert!(super::size(wrong).is_err(), "{wrong}");
+        }
+    }
+}
