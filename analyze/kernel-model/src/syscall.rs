@@ -187,6 +187,12 @@ impl Syscall {
         TABLE.get(usize::from(self.0))
     }
 
+    /// How many arguments are of interest.
+    #[inline(always)]
+    pub fn arguments(self) -> usize {
+        self.spec().map_or(0, |spec| spec.arguments.len())
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         self.spec().map_or("other", |spec| spec.name)

@@ -14,6 +14,6 @@ pub use selection::{CpuSet, ThreadFilter, Window};
 pub use sources::CpuKey;
 
 pub(crate) use learn::learn;
-pub(crate) use people::{Identity, Known, People, Table, ThreadKey};
-pub(crate) use sources::Sources;
+pub(crate) use people::{People, Table, ThreadKey};
+pub(crate) use sources::{Source, Sources};
 pub(crate) use time::{nanoseconds, share};

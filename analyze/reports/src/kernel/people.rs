@@ -99,7 +99,7 @@ impl People {
 pub(crate) struct Table<T> {
     entries: Vec<(ThreadKey, T)>,
     #[serde(skip)]
-    index: HashMap<ThreadKey, u32, BuildHasherDefault<KeyHasher>>,
+    index: Index,
 }
 
 impl<T> Default for Table<T> {
@@ -114,7 +114,7 @@ impl<T: Default> Table<T> {
     pub(crate) fn place(&mut self, key: ThreadKey) -> usize {
         if self.index.len() != self.entries.len() {
             // It was deserialized.
-            self.index = self.entries.iter().enumerate().map(|(at, (key, _))| (*key, at as u32)).collect();
+            self.index = index(&self.entries);
         }
         match self.index.get(&key) {
             Some(&at) => at as usize,
@@ -125,12 +125,6 @@ impl<T: Default> Table<T> {
                 at
             }
         }
-    }
-
-    /// The value at a place.
-    #[inline(always)]
-    pub(crate) fn at(&mut self, place: usize) -> Option<&mut T> {
-        self.entries.get_mut(place).map(|(_, value)| value)
     }
 
     /// The value of a thread, which is made if it is new.
@@ -149,6 +143,17 @@ impl<T: Default> Table<T> {
         self.entries.iter().find(|(other, _)| *other == key).map(|(_, value)| value)
     }
 
+    /// All values.
+    pub(crate) fn values(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+
+    /// Leaves out those that `keep` does not choose.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        self.entries.retain(|(_, value)| keep(value));
+        self.index = index(&self.entries);
+    }
+
     pub(crate) fn into_entries(self) -> Vec<(ThreadKey, T)> {
         self.entries
     }
@@ -156,6 +161,12 @@ impl<T: Default> Table<T> {
     pub(crate) fn entries(&self) -> impl Iterator<Item = (ThreadKey, &T)> {
         self.entries.iter().map(|(key, value)| (*key, value))
     }
+}
+
+type Index = HashMap<ThreadKey, u32, BuildHasherDefault<KeyHasher>>;
+
+fn index<T>(entries: &[(ThreadKey, T)]) -> Index {
+    entries.iter().enumerate().map(|(at, (key, _))| (*key, at as u32)).collect()
 }
 
 /// Thread ids are small numbers without an adversary worth a slow hash: their spread is enough.

@@ -129,10 +129,11 @@ impl Sources {
         self.streams.get(trace).is_some_and(|streams| streams.iter().any(Option::is_some))
     }
 
-    /// True if any event class of that trace is of that kind.
-    pub(crate) fn has(&self, trace: usize, kind: impl Fn(&KernelEvent) -> bool) -> bool {
+    /// True if anything in that trace tells which thread runs on a CPU.
+    pub(crate) fn tells_threads(&self, trace: usize) -> bool {
         let streams = self.model.traces.get(trace).map(|trace| trace.streams.as_slice()).unwrap_or_default();
-        streams.iter().flat_map(|stream| stream.events.iter().flatten()).any(|event| kind(&event.event))
+        let tells = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_)) || event.context.tid.is_some();
+        streams.iter().flat_map(|stream| stream.events.iter().flatten()).any(tells)
     }
 
     /// Names of the machines by trace.

@@ -1,0 +1,238 @@
+//! The report.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_kernel_model::{FdType, Syscall};
+
+use crate::io::IoAnalysis;
+use crate::io::call::Sums;
+use crate::io::partial::IoPartial;
+use crate::io::settle::{Losses, Sheet};
+use crate::kernel::{Host, People, Thread, ThreadKey, nanoseconds};
+
+/// What was read and written. Times and latencies in nanoseconds, sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IoReport {
+    /// Beginning of the range: the first event record, or the beginning that was asked for.
+    #[serde(serialize_with = "nanoseconds", rename = "begin_ns")]
+    pub begin: Option<Timestamp>,
+    /// End of the range: the last event record, or the end that was asked for.
+    #[serde(serialize_with = "nanoseconds", rename = "end_ns")]
+    pub end: Option<Timestamp>,
+    /// From begin to end.
+    pub duration_ns: u64,
+    /// The machines.
+    pub hosts: Vec<Host>,
+    /// All together.
+    pub total: IoStats,
+    /// By type of descriptor; types without calls are left out.
+    pub types: Vec<IoType>,
+    /// By system call, most bytes first.
+    pub syscalls: Vec<IoSyscall>,
+    /// By process, most bytes first; threads whose process is not known are listed alone.
+    pub processes: Vec<IoProcess>,
+    /// By thread, most bytes first.
+    pub threads: Vec<IoThread>,
+}
+
+/// Sums over calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct IoStats {
+    /// Calls that ended in the range.
+    pub calls: u64,
+    /// Those of them that failed.
+    pub errors: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// From entry to exit, summed.
+    pub latency_ns: u64,
+    /// Mean over the calls, rounded down.
+    pub average_latency_ns: u64,
+    /// The longest.
+    pub longest_latency_ns: u64,
+    /// Calls that began in the range and whose end is not in the trace.
+    pub unfinished: u64,
+    /// Ends in the range of calls whose beginning is not in the trace.
+    pub unstarted: u64,
+}
+
+/// A type of descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct IoType {
+    /// The type.
+    #[serde(rename = "type")]
+    pub kind: FdType,
+    /// Calls with descriptors of that type. A call between two descriptors counts for what it
+    /// reads from; its written bytes for what it writes to. Unfinished calls are not told apart.
+    #[serde(flatten)]
+    pub stats: IoStats,
+}
+
+/// A system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct IoSyscall {
+    /// Its name in the kernel.
+    pub name: &'static str,
+    /// Its calls. Unfinished calls are not told apart.
+    #[serde(flatten)]
+    pub stats: IoStats,
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IoProcess {
+    /// Index of its trace.
+    pub trace: u32,
+    /// Its id; `None` for a thread whose process is not known.
+    pub pid: Option<i32>,
+    /// That thread.
+    pub tid: Option<i32>,
+    /// Last known name of its first thread.
+    pub name: Option<String>,
+    /// Threads that made calls.
+    pub threads: u64,
+    /// Its calls.
+    #[serde(flatten)]
+    pub stats: IoStats,
+    /// By type of descriptor.
+    pub types: Vec<IoType>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IoThread {
+    /// Who it is.
+    #[serde(flatten)]
+    pub thread: Thread,
+    /// Its calls.
+    #[serde(flatten)]
+    pub stats: IoStats,
+    /// By type of descriptor.
+    pub types: Vec<IoType>,
+}
+
+/// Sums that are being added up.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    total: Sums,
+    losses: Losses,
+    types: BTreeMap<FdType, Sums>,
+}
+
+impl Account {
+    fn add(&mut self, other: &Account) {
+        self.total.add(&other.total);
+        self.losses.unfinished += other.losses.unfinished;
+        self.losses.unstarted += other.losses.unstarted;
+        for (kind, sums) in &other.types {
+            self.types.entry(*kind).or_default().add(sums);
+        }
+    }
+
+    fn of(sheet: &Sheet, losses: Losses) -> Account {
+        let mut account = Account { losses, ..Account::default() };
+        for (_, kind, sums) in sheet {
+            account.total.add(sums);
+            account.types.entry(*kind).or_default().add(sums);
+        }
+        account
+    }
+
+    fn stats(&self) -> IoStats {
+        stats(&self.total, self.losses)
+    }
+
+    fn types(&self) -> Vec<IoType> {
+        self.types.iter().map(|(kind, sums)| IoType { kind: *kind, stats: stats(sums, Losses::default()) }).collect()
+    }
+}
+
+fn stats(sums: &Sums, losses: Losses) -> IoStats {
+    IoStats {
+        calls: sums.calls,
+        errors: sums.errors,
+        read_bytes: sums.read,
+        written_bytes: sums.written,
+        latency_ns: sums.latency,
+        average_latency_ns: sums.latency.checked_div(sums.calls).unwrap_or(0),
+        longest_latency_ns: sums.longest,
+        unfinished: losses.unfinished,
+        unstarted: losses.unstarted,
+    }
+}
+
+/// Sort key: most bytes, then most calls first.
+fn order(stats: &IoStats) -> std::cmp::Reverse<(u64, u64)> {
+    std::cmp::Reverse((stats.read_bytes.saturating_add(stats.written_bytes), stats.calls))
+}
+
+pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> IoReport {
+    let range = analysis.extent.map(|extent| extent.within(analysis.options.window));
+    let (settled, people) = partial.finish(analysis.scope());
+    let mut accounts: BTreeMap<ThreadKey, Account> = BTreeMap::new();
+    let mut syscalls: BTreeMap<Syscall, Sums> = BTreeMap::new();
+    let mut total = Account::default();
+    let filter = &analysis.options.threads;
+    for (key, sheet) in settled.sheets.entries().filter(|(key, _)| filter.shows(&people.thread(*key))) {
+        accounts.entry(key).or_default().add(&Account::of(sheet, Losses::default()));
+        for (call, _, sums) in sheet {
+            syscalls.entry(*call).or_default().add(sums);
+        }
+    }
+    for (key, losses) in settled.losses.entries().filter(|(key, _)| filter.shows(&people.thread(*key))) {
+        if *losses != Losses::default() {
+            accounts.entry(key).or_default().add(&Account::of(&Vec::new(), *losses));
+        }
+    }
+    accounts.values().for_each(|account| total.add(account));
+    let mut syscalls: Vec<_> = syscalls
+        .into_iter()
+        .map(|(call, sums)| IoSyscall { name: call.name(), stats: stats(&sums, Losses::default()) })
+        .collect();
+    syscalls.sort_by_key(|row| (order(&row.stats), row.name));
+    IoReport {
+        begin: range.map(|range| range.0),
+        end: range.map(|range| range.1),
+        duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
+        hosts: analysis.hosts.clone(),
+        total: total.stats(),
+        types: total.types(),
+        syscalls,
+        processes: processes(&accounts, &people),
+        threads: threads(&accounts, &people),
+    }
+}
+
+fn threads(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<IoThread> {
+    let row = |(key, account): (&ThreadKey, &Account)| IoThread {
+        thread: people.thread(*key),
+        stats: account.stats(),
+        types: account.types(),
+    };
+    let mut rows: Vec<_> = accounts.iter().map(row).collect();
+    rows.sort_by_key(|row| (order(&row.stats), row.thread.trace, row.thread.tid));
+    rows
+}
+
+fn processes(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<IoProcess> {
+    let mut sums: BTreeMap<(u32, Option<i32>, Option<i32>), (u64, Account)> = BTreeMap::new();
+    for (key, account) in accounts {
+        let thread = people.thread(*key);
+        let alone = if thread.pid.is_none() { thread.tid } else { None };
+        let (threads, sum) = sums.entry((key.trace, thread.pid, alone)).or_default();
+        *threads += 1;
+        sum.add(account);
+    }
+    let row = |((trace, pid, tid), (threads, account)): ((u32, Option<i32>, Option<i32>), (u64, Account))| {
+        let first = pid.or(tid).map(|tid| people.thread(ThreadKey { trace, tid }));
+        let name = first.and_then(|thread| thread.name);
+        IoProcess { trace, pid, tid, name, threads, stats: account.stats(), types: account.types() }
+    };
+    let mut rows: Vec<_> = sums.into_iter().map(row).collect();
+    rows.sort_by_key(|row| (order(&row.stats), row.trace, row.pid, row.tid));
+    rows
+}
