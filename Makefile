@@ -1,0 +1,41 @@
+# Two commands do all the set-up on a fresh Debian 12: `make demo` and `make test`.
+.DEFAULT_GOAL := help
+CARGO ?= cargo
+DATA := .cache/traces
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+build: ## Build the program: target/release/tracebraid
+	@scripts/setup build
+	$(CARGO) build --release --locked
+
+$(DATA)/%: tests/data/%.tar.xz
+	@mkdir -p $(DATA)
+	tar -xJf $< -C $(DATA) && touch $@
+
+demo: build $(DATA)/kernel-mix-small ## Build, and look into a real kernel trace
+	@scripts/demo target/release/tracebraid $(DATA)/kernel-mix-small
+
+test: ## Run all tests, and each fuzz target for some seconds
+	@scripts/setup test
+	scripts/test
+
+bench: build ## Measure beside babeltrace 1.5 and babeltrace2 (minutes)
+	@scripts/setup test
+	$(CARGO) build --release --locked -p tracebraid-testkit -p tracebraid-bench
+	python3 bench/run.py
+
+lint: ## Check formatting, lints and documentation
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+fuzz: ## Fuzz each target for ten minutes
+	fuzz/run 600
+
+clean: ## Remove what was built
+	$(CARGO) clean
+	rm -rf .cache
+
+.PHONY: help build demo test bench lint fuzz clean

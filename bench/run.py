@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Measures tracebraid beside its peers, in one run, on the same traces, warm page cache.
+
+Prints Markdown tables: CPU seconds (user and system), wall time, events a second of CPU time,
+and the ratio to babeltrace2's counter of the same run; each as the median with the spread.
+
+  python3 bench/run.py                       the committed kernel trace, grown to 6 and 45 million
+  python3 bench/run.py --trace DIR           another kernel trace, grown likewise
+  python3 bench/run.py --events 6000000      only one size
+  python3 bench/run.py --scaling 1,2,4,8,16  efficiency by number of threads
+  python3 bench/run.py --save FILE           also write the tables to a file
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache" / "bench"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+TRACEBRAID = TARGET / "tracebraid"
+TESTKIT = TARGET / "tracebraid-testkit"
+BENCH = TARGET / "tracebraid-bench"
+
+
+class Measure:
+    """CPU seconds, wall seconds and peak memory (KiB) of some runs of a command."""
+
+    def __init__(self):
+        self.cpu, self.wall, self.resident, self.anonymous = [], [], [], []
+
+    def run(self, command):
+        start = time.perf_counter()
+        with subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            peak = [0]
+            watcher = threading.Thread(target=watch_anonymous, args=(process.pid, peak))
+            watcher.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            wall = time.perf_counter() - start
+            watcher.join()
+        if process.returncode != 0:
+            sys.exit(f"bench: {' '.join(map(str, command))} ended with {process.returncode}")
+        self.cpu.append(usage.ru_utime + usage.ru_stime)
+        self.wall.append(wall)
+        self.resident.append(usage.ru_maxrss)
+        self.anonymous.append(peak[0])
+
+    def spread(self, values):
+        return f"{statistics.median(values):.3f} ({min(values):.3f}-{max(values):.3f})"
+
+
+def watch_anonymous(pid, peak):
+    """Samples a process's anonymous memory until it ends."""
+    path = f"/proc/{pid}/status"
+    while True:
+        try:
+            with open(path, encoding="ascii") as status:
+                lines = [line for line in status if line.startswith("RssAnon")]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if not lines:
+            return
+        peak[0] = max(peak[0], int(lines[0].split()[1]))
+        time.sleep(0.003)
+
+
+def grown(source, name, events):
+    """The trace grown to at least that many events, made once."""
+    target = CACHE / f"{name}-{events}"
+    if not target.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        part = CACHE / f"{name}-{events}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        subprocess.run([TESTKIT, "grow", source, part, "--events", str(events)], check=True)
+        part.rename(target)
+    return target
+
+
+def warm(trace):
+    for path in sorted(trace.rglob("*")):
+        if path.is_file():
+            with open(path, "rb", buffering=0) as file:
+                while file.read(1 << 20):
+                    pass
+
+
+def count_events(trace):
+    output = subprocess.run([TRACEBRAID, "count", trace, "--format", "json"], check=True, capture_output=True)
+    import json
+    return json.loads(output.stdout)["events"]
+
+
+def commands(trace):
+    rows = []
+    if shutil.which("babeltrace2"):
+        rows.append(("babeltrace2, counter", ["babeltrace2", trace, "-c", "sink.utils.counter"], 1))
+    if shutil.which("babeltrace"):
+        rows.append(("babeltrace 1.5, dummy", ["babeltrace", "-o", "dummy", trace], 1))
+    for report in ("count", "cpu", "io"):
+        for threads in (1, 2):
+            rows.append((f"tracebraid {report} -j {threads}", [TRACEBRAID, report, "-j", str(threads), trace], 7))
+    return rows
+
+
+def side_by_side(trace, events, out):
+    rows = [(name, command, runs, Measure()) for name, command, runs in commands(trace)]
+    # Rounds, not runs in a row: a disturbance meets all of them.
+    for round_number in range(max(runs for _, _, runs, _ in rows)):
+        for _, command, runs, measure in rows:
+            if round_number < runs:
+                measure.run(command)
+    peer = next((statistics.median(m.cpu) for name, _, _, m in rows if name == "babeltrace2, counter"), None)
+    out(f"| {events:,} events | CPU s (spread) | wall s (spread) | M events/s of CPU | x babeltrace2 "
+        "| efficiency | peak RSS | peak anonymous |")
+    out("|---|---|---|---|---|---|---|---|")
+    walls = {name: statistics.median(m.wall) for name, _, _, m in rows}
+    for name, _, _, m in rows:
+        cpu = statistics.median(m.cpu)
+        ratio = f"{peer / cpu:.1f}" if peer else "-"
+        one = walls.get(name.replace("-j 2", "-j 1"))
+        efficiency = f"{one / (2 * walls[name]):.2f}" if name.endswith("-j 2") else ""
+        out(f"| {name} | {m.spread(m.cpu)} | {m.spread(m.wall)} | {events / cpu / 1e6:.1f} | {ratio} "
+            f"| {efficiency} | {max(m.resident) / 1024:.1f} MiB | {max(m.anonymous) / 1024:.1f} MiB |")
+    out("")
+    return peer
+
+
+def text_side_by_side(trace, events, out):
+    """print beside babeltrace2's text, both to /dev/null."""
+    rows = [("tracebraid print", [TRACEBRAID, "print", trace], 3)]
+    if shutil.which("babeltrace2"):
+        rows.insert(0, ("babeltrace2, text", ["babeltrace2", trace], 1))
+    out(f"| {events:,} events as text | CPU s (spread) | M events/s of CPU | x babeltrace2's text |")
+    out("|---|---|---|---|")
+    peer = None
+    for name, command, runs in rows:
+        m = Measure()
+        for _ in range(runs):
+            m.run(command)
+        cpu = statistics.median(m.cpu)
+        peer = peer or cpu
+        out(f"| {name} | {m.spread(m.cpu)} | {events / cpu / 1e6:.2f} | {peer / cpu:.1f} |")
+    out("")
+
+
+def in_memory(trace, peer_rate, out):
+    """The loops without a peer, from the tracebraid-bench program."""
+    lines = subprocess.run([BENCH, trace], check=True, capture_output=True, text=True).stdout.splitlines()
+    out("| in one thread, best of 5 | GB/s | M events/s | x babeltrace2's counter |")
+    out("|---|---|---|---|")
+    for line in lines:
+        name, size, events, seconds = line.split("\t")
+        size, events, seconds = int(size), int(events), float(seconds)
+        rate = events / seconds
+        if name.startswith("metadata"):
+            out(f"| {name} ({size:,} bytes) | {seconds * 1e3:.1f} ms | | |")
+            continue
+        ratio = f"{rate / peer_rate:.0f}" if events and peer_rate else ""
+        out(f"| {name} | {size / seconds / 1e9:.2f} | {rate / 1e6:.1f} | {ratio} |" if events
+            else f"| {name} | {size / seconds / 1e9:.2f} | | |")
+    out("")
+
+
+def scaling(trace, events, threads, out):
+    out(f"| {events:,} events | " + " | ".join(f"{n} threads" for n in threads) + " |")
+    out("|---|" + "---|" * len(threads))
+    for report in ("count", "cpu", "io"):
+        walls = []
+        for n in threads:
+            m = Measure()
+            for _ in range(7):
+                m.run([TRACEBRAID, report, "-j", str(n), trace])
+            walls.append(min(m.wall))
+        cells = [f"{wall:.3f} s, {walls[0] * threads[0] / (wall * n):.2f}" for n, wall in zip(threads, walls)]
+        out(f"| {report} | " + " | ".join(cells) + " |")
+    out("")
+
+
+def machine():
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+                  if line.startswith("model name")), "unknown")
+    return f"{model}, {os.cpu_count()} CPUs, Linux {platform.release()}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trace", type=Path)
+    parser.add_argument("--events", type=int, action="append")
+    parser.add_argument("--scaling")
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--no-text", action="store_true")
+    arguments = parser.parse_args()
+    source = arguments.trace or ROOT / ".cache" / "traces" / "kernel-mix-small"
+    if not source.exists() and arguments.trace is None:
+        source.parent.mkdir(parents=True, exist_ok=True)
+        archive = ROOT / "tests" / "data" / "kernel-mix-small.tar.xz"
+        subprocess.run(["tar", "-xJf", archive, "-C", source.parent], check=True)
+    lines = []
+
+    def out(line):
+        print(line, flush=True)
+        lines.append(line)
+
+    out(f"{time.strftime('%Y-%m-%d')}, {machine()}, trace {source.name}\n")
+    for events in arguments.events or [6_000_000, 45_000_000]:
+        trace = grown(source, source.name, events)
+        warm(trace)
+        exact = count_events(trace)
+        if arguments.scaling:
+            scaling(trace, exact, [int(n) for n in arguments.scaling.split(",")], out)
+            continue
+        peer = side_by_side(trace, exact, out)
+        if events <= 10_000_000:
+            in_memory(trace, exact / peer if peer else None, out)
+            if not arguments.no_text:
+                text_side_by_side(trace, exact, out)
+    if arguments.save:
+        arguments.save.write_text("\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
