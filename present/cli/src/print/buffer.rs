@@ -143,6 +143,25 @@ impl Buffer {
         self.end = (self.end + length).min(self.bytes.len());
     }
 
+    /// All bytes, of which those behind the length are free.
+    #[inline(always)]
+    pub(crate) fn all(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// All bytes, after at least `size` more were made free.
+    #[cold]
+    pub(crate) fn grown(&mut self, size: usize) -> &mut [u8] {
+        self.grow(size);
+        &mut self.bytes
+    }
+
+    /// Says how many of all bytes count.
+    #[inline(always)]
+    pub(crate) fn set_length(&mut self, length: usize) {
+        self.end = length.min(self.bytes.len());
+    }
+
     #[inline(always)]
     fn put_number(&mut self, write: impl FnOnce(Slot<'_>) -> usize) {
         let length = write(self.slot());

@@ -12,7 +12,7 @@ use tracebraid_ctf::walk::walk;
 
 use super::buffer::{Buffer, Padded};
 use super::escape::{put_json, put_text};
-use super::slot::LITERAL;
+use super::slot::{LITERAL, SLOT, Slot};
 use super::style::{Style, digit_mask, is_hidden};
 use super::visitor::Shower;
 
@@ -292,6 +292,16 @@ fn little(cursor: &mut Cursor<'_>, read: FixedRead, mask: u64) -> Result<u64, De
     cursor.fixed(read)
 }
 
+/// Reads a signed field, little endian ones as [`little`] does.
+#[inline(always)]
+fn signed(cursor: &mut Cursor<'_>, read: FixedRead) -> Result<i64, DecodeError> {
+    let unused = (64 - u32::from(read.length)) & 63;
+    if read.big || read.reversed {
+        return cursor.fixed(read).map(|raw| raw as i64);
+    }
+    little(cursor, read, u64::MAX).map(|raw| ((raw << unused) as i64) >> unused)
+}
+
 fn is_scalar(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Int(..) | NodeKind::Str(_) | NodeKind::SizedStr(Length::Static(_), _))
 }
@@ -307,48 +317,69 @@ impl Program {
         slots: &mut [u64],
         buffer: &mut Buffer,
     ) -> Result<(), DecodeError> {
+        // Position and end of output are kept in registers between strings and rarer things.
+        let mut at = *cursor;
+        let mut end = buffer.len();
+        let mut out = buffer.all();
         for step in &self.steps {
             let mask = u64::from(step.mask);
-            cursor.pos = cursor.pos.saturating_add(mask) & !mask;
-            let mut slot = buffer.slot();
+            at.pos = at.pos.wrapping_add(mask) & !mask;
+            if out.len() - end < SLOT {
+                buffer.set_length(end);
+                out = buffer.grown(SLOT);
+            }
+            let Some(slot) = out.get_mut(end..).and_then(|rest| rest.first_chunk_mut()) else { break };
+            let mut slot = Slot::of(slot);
             slot.literal(&step.literal);
             let length = usize::from(step.length);
-            let length = match &step.kind {
-                Kind::LittleUnsigned(read, mask) => slot.decimal(length, little(cursor, *read, *mask)?),
-                Kind::LittleHexadecimal(read, mask) => slot.hexadecimal(length, little(cursor, *read, *mask)?),
-                Kind::Unsigned(read) => slot.decimal(length, cursor.fixed(*read)?),
-                Kind::Signed(read) => slot.signed(length, cursor.fixed(*read)? as i64),
-                Kind::Hexadecimal(read, mask) => slot.hexadecimal(length, cursor.fixed(*read)? & mask),
-                _ => length,
+            end += match &step.kind {
+                Kind::LittleUnsigned(read, mask) => slot.decimal(length, little(&mut at, *read, *mask)?),
+                Kind::LittleHexadecimal(read, mask) => slot.hexadecimal(length, little(&mut at, *read, *mask)?),
+                Kind::Signed(read) => slot.signed(length, signed(&mut at, *read)?),
+                Kind::Literal => length,
+                kind => {
+                    buffer.set_length(end + length);
+                    *cursor = at;
+                    self.run_other(kind, cursor, slots, buffer)?;
+                    at = *cursor;
+                    end = buffer.len();
+                    out = buffer.all();
+                    0
+                }
             };
-            buffer.keep(length);
-            match &step.kind {
-                Kind::Enumeration(read, labels) => {
-                    let raw = cursor.fixed(*read)?;
-                    match labels.ready.get(raw as usize) {
-                        Some(text) => buffer.put_literal(text),
-                        None => self.style.put_enumeration(buffer, &labels.class, u32::from(read.length), raw),
-                    }
+        }
+        *cursor = at;
+        buffer.set_length(end);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn run_other(
+        &self,
+        kind: &Kind,
+        cursor: &mut Cursor<'_>,
+        slots: &mut [u64],
+        buffer: &mut Buffer,
+    ) -> Result<(), DecodeError> {
+        match kind {
+            Kind::Enumeration(read, labels) => {
+                let raw = cursor.fixed(*read)?;
+                match labels.ready.get(raw as usize) {
+                    Some(text) => buffer.put_literal(text),
+                    None => self.style.put_enumeration(buffer, &labels.class, u32::from(read.length), raw),
                 }
-                Kind::Text => {
-                    let start = start_of(cursor)?;
-                    let length = cursor.terminated(1)?.len();
-                    self.put_string(buffer, cursor.data, start, length);
-                }
-                Kind::SizedText(length) => {
-                    let start = start_of(cursor)?;
-                    let bytes = cursor.bytes(count(*length, slots))?;
-                    self.put_string(buffer, cursor.data, start, null_at(bytes));
-                }
-                Kind::Elements(_)
-                | Kind::Variant(_)
-                | Kind::Walk(..)
-                | Kind::WalkBlindly(_)
-                | Kind::Keep(..)
-                | Kind::Skip(_)
-                | Kind::Align(_) => self.run_rare(&step.kind, cursor, slots, buffer)?,
-                _ => {}
             }
+            Kind::Text => {
+                let start = start_of(cursor)?;
+                let length = cursor.terminated(1)?.len();
+                self.put_string(buffer, cursor.data, start, length);
+            }
+            Kind::SizedText(length) => {
+                let start = start_of(cursor)?;
+                let bytes = cursor.bytes(count(*length, slots))?;
+                self.put_string(buffer, cursor.data, start, null_at(bytes));
+            }
+            kind => self.run_rare(kind, cursor, slots, buffer)?,
         }
         Ok(())
     }
@@ -391,6 +422,14 @@ impl Program {
                 for &slot in saves {
                     slots.get_mut(usize::from(slot)).into_iter().for_each(|place| *place = raw);
                 }
+                Ok(())
+            }
+            Kind::Unsigned(read) => {
+                buffer.put_u64(cursor.fixed(*read)?);
+                Ok(())
+            }
+            Kind::Hexadecimal(read, mask) => {
+                buffer.put_hexadecimal(cursor.fixed(*read)? & mask);
                 Ok(())
             }
             Kind::Skip(bits) => {
