@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{CompletionsArgs, CountArgs, InfoArgs, ManArgs, PrintArgs};
+use crate::commands::{CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs};
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
 #[derive(Debug, Parser)]
@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Info(InfoArgs),
     Print(Box<PrintArgs>),
     Count(CountArgs),
+    Cpu(CpuArgs),
+    Io(IoArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

@@ -7,7 +7,7 @@ use tracebraid_ctf::clock::Timestamp;
 
 use crate::cpu::state::CpuPartial;
 use crate::cpu::CpuAnalysis;
-use crate::kernel::{CpuKey, Host, Thread, nanoseconds, share};
+use crate::kernel::{CpuKey, Host, Thread, ThreadKey, nanoseconds, share};
 
 /// Who used the CPUs. Times in nanoseconds; shares are parts of `duration_ns`, from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,7 +26,7 @@ pub struct CpuReport {
     pub total: CpuTotal,
     /// By CPU.
     pub cpus: Vec<CpuRow>,
-    /// By process, most active first; threads whose process is not known are in none.
+    /// By process, most active first; threads whose process is not known are listed alone.
     pub processes: Vec<ProcessRow>,
     /// By thread, most active first; without idle threads.
     pub threads: Vec<ThreadRow>,
@@ -91,8 +91,10 @@ pub struct FirstSwitch {
 pub struct ProcessRow {
     /// Index of its trace.
     pub trace: u32,
-    /// Its id.
-    pub pid: i32,
+    /// Its id; `None` for a thread whose process is not known.
+    pub pid: Option<i32>,
+    /// That thread.
+    pub tid: Option<i32>,
     /// Last known name of its first thread.
     pub name: Option<String>,
     /// Threads that ran in the range.
@@ -188,17 +190,14 @@ fn thread_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> V
 }
 
 fn process_rows(threads: &[ThreadRow], partial: &CpuPartial, duration: u64) -> Vec<ProcessRow> {
-    let mut rows: BTreeMap<(u32, i32), ProcessRow> = BTreeMap::new();
+    let mut rows: BTreeMap<(u32, Option<i32>, Option<i32>), ProcessRow> = BTreeMap::new();
     for row in threads {
-        let (trace, Some(pid)) = (row.thread.trace, row.thread.pid) else { continue };
-        let process = rows.entry((trace, pid)).or_insert_with(|| ProcessRow {
-            trace,
-            pid,
-            name: partial.people.thread(crate::kernel::ThreadKey { trace, tid: pid }).name,
-            threads: 0,
-            active_ns: 0,
-            active_share: 0.0,
-            switches: 0,
+        let Thread { trace, pid, tid, .. } = row.thread;
+        let alone = if pid.is_none() { tid } else { None };
+        let process = rows.entry((trace, pid, alone)).or_insert_with(|| {
+            let first = pid.or(alone).map(|tid| partial.people.thread(ThreadKey { trace, tid }));
+            let name = first.and_then(|thread| thread.name);
+            ProcessRow { trace, pid, tid: alone, name, threads: 0, active_ns: 0, active_share: 0.0, switches: 0 }
         });
         process.threads += 1;
         process.active_ns += row.active_ns;
@@ -206,6 +205,6 @@ fn process_rows(threads: &[ThreadRow], partial: &CpuPartial, duration: u64) -> V
     }
     let mut rows: Vec<_> = rows.into_values().collect();
     rows.iter_mut().for_each(|row| row.active_share = share(row.active_ns, duration));
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.trace, row.pid));
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.trace, row.pid, row.tid));
     rows
 }

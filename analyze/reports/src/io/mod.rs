@@ -64,6 +64,14 @@ impl IoAnalysis {
         self.options.window.to
     }
 
+    /// False if the traces cannot tell of any reading or writing.
+    pub fn has_calls(&self) -> bool {
+        self.sources.has(|event| match event {
+            KernelEvent::Exit(exit) => exit.fixed().is_none_or(|call| call.action().is_io()),
+            _ => false,
+        })
+    }
+
     fn scope(&self) -> settle::Scope<'_> {
         settle::Scope { window: self.options.window, cpus: &self.options.cpus }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_filter::glob::Glob;
 
 use crate::kernel::people::Thread;
 
@@ -42,31 +43,43 @@ impl CpuSet {
     }
 }
 
-/// Threads to show: those that any of the lists names; all if all lists are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Threads to show: those that every list that is not empty names.
+#[derive(Clone, Debug, Default)]
 pub struct ThreadFilter {
     /// Threads.
-    pub tids: Vec<i32>,
+    pub tids: Vec<i64>,
     /// Processes.
-    pub pids: Vec<i32>,
-    /// Last known names of threads.
-    pub names: Vec<String>,
+    pub pids: Vec<i64>,
+    /// Patterns of threads' last known names, with `*` and `?`.
+    pub names: Vec<Glob>,
 }
 
 impl ThreadFilter {
     /// True if it is to be shown.
     pub(crate) fn shows(&self, thread: &Thread) -> bool {
-        let Thread { tid, pid, name, .. } = thread;
-        let all = self.tids.is_empty() && self.pids.is_empty() && self.names.is_empty();
-        all || tid.is_some_and(|tid| self.tids.contains(&tid))
-            || pid.is_some_and(|pid| self.pids.contains(&pid))
-            || name.as_ref().is_some_and(|name| self.names.contains(name))
+        let among = |list: &[i64], id: Option<i32>| {
+            list.is_empty() || id.is_some_and(|id| list.contains(&i64::from(id)))
+        };
+        let named = || thread.name.as_ref().is_some_and(|name| self.names.iter().any(|glob| glob.matches(name.as_bytes())));
+        among(&self.tids, thread.tid) && among(&self.pids, thread.pid) && (self.names.is_empty() || named())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_list_must_name_a_thread() {
+        let thread = |tid, pid, name: &str| Thread { trace: 0, tid: Some(tid), pid, name: Some(name.to_owned()) };
+        let filter = ThreadFilter { tids: Vec::new(), pids: vec![7, 8], names: vec![Glob::new("red*")] };
+        assert!(filter.shows(&thread(9, Some(7), "redis")));
+        assert!(!filter.shows(&thread(9, Some(6), "redis")));
+        assert!(!filter.shows(&thread(9, None, "redis")));
+        assert!(!filter.shows(&thread(9, Some(8), "bored")));
+        assert!(ThreadFilter::default().shows(&Thread::default()));
+        assert!(!ThreadFilter { tids: vec![1], ..ThreadFilter::default() }.shows(&Thread::default()));
+    }
 
     #[test]
     fn windows_cut_exactly() {

@@ -136,6 +136,12 @@ impl Sources {
         streams.iter().flat_map(|stream| stream.events.iter().flatten()).any(tells)
     }
 
+    /// True if any event class is of that kind.
+    pub(crate) fn has(&self, kind: impl Fn(&KernelEvent) -> bool) -> bool {
+        let streams = self.model.traces.iter().flat_map(|trace| &trace.streams);
+        streams.flat_map(|stream| stream.events.iter().flatten()).any(|event| kind(&event.event))
+    }
+
     /// Names of the machines by trace.
     pub(crate) fn hosts(&self) -> Vec<Option<String>> {
         self.model.traces.iter().map(|trace| trace.host.clone()).collect()

@@ -2,7 +2,10 @@
 
 mod completions;
 mod count;
+mod cpu;
 mod info;
+mod io;
+mod kernel;
 mod man;
 mod print;
 
@@ -20,6 +23,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Info(args) => info::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Count(args) => count::run(&args),
+        Command::Cpu(args) => cpu::run(&args),
+        Command::Io(args) => io::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
@@ -27,6 +32,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
 
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use count::CountArgs;
+pub(crate) use cpu::CpuArgs;
 pub(crate) use info::InfoArgs;
+pub(crate) use io::IoArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use print::PrintArgs;
