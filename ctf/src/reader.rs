@@ -143,16 +143,24 @@ impl<'t> StreamReader<'t> {
 
     /// Time of the next event record; `None` at the end. For a stream without a clock
     /// `Some(None)`.
+    #[inline]
     pub fn peek(&mut self) -> Option<Option<Timestamp>> {
-        let found = self.find()?;
-        Some(self.conversion.map(|conversion| conversion.timestamp(found.head.clock)))
+        if self.next.is_none() {
+            self.find();
+        }
+        let clock = self.next.as_ref()?.head.clock;
+        Some(self.conversion.map(|conversion| conversion.timestamp(clock)))
     }
 
     /// The next event record; it stays the next until [`StreamReader::advance`].
+    #[inline]
     pub fn event(&mut self) -> Option<Event<'_>> {
-        let found = self.find()?;
-        let packet = self.packet?;
-        let (data, base) = slice(&self.window, &packet)?;
+        if self.next.is_none() {
+            self.find();
+        }
+        let found = self.next.as_ref()?;
+        let packet = self.packet.as_ref()?;
+        let (data, base) = slice(&self.window, packet)?;
         let end = (base + data.len() as u64).saturating_mul(8).min(packet.content_bits);
         let cursor = Cursor { data, base, pos: found.start, end };
         Some(Event {
@@ -167,42 +175,43 @@ impl<'t> StreamReader<'t> {
     }
 
     /// Goes to the event record behind the next one.
+    #[inline]
     pub fn advance(&mut self) {
-        if let Some(found) = self.next.take() {
+        if let Some(found) = &self.next {
             self.clock = found.head.clock;
+            self.next = None;
         }
     }
 
-    fn find(&mut self) -> Option<Found> {
-        if self.next.is_some() {
-            return self.next;
-        }
+    /// Looks for the next event record; leaves none at the end.
+    fn find(&mut self) {
         loop {
-            let Some(packet) = self.packet else {
-                self.open_packet()?;
+            let Some(packet) = &self.packet else {
+                if self.open_packet().is_none() {
+                    return;
+                }
                 continue;
             };
             if self.pos >= packet.content_bits {
                 self.packet = None;
                 continue;
             }
-            match self.decode(&packet) {
-                Ok(found) => {
-                    self.next = Some(found);
-                    return self.next;
-                }
-                Err(error) => self.give_up(&packet, error),
+            match self.decode() {
+                Ok(()) => return,
+                Err(error) => self.give_up(error),
             }
         }
     }
 
     /// Decodes the event record at the position, with more bytes of the file if it takes them.
-    fn decode(&mut self, packet: &Packet) -> Result<Found, DecodeError> {
+    #[inline(always)]
+    fn decode(&mut self) -> Result<(), DecodeError> {
         loop {
+            let Some(packet) = &self.packet else { return Ok(()) };
             let (data, base) = slice(&self.window, packet).unwrap_or((&[], self.pos >> 3));
             let have = (base + data.len() as u64).saturating_mul(8);
-            let end = have.min(packet.content_bits);
-            let mut cursor = Cursor { data, base, pos: self.pos, end };
+            let content = packet.content_bits;
+            let mut cursor = Cursor { data, base, pos: self.pos, end: have.min(content) };
             let result = decode_event(self.layout, &mut cursor, &mut self.slots, self.clock);
             match result {
                 Ok((found, _)) if cursor.pos == self.pos => {
@@ -210,17 +219,19 @@ impl<'t> StreamReader<'t> {
                 }
                 Ok((found, end)) => {
                     self.pos = end;
-                    return Ok(found);
+                    self.next = Some(found);
+                    return Ok(());
                 }
                 Err(DecodeError::OutOfBounds { .. } | DecodeError::Length { .. })
-                    if have < packet.content_bits && self.more(packet) => {}
+                    if have < content && self.more() => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// Gets more bytes behind the position; false if there are none.
-    fn more(&mut self, packet: &Packet) -> bool {
+    fn more(&mut self) -> bool {
+        let Some(packet) = &self.packet else { return false };
         let from = packet.offset + (self.pos >> 3);
         let had = (self.window.offset() + self.window.bytes().len() as u64).saturating_sub(from);
         let want = (had as usize + 1).max(self.window_size.min(had as usize * 2));
@@ -290,12 +301,12 @@ impl<'t> StreamReader<'t> {
 
     /// The rest of the packet cannot be decoded: without its length nothing says where the next
     /// event record begins.
-    fn give_up(&mut self, packet: &Packet, error: DecodeError) {
+    fn give_up(&mut self, error: DecodeError) {
+        let Some(packet) = self.packet.take() else { return };
         let at = self.pos.min(packet.content_bits) >> 3;
         let skipped = (packet.content_bits >> 3).saturating_sub(at);
         let message = describe(error);
-        self.damage.push(Damage::at(self.path(packet), packet.offset + at, message).skipping(skipped));
-        self.packet = None;
+        self.damage.push(Damage::at(self.path(&packet), packet.offset + at, message).skipping(skipped));
     }
 }
 

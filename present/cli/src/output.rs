@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::failure::Failure;
 
 /// Bytes that are gathered before they are written.
-pub(crate) const PIECE: usize = 24 * 1024;
+pub(crate) const PIECE: usize = 64 * 1024;
 
 /// Whether colours are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -23,6 +23,11 @@ impl Padded {
         padded
     }
 
+    /// What it holds.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
     /// Replaces what it holds.
     pub(crate) fn set(&mut self, bytes: &[u8]) {
         self.bytes.clear();
@@ -163,7 +168,7 @@ impl Buffer {
     }
 
     #[inline(always)]
-    fn put_number(&mut self, write: impl FnOnce(Slot<'_>) -> usize) {
+    pub(crate) fn put_number(&mut self, write: impl FnOnce(Slot<'_>) -> usize) {
         let length = write(self.slot());
         self.keep(length);
     }

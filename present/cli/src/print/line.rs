@@ -53,9 +53,23 @@ pub(crate) struct LineOptions {
 #[derive(Debug)]
 struct ClassLine {
     /// From behind the time to the packet context.
-    head: Padded,
+    head: Vec<u8>,
+    /// The same with the context of that packet.
+    head_and_context: Padded,
+    packet: u64,
     /// From behind the packet context to the line's end.
     rest: Program,
+}
+
+impl ClassLine {
+    /// Takes another packet's context.
+    #[cold]
+    fn join(&mut self, context: &[u8]) {
+        let same = self.head_and_context.bytes().strip_prefix(self.head.as_slice()) == Some(context);
+        if !same {
+            self.head_and_context.set(&[self.head.as_slice(), context].concat());
+        }
+    }
 }
 
 /// What is known of a stream.
@@ -63,7 +77,7 @@ struct ClassLine {
 struct Lane {
     packet: u64,
     /// The packet context of that packet.
-    context: Padded,
+    context: Vec<u8>,
     classes: Vec<Option<Box<ClassLine>>>,
 }
 
@@ -112,7 +126,13 @@ impl Lines {
         let line = match slot {
             Some(line) => line,
             None => {
-                let maker = LineMaker { options: &self.options, style: self.style, trace, names: &self.trace_names };
+                let maker = LineMaker {
+                    options: &self.options,
+                    style: self.style,
+                    stamp_end: self.stamp.end(),
+                    trace,
+                    names: &self.trace_names,
+                };
                 slot.insert(Box::new(maker.class(event.stream, event.class_index)))
             }
         };
@@ -122,8 +142,11 @@ impl Lines {
         } else if event.stream.clock.is_some() {
             self.stamp.put(buffer, time.0, event.clock);
         }
-        buffer.put_literal(&line.head);
-        buffer.put_literal(&lane.context);
+        if line.packet != lane.packet {
+            line.packet = lane.packet;
+            line.join(&lane.context);
+        }
+        buffer.put_literal(&line.head_and_context);
         let mut cursor = event.body;
         let result = line.rest.run(&mut cursor, event.slots, buffer);
         if result.is_err() {
@@ -157,7 +180,7 @@ impl Lines {
             // A packet whose context could not be decoded has no event records.
             let _ = reader.walk_packet_context(&mut Shower::new(&mut buffer, &self.style, names));
         }
-        let context = Padded::new(buffer.bytes());
+        let context = buffer.bytes().to_vec();
         let packet = reader.packets_begun();
         match self.lanes.get_mut(rank) {
             Some(Some(lane)) => {
@@ -184,6 +207,8 @@ fn put_key(buffer: &mut Buffer, palette: Palette, name: &str) {
 struct LineMaker<'a> {
     options: &'a LineOptions,
     style: Style,
+    /// What follows the time.
+    stamp_end: &'a [u8],
     trace: &'a Trace,
     names: &'a std::collections::HashMap<std::path::PathBuf, String>,
 }
@@ -191,8 +216,13 @@ struct LineMaker<'a> {
 impl LineMaker<'_> {
     fn class(&self, stream: &StreamLayout, index: usize) -> ClassLine {
         let mut head = Buffer::new(256);
+        if !self.options.json && stream.clock.is_some() {
+            head.put(self.stamp_end);
+        }
         if self.options.json { self.json_head(&mut head, stream, index) } else { self.head(&mut head, stream, index) }
-        ClassLine { head: Padded::new(head.bytes()), rest: self.rest(stream, index) }
+        let head_and_context = Padded::default();
+        // Packets are counted from 1: the context is missing yet.
+        ClassLine { head: head.bytes().to_vec(), head_and_context, packet: 0, rest: self.rest(stream, index) }
     }
 
     fn trace_name(&self) -> Option<&str> {

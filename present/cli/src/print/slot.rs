@@ -4,14 +4,31 @@
 use super::digits::{SMALL, characters, decimal_count, decimal8, hexadecimal_characters, hexadecimal8};
 
 /// Bytes of a slot.
-pub(crate) const SLOT: usize = 96;
+pub(crate) const SLOT: usize = OFFSETS + LITERAL;
 
-/// Offsets are taken modulo this, which with eight bytes more is within the slot: the compiler
-/// then knows that no check is needed. What is written begins at most 56 bytes into the slot.
-const OFFSETS: usize = 64;
+/// Offsets are taken modulo this, which with a literal more is within the slot: the compiler then
+/// knows that no check is needed. Nothing that is written begins as far as this into the slot: two
+/// literals and two numbers fit.
+const OFFSETS: usize = 128;
 
-/// Bytes of the literal at a slot's beginning.
+/// Bytes of a short literal.
 pub(crate) const LITERAL: usize = 32;
+
+/// A short literal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Short {
+    bytes: [u8; LITERAL],
+    length: usize,
+}
+
+impl Short {
+    /// A copy of `bytes`, if they are not too many.
+    pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
+        let mut short = Short { length: bytes.len(), ..Short::default() };
+        short.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(short)
+    }
+}
 
 /// The slot.
 #[derive(Debug)]
@@ -30,6 +47,14 @@ impl<'b> Slot<'b> {
     #[inline(always)]
     pub(crate) fn literal(&mut self, literal: &[u8; LITERAL]) {
         self.bytes[..LITERAL].copy_from_slice(literal);
+    }
+
+    /// Puts a literal; gives the offset behind it.
+    #[inline(always)]
+    pub(crate) fn short_literal(&mut self, at: usize, literal: &Short) -> usize {
+        let place = at % OFFSETS;
+        self.bytes[place..place + LITERAL].copy_from_slice(&literal.bytes);
+        at + literal.length
     }
 
     #[inline(always)]

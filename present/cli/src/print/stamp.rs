@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 
 use super::buffer::{Buffer, Padded};
+use super::slot::Short;
 use super::style::Palette;
 
 const SECOND: i64 = 1_000_000_000;
@@ -37,8 +38,10 @@ pub(crate) struct Stamp {
     middle: Padded,
     /// The same with the difference's digits of the seconds, when these are 0.
     middle_zero: Padded,
-    /// Behind all.
-    end: Padded,
+    /// Behind all: who puts the stamp puts it.
+    end: Vec<u8>,
+    /// Prefix and middle, where both are short.
+    short: Option<(Short, Short)>,
     last: Option<i64>,
     last_cycles: Option<u64>,
     negative_shown: bool,
@@ -70,11 +73,17 @@ impl Stamp {
             base: i64::MIN,
             middle: Padded::new(&middle),
             middle_zero: Padded::new(&middle_zero),
-            end: Padded::new(&end),
+            end,
+            short: None,
             last: None,
             last_cycles: None,
             negative_shown: false,
         }
+    }
+
+    /// What must follow a stamp.
+    pub(crate) fn end(&self) -> &[u8] {
+        &self.end
     }
 
     /// Puts the time of an event record and how much later it is than the one before.
@@ -87,12 +96,20 @@ impl Stamp {
         if nanoseconds >= SECOND as u64 || time < 0 {
             nanoseconds = self.render(time);
         }
+        // Unsigned, and one of its values means "none": so it is in babeltrace2.
+        let delta = self.last.map_or(u64::MAX, |last| time.wrapping_sub(last) as u64);
+        self.last = Some(time);
+        if let (Some((prefix, middle)), true) = (&self.short, delta < SECOND as u64) {
+            return buffer.put_number(|mut slot| {
+                let at = slot.short_literal(0, prefix);
+                let at = slot.nine(at, nanoseconds as u32);
+                let at = slot.short_literal(at, middle);
+                slot.nine(at, delta as u32)
+            });
+        }
         buffer.put_literal(&self.prefix);
         buffer.put_nine(nanoseconds as u32);
         if self.options.delta {
-            // Unsigned, and of all bits one is "none": so it is in babeltrace2.
-            let delta = self.last.map_or(u64::MAX, |last| time.wrapping_sub(last) as u64);
-            self.last = Some(time);
             if delta < SECOND as u64 {
                 buffer.put_literal(&self.middle_zero);
                 buffer.put_nine(delta as u32);
@@ -103,7 +120,6 @@ impl Stamp {
         } else {
             buffer.put_literal(&self.middle);
         }
-        buffer.put_literal(&self.end);
     }
 
     fn put_cycles(&mut self, buffer: &mut Buffer, cycles: u64) {
@@ -117,7 +133,6 @@ impl Stamp {
             }
             self.last_cycles = Some(cycles);
         }
-        buffer.put_literal(&self.end);
     }
 
     /// What stands before the time.
@@ -148,6 +163,8 @@ impl Stamp {
             prefix.extend(self.date_and_time(seconds).bytes());
         }
         self.prefix.set(&prefix);
+        let middle = Short::new(self.middle_zero.bytes()).filter(|_| self.options.delta);
+        self.short = Short::new(&prefix).zip(middle);
         // Negative times are never found in the cache.
         self.base = if negative { i64::MIN } else { time - nanoseconds as i64 };
         nanoseconds
@@ -218,6 +235,7 @@ mod tests {
         let show = |&time: &i64| {
             let mut buffer = Buffer::new(0);
             stamp.put(&mut buffer, time, time as u64);
+            buffer.put(stamp.end());
             String::from_utf8(buffer.bytes().to_vec()).unwrap()
         };
         times.iter().map(show).collect()
