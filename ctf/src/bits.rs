@@ -48,6 +48,26 @@ pub enum DecodeError {
         /// Position of the field, in bits.
         at: u64,
     },
+    /// A field of one byte order begins within a byte whose earlier bits are of the other.
+    ByteOrder {
+        /// Position of the field, in bits.
+        at: u64,
+    },
+    /// More array elements without a single bit than any data can mean.
+    EmptyElements {
+        /// Position of the array, in bits.
+        at: u64,
+    },
+    /// An event record that needs more bytes at once than are kept in memory.
+    TooLarge {
+        /// Position of the event record, in bits.
+        at: u64,
+    },
+    /// A sized string that ends within a code unit, before any null.
+    CodeUnit {
+        /// Position of the string, in bits.
+        at: u64,
+    },
     /// An event record whose class id the metadata does not know.
     UnknownEventClass {
         /// Position of the event record, in bits.
@@ -65,6 +85,10 @@ impl DecodeError {
             | DecodeError::NoOption { at, .. }
             | DecodeError::Length { at, .. }
             | DecodeError::VarIntTooLong { at }
+            | DecodeError::ByteOrder { at }
+            | DecodeError::EmptyElements { at }
+            | DecodeError::CodeUnit { at }
+            | DecodeError::TooLarge { at }
             | DecodeError::UnknownEventClass { at, .. } => at,
         }
     }
@@ -76,6 +100,9 @@ impl std::fmt::Display for DecodeError {
             DecodeError::OutOfBounds { wanted: u64::MAX, .. } => {
                 write!(f, "a string has no end before the packet's content ends")
             }
+            DecodeError::OutOfBounds { wanted: 0, .. } => {
+                write!(f, "the padding before a field goes over the end of the packet's content")
+            }
             DecodeError::OutOfBounds { wanted, .. } => {
                 write!(f, "a field of {wanted} bits goes over the end of the packet's content")
             }
@@ -85,6 +112,18 @@ impl std::fmt::Display for DecodeError {
             }
             DecodeError::VarIntTooLong { .. } => {
                 write!(f, "a variable-length integer has more than 64 bits")
+            }
+            DecodeError::ByteOrder { .. } => {
+                write!(f, "the byte order changes within a byte")
+            }
+            DecodeError::EmptyElements { .. } => {
+                write!(f, "too many array elements that take no space")
+            }
+            DecodeError::TooLarge { .. } => {
+                write!(f, "it is larger than {} MiB", crate::reader::MOST_RECORD_BYTES >> 20)
+            }
+            DecodeError::CodeUnit { .. } => {
+                write!(f, "a string ends in the middle of a character's code unit")
             }
             DecodeError::UnknownEventClass { id, .. } => {
                 write!(f, "the metadata has no event class with id {id}")
@@ -104,7 +143,8 @@ pub struct FixedRead {
     pub big: bool,
     /// True for two's complement.
     pub signed: bool,
-    /// True if the bits of each byte come in the order that does not go with the byte order.
+    /// True if the first bit read is the most significant one of a little-endian field, or the
+    /// least significant one of a big-endian field.
     pub reversed: bool,
 }
 
@@ -144,9 +184,6 @@ impl FixedRead {
         let bytes = (shift + length).div_ceil(8) as usize;
         let field = data.get(index..index.checked_add(bytes)?)?;
         let mut value: u128 = 0;
-        if self.reversed {
-            return Some(self.read_reversed(field, shift));
-        }
         if self.big {
             for &byte in field {
                 value = value << 8 | u128::from(byte);
@@ -158,23 +195,13 @@ impl FixedRead {
             }
             value >>= shift;
         }
-        Some(self.extend(value as u64))
-    }
-
-    /// The bits are taken in the other bit order; the bytes so found are then put in the byte
-    /// order of the field (CTF2-SPEC-2.0, fixed-length bit array field decoding procedure).
-    fn read_reversed(self, field: &[u8], shift: u32) -> u64 {
-        let length = u32::from(self.length);
-        let mut value = 0u64;
-        for bit in 0..length {
-            let at = shift + bit;
-            let byte = field.get((at / 8) as usize).copied().unwrap_or(0);
-            // A big-endian field read first-to-last, or a little-endian one read last-to-first.
-            let set = if self.big { byte >> (at % 8) & 1 } else { byte >> (7 - at % 8) & 1 };
-            let significance = if self.big { length - 1 - bit } else { bit };
-            value |= u64::from(set) << significance;
+        let mut value = value as u64;
+        if self.reversed {
+            // The byte order alone says in which order bits are taken out of the data; the bit
+            // order only from which end of the value they fill it (CTF2-SPEC-2.0 section 6.4.3).
+            value = (value << (64 - length)).reverse_bits();
         }
-        self.extend(value)
+        Some(self.extend(value))
     }
 
     fn extend(self, value: u64) -> u64 {
@@ -246,6 +273,15 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..length])
     }
 
+    /// Reads 128 bits and moves behind them; `half` tells how to read 64 of them.
+    pub(crate) fn wide(&mut self, half: FixedRead) -> Result<u128, DecodeError> {
+        self.need(128)?;
+        let (first, second) = (self.fixed(half)?, self.fixed(half)?);
+        let is_first_high = half.big != half.reversed;
+        let (high, low) = if is_first_high { (first, second) } else { (second, first) };
+        Ok(u128::from(high) << 64 | u128::from(low))
+    }
+
     /// Reads a variable-length (LEB128) integer and moves behind it.
     pub fn leb128(&mut self, signed: bool) -> Result<u64, DecodeError> {
         let at = self.pos;
@@ -292,15 +328,13 @@ mod tests {
     use super::*;
 
     /// Bit by bit, as the specification tells it.
-    fn reference(data: &[u8], at: u64, length: u32, big: bool) -> u64 {
+    fn reference(data: &[u8], at: u64, length: u32, big: bool, last_to_first: bool) -> u64 {
         let mut value = 0u64;
         for bit in 0..u64::from(length) {
             let byte = data[((at + bit) / 8) as usize];
-            if big {
-                value = value << 1 | u64::from(byte >> (7 - (at + bit) % 8) & 1);
-            } else {
-                value |= u64::from(byte >> ((at + bit) % 8) & 1) << bit;
-            }
+            let index = if big { 7 - (at + bit) % 8 } else { (at + bit) % 8 };
+            let place = if last_to_first { u64::from(length) - bit - 1 } else { bit };
+            value |= u64::from(byte >> index & 1) << place;
         }
         value
     }
@@ -313,7 +347,10 @@ mod tests {
                 for big in [false, true] {
                     let order = if big { ByteOrder::Big } else { ByteOrder::Little };
                     let read = FixedRead::new(length, order, false, false);
-                    let expected = reference(&data, u64::from(at), length, big);
+                    let expected = reference(&data, u64::from(at), length, big, big);
+                    let other = FixedRead::new(length, order, false, true);
+                    let reversed = reference(&data, u64::from(at), length, big, !big);
+                    assert_eq!(other.read(&data, u64::from(at)), Some(reversed), "{length} at {at} {big}");
                     assert_eq!(read.read(&data, u64::from(at)), Some(expected), "{length} at {at} {big}");
                     let signed = FixedRead { signed: true, ..read }.read(&data, u64::from(at)).unwrap() as i64;
                     let shift = 64 - length;

@@ -4,7 +4,7 @@ use crate::bits::{Cursor, DecodeError};
 use crate::layout::header::HeaderForm;
 use crate::layout::node::Node;
 use crate::layout::{EventLayout, StreamLayout};
-use crate::packet::advance;
+use crate::packet::{advance, variable_width};
 use crate::schema::{Encoding, IntClass, Roles};
 use crate::walk::{Visitor, walk};
 
@@ -43,6 +43,9 @@ pub fn decode_head(
         None => {
             let mut visitor = HeaderVisitor { id: None, clock };
             if let Some(header) = &layout.event_header {
+                if let Some(check) = &layout.header_check {
+                    check.run(&mut cursor.clone(), slots)?;
+                }
                 walk(header, cursor, slots, &mut visitor)?;
             }
             (visitor.id, visitor.clock)
@@ -87,8 +90,15 @@ impl Visitor for HeaderVisitor {
             self.id = Some(raw);
         }
         if node.roles.contains(Roles::CLOCK_TIMESTAMP) {
-            let fixed = matches!(node.kind, crate::layout::node::NodeKind::Int(..));
-            self.clock = advance(self.clock, raw, if fixed { class.length } else { 64 });
+            self.clock = advance(self.clock, raw, class.length);
+        }
+    }
+    fn variable_integer(&mut self, node: &Node, _: &IntClass, raw: u64, bytes: u64) {
+        if node.roles.contains(Roles::EVENT_CLASS_ID) {
+            self.id = Some(raw);
+        }
+        if node.roles.contains(Roles::CLOCK_TIMESTAMP) {
+            self.clock = advance(self.clock, raw, variable_width(bytes));
         }
     }
     fn wide_integer(&mut self, _: &Node, _: &IntClass, _: &[u8]) {}

@@ -58,6 +58,21 @@ const HEADER: usize = 16;
 const ENTRY_1_0: usize = 56;
 const ENTRY_1_1: usize = 72;
 
+/// Larger index files are of no stream: 64 MiB tell of about a million packets.
+const MOST_BYTES: u64 = 1 << 26;
+
+/// Reads an index file.
+///
+/// # Errors
+/// Those of reading, and when it is larger than any index should be.
+pub fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.len() > MOST_BYTES {
+        let message = format!("it is larger than {MOST_BYTES} bytes");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message));
+    }
+    std::fs::read(path)
+}
+
 /// Parses an index file and checks it against the size of its stream file, in bytes.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::bits::{Cursor, DecodeError};
 use crate::layout::node::{Node, NodeId};
+use crate::layout::skip::{self, SkipProgram};
 use crate::layout::{StreamLayout, TraceLayout};
 use crate::schema::{CtfVersion, Encoding, IntClass, Roles, Uuid};
 use crate::walk::{Visitor, walk};
@@ -78,16 +79,22 @@ struct HeadVisitor {
     clock: u64,
 }
 
-impl Visitor for HeadVisitor {
-    fn integer(&mut self, node: &Node, class: &IntClass, raw: u64) {
+/// More integers of a context than this are not kept: arrays of them would multiply their size.
+const MOST_VALUES: usize = 1024;
+
+impl HeadVisitor {
+    fn number(&mut self, node: &Node, raw: u64, width: u32) {
         let (head, roles) = (&mut self.head, node.roles);
-        let width = class.length.min(64) as u8;
+        let clock_width = width;
+        let width = width.min(64) as u8;
         if self.in_uuid {
-            self.uuid_bytes.push(raw as u8);
+            if self.uuid_bytes.len() < 16 {
+                self.uuid_bytes.push(raw as u8);
+            }
             return;
         }
         if roles.is_empty() {
-            if self.context {
+            if self.context && head.values.len() < MOST_VALUES {
                 head.values.push((node.id, raw));
             }
             return;
@@ -117,9 +124,25 @@ impl Visitor for HeadVisitor {
             head.end = Some(raw);
         }
         if roles.contains(Roles::CLOCK_TIMESTAMP) {
-            self.clock = advance(self.clock, raw, if class.length == 0 { 64 } else { class.length });
+            self.clock = advance(self.clock, raw, clock_width);
             head.begin = Some(self.clock);
         }
+    }
+}
+
+/// Bits that a variable-length integer of so many bytes has.
+pub(crate) fn variable_width(bytes: u64) -> u32 {
+    bytes.saturating_mul(7).min(64) as u32
+}
+
+impl Visitor for HeadVisitor {
+    fn integer(&mut self, node: &Node, class: &IntClass, raw: u64) {
+        self.number(node, raw, class.length);
+    }
+    fn variable_integer(&mut self, node: &Node, _: &IntClass, raw: u64, bytes: u64) {
+        // Counters of variable length wrap nowhere below 64 bits.
+        let is_clock = node.roles.contains(Roles::CLOCK_TIMESTAMP);
+        self.number(node, raw, if is_clock { variable_width(bytes) } else { 64 });
     }
     fn wide_integer(&mut self, _: &Node, _: &IntClass, _: &[u8]) {}
     fn boolean(&mut self, _: &Node, _: bool) {}
@@ -173,7 +196,9 @@ impl PacketHead {
         clock: u64,
     ) -> Result<PacketHead, HeadError> {
         let mut visitor = HeadVisitor { clock, ..HeadVisitor::default() };
+        skip::start_packet(slots);
         if let Some(header) = &layout.packet_header {
+            check(layout.header_check.as_ref(), cursor, slots)?;
             let result = walk(header, cursor, slots, &mut visitor);
             // A wrong magic number explains whatever else went wrong.
             if let Some(magic) = visitor.head.magic.filter(|&magic| magic != MAGIC) {
@@ -191,6 +216,7 @@ impl PacketHead {
         visitor.head.stream_class = class;
         if let Some(context) = layout.streams.get(class).and_then(|stream| stream.packet_context.as_ref()) {
             visitor.context = true;
+            check(layout.streams.get(class).and_then(|stream| stream.context_check.as_ref()), cursor, slots)?;
             walk(context, cursor, slots, &mut visitor).map_err(HeadError::Decode)?;
         }
         visitor.head.end_of_head = cursor.pos;
@@ -201,6 +227,17 @@ impl PacketHead {
     pub fn value(&self, stream: &StreamLayout, name: &str) -> Option<u64> {
         let node = stream.packet_context_member(name)?;
         self.values.iter().find(|(id, _)| *id == node).map(|(_, value)| *value)
+    }
+}
+
+/// Refuses what would be walked for too long, and what only a skip program checks.
+fn check(program: Option<&SkipProgram>, cursor: &Cursor<'_>, slots: &mut [u64]) -> Result<(), HeadError> {
+    match program.map(|program| program.run(&mut cursor.clone(), slots)) {
+        Some(Err(error @ (DecodeError::EmptyElements { .. } | DecodeError::ByteOrder { .. }))) => {
+            Err(HeadError::Decode(error))
+        }
+        // Whatever else is wrong is found again, in the order of the fields.
+        _ => Ok(()),
     }
 }
 

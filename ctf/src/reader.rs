@@ -11,6 +11,7 @@ use crate::damage::Damage;
 use crate::event::{Event, EventHead, decode_head};
 use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
+use crate::schema::CtfVersion;
 use crate::stream::{Packet, Stream};
 use crate::trace::{Trace, TraceSet};
 use crate::walk::{Silent, Visitor, walk};
@@ -45,6 +46,9 @@ pub struct StreamReader<'t> {
     rank: usize,
     damage: Vec<Damage>,
 }
+
+/// Bytes of a packet's head that are looked at to decode it.
+const MOST_HEAD: usize = 1 << 24;
 
 #[derive(Clone, Copy, Debug)]
 struct Found {
@@ -222,21 +226,27 @@ impl<'t> StreamReader<'t> {
                     self.next = Some(found);
                     return Ok(());
                 }
-                Err(DecodeError::OutOfBounds { .. } | DecodeError::Length { .. })
-                    if have < content && self.more() => {}
+                Err(error) if have < content && may_go_on(error, content) => match self.more() {
+                    More::Bytes => {}
+                    More::None => return Err(error),
+                    More::TooMany => return Err(DecodeError::TooLarge { at: self.pos }),
+                },
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Gets more bytes behind the position; false if there are none.
-    fn more(&mut self) -> bool {
-        let Some(packet) = &self.packet else { return false };
-        let from = packet.offset + (self.pos >> 3);
-        let had = (self.window.offset() + self.window.bytes().len() as u64).saturating_sub(from);
-        let want = (had as usize + 1).max(self.window_size.min(had as usize * 2));
-        self.fill(from, want);
-        (self.window.offset() + self.window.bytes().len() as u64).saturating_sub(from) > had
+    /// Gets more bytes behind the position.
+    fn more(&mut self) -> More {
+        let Some(packet) = &self.packet else { return More::None };
+        let from = packet.offset.saturating_add(self.pos >> 3);
+        let had = self.window.end().saturating_sub(from);
+        if had >= MOST_RECORD_BYTES {
+            return More::TooMany;
+        }
+        // Twice as many each time: a long record is then decoded a few times, not very often.
+        self.fill(from, (had as usize).saturating_mul(2).max(64));
+        if self.window.end().saturating_sub(from) > had { More::Bytes } else { More::None }
     }
 
     fn fill(&mut self, from: u64, want: usize) {
@@ -273,18 +283,24 @@ impl<'t> StreamReader<'t> {
             let have = data.len() as u64;
             let end = (have * 8).min(packet.content_bits);
             let mut cursor = Cursor { data, base, pos: 0, end };
+            if self.trace.layout.class.version == CtfVersion::V2_0 {
+                // CTF2-SPEC-2.0 section 6.1: no packet knows the clock of the one before.
+                self.clock = 0;
+            }
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, self.clock) {
                 Ok(head) => {
-                    self.pos = head.end_of_head;
-                    self.clock = head.begin.unwrap_or(self.clock);
                     let bytes = head.end_of_head.div_ceil(8) as usize;
                     self.head_bytes.clear();
                     self.head_bytes.extend_from_slice(data.get(..bytes).unwrap_or(data));
+                    let packet = self.checked(packet, &head);
+                    self.packet = Some(packet);
+                    self.pos = head.end_of_head;
+                    self.clock = packet.begin.unwrap_or(self.clock);
                     self.begun += 1;
                     self.head = head;
                     return Some(());
                 }
-                Err(_) if have * 8 < packet.content_bits && have >= want as u64 => want *= 8,
+                Err(_) if have * 8 < packet.content_bits && have >= want as u64 && want < MOST_HEAD => want *= 8,
                 Err(error) => {
                     let path = self.path(&packet);
                     self.damage.push(Damage::at(path, packet.offset, error.to_string()).skipping(packet.bytes));
@@ -293,6 +309,25 @@ impl<'t> StreamReader<'t> {
                 }
             }
         }
+    }
+
+    fn found(&mut self) -> Option<Found> {
+        self.peek()?;
+        self.next
+    }
+
+    /// The packet as its own head has it, where an index told of another.
+    fn checked(&mut self, packet: Packet, head: &PacketHead) -> Packet {
+        let indexed = self.stream.files.get(packet.file as usize).is_some_and(|file| file.indexed);
+        let content = head.content_bits.or(head.total_bits).unwrap_or(packet.content_bits);
+        if !indexed || content == packet.content_bits {
+            return packet;
+        }
+        let message = "the index told of another packet here than the file has";
+        self.damage.push(Damage::at(self.path(&packet), packet.offset, message));
+        let whole = packet.bytes.saturating_mul(8);
+        let content_bits = if content < head.end_of_head || content > whole { packet.content_bits } else { content };
+        Packet { content_bits, begin: head.begin, ..packet }
     }
 
     fn path(&self, packet: &Packet) -> std::path::PathBuf {
@@ -307,6 +342,50 @@ impl<'t> StreamReader<'t> {
         let skipped = (packet.content_bits >> 3).saturating_sub(at);
         let message = describe(error);
         self.damage.push(Damage::at(self.path(&packet), packet.offset + at, message).skipping(skipped));
+    }
+}
+
+/// Whether there were more bytes.
+enum More {
+    Bytes,
+    None,
+    TooMany,
+}
+
+/// Event records that need more bytes at once than this are given up: they have to be in memory.
+pub const MOST_RECORD_BYTES: u64 = 1 << 28;
+
+/// Whether more of the packet's bytes can make what could not be decoded decodable.
+pub(crate) fn may_go_on(error: DecodeError, content_bits: u64) -> bool {
+    match error {
+        DecodeError::OutOfBounds { wanted: u64::MAX, .. } => true,
+        DecodeError::OutOfBounds { at, wanted } => {
+            at.checked_add(wanted).is_some_and(|end| end <= content_bits)
+        }
+        DecodeError::Length { at, length } => length <= content_bits.saturating_sub(at),
+        _ => false,
+    }
+}
+
+/// Bits of the content of a packet that does not tell them: up to the end of the last event
+/// record that begins before the last byte which is not zero (what `content_bits` says now).
+/// `None` if it cannot be decoded up to there.
+pub(crate) fn written_content(trace: &Trace, stream: &Stream, index: usize) -> Option<u64> {
+    let packet = *stream.packets.get(index)?;
+    let whole = Packet { content_bits: packet.bytes.checked_mul(8)?, ..packet };
+    let probe = Stream { packets: vec![whole], ..stream.clone() };
+    let mut reader = StreamReader::new(trace, &probe, 0..1, WINDOW);
+    let mut end = None;
+    loop {
+        let found = reader.found();
+        end = end.or(Some(reader.head.end_of_head));
+        match found {
+            Some(found) if found.start < packet.content_bits => end = Some(reader.pos),
+            Some(_) => return end,
+            None if reader.damage.is_empty() => return end,
+            None => return None,
+        }
+        reader.advance();
     }
 }
 

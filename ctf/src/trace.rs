@@ -10,7 +10,8 @@ use crate::damage::Damage;
 use crate::error::MetadataError;
 use crate::layout::TraceLayout;
 use crate::schema::Uuid;
-use crate::stream::{DataFile, FileScan, Stream, scan};
+use crate::packets::{self, FileScan};
+use crate::stream::{DataFile, Stream};
 
 /// An opened trace.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Trace {
     pub streams: Vec<Stream>,
     /// What was found to be wrong while opening it.
     pub damage: Vec<Damage>,
+    /// What is no damage, but worth knowing: files without a single packet.
+    pub notes: Vec<Damage>,
 }
 
 /// Why a directory could not be opened as a trace.
@@ -74,6 +77,7 @@ impl Trace {
             metadata_bytes: text.len() as u64,
             streams: Vec::new(),
             damage: Vec::new(),
+            notes: Vec::new(),
         };
         for path in data_files(directory).map_err(io_error(directory))? {
             trace.add_file(directory, &path);
@@ -90,19 +94,25 @@ impl Trace {
         let index = index.is_file().then_some(index);
         let scanned = std::fs::metadata(path).and_then(|meta| {
             let bytes = meta.len();
-            let scans = scan(&self.layout, path, bytes, index.as_deref(), &mut self.damage)?;
+            let scans = packets::find(&self.layout, path, bytes, index.as_deref(), &mut self.damage)?;
             Ok((bytes, scans))
         });
         match scanned {
             Ok((bytes, scans)) => {
-                let stream = |scan: FileScan| Stream {
-                    class: scan.class,
-                    id: scan.id,
-                    files: vec![DataFile { path: path.to_owned(), bytes }],
-                    packets: scan.packets,
-                    head: scan.head,
-                };
-                self.streams.extend(scans.into_iter().map(stream));
+                if bytes == 0 {
+                    self.notes.push(Damage::of(path, "the stream file is empty: it has no packets"));
+                }
+                for mut scan in scans {
+                    let unclear = std::mem::take(&mut scan.unclear);
+                    let mut stream = stream_of(scan, path, bytes);
+                    for index in unclear {
+                        let content = crate::reader::written_content(self, &stream, index);
+                        if let (Some(content), Some(packet)) = (content, stream.packets.get_mut(index)) {
+                            packet.content_bits = content;
+                        }
+                    }
+                    self.streams.push(stream);
+                }
             }
             Err(error) => self.damage.push(Damage::of(path, format!("cannot be read: {error}"))),
         }
@@ -141,9 +151,20 @@ impl Trace {
     fn absorb(&mut self, other: Trace) {
         self.paths.extend(other.paths);
         self.damage.extend(other.damage);
+        self.notes.extend(other.notes);
         self.metadata_bytes += other.metadata_bytes;
         self.streams.extend(other.streams);
         self.join_rotated_files();
+    }
+}
+
+fn stream_of(scan: FileScan, path: &Path, bytes: u64) -> Stream {
+    Stream {
+        class: scan.class,
+        id: scan.id,
+        files: vec![DataFile { path: path.to_owned(), bytes, indexed: scan.indexed }],
+        packets: scan.packets,
+        head: scan.head,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::bits::{Cursor, DecodeError};
 use crate::layout::node::{Node, NodeKind};
-use crate::layout::skip::{self, count, minimum_bits};
+use crate::layout::skip::{self, count};
 use crate::schema::Encoding;
 
 /// Is told of the fields in the order of the data. Nodes carry names, classes and roles.
@@ -12,6 +12,10 @@ use crate::schema::Encoding;
 pub trait Visitor {
     /// An integer or enumeration of up to 64 bits, fixed or variable-length.
     fn integer(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64);
+    /// A variable-length integer that took so many bytes.
+    fn variable_integer(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64, _bytes: u64) {
+        self.integer(node, class, raw);
+    }
     /// An integer of more than 64 bits: its bits, least significant byte first, not sign-extended.
     fn wide_integer(&mut self, node: &Node, class: &crate::schema::IntClass, bytes: &[u8]);
     /// A boolean.
@@ -63,7 +67,8 @@ impl Visitor for Silent {
     fn optional(&mut self, _: &Node, _: bool) {}
 }
 
-/// Walks over one field.
+/// Walks over one field. Only a field that its skip program got over is known to be walked in a
+/// time that the data bounds.
 ///
 /// # Errors
 /// When the data cannot be what the layout says; the visitor has then seen what came before.
@@ -81,9 +86,10 @@ pub fn walk<V: Visitor>(
             visitor.integer(node, class, raw);
         }
         NodeKind::VarInt(class) => {
+            let start = cursor.pos;
             let raw = cursor.leb128(class.signed)?;
             save(node, slots, raw);
-            visitor.integer(node, class, raw);
+            visitor.variable_integer(node, class, raw, (cursor.pos - start) / 8);
         }
         NodeKind::Bool(read) => {
             let raw = cursor.fixed(*read)?;
@@ -99,12 +105,12 @@ pub fn walk<V: Visitor>(
             visitor.string(node, *encoding, bytes);
         }
         NodeKind::SizedStr(length, encoding) => {
-            let length = count(*length, slots, cursor, false)?;
+            let length = count(*length, slots, cursor, 8)?;
             let bytes = cursor.bytes(length)?;
             visitor.string(node, *encoding, until_null(bytes, encoding.unit_bytes()));
         }
         NodeKind::Blob(length) => {
-            let length = count(*length, slots, cursor, false)?;
+            let length = count(*length, slots, cursor, 8)?;
             visitor.blob(node, cursor.bytes(length)?);
         }
         NodeKind::Struct(members) => {
@@ -133,7 +139,7 @@ fn walk_rare<V: Visitor>(
 ) -> Result<(), DecodeError> {
     match &node.kind {
         NodeKind::Array(length, element) => {
-            let length = count(*length, slots, cursor, minimum_bits(element) == 0)?;
+            let length = count(*length, slots, cursor, node.element_bits)?;
             cursor.need(0)?;
             visitor.begin_array(node, length);
             for _ in 0..length {
@@ -158,11 +164,8 @@ fn walk_rare<V: Visitor>(
                 visitor.end_optional(node);
             }
         }
-        NodeKind::WideFloat(big) => {
-            let bytes = cursor.bytes(16)?;
-            let mut wide = [0u8; 16];
-            wide.copy_from_slice(bytes);
-            let bits = if *big { u128::from_be_bytes(wide) } else { u128::from_le_bytes(wide) };
+        NodeKind::WideFloat(half) => {
+            let bits = cursor.wide(*half)?;
             visitor.float(node, 128, binary128(bits));
         }
         NodeKind::WideInt(class) => {
@@ -198,7 +201,7 @@ fn wide_bytes(cursor: &mut Cursor<'_>, class: &crate::schema::IntClass) -> Resul
     let mut bytes = vec![0u8; class.length.div_ceil(8) as usize];
     let bit = crate::bits::FixedRead { length: 1, big: class.byte_order == crate::schema::ByteOrder::Big, signed: false, reversed: false };
     for index in 0..class.length {
-        let significance = if bit.big { class.length - 1 - index } else { index };
+        let significance = if bit.big != class.reversed_bits { class.length - 1 - index } else { index };
         let value = cursor.fixed(bit)? as u8;
         if let Some(byte) = bytes.get_mut((significance / 8) as usize) {
             *byte |= value << (significance % 8);

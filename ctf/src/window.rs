@@ -31,6 +31,11 @@ impl Window {
         self.buffer.get(..self.filled).unwrap_or_default()
     }
 
+    /// File offset behind the last byte at hand.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(self.filled as u64)
+    }
+
     /// Forgets all bytes: the next fill is for another file.
     pub fn clear(&mut self) {
         self.filled = 0;

@@ -6,6 +6,7 @@
 
 pub mod header;
 pub mod node;
+mod order;
 pub mod shape;
 pub mod skip;
 mod slots;
@@ -26,6 +27,10 @@ pub struct TraceLayout {
     pub class: Arc<TraceClass>,
     /// Packet header.
     pub packet_header: Option<Node>,
+    /// Over the packet header, if that finds faults which walking over it does not.
+    pub(crate) header_check: Option<SkipProgram>,
+    /// Whether a byte might have bits of both byte orders.
+    mixed: bool,
     /// Data stream classes, in the order of the schema.
     pub streams: Vec<StreamLayout>,
     /// Registers that decoding needs.
@@ -43,8 +48,12 @@ pub struct StreamLayout {
     pub clock: Option<usize>,
     /// Packet context.
     pub packet_context: Option<Node>,
+    /// Over the packet context, if that finds faults which walking over it does not.
+    pub(crate) context_check: Option<SkipProgram>,
     /// Event record header.
     pub event_header: Option<Node>,
+    /// Over the event record header, if that finds faults which walking over it does not.
+    pub(crate) header_check: Option<SkipProgram>,
     /// The header, where it can be read without walking and nothing else needs its fields.
     pub fast_header: Option<FastHeader>,
     /// Common context.
@@ -56,6 +65,10 @@ pub struct StreamLayout {
     ids: EventIds,
     /// What is known of the position behind the header: it is the second modulo the first.
     behind_header: (u64, u64),
+    mixed: bool,
+    /// Lengths or selectors behind the header are in it: its registers are needed to decode what
+    /// follows.
+    pub(crate) header_is_referred_to: bool,
 }
 
 /// The compiled form of an event class.
@@ -109,6 +122,11 @@ impl EventIds {
     }
 }
 
+/// What is known of the position at a packet's start: it is a multiple of all alignments.
+const PACKET_START: (u64, u64) = (1 << 32, 0);
+/// Nothing is known of the position.
+const BIT: (u64, u64) = (1, 0);
+
 /// The scopes whose fields one event record shares with the others of its packet or stream.
 const SHARED: [Scope; 4] =
     [Scope::PacketHeader, Scope::PacketContext, Scope::EventHeader, Scope::CommonContext];
@@ -128,12 +146,15 @@ impl TraceLayout {
         class.packet_header.iter().for_each(|class| shared.gather(class, &SHARED));
         let mut layout = TraceLayout {
             packet_header: None,
+            header_check: None,
+            mixed: order::is_mixed(&class),
             streams: Vec::new(),
             slots: shared.end(),
             nodes: 0,
             class: class.clone(),
         };
         layout.packet_header = layout.shared_node(Scope::PacketHeader, &shared, class.packet_header.as_ref());
+        layout.header_check = layout.check(layout.packet_header.as_ref(), PACKET_START);
         layout.streams = class.streams.iter().map(|stream| layout.stream(&shared, stream)).collect();
         layout
     }
@@ -152,7 +173,7 @@ impl TraceLayout {
 
     /// Registers for decoding with this layout, all zero.
     pub fn registers(&self) -> Vec<u64> {
-        vec![0; self.slots]
+        vec![0; self.slots.min(slots::MOST_SLOTS) + skip::SPECIAL_SLOTS]
     }
 
     fn shared_node(&mut self, scope: Scope, shared: &SlotMap, class: Option<&FieldClass>) -> Option<Node> {
@@ -160,22 +181,36 @@ impl TraceLayout {
         class.map(|class| builder.root(class))
     }
 
+    /// The skip program over a part, if it is needed before walking over it.
+    fn check(&self, node: Option<&Node>, start: (u64, u64)) -> Option<SkipProgram> {
+        let mut skip = SkipBuilder::at(start, self.mixed);
+        skip.skip(node?);
+        skip.finish().if_it_checks()
+    }
+
     fn stream(&mut self, shared: &SlotMap, class: &StreamClass) -> StreamLayout {
         let packet_context = self.shared_node(Scope::PacketContext, shared, class.packet_context.as_ref());
         let event_header = self.shared_node(Scope::EventHeader, shared, class.event_header.as_ref());
         let common_context = self.shared_node(Scope::CommonContext, shared, class.common_context.as_ref());
         let event_align = event_header.as_ref().map_or(1, |node| node.align);
-        let mut start = SkipBuilder::new(event_align);
+        let context_check = self.check(packet_context.as_ref(), BIT);
+        let header_check = self.check(event_header.as_ref(), (u64::from(event_align), 0));
+        let mut start = SkipBuilder::new(event_align, self.mixed);
         event_header.iter().for_each(|node| start.skip(node));
         let start = start.position();
         let common = common_context.as_ref();
         let events: Vec<_> = class.events.iter().map(|event| self.event(shared, event, common, start)).collect();
         let fast_header = event_header.as_ref().and_then(header::recognise);
+        let header_is_referred_to = header_is_referred_to(class);
         StreamLayout {
             id: class.id,
             clock: class.default_clock,
             packet_context,
-            fast_header: fast_header.filter(|_| !header_is_referred_to(class)),
+            context_check,
+            header_check,
+            mixed: self.mixed,
+            fast_header: fast_header.filter(|_| !header_is_referred_to),
+            header_is_referred_to,
             event_header,
             common_context,
             ids: EventIds::new(&events),
@@ -202,7 +237,7 @@ impl TraceLayout {
         };
         let specific_context = part(Scope::SpecificContext, &class.specific_context);
         let payload = part(Scope::Payload, &class.payload);
-        let mut body = SkipBuilder::at(start);
+        let mut body = SkipBuilder::at(start, self.mixed);
         [common_context, specific_context.as_ref(), payload.as_ref()]
             .into_iter()
             .flatten()
@@ -235,7 +270,11 @@ impl StreamLayout {
             id: 0,
             clock: None,
             packet_context: None,
+            context_check: None,
             event_header: None,
+            header_check: None,
+            mixed: false,
+            header_is_referred_to: false,
             fast_header: None,
             common_context: None,
             events: Vec::new(),
@@ -263,7 +302,7 @@ impl StreamLayout {
     /// header, or the path leads through a variant, a sequence or an optional.
     pub fn field(&self, event: usize, scope: Scope, path: &[&str]) -> Option<FieldRef> {
         let event = self.events.get(event)?;
-        let mut skip = SkipBuilder::at(self.behind_header);
+        let mut skip = SkipBuilder::at(self.behind_header, self.mixed);
         let parts = [
             (Scope::CommonContext, self.common_context.as_ref()),
             (Scope::SpecificContext, event.specific_context.as_ref()),
@@ -329,7 +368,7 @@ impl FieldRef {
     /// The integer's raw value (signed ones sign-extended); `body` is behind the header.
     #[inline(always)]
     pub fn integer(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<u64, DecodeError> {
-        self.skip.run(&mut body, slots)?;
+        self.skip.run_again(&mut body, slots)?;
         match &self.kind {
             NodeKind::Int(read, _) | NodeKind::Bool(read) | NodeKind::BitArray(read, _) | NodeKind::BitMap(read, _) => {
                 body.fixed(*read)
@@ -341,7 +380,7 @@ impl FieldRef {
 
     /// The floating point number, rounded to `f64`; `body` is behind the header.
     pub fn float(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<f64, DecodeError> {
-        self.skip.run(&mut body, slots)?;
+        self.skip.run_again(&mut body, slots)?;
         match &self.kind {
             NodeKind::Float(read) => Ok(crate::walk::float(body.fixed(*read)?, read.length)),
             _ => Err(DecodeError::Length { at: body.pos, length: 0 }),
@@ -350,15 +389,15 @@ impl FieldRef {
 
     /// The string's or BLOB's bytes, up to the first null for strings; `body` is behind the header.
     pub fn bytes<'a>(&self, mut body: Cursor<'a>, slots: &mut [u64]) -> Result<&'a [u8], DecodeError> {
-        self.skip.run(&mut body, slots)?;
+        self.skip.run_again(&mut body, slots)?;
         match &self.kind {
             NodeKind::Str(encoding) => body.terminated(encoding.unit_bytes()),
             NodeKind::SizedStr(length, encoding) => {
-                let length = skip::count(*length, slots, &body, false)?;
+                let length = skip::count(*length, slots, &body, 8)?;
                 Ok(crate::walk::until_null(body.bytes(length)?, encoding.unit_bytes()))
             }
             NodeKind::Blob(length) => {
-                let length = skip::count(*length, slots, &body, false)?;
+                let length = skip::count(*length, slots, &body, 8)?;
                 body.bytes(length)
             }
             _ => Err(DecodeError::Length { at: body.pos, length: 0 }),

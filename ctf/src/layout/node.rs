@@ -26,6 +26,10 @@ pub struct Node {
     pub saves: Box<[Slot]>,
     /// What it is.
     pub kind: NodeKind,
+    /// The least number of bits that it takes, alignment aside.
+    pub(crate) minimum_bits: u64,
+    /// The same of one of its elements, if it is an array.
+    pub(crate) element_bits: u64,
 }
 
 /// Number of elements or bytes.
@@ -54,8 +58,8 @@ pub enum NodeKind {
     VarInt(Arc<IntClass>),
     /// Floating point number of 16, 32 or 64 bits.
     Float(FixedRead),
-    /// Floating point number of 128 bits; `true` for big endian.
-    WideFloat(bool),
+    /// Floating point number of 128 bits: how to read 64 of them.
+    WideFloat(FixedRead),
     /// Null-terminated string.
     Str(Encoding),
     /// String with a length in bytes; ends before the first null code unit if there is one.
@@ -150,7 +154,13 @@ impl NodeBuilder<'_> {
         *self.next += 1;
         let saves = self.slots.saves(self.scope, &self.path);
         let (kind, roles) = self.kind(class);
-        Node { id, name: name.into(), align: class.align().max(1), roles, saves, kind }
+        let minimum_bits = minimum_bits(&kind);
+        let element_bits = match &kind {
+            NodeKind::Array(_, element) => element.minimum_bits,
+            _ => 0,
+        };
+        let align = align_of(class, &kind);
+        Node { id, name: name.into(), align, roles, saves, kind, minimum_bits, element_bits }
     }
 
     fn kind(&mut self, class: &FieldClass) -> (NodeKind, Roles) {
@@ -167,8 +177,8 @@ impl NodeBuilder<'_> {
                 roles = int.roles;
                 NodeKind::VarInt(int.clone())
             }
-            FieldClass::Float { length: 128, byte_order, .. } => {
-                NodeKind::WideFloat(*byte_order == crate::schema::ByteOrder::Big)
+            FieldClass::Float { length: 128, byte_order, reversed_bits, .. } => {
+                NodeKind::WideFloat(FixedRead::new(64, *byte_order, false, *reversed_bits))
             }
             FieldClass::Float { length, byte_order, reversed_bits, .. } => {
                 NodeKind::Float(FixedRead::new(*length, *byte_order, false, *reversed_bits))
@@ -219,6 +229,46 @@ impl NodeBuilder<'_> {
             }
         }
         NodeKind::Array(length, Box::new(self.child(0, "", element)))
+    }
+}
+
+/// The alignment, from that of the fields inside: what is inside is not gone through again.
+fn align_of(class: &FieldClass, kind: &NodeKind) -> u32 {
+    let align = match (class, kind) {
+        (FieldClass::Struct(class), NodeKind::Struct(members)) => {
+            members.iter().map(|member| member.align).fold(class.min_align, u32::max)
+        }
+        (
+            FieldClass::Array { min_align, .. } | FieldClass::Sequence { min_align, .. },
+            NodeKind::Array(_, element),
+        ) => element.align.max(*min_align),
+        _ => class.align(),
+    };
+    align.max(1)
+}
+
+/// The least number of bits that a field takes, alignment aside.
+fn minimum_bits(kind: &NodeKind) -> u64 {
+    match kind {
+        NodeKind::Int(read, _)
+        | NodeKind::Bool(read)
+        | NodeKind::BitArray(read, _)
+        | NodeKind::BitMap(read, _)
+        | NodeKind::Float(read) => u64::from(read.length),
+        NodeKind::WideInt(class) => u64::from(class.length),
+        NodeKind::WideFloat(_) => 128,
+        NodeKind::VarInt(_) => 8,
+        NodeKind::Str(encoding) => encoding.unit_bytes() as u64 * 8,
+        NodeKind::SizedStr(Length::Static(bytes), _) | NodeKind::Blob(Length::Static(bytes)) => {
+            bytes.saturating_mul(8)
+        }
+        NodeKind::SizedStr(..) | NodeKind::Blob(_) => 0,
+        NodeKind::Array(Length::Static(count), element) => count.saturating_mul(element.minimum_bits),
+        NodeKind::Array(..) | NodeKind::Optional(..) => 0,
+        NodeKind::Struct(members) => {
+            members.iter().fold(0u64, |sum, member| sum.saturating_add(member.minimum_bits))
+        }
+        NodeKind::Variant(_, options) => options.iter().map(|option| option.minimum_bits).min().unwrap_or(0),
     }
 }
 

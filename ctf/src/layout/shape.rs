@@ -64,7 +64,7 @@ impl Shape {
                 let mut before = 0;
                 for op in ops.get(..string)? {
                     match op {
-                        Op::Add(bits) => before += bytes(*bits)?,
+                        Op::Add(bits) => before = bytes(*bits)?.checked_add(before)?,
                         // What a length or selector behind the string would need is not kept.
                         Op::Save(..) => {}
                         _ => return None,
@@ -118,7 +118,9 @@ impl Finder<'_> {
             match self.ops.get(at) {
                 None => break Tail::Bytes(bytes(bits)?),
                 Some(Op::Add(more)) => bits = bits.checked_add(*more)?,
-                Some(Op::Save(read, ahead, slot)) => saved.push((*slot, bits + u64::from(*ahead), *read)),
+                Some(Op::Save(read, ahead, slot)) => {
+                    saved.push((*slot, bits.saturating_add(u64::from(*ahead)), *read));
+                }
                 Some(Op::Jump(target)) => {
                     // Jumps lead forward only.
                     at = *target as usize;

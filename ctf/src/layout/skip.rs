@@ -21,10 +21,18 @@ pub(super) enum Op {
     VarInt(bool, Box<[Slot]>),
     /// Null-terminated string of code units of that many bytes.
     Str(u8),
+    /// String of that many bytes in code units of so many.
+    Units(Length, u8),
     /// As many times as the slot says: that many bits, each stride apart.
     Repeat(Slot, u64, u64),
-    /// The body (the next ops) that often.
-    Loop(Length, u32, bool),
+    /// That many elements without a single bit.
+    Empty(Length),
+    /// The body (the next so many ops) that often; an element takes at least so many bits.
+    Loop(Length, u32, u64),
+    /// A field of that byte order (true: big) begins here.
+    Order(bool),
+    /// A field of that byte order ended here.
+    SetOrder(bool),
     /// Go to the op of the selected option.
     Switch(Selector, Box<[u32]>),
     /// Selected: go on; else go to that op.
@@ -39,6 +47,8 @@ pub struct SkipProgram {
     ops: Box<[Op]>,
     /// If the program is one addition: that many bits.
     constant: Option<u64>,
+    /// It counts array elements without a bit, or keeps byte orders.
+    has_state: bool,
     /// The program in a faster form, if it starts at a byte boundary and has one.
     shape: Option<Box<Shape>>,
 }
@@ -62,10 +72,78 @@ impl SkipProgram {
             cursor.pos += bits;
             return Ok(());
         }
+        if self.has_state {
+            return self.run_with_state(cursor, slots);
+        }
         run(&self.ops, 0, self.ops.len(), cursor, slots)?;
         cursor.need(0)
     }
+
+    /// What failed may be tried again with more bytes: it must then find things as they were.
+    #[cold]
+    fn run_with_state(&self, cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(), DecodeError> {
+        let state = [EMPTY, ORDER].map(|place| special(slots, place).map(|value| *value));
+        let result = run(&self.ops, 0, self.ops.len(), cursor, slots).and_then(|()| cursor.need(0));
+        if result.is_err() {
+            restore(slots, state);
+        }
+        result
+    }
+
+    /// The same for fields that have been got over before: what they cost is not counted again.
+    #[inline(always)]
+    pub(crate) fn run_again(&self, cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(), DecodeError> {
+        if !self.has_state {
+            return self.run(cursor, slots);
+        }
+        let state = [EMPTY, ORDER].map(|place| special(slots, place).map(|value| *value));
+        let result = self.run(cursor, slots);
+        restore(slots, state);
+        result
+    }
+
+    /// The program, if it finds out what walking over the same fields does not.
+    pub(super) fn if_it_checks(self) -> Option<SkipProgram> {
+        self.has_state.then_some(self)
+    }
 }
+
+/// Registers behind those of fields: how many array elements without a bit the packet had, and
+/// the byte order of the last fixed-length field (0: none, 1: little, 2: big endian).
+pub(super) const SPECIAL_SLOTS: usize = 2;
+const EMPTY: usize = 1;
+const ORDER: usize = 2;
+
+fn special(slots: &mut [u64], place: usize) -> Option<&mut u64> {
+    let index = slots.len().checked_sub(place)?;
+    slots.get_mut(index)
+}
+
+fn restore(slots: &mut [u64], state: [Option<u64>; 2]) {
+    for (place, kept) in [EMPTY, ORDER].into_iter().zip(state) {
+        if let (Some(value), Some(kept)) = (special(slots, place), kept) {
+            *value = kept;
+        }
+    }
+}
+
+/// Prepares the registers for a packet.
+pub(crate) fn start_packet(slots: &mut [u64]) {
+    restore(slots, [Some(0), Some(0)]);
+}
+
+/// Counts elements without a bit. They could be repeated for ever at no cost in data: a packet
+/// may have so many, and one more for each of its bits.
+fn spend(slots: &mut [u64], cursor: &Cursor<'_>, count: u64) -> Result<(), DecodeError> {
+    let Some(spent) = special(slots, EMPTY) else { return Ok(()) };
+    *spent = spent.saturating_add(count);
+    if *spent > MOST_EMPTY_ELEMENTS.saturating_add(cursor.pos) {
+        return Err(DecodeError::EmptyElements { at: cursor.pos });
+    }
+    Ok(())
+}
+
+const MOST_EMPTY_ELEMENTS: u64 = 1 << 20;
 
 fn run(
     ops: &[Op],
@@ -101,11 +179,36 @@ fn run(
                     cursor.pos += bits;
                 }
             }
-            Op::Loop(length, body, empty) => {
-                let count = count(*length, slots, cursor, *empty)?;
+            Op::Units(length, unit) => {
+                let start = cursor.pos;
+                let bytes = cursor.bytes(count(*length, slots, cursor, 8)?)?;
+                let unit = usize::from(*unit);
+                let is_whole = bytes.len() % unit == 0;
+                if !is_whole && crate::walk::until_null(bytes, unit).len() == bytes.len() {
+                    return Err(DecodeError::CodeUnit { at: start });
+                }
+            }
+            Op::Empty(length) => spend(slots, cursor, count(*length, slots, cursor, 0)?)?,
+            Op::Order(big) => {
+                let last = special(slots, ORDER).map_or(0, |order| *order);
+                if cursor.pos % 8 != 0 && last != 0 && last != 1 + u64::from(*big) {
+                    return Err(DecodeError::ByteOrder { at: cursor.pos });
+                }
+            }
+            Op::SetOrder(big) => {
+                if let Some(order) = special(slots, ORDER) {
+                    *order = 1 + u64::from(*big);
+                }
+            }
+            Op::Loop(length, body, least) => {
+                let count = count(*length, slots, cursor, *least)?;
                 for _ in 0..count {
+                    let before = cursor.pos;
                     run(ops, at, at + *body as usize, cursor, slots)?;
                     cursor.need(0)?;
+                    if cursor.pos == before {
+                        spend(slots, cursor, 1)?;
+                    }
                 }
                 at += *body as usize;
             }
@@ -125,29 +228,27 @@ fn run(
     Ok(())
 }
 
-/// Elements without bits could be repeated for ever at no cost in data; no tracer writes more
-/// than this many.
-const MOST_EMPTY_ELEMENTS: u64 = 1 << 20;
-
-/// The number of elements, refused when the rest of the packet cannot hold them.
+/// The number of elements of at least `least` bits, refused when the rest of the packet cannot
+/// hold them.
 #[inline(always)]
 pub(crate) fn count(
     length: Length,
     slots: &[u64],
     cursor: &Cursor<'_>,
-    empty: bool,
+    least: u64,
 ) -> Result<u64, DecodeError> {
     let count = match length {
         Length::Static(count) => count,
         Length::Slot(slot) => get(slots, slot),
     };
-    let most = if empty { MOST_EMPTY_ELEMENTS } else { cursor.end.saturating_sub(cursor.pos) };
-    if count > most { Err(DecodeError::Length { at: cursor.pos, length: count }) } else { Ok(count) }
+    let rest = cursor.end.saturating_sub(cursor.pos);
+    if least > 0 && count > rest / least { Err(DecodeError::Length { at: cursor.pos, length: count }) } else { Ok(count) }
 }
 
 #[inline(always)]
 pub(crate) fn get(slots: &[u64], slot: Slot) -> u64 {
-    slots.get(usize::from(slot)).copied().unwrap_or(0)
+    // No length and no selector is that large: what has no register is reported.
+    slots.get(usize::from(slot)).copied().unwrap_or(u64::MAX)
 }
 
 #[inline(always)]
@@ -165,12 +266,16 @@ pub(super) struct SkipBuilder {
     modulus: u64,
     residue: u64,
     byte_start: bool,
+    /// Whether the byte order may change within a byte.
+    mixed: bool,
+    /// The byte order that the register has for certain.
+    order: Option<bool>,
 }
 
 impl SkipBuilder {
     /// The program starts at a multiple of `align` bits.
-    pub(super) fn new(align: u32) -> Self {
-        SkipBuilder { ops: Vec::new(), pending: 0, modulus: u64::from(align.max(1)), residue: 0, byte_start: align >= 8 }
+    pub(super) fn new(align: u32, mixed: bool) -> Self {
+        Self::at((u64::from(align.max(1)), 0), mixed)
     }
 
     /// What is known of the position: it is `residue` modulo `modulus`.
@@ -179,15 +284,21 @@ impl SkipBuilder {
     }
 
     /// Starts from what is known of the position.
-    pub(super) fn at((modulus, residue): (u64, u64)) -> Self {
-        SkipBuilder { ops: Vec::new(), pending: 0, modulus, residue, byte_start: modulus >= 8 && residue % 8 == 0 }
+    pub(super) fn at((modulus, residue): (u64, u64), mixed: bool) -> Self {
+        let byte_start = modulus >= 8 && residue % 8 == 0;
+        SkipBuilder { ops: Vec::new(), pending: 0, modulus, residue, byte_start, mixed, order: None }
     }
 
     pub(super) fn finish(mut self) -> SkipProgram {
         let constant = self.ops.is_empty().then_some(self.pending);
         self.flush();
+        let state = |op: &Op| {
+            let order = matches!(op, Op::Order(_) | Op::SetOrder(_));
+            order || matches!(op, Op::Empty(_) | Op::Loop(..))
+        };
+        let has_state = self.ops.iter().any(state);
         let shape = if self.byte_start && constant.is_none() { Shape::new(&self.ops).map(Box::new) } else { None };
-        SkipProgram { ops: self.ops.into(), constant, shape }
+        SkipProgram { ops: self.ops.into(), constant, has_state, shape }
     }
 
     fn flush(&mut self) {
@@ -224,22 +335,38 @@ impl SkipBuilder {
         self.align(node.align);
         match &node.kind {
             NodeKind::Int(read, _) | NodeKind::Bool(read) | NodeKind::BitArray(read, _) | NodeKind::BitMap(read, _) => {
+                self.check_order(read.big);
                 for &slot in &node.saves {
-                    self.ops.push(Op::Save(*read, u32::try_from(self.pending).unwrap_or(u32::MAX), slot));
+                    let ahead = u32::try_from(self.pending).unwrap_or_else(|_| {
+                        self.flush();
+                        0
+                    });
+                    self.ops.push(Op::Save(*read, ahead, slot));
                 }
                 self.add(u64::from(read.length));
+                self.keep_order(read.big);
             }
-            NodeKind::WideInt(class) => self.add(u64::from(class.length)),
+            NodeKind::WideInt(class) => {
+                let big = class.byte_order == crate::schema::ByteOrder::Big;
+                self.check_order(big);
+                self.add(u64::from(class.length));
+                self.keep_order(big);
+            }
             NodeKind::VarInt(class) => {
                 self.flush();
                 self.ops.push(Op::VarInt(class.signed, node.saves.clone()));
                 self.blur(8);
             }
-            NodeKind::Float(read) => self.add(u64::from(read.length)),
-            NodeKind::WideFloat(_) => self.add(128),
+            NodeKind::Float(read) => self.float(*read, u64::from(read.length)),
+            NodeKind::WideFloat(half) => self.float(*half, 128),
             NodeKind::Str(encoding) => {
                 self.flush();
                 self.ops.push(Op::Str(encoding.unit_bytes() as u8));
+                self.blur(8);
+            }
+            NodeKind::SizedStr(length, encoding) if !is_whole(*length, encoding.unit_bytes()) => {
+                self.flush();
+                self.ops.push(Op::Units(*length, encoding.unit_bytes() as u8));
                 self.blur(8);
             }
             NodeKind::SizedStr(length, _) | NodeKind::Blob(length) => match length {
@@ -253,6 +380,32 @@ impl SkipBuilder {
         }
     }
 
+    fn float(&mut self, read: FixedRead, bits: u64) {
+        self.check_order(read.big);
+        self.add(bits);
+        self.keep_order(read.big);
+    }
+
+    fn is_at_byte(&self) -> bool {
+        self.modulus >= 8 && self.residue % 8 == 0
+    }
+
+    /// Bits of one byte must not be of two byte orders (CTF2-SPEC-2.0 section 6.4.3).
+    fn check_order(&mut self, big: bool) {
+        if self.mixed && !self.is_at_byte() && self.order != Some(big) {
+            self.flush();
+            self.ops.push(Op::Order(big));
+        }
+    }
+
+    fn keep_order(&mut self, big: bool) {
+        if self.mixed && !self.is_at_byte() && self.order != Some(big) {
+            self.flush();
+            self.ops.push(Op::SetOrder(big));
+            self.order = Some(big);
+        }
+    }
+
     fn repeat(&mut self, slot: Slot, bits: u64, stride: u64) {
         self.flush();
         self.ops.push(Op::Repeat(slot, bits, stride));
@@ -262,8 +415,15 @@ impl SkipBuilder {
 
     fn array(&mut self, length: Length, element: &Node) {
         let align = u64::from(element.align);
-        let mut body = SkipBuilder::new(element.align);
+        let mut body = SkipBuilder::new(element.align, self.mixed);
         body.skip(element);
+        if body.ops.is_empty() && body.pending == 0 {
+            if length != Length::Static(0) {
+                self.flush();
+                self.ops.push(Op::Empty(length));
+            }
+            return;
+        }
         if body.ops.is_empty() {
             let bits = body.pending;
             let stride = bits.div_ceil(align).saturating_mul(align);
@@ -281,10 +441,11 @@ impl SkipBuilder {
         let after = body.position();
         body.flush();
         let base = self.ops.len() as u32 + 2;
-        self.ops.push(Op::Loop(length, body.ops.len() as u32 + 1, minimum_bits(element) == 0));
+        self.ops.push(Op::Loop(length, body.ops.len() as u32 + 1, element.minimum_bits));
         self.ops.push(Op::Align(element.align));
         self.ops.extend(body.ops.into_iter().map(|op| op.moved(base)));
         (self.modulus, self.residue) = meet(before, after);
+        self.order = None;
     }
 
     fn variant(&mut self, selector: &Selector, options: &[Node]) {
@@ -296,6 +457,7 @@ impl SkipBuilder {
         for option in options {
             targets.push(self.ops.len() as u32);
             (self.modulus, self.residue) = before;
+            self.order = None;
             self.skip(option);
             self.flush();
             let position = (self.modulus, self.residue);
@@ -309,6 +471,7 @@ impl SkipBuilder {
         }
         self.ops[switch] = Op::Switch(selector.clone(), targets.into());
         (self.modulus, self.residue) = after.unwrap_or(before);
+        self.order = None;
     }
 
     fn optional(&mut self, selector: &Selector, element: &Node) {
@@ -320,6 +483,7 @@ impl SkipBuilder {
         self.flush();
         self.ops[test] = Op::Unless(selector.clone(), self.ops.len() as u32);
         (self.modulus, self.residue) = meet(before, (self.modulus, self.residue));
+        self.order = None;
     }
 }
 
@@ -337,6 +501,14 @@ impl Op {
     }
 }
 
+/// True if the length is known to be a whole number of code units.
+fn is_whole(length: Length, unit: usize) -> bool {
+    match length {
+        Length::Static(bytes) => bytes % unit as u64 == 0,
+        Length::Slot(_) => unit == 1,
+    }
+}
+
 /// What is known of a position that may be either.
 fn meet(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     let mut modulus = a.0.min(b.0);
@@ -344,29 +516,4 @@ fn meet(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
         modulus /= 2;
     }
     (modulus, a.1 % modulus)
-}
-
-/// The least number of bits that a field takes, alignment aside.
-pub(crate) fn minimum_bits(node: &Node) -> u64 {
-    match &node.kind {
-        NodeKind::Int(read, _)
-        | NodeKind::Bool(read)
-        | NodeKind::BitArray(read, _)
-        | NodeKind::BitMap(read, _)
-        | NodeKind::Float(read) => u64::from(read.length),
-        NodeKind::WideInt(class) => u64::from(class.length),
-        NodeKind::WideFloat(_) => 128,
-        NodeKind::VarInt(_) => 8,
-        NodeKind::Str(encoding) => encoding.unit_bytes() as u64 * 8,
-        NodeKind::SizedStr(Length::Static(bytes), _) | NodeKind::Blob(Length::Static(bytes)) => {
-            bytes.saturating_mul(8)
-        }
-        NodeKind::SizedStr(..) | NodeKind::Blob(_) => 0,
-        NodeKind::Array(Length::Static(count), element) => count.saturating_mul(minimum_bits(element)),
-        NodeKind::Array(..) | NodeKind::Optional(..) => 0,
-        NodeKind::Struct(members) => {
-            members.iter().fold(0u64, |sum, member| sum.saturating_add(minimum_bits(member)))
-        }
-        NodeKind::Variant(_, options) => options.iter().map(minimum_bits).min().unwrap_or(0),
-    }
 }

@@ -8,6 +8,9 @@ use crate::schema::{FieldClass, FieldLocation, Scope};
 /// Index of a register.
 pub(crate) type Slot = u16;
 
+/// Registers for fields that a trace has at most.
+pub(super) const MOST_SLOTS: usize = Slot::MAX as usize - 8;
+
 /// Registers for a set of locations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlotMap {
@@ -49,7 +52,8 @@ impl SlotMap {
         if !scopes.contains(&location.scope) || self.slots.contains_key(location) {
             return;
         }
-        let slot = Slot::try_from(self.end()).unwrap_or(Slot::MAX);
+        // Beyond the registers there is none: what needs it is reported as damaged when it is read.
+        let slot = Slot::try_from(self.end()).ok().filter(|&slot| usize::from(slot) < MOST_SLOTS).unwrap_or(Slot::MAX);
         self.slots.insert(location.clone(), slot);
         for path in &location.paths {
             self.saves.entry((location.scope, path.clone())).or_default().push(slot);

@@ -1,0 +1,59 @@
+//! Whether a trace can have a byte with bits of both byte orders.
+
+use crate::schema::{ByteOrder, FieldClass, IntClass, TraceClass};
+
+/// True if there are fields of both byte orders, and some that need not begin or end with a byte:
+/// only then must decoding look for bytes of two orders.
+pub(super) fn is_mixed(class: &TraceClass) -> bool {
+    let streams = class.streams.iter().flat_map(|stream| {
+        let own = [&stream.packet_context, &stream.event_header, &stream.common_context];
+        let events = stream.events.iter().flat_map(|event| [&event.specific_context, &event.payload]);
+        own.into_iter().chain(events)
+    });
+    let mut left: Vec<&FieldClass> = streams.chain([&class.packet_header]).flatten().collect();
+    let mut found = Found::default();
+    while let Some(class) = left.pop() {
+        found.look(class, &mut left);
+    }
+    found.little && found.big && found.bits
+}
+
+#[derive(Default)]
+struct Found {
+    little: bool,
+    big: bool,
+    bits: bool,
+}
+
+impl Found {
+    fn look<'c>(&mut self, class: &'c FieldClass, left: &mut Vec<&'c FieldClass>) {
+        match class {
+            FieldClass::Int(int)
+            | FieldClass::Bool(int)
+            | FieldClass::BitArray(int)
+            | FieldClass::BitMap(int) => self.int(int),
+            FieldClass::Float { align, byte_order, .. } => self.field(*byte_order, *align < 8),
+            FieldClass::Array { element, .. }
+            | FieldClass::Sequence { element, .. }
+            | FieldClass::Optional { element, .. } => left.push(element),
+            FieldClass::Struct(class) => left.extend(class.members.iter().map(|member| &member.class)),
+            FieldClass::Variant(class) => left.extend(class.options.iter().map(|option| &option.class)),
+            FieldClass::VarInt(_)
+            | FieldClass::Str { .. }
+            | FieldClass::StaticStr { .. }
+            | FieldClass::DynStr { .. }
+            | FieldClass::StaticBlob { .. }
+            | FieldClass::DynBlob { .. } => {}
+        }
+    }
+
+    fn int(&mut self, class: &IntClass) {
+        self.field(class.byte_order, class.align < 8 || class.length % 8 != 0);
+    }
+
+    fn field(&mut self, order: ByteOrder, bits: bool) {
+        self.little |= order == ByteOrder::Little;
+        self.big |= order == ByteOrder::Big;
+        self.bits |= bits;
+    }
+}

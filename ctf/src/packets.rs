@@ -1,0 +1,368 @@
+//! Finding the packets of a stream file: by its index, or by reading the head of each.
+//!
+//! Whatever the heads say, every packet found here lies within the file, behind the one before.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::bits::{Cursor, DecodeError};
+use crate::damage::Damage;
+use crate::index;
+use crate::layout::TraceLayout;
+use crate::packet::{HeadError, MAGIC, PacketHead};
+use crate::schema::CtfVersion;
+use crate::stream::Packet;
+use crate::window::Window;
+
+/// What is found in one file.
+pub(crate) struct FileScan {
+    pub(crate) class: usize,
+    pub(crate) id: Option<u64>,
+    pub(crate) head: PacketHead,
+    pub(crate) packets: Vec<Packet>,
+    /// By index.
+    pub(crate) indexed: bool,
+    /// Indices of packets that do not tell where their content ends: the end is that of the
+    /// last byte that is not zero.
+    pub(crate) unclear: Vec<usize>,
+}
+
+/// Heads are a few dozen bytes; the scan reads that much at a time, and more when it must.
+const HEAD_BYTES: usize = 4096;
+const MOST_HEAD_BYTES: usize = 1 << 24;
+/// Bytes that are searched at a time.
+const SEARCH_BYTES: usize = 1 << 16;
+/// Places of a file where a packet may seem to begin and does not: after so many no more are tried.
+const MOST_CANDIDATES: u64 = 1 << 20;
+/// Faults of one file that are told one by one.
+const MOST_FAULTS: u64 = 1000;
+
+/// Finds the packets of a file: by its index if that agrees with it, else by reading all heads.
+/// The scans of a file that holds packets of several streams are several.
+pub(crate) fn find(
+    layout: &TraceLayout,
+    path: &Path,
+    bytes: u64,
+    index_path: Option<&Path>,
+    damage: &mut Vec<Damage>,
+) -> io::Result<Vec<FileScan>> {
+    let file = File::open(path)?;
+    let mut finder = Finder {
+        layout,
+        path,
+        file,
+        bytes,
+        window: Window::default(),
+        slots: layout.registers(),
+        candidates: 0,
+        faults: 0,
+        damage,
+    };
+    if let Some(index_path) = index_path {
+        let read = index::read(index_path).map_err(|error| error.to_string());
+        match read.and_then(|content| index::parse(&content, bytes).map_err(|error| error.to_string())) {
+            Ok(entries) => {
+                if let Some(scan) = finder.by_index(&entries) {
+                    return Ok(vec![scan]);
+                }
+            }
+            Err(error) => finder.damage.push(Damage::of(
+                index_path,
+                format!("the index is not used: {error}; the packets were found in the stream file"),
+            )),
+        }
+    }
+    let found = finder.by_heads();
+    finder.tell_how_many_faults();
+    found
+}
+
+struct Finder<'a> {
+    layout: &'a TraceLayout,
+    path: &'a Path,
+    file: File,
+    bytes: u64,
+    window: Window,
+    slots: Vec<u64>,
+    candidates: u64,
+    faults: u64,
+    damage: &'a mut Vec<Damage>,
+}
+
+/// Sizes that tracers leave in a packet that they have not closed.
+fn is_unset(bits: Option<u64>) -> bool {
+    matches!(bits, Some(0 | 0xffff_ffff | u64::MAX))
+}
+
+/// What a packet's head says of its size, judged.
+struct Extent {
+    /// Its size, if that can be true as far as the file goes.
+    total: Option<u64>,
+    /// Its content's size, if that can be true in a packet of that size.
+    content: Option<u64>,
+    complaint: Option<String>,
+}
+
+/// Judges the sizes; `rest` bits of the file are left.
+fn extent(head: &PacketHead, rest: u64) -> Extent {
+    let (total, content) = (head.total_bits, head.content_bits);
+    if is_unset(content) || (is_unset(total) && content.is_none()) {
+        let message = "the tracer did not close this packet: what was written is read";
+        let total = total.filter(|&total| !is_unset(Some(total)) && is_sound(total, head, rest));
+        return Extent { total, content: None, complaint: Some(message.to_owned()) };
+    }
+    // A head without sizes means one packet up to the end of the file.
+    let total = total.or(content).unwrap_or(rest);
+    let content = content.unwrap_or(total);
+    let needed = head.end_of_head;
+    let complaint = if total % 8 != 0 {
+        Some(format!("the packet's size, {total} bits, is not a whole number of bytes"))
+    } else if total < needed || content < needed {
+        Some(format!("the packet's size ({total} bits, content {content}) does not hold its own head ({needed} bits)"))
+    } else if content > total {
+        Some(format!("the packet's content ({content} bits) is larger than the packet ({total} bits)"))
+    } else if total > rest {
+        Some(format!("the file ends {} bytes before the packet does", (total - rest) / 8))
+    } else {
+        None
+    };
+    let content = Some(content).filter(|&content| content >= needed && content <= total);
+    Extent { total: Some(total).filter(|&total| is_sound(total, head, rest)), content, complaint }
+}
+
+fn is_sound(total: u64, head: &PacketHead, rest: u64) -> bool {
+    total > 0 && total % 8 == 0 && total >= head.end_of_head && total <= rest
+}
+
+impl Finder<'_> {
+    fn complain(&mut self, damage: Damage) {
+        self.faults += 1;
+        if self.faults <= MOST_FAULTS {
+            self.damage.push(damage);
+        }
+    }
+
+    fn tell_how_many_faults(&mut self) {
+        if let Some(more) = self.faults.checked_sub(MOST_FAULTS).filter(|&more| more > 0) {
+            self.damage.push(Damage::of(self.path, format!("{more} more packets of this file are damaged")));
+        }
+    }
+
+    /// The head at an offset, which lies before the end of the file.
+    fn head(&mut self, offset: u64, clock: u64) -> io::Result<Result<PacketHead, HeadError>> {
+        let mut want = HEAD_BYTES;
+        loop {
+            self.window.clear();
+            self.window.ensure(&self.file, offset, want, self.bytes, want)?;
+            let mut cursor = Cursor::new(self.window.bytes());
+            let result = PacketHead::decode(self.layout, &mut cursor, &mut self.slots, clock);
+            let short = matches!(
+                result,
+                Err(HeadError::Decode(DecodeError::OutOfBounds { .. } | DecodeError::Length { .. }))
+            );
+            let more = self.bytes.saturating_sub(offset) > want as u64 && want < MOST_HEAD_BYTES;
+            if !(short && more) {
+                return Ok(result);
+            }
+            want *= 8;
+        }
+    }
+
+    /// Trusts an index whose first and last entries agree with the packets that they tell of.
+    fn by_index(&mut self, entries: &[index::IndexEntry]) -> Option<FileScan> {
+        let (first, last) = (entries.first()?, entries.last()?);
+        let mut scan: Option<FileScan> = None;
+        for entry in [first, last] {
+            let head = self.head(entry.offset, 0).ok()?.ok()?;
+            let agrees = |told: Option<u64>, indexed| told.is_none_or(|told| told == indexed);
+            let class_id = self.layout.streams.get(head.stream_class)?.id;
+            if !agrees(head.total_bits.or(head.content_bits), entry.packet_bits)
+                || !agrees(head.content_bits.or(head.total_bits), entry.content_bits)
+                || (head.total_bits.is_none() && head.content_bits.is_none() && entries.len() > 1)
+                || !agrees(head.begin, entry.begin)
+                || !agrees(head.end, entry.end)
+                || class_id != entry.stream_class
+                || entry.content_bits < head.end_of_head
+            {
+                let message = "its index is not used: it tells of another packet here than the file has";
+                self.damage.push(Damage::at(self.path, entry.offset, message));
+                return None;
+            }
+            scan.get_or_insert_with(|| FileScan {
+                class: head.stream_class,
+                id: head.stream_id,
+                head,
+                packets: Vec::new(),
+                indexed: true,
+                unclear: Vec::new(),
+            });
+        }
+        let mut scan = scan?;
+        let has_sequence = scan.head.sequence.is_some();
+        let has_discarded = scan.head.discarded.is_some();
+        let (has_begin, has_end) = (scan.head.begin.is_some(), scan.head.end.is_some());
+        scan.packets.extend(entries.iter().map(|entry| Packet {
+            file: 0,
+            offset: entry.offset,
+            bytes: entry.packet_bits / 8,
+            content_bits: entry.content_bits,
+            begin: has_begin.then_some(entry.begin),
+            end: has_end.then_some(entry.end).filter(|&end| end > 0 || entry.begin == 0),
+            discarded: has_discarded.then_some(entry.discarded),
+            sequence: entry.sequence.filter(|_| has_sequence),
+        }));
+        for at in 0..scan.packets.len() {
+            if let Some(damage) = scan.packets.get(at).and_then(|packet| backwards(self.path, packet)) {
+                self.complain(damage);
+            }
+        }
+        self.tell_how_many_faults();
+        Some(scan)
+    }
+
+    fn by_heads(&mut self) -> io::Result<Vec<FileScan>> {
+        let mut scans: Vec<FileScan> = Vec::new();
+        let (mut offset, mut clock) = (0, 0);
+        while offset < self.bytes {
+            match self.head(offset, clock)? {
+                Ok(head) => {
+                    // In CTF 2 each packet starts its clock at 0; tracers that write CTF 1.8 with
+                    // short timestamps let it run on.
+                    if self.layout.class.version == CtfVersion::V1_8 {
+                        clock = head.begin.unwrap_or(clock);
+                    }
+                    let (packet, is_clear) = self.packet(offset, &head)?;
+                    offset = offset.saturating_add(packet.bytes.max(1));
+                    put(&mut scans, head, packet, is_clear);
+                }
+                Err(error) => {
+                    let next = self.next_packet(offset.saturating_add(1))?;
+                    let skipped = next.saturating_sub(offset);
+                    self.complain(Damage::at(self.path, offset, error.to_string()).skipping(skipped));
+                    offset = next;
+                }
+            }
+        }
+        Ok(scans)
+    }
+
+    /// Decides where a packet ends, whatever its head says; false if the content's end is only
+    /// where the last byte is that is not zero.
+    fn packet(&mut self, offset: u64, head: &PacketHead) -> io::Result<(Packet, bool)> {
+        let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
+        let Extent { total, content, complaint } = extent(head, rest);
+        let total = match total {
+            Some(total) => total,
+            None => {
+                let behind_head = offset.saturating_add(head.end_of_head.div_ceil(8).max(1));
+                self.next_packet(behind_head)?.saturating_sub(offset).saturating_mul(8)
+            }
+        };
+        let is_clear = content.is_some();
+        let content = match content {
+            Some(content) => content.min(total),
+            None => self.written(offset, total)?.max(head.end_of_head).min(total),
+        };
+        if let Some(complaint) = complaint {
+            self.complain(Damage::at(self.path, offset, complaint));
+        }
+        let packet = Packet {
+            file: 0,
+            offset,
+            bytes: total / 8,
+            content_bits: content,
+            begin: head.begin,
+            // Zero: not written, because the tracer did not live to do it.
+            end: head.end.filter(|&end| is_clear && (end > 0 || head.begin == Some(0))),
+            discarded: head.discarded,
+            sequence: head.sequence,
+        };
+        if let Some(damage) = backwards(self.path, &packet) {
+            self.complain(damage);
+        }
+        Ok((packet, is_clear))
+    }
+
+    /// Bits of a packet up to its last byte that is not zero.
+    fn written(&mut self, offset: u64, total: u64) -> io::Result<u64> {
+        let (mut at, end, mut last) = (offset, offset.saturating_add(total / 8), offset);
+        while at < end {
+            self.window.clear();
+            self.window.ensure(&self.file, at, SEARCH_BYTES, end, SEARCH_BYTES)?;
+            let bytes = self.window.bytes();
+            if let Some(position) = bytes.iter().rposition(|&byte| byte != 0) {
+                last = at + position as u64 + 1;
+            }
+            at += (bytes.len() as u64).max(1);
+        }
+        Ok((last - offset) * 8)
+    }
+
+    /// Offset of the next packet: of the magic number, if packets of this trace begin with it;
+    /// else the end of the file.
+    fn next_packet(&mut self, from: u64) -> io::Result<u64> {
+        let Some(magic) = self.layout.leading_magic(MAGIC as u32) else { return Ok(self.bytes) };
+        let mut at = from;
+        while at < self.bytes {
+            self.window.clear();
+            self.window.ensure(&self.file, at, SEARCH_BYTES, self.bytes, SEARCH_BYTES)?;
+            let bytes = self.window.bytes();
+            let is_last = at + bytes.len() as u64 >= self.bytes || bytes.len() < HEAD_BYTES;
+            let mut next = at + (bytes.len() as u64).saturating_sub(3).max(1);
+            for found in memchr::memmem::find_iter(bytes, &magic) {
+                if !is_last && found > 0 && bytes.len() - found < HEAD_BYTES {
+                    // The head may go on behind the bytes at hand.
+                    next = at + found as u64;
+                    break;
+                }
+                self.candidates += 1;
+                if self.candidates > MOST_CANDIDATES {
+                    return Ok(self.bytes);
+                }
+                let mut cursor = Cursor::new(bytes.get(found..).unwrap_or_default());
+                let head = PacketHead::decode(self.layout, &mut cursor, &mut self.slots, 0);
+                // The same bytes may occur in a payload: only a sound head is a packet.
+                let rest = (self.bytes - at - found as u64).saturating_mul(8);
+                if head.is_ok_and(|head| is_plausible(&head, rest)) {
+                    return Ok(at + found as u64);
+                }
+            }
+            at = next;
+        }
+        Ok(self.bytes)
+    }
+}
+
+/// A packet that was found by its magic number says of its size what can be true.
+fn is_plausible(head: &PacketHead, rest: u64) -> bool {
+    let extent = extent(head, rest);
+    extent.total.is_some() || is_unset(head.total_bits) || head.total_bits.is_some_and(|total| total > rest)
+}
+
+fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bool) {
+    let same = |scan: &&mut FileScan| scan.class == head.stream_class && scan.id == head.stream_id;
+    match scans.iter_mut().find(same) {
+        Some(scan) => {
+            if !is_clear {
+                scan.unclear.push(scan.packets.len());
+            }
+            scan.packets.push(packet);
+        }
+        None => scans.push(FileScan {
+            class: head.stream_class,
+            id: head.stream_id,
+            head,
+            packets: vec![packet],
+            indexed: false,
+            unclear: if is_clear { Vec::new() } else { vec![0] },
+        }),
+    }
+}
+
+/// What is wrong with a packet that ends before it begins.
+fn backwards(path: &Path, packet: &Packet) -> Option<Damage> {
+    let (begin, end) = (packet.begin?, packet.end?);
+    let message = format!("the packet's end ({end} cycles) is before its beginning ({begin} cycles)");
+    (end < begin).then(|| Damage::at(path, packet.offset, message))
+}
