@@ -92,6 +92,18 @@ impl<'t> Feed<'t> {
         self.set
     }
 
+    /// Splits the packets of each stream into `parts` runs of about equal size, for analyses that
+    /// scan several packets at once. Damage goes back with [`Feed::give_back`].
+    pub fn split(&mut self, parts: usize) -> Vec<Vec<Lane<'t>>> {
+        let lanes = std::mem::take(&mut self.lanes);
+        lanes.into_iter().map(|lane| lane.split(parts)).collect()
+    }
+
+    /// Takes what a split lane found.
+    pub fn give_back(&mut self, lane: &mut Lane<'t>) {
+        self.damage.extend(lane.scanner.take_damage());
+    }
+
     /// Its streams' parts, for analyses that scan packets themselves.
     pub fn lanes(&mut self) -> &mut [Lane<'t>] {
         &mut self.lanes
@@ -131,7 +143,40 @@ impl<'t> Feed<'t> {
     }
 }
 
-impl Lane<'_> {
+impl<'t> Lane<'t> {
+    /// Several lanes over the packets of this one, none of which was read yet.
+    fn split(self, parts: usize) -> Vec<Lane<'t>> {
+        let packets = self.scanner.packets();
+        let sizes = self.content.packets.get(packets.clone()).unwrap_or_default();
+        let total: u64 = sizes.iter().map(|packet| packet.bytes).sum();
+        let (mut lanes, mut start, mut passed) = (Vec::new(), packets.start, 0u64);
+        for part in 1..=parts as u64 {
+            let mut end = start;
+            // A packet belongs to the part in which its middle lies.
+            while let Some(packet) = self.content.packets.get(end).filter(|_| end < packets.end) {
+                if part < parts as u64 && passed + packet.bytes / 2 >= total * part / parts as u64 {
+                    break;
+                }
+                passed += packet.bytes;
+                end += 1;
+            }
+            lanes.push(Lane {
+                stream: self.stream,
+                content: self.content,
+                clock: self.clock,
+                next: start,
+                scanner: self.scanner.over(start..end),
+                at: 0,
+                more: false,
+                floor: DAWN,
+                limit: DUSK,
+                packet: None,
+            });
+            start = end;
+        }
+        lanes
+    }
+
     /// Goes to the next packet and says where it is; `None` behind the last one.
     pub fn next_packet(&mut self) -> Option<StreamPlace<'_>> {
         let packet = self.scanner.next_packet()?;

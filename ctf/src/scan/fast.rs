@@ -11,18 +11,18 @@ pub(super) const IDS: usize = 1 << 16;
 /// The class is chosen.
 const CHOSEN: u64 = 1 << 63;
 /// A string follows the bytes that the entry gives.
-const STRING: u64 = 1 << 24;
+pub(super) const STRING: u64 = 1 << 24;
 /// A tail follows, which is in the upper half.
-const TAIL: u64 = 1 << 25;
-const BYTES: u64 = (1 << 24) - 1;
+pub(super) const TAIL: u64 = 1 << 25;
+pub(super) const BYTES: u64 = (1 << 24) - 1;
 /// No size, and the tail that no data can have.
 const GENERAL: u64 = TAIL;
 
 /// Kinds of encoded tails: a branch if this bit is set, else the index of an end.
-const TAIL_BRANCH: u32 = 1 << 28;
-const TAIL_VALUE: u32 = (1 << 28) - 1;
+pub(super) const TAIL_BRANCH: u32 = 1 << 28;
+pub(super) const TAIL_VALUE: u32 = (1 << 28) - 1;
 /// A branch has the place of its byte in the upper 14 bits of its value, its table in the lower.
-const BRANCH_TABLES: u32 = 1 << 14;
+pub(super) const BRANCH_TABLES: u32 = 1 << 14;
 
 /// What the hot loops look things up in.
 #[derive(Debug)]
@@ -33,16 +33,19 @@ pub(super) struct Fast {
     branches: Vec<u32>,
     ends: Vec<End>,
     header: Header,
+    /// Bytes from a record's start that following the tables may load, strings of more than seven
+    /// bytes aside.
+    reach: usize,
 }
 
 /// The end of a record: `fixed` bytes and an array whose count is in the bytes at `at`. Records
 /// without an array have a mask of 0, so that there is nothing to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct End {
-    at: u32,
-    mask: u32,
-    fixed: u32,
-    element: u32,
+pub(super) struct End {
+    pub(super) at: u32,
+    pub(super) mask: u32,
+    pub(super) fixed: u32,
+    pub(super) element: u32,
 }
 
 /// An end that no data can have: the general way finds out what is wrong.
@@ -50,17 +53,21 @@ const NO_END: End = End { at: 0, mask: 0, fixed: u32::MAX, element: 0 };
 
 /// Where id and timestamp are in the first eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Header {
-    id_shift: u32,
-    id_mask: u64,
-    time_shift: u32,
-    time_mask: u64,
+pub(super) struct Header {
+    pub(super) id_shift: u32,
+    pub(super) id_mask: u64,
+    pub(super) time_shift: u32,
+    pub(super) time_mask: u64,
 }
 
-/// LTTng's compact header: 5 and 27 bits.
-const COMPACT: Header = Header { id_shift: 0, id_mask: 31, time_shift: 5, time_mask: (1 << 27) - 1 };
-/// LTTng's large header: 16 and 32 bits.
-const LARGE: Header = Header { id_shift: 0, id_mask: 0xffff, time_shift: 16, time_mask: 0xffff_ffff };
+impl Header {
+    /// LTTng's compact header: 5 and 27 bits.
+    pub(super) const COMPACT: Header =
+        Header { id_shift: 0, id_mask: 31, time_shift: 5, time_mask: (1 << 27) - 1 };
+    /// LTTng's large header: 16 and 32 bits.
+    pub(super) const LARGE: Header =
+        Header { id_shift: 0, id_mask: 0xffff, time_shift: 16, time_mask: 0xffff_ffff };
+}
 
 /// A place in the bytes at hand.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +92,7 @@ impl Fast {
             branches: vec![0; 256],
             ends: vec![NO_END],
             header: Header { id_shift, id_mask: id.mask, time_shift, time_mask: time.mask },
+            reach: 8,
         };
         for (event, &chosen) in layout.events.iter().zip(chosen) {
             let is_escape = header.extended.is_some_and(|(escape, _)| escape == event.id);
@@ -121,8 +129,36 @@ impl Fast {
             first += 1;
         }
         let tail = self.tail(shape.tail(), shape, base)?;
+        let furthest = self.furthest(shape);
+        self.reach = self.reach.max(header as usize + shape.before() + 8 + furthest);
         let string = if shape.has_string() { STRING } else { 0 };
         Some(size(header + shape.before() as u64)? | string | TAIL | u64::from(tail) << 32)
+    }
+
+    /// The furthest byte that any branch or end of the shape looks at, from the tail's start.
+    fn furthest(&self, shape: &Shape) -> usize {
+        let of = |tail: &Tail| if let Tail::Array { at, .. } = tail { *at as usize + 4 } else { 0 };
+        let branches = shape.branches();
+        let inner = branches.iter().flat_map(|branch| branch.tails.iter().map(of).chain([branch.at as usize + 1]));
+        inner.chain([of(&shape.tail())]).max().unwrap_or(0)
+    }
+
+    /// See the field.
+    pub(super) fn reach(&self) -> usize {
+        self.reach
+    }
+
+    pub(super) fn header(&self) -> Header {
+        self.header
+    }
+
+    pub(super) fn entries(&self) -> &[u64; IDS] {
+        &self.entries
+    }
+
+    /// Branches and ends.
+    pub(super) fn tails(&self) -> (&[u32], &[End]) {
+        (&self.branches, &self.ends)
     }
 
     fn tail(&mut self, tail: Tail, shape: &Shape, base: u32) -> Option<u32> {
@@ -204,8 +240,8 @@ impl Fast {
     #[inline(always)]
     fn run_any(&self, data: &[u8], start: Place, record: impl FnMut(u16, u64, usize, u64) -> bool) -> Place {
         match self.header {
-            LARGE => self.run(LARGE, data, start, record),
-            COMPACT => self.run(COMPACT, data, start, record),
+            Header::LARGE => self.run(Header::LARGE, data, start, record),
+            Header::COMPACT => self.run(Header::COMPACT, data, start, record),
             header => self.run(header, data, start, record),
         }
     }

@@ -7,6 +7,7 @@
 //! touched.
 
 mod fast;
+mod lanes;
 
 use std::fs::File;
 use std::ops::Range;
@@ -22,6 +23,7 @@ use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
 use crate::window::{WINDOW, Window};
 use fast::{Fast, IDS};
+pub use lanes::LANES;
 
 /// What to scan for in streams of one class.
 #[derive(Debug)]
@@ -78,6 +80,8 @@ pub struct Counted {
     pub last: u64,
     /// True if none is left in the packet.
     pub ended: bool,
+    /// True if the next one is at or behind the limit.
+    pub limited: bool,
 }
 
 /// Hits that one call gives at most: few enough to stay in the nearest cache.
@@ -126,6 +130,32 @@ impl<'t> Scanner<'t> {
             hits: Vec::new(),
             damage: Vec::new(),
         })
+    }
+
+    /// Indices of the packets that come next.
+    pub fn packets(&self) -> Range<usize> {
+        self.packets.clone()
+    }
+
+    /// A scanner for the same of other packets of the stream.
+    pub fn over(&self, packets: Range<usize>) -> Self {
+        Scanner {
+            trace: self.trace,
+            stream: self.stream,
+            layout: self.layout,
+            table: self.table.clone(),
+            packets,
+            file: None,
+            window: Window::default(),
+            packet: None,
+            head: PacketHead::default(),
+            pos: 0,
+            clock: 0,
+            went_back: false,
+            slots: self.trace.layout.registers(),
+            hits: Vec::new(),
+            damage: Vec::new(),
+        }
     }
 
     /// Damage that was found since the last call.
@@ -239,7 +269,67 @@ impl<'t> Scanner<'t> {
             progress = self.run(&mut sink);
         }
         let first = sink.first.unwrap_or(self.clock);
-        Counted { events: sink.events, first, last: self.clock, ended: progress == Progress::PacketEnd }
+        let ended = progress == Progress::PacketEnd;
+        Counted { events: sink.events, first, last: self.clock, ended, limited: sink.stopped }
+    }
+
+    /// Counts in the current packets of several scanners of one stream at once, each as far as its
+    /// limit, until one has to stop: then every scanner wants a [`Scanner::nudge`]. How many event
+    /// records were counted in each.
+    pub fn count_together(
+        scanners: [&mut Scanner<'t>; LANES],
+        counts: &mut Counts,
+        limits: [u64; LANES],
+    ) -> [u64; LANES] {
+        let Some(table) = scanners.first().map(|scanner| scanner.table.clone()) else { return [0; LANES] };
+        let Some(fast) = &table.fast else { return [0; LANES] };
+        let mut places = scanners.each_ref().map(|scanner| scanner.place());
+        let bases = scanners.each_ref().map(|scanner| scanner.content().1);
+        let mut limit = limits.into_iter();
+        let lanes = scanners
+            .each_ref()
+            .map(|scanner| lanes::Lane { data: scanner.content().0, limit: limit.next().unwrap_or(0) });
+        let counted = fast.count_lanes(lanes, &mut places, &mut counts.by_id);
+        for ((scanner, place), base) in scanners.into_iter().zip(places).zip(bases) {
+            scanner.pos = (base + place.at as u64) * 8;
+            scanner.clock = place.clock;
+        }
+        counted
+    }
+
+    /// The content of the current packet that is at hand, and where it begins in the packet.
+    fn content(&self) -> (&[u8], u64) {
+        let packet = self.packet.unwrap_or(EMPTY);
+        let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
+        let end = (packet.content_bits / 8).saturating_sub(base).min(data.len() as u64) as usize;
+        (data.get(..end).unwrap_or(data), base)
+    }
+
+    fn place(&self) -> fast::Place {
+        let at = self.pos.div_ceil(8).saturating_sub(self.content().1) as usize;
+        fast::Place { at, clock: self.clock }
+    }
+
+    /// Counts one event record of the current packet, if its clock value is less than `limit`, or
+    /// brings more of the packet in.
+    pub fn nudge(&mut self, counts: &mut Counts, limit: u64) -> Counted {
+        let mut sink = CountSink { counts, events: 0, first: None, limit, stopped: false };
+        let progress = match self.packet {
+            Some(packet) if self.low(&packet) => {
+                self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
+                Progress::More
+            }
+            Some(packet) => {
+                let table = self.table.clone();
+                self.run_general(&packet, &table, &mut sink, 1)
+            }
+            None => Progress::PacketEnd,
+        };
+        let done = self.packet.is_none_or(|packet| self.pos >= packet.content_bits);
+        let first = sink.first.unwrap_or(self.clock);
+        let (events, stopped) = (sink.events, sink.stopped);
+        let ended = done || progress == Progress::PacketEnd;
+        Counted { events, first, last: self.clock, ended, limited: stopped }
     }
 
     /// Brings all of the current packet into memory, for measurements without reading.
@@ -289,10 +379,8 @@ impl<'t> Scanner<'t> {
     #[inline(always)]
     fn run_fast<S: Sink>(&mut self, packet: &Packet, fast: &Fast, table: &ScanTable, sink: &mut S) -> Progress {
         loop {
-            let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], 0));
-            let end = (packet.content_bits / 8).saturating_sub(base).min(data.len() as u64) as usize;
-            let data = data.get(..end).unwrap_or(data);
-            let start = fast::Place { at: (self.pos.div_ceil(8) - base) as usize, clock: self.clock };
+            let (data, base) = self.content();
+            let start = self.place();
             let fast::Place { at, clock } = sink.run_fast(fast, data, base, start);
             self.clock = clock;
             self.pos = (base + at as u64) * 8;

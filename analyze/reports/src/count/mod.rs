@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_ctf::scan::{Counted, Counts};
+use tracebraid_ctf::scan::{Counted, Counts, LANES, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_fold::{Analysis, Chunk, Feed, Lane, Record, StreamPlace, StreamRef};
@@ -56,35 +56,156 @@ impl<'t> Count<'t> {
         self.cpus.0.is_none() || report::cpu_of(self.set, stream).is_some_and(|cpu| self.cpus.contains(cpu))
     }
 
-    /// Counts the event records of the lane's current packet.
-    fn packet_of(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, counts: &mut Two) {
-        let Some(clock) = lane.clock else {
-            let counted = lane.scanner.count(&mut counts.wanted, u64::MAX);
-            return partial.add(lane.stream, counted, None, None);
-        };
-        let begin = clock.timestamp(lane.scanner.clock()).0;
-        // Parts 0 and `parts + 1` are what lies before and behind the window.
-        let mut part = self.bounds.partition_point(|&bound| bound <= begin);
-        let inner = 1..self.bounds.len();
-        loop {
-            let limit = match self.bounds.get(part) {
-                Some(&bound) if part + 1 < self.bounds.len() || self.window.to.is_some() => {
-                    clock.cycles_at(Timestamp(bound))
-                }
-                _ => u64::MAX,
-            };
-            let wanted = inner.contains(&part) || (part == 0 && self.window.from.is_none());
-            let counts = if wanted { &mut counts.wanted } else { &mut counts.unwanted };
-            let counted = lane.scanner.count(counts, limit);
-            if wanted && counted.events > 0 {
-                let times = (clock.timestamp(counted.first).0, clock.timestamp(counted.last).0);
-                partial.add(lane.stream, counted, Some(times), Some(part.max(1) - 1));
+    /// The part of the time range that the lane's current packet begins in. Parts 0 and
+    /// `parts + 1` are what lies before and behind the window.
+    fn first_part(&self, lane: &Lane<'_>) -> Part {
+        match lane.clock {
+            Some(clock) => {
+                let begin = clock.timestamp(lane.scanner.clock()).0;
+                self.part(lane, self.bounds.partition_point(|&bound| bound <= begin))
             }
-            if counted.ended || limit == u64::MAX {
-                return;
-            }
-            part += 1;
+            None => Part { index: 0, limit: u64::MAX, wanted: true },
         }
+    }
+
+    fn part(&self, lane: &Lane<'_>, index: usize) -> Part {
+        let limit = match (self.bounds.get(index), lane.clock) {
+            (Some(&bound), Some(clock)) if index + 1 < self.bounds.len() || self.window.to.is_some() => {
+                clock.cycles_at(Timestamp(bound))
+            }
+            _ => u64::MAX,
+        };
+        let inner = 1..self.bounds.len();
+        Part { index, limit, wanted: inner.contains(&index) || (index == 0 && self.window.from.is_none()) }
+    }
+
+    /// Takes over what was counted in a part of a packet.
+    fn close(&self, partial: &mut CountPartial, lane: &Lane<'_>, run: &Run) {
+        if run.events == 0 {
+            return;
+        }
+        let times = lane.clock.map(|clock| (clock.timestamp(run.first).0, clock.timestamp(run.last).0));
+        let part = lane.clock.map(|_| run.part.index.max(1) - 1);
+        partial.add(lane.stream, StreamCount { events: run.events, times }, part);
+    }
+
+    /// Goes on by one event record, one part or one packet.
+    fn step(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, counts: &mut Two) {
+        if !run.part.wanted {
+            // What is left out is gone over in one go.
+            let counted = lane.scanner.count(&mut counts.unwanted, run.part.limit);
+            return if counted.ended { run.state = State::Closed } else { run.go_to(self.part(lane, run.part.index + 1)) };
+        }
+        let counted = lane.scanner.nudge(&mut counts.wanted, run.part.limit);
+        run.add(counted);
+        if counted.ended || counted.limited {
+            self.close(partial, lane, run);
+            if counted.ended { run.state = State::Closed } else { run.go_to(self.part(lane, run.part.index + 1)) }
+        }
+    }
+
+    /// Goes to the next packet.
+    fn open(&self, lane: &mut Lane<'_>, run: &mut Run) {
+        run.state = if lane.next_packet().is_some() { State::Open } else { State::Finished };
+        run.go_to(self.first_part(lane));
+    }
+
+    /// Counts in several runs of packets of one stream at once, and in what is left one by one.
+    fn stream(&self, partial: &mut CountPartial, lanes: &mut [Lane<'_>], counts: &mut Two) {
+        let mut runs = [Run::CLOSED; LANES];
+        while let [a, b, c] = &mut *lanes {
+            for (lane, run) in [&mut *a, &mut *b, &mut *c].into_iter().zip(&mut runs) {
+                match run.state {
+                    State::Closed => self.open(lane, run),
+                    State::Open => self.step(partial, lane, run, counts),
+                    State::Finished => {}
+                }
+            }
+            if runs.iter().any(|run| run.state == State::Finished) {
+                break;
+            }
+            // Each part begins with a step, which finds its first event record.
+            if runs.iter().all(|run| run.state == State::Open && run.part.wanted && run.events > 0) {
+                let scanners = [&mut a.scanner, &mut b.scanner, &mut c.scanner];
+                let limits = runs.each_ref().map(|run| run.part.limit);
+                let counted = Scanner::count_together(scanners, &mut counts.wanted, limits);
+                for ((run, events), lane) in runs.iter_mut().zip(counted).zip([&*a, &*b, &*c]) {
+                    run.events += events;
+                    run.last = lane.scanner.clock();
+                }
+            }
+        }
+        for (lane, run) in lanes.iter_mut().zip(&mut runs) {
+            self.alone(partial, lane, run, counts);
+        }
+    }
+
+    /// Counts what is left of a lane.
+    fn alone(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, counts: &mut Two) {
+        while run.state != State::Finished {
+            if run.state == State::Closed {
+                self.open(lane, run);
+                continue;
+            }
+            let into = if run.part.wanted { &mut counts.wanted } else { &mut counts.unwanted };
+            let counted = lane.scanner.count(into, run.part.limit);
+            run.add(counted);
+            if run.part.wanted {
+                self.close(partial, lane, run);
+            }
+            if counted.ended { run.state = State::Closed } else { run.go_to(self.part(lane, run.part.index + 1)) }
+        }
+    }
+}
+
+/// A part of the time range, for a stream.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    index: usize,
+    /// Clock value at which it ends, in cycles.
+    limit: u64,
+    wanted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Between packets.
+    Closed,
+    /// In a packet.
+    Open,
+    /// Behind the last packet.
+    Finished,
+}
+
+/// Where counting is in a lane, and what it has counted in this part of this packet.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    state: State,
+    part: Part,
+    events: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Run {
+    const CLOSED: Run = Run {
+        state: State::Closed,
+        part: Part { index: 0, limit: 0, wanted: false },
+        events: 0,
+        first: 0,
+        last: 0,
+    };
+
+    fn go_to(&mut self, part: Part) {
+        (self.part, self.events) = (part, 0);
+    }
+
+    fn add(&mut self, counted: Counted) {
+        if self.events == 0 {
+            self.first = counted.first;
+        }
+        self.events += counted.events;
+        self.last = counted.last;
     }
 }
 
@@ -105,11 +226,11 @@ impl Counter<'_> {
         if let Some(count) = counts.get_mut(class) {
             *count += 1;
         }
-        let counted = Counted { events: 1, ..Counted::default() };
+        let count = StreamCount { events: 1, times: Some((time.0, time.0)) };
         let part = self.count.bounds.partition_point(|&bound| bound <= time.0).max(1) - 1;
         let part = part.min(self.count.bounds.len().saturating_sub(2));
         let stream = StreamRef { trace: trace_index, stream: stream_index };
-        self.partial.add(stream, counted, Some((time.0, time.0)), Some(part));
+        self.partial.add(stream, count, Some(part));
     }
 
     /// The report on all that were given.
@@ -153,14 +274,13 @@ struct Two {
 }
 
 impl CountPartial {
-    fn add(&mut self, stream: StreamRef, counted: Counted, times: Option<(i64, i64)>, part: Option<usize>) {
-        let count = StreamCount { events: counted.events, times };
+    fn add(&mut self, stream: StreamRef, count: StreamCount, part: Option<usize>) {
         self.add_stream(stream, count);
         if let Some(part) = part {
             if self.rate.len() <= part {
                 self.rate.resize(part + 1, 0);
             }
-            self.rate[part] += counted.events;
+            self.rate[part] += count.events;
         }
     }
 
@@ -208,14 +328,14 @@ impl Analysis for Count<'_> {
     /// Event records are counted where they are scanned; none is looked at by itself.
     fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) {
         let set = feed.set();
-        for lane in feed.lanes() {
-            let Some((trace, stream)) = lane.stream.of(set) else { continue };
+        for mut lanes in feed.split(LANES) {
+            let Some(stream_ref) = lanes.first().map(|lane| lane.stream) else { continue };
+            let Some((trace, stream)) = stream_ref.of(set) else { continue };
             let Some(layout) = trace.layout.streams.get(stream.class) else { continue };
             let mut counts = Two { wanted: Counts::new(layout), unwanted: Counts::new(layout) };
-            while lane.next_packet().is_some() {
-                self.packet_of(partial, lane, &mut counts);
-            }
-            partial.add_classes((lane.stream.trace, stream.class as u32), counts.wanted.take(layout));
+            self.stream(partial, &mut lanes, &mut counts);
+            partial.add_classes((stream_ref.trace, stream.class as u32), counts.wanted.take(layout));
+            lanes.iter_mut().for_each(|lane| feed.give_back(lane));
         }
     }
 

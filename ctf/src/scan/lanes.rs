@@ -1,0 +1,133 @@
+//! Counting in several packets at once, so that the loads of one wait beside those of the others:
+//! the way from one record to the next is a chain of dependent loads, which a processor cannot
+//! shorten but can overlap.
+//!
+//! This is the one place of this crate with `unsafe`: checks of bounds at each load made this loop
+//! a third slower. Instead one comparison for each record holds for all of its loads.
+//!
+//! # Safety argument
+//! [`Fast::reach`] is computed with the tables: from a record's first byte, no load that the tables
+//! lead to reaches further than `reach` bytes, given that a string is gone over only if it ends
+//! within eight bytes. A lane stops where less than `reach` bytes are left of its slice. So each
+//! load is inside of the lane's slice. Indices into the tables come from the tables themselves or
+//! are 8 or 16 bits wide for tables of that size; they are checked when the tables are made.
+//! The tests run this under Miri too (`cargo +nightly miri test -p tracebraid-ctf lanes`).
+#![allow(unsafe_code)]
+
+use super::fast::{BRANCH_TABLES, BYTES, Fast, Header, IDS, Place, STRING, TAIL, TAIL_BRANCH, TAIL_VALUE};
+
+/// Packets that are counted at once: more need more registers than there are.
+pub const LANES: usize = 3;
+
+/// One lane's bytes, and the clock value at which it stops.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lane<'a> {
+    pub(super) data: &'a [u8],
+    pub(super) limit: u64,
+}
+
+impl Fast {
+    /// Counts records of all lanes in turn until one of them has to stop; how many in each.
+    pub(super) fn count_lanes(
+        &self,
+        lanes: [Lane<'_>; LANES],
+        places: &mut [Place; LANES],
+        counts: &mut [u64; IDS],
+    ) -> [u64; LANES] {
+        match self.header() {
+            Header::LARGE => self.count_lanes_of(Header::LARGE, lanes, places, counts),
+            Header::COMPACT => self.count_lanes_of(Header::COMPACT, lanes, places, counts),
+            header => self.count_lanes_of(header, lanes, places, counts),
+        }
+    }
+
+    #[inline(always)]
+    fn count_lanes_of(
+        &self,
+        header: Header,
+        lanes: [Lane<'_>; LANES],
+        places: &mut [Place; LANES],
+        counts: &mut [u64; IDS],
+    ) -> [u64; LANES] {
+        let reach = self.reach();
+        if lanes.iter().zip(&*places).any(|(lane, place)| lane.data.len() < place.at.saturating_add(reach)) {
+            return [0; LANES];
+        }
+        let entries: &[u64; IDS] = self.entries();
+        let mut rounds = 0;
+        let mut stopped;
+        let starts = lanes.map(|lane| lane.data.as_ptr());
+        // Behind the last byte at which a record may begin.
+        let ends = lanes.map(|lane| lane.data.len() - reach);
+        let limits = lanes.map(|lane| lane.limit);
+        let mut at = places.map(|place| place.at);
+        let mut clock = places.map(|place| place.clock);
+        'all: loop {
+            for lane in 0..LANES {
+                stopped = lane;
+                // SAFETY: `at <= len - reach` holds: it was checked above, and below for each new
+                // value; so the slice has `reach` bytes from here on, and `reach >= 8`.
+                let record = unsafe { starts[lane].add(at[lane]) };
+                let word = unsafe { u64::from_le(record.cast::<u64>().read_unaligned()) };
+                let id = (word >> header.id_shift & header.id_mask) as u16;
+                let entry = entries[id as usize];
+                let mut size = (entry & BYTES) as usize;
+                if entry & (STRING | TAIL) != 0 {
+                    // SAFETY: as above: the tables of this entry stay within `reach` bytes.
+                    match unsafe { self.measure(record, size, entry) } {
+                        Some(measured) => size = measured,
+                        None => break 'all,
+                    }
+                }
+                let next = at[lane] + size;
+                let now =
+                    clock[lane].wrapping_add((word >> header.time_shift).wrapping_sub(clock[lane]) & header.time_mask);
+                if next > ends[lane] || now >= limits[lane] {
+                    break 'all;
+                }
+                counts[id as usize] += 1;
+                clock[lane] = now;
+                at[lane] = next;
+            }
+            rounds += 1;
+        }
+        for lane in 0..LANES {
+            places[lane] = Place { at: at[lane], clock: clock[lane] };
+        }
+        std::array::from_fn(|lane| rounds + u64::from(lane < stopped))
+    }
+
+    /// Size of a record of variable size, whose string or tail begins at `before`.
+    ///
+    /// # Safety
+    /// `record` must have [`Fast::reach`] readable bytes, and `entry` be of this table.
+    #[inline(always)]
+    unsafe fn measure(&self, record: *const u8, before: usize, entry: u64) -> Option<usize> {
+        let (branches, tails) = self.tails();
+        let mut at = before;
+        // SAFETY: the caller's promise, for each of the loads; `reach` counts eight bytes for the
+        // string, and the byte or word of each branch and end.
+        unsafe {
+            if entry & STRING != 0 {
+                let word = u64::from_le(record.add(at).cast::<u64>().read_unaligned());
+                let hit = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+                if hit == 0 {
+                    return None;
+                }
+                at += (hit.trailing_zeros() >> 3) as usize + 1;
+            }
+            let mut tail = (entry >> 32) as u32;
+            while tail & TAIL_BRANCH != 0 {
+                let byte = *record.add(at + ((tail & TAIL_VALUE) >> 14) as usize);
+                tail = *branches.get_unchecked(((tail & (BRANCH_TABLES - 1)) << 8 | u32::from(byte)) as usize);
+            }
+            let end = tails.get_unchecked((tail & TAIL_VALUE) as usize);
+            let mut size = at + end.fixed as usize;
+            if end.mask != 0 {
+                let word = u32::from_le(record.add(at + end.at as usize).cast::<u32>().read_unaligned());
+                size += (word & end.mask) as usize * end.element as usize;
+            }
+            Some(size)
+        }
+    }
+}
