@@ -9,6 +9,7 @@ mod commands;
 mod csv;
 mod failure;
 mod fold;
+mod info;
 mod loss;
 mod options;
 mod output;

@@ -1,0 +1,266 @@
+//! What traces are made of: gathered once, shown as tables, JSON or CSV.
+
+pub(crate) mod csv;
+pub(crate) mod tables;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Uuid};
+use tracebraid_ctf::stream::Stream;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+
+use crate::loss::Loss;
+
+/// All of it. Times are nanoseconds from the clocks' origin.
+#[derive(Debug, Serialize)]
+pub(crate) struct Info {
+    pub(crate) begin: Option<i64>,
+    pub(crate) end: Option<i64>,
+    pub(crate) duration: Option<i64>,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) lost_events: u64,
+    pub(crate) lost_packets: u64,
+    /// Event records, if they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) events: Option<u64>,
+    pub(crate) traces: Vec<TraceInfo>,
+    /// Traces that could not be opened.
+    pub(crate) not_read: Vec<NotRead>,
+    pub(crate) damage: Vec<DamageInfo>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct NotRead {
+    pub(crate) path: String,
+    pub(crate) reason: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct DamageInfo {
+    pub(crate) path: String,
+    pub(crate) offset: Option<u64>,
+    pub(crate) message: String,
+    pub(crate) skipped: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct TraceInfo {
+    pub(crate) paths: Vec<String>,
+    pub(crate) format: &'static str,
+    pub(crate) uuid: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) metadata_bytes: u64,
+    pub(crate) begin: Option<i64>,
+    pub(crate) end: Option<i64>,
+    pub(crate) duration: Option<i64>,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) environment: BTreeMap<String, serde_json::Value>,
+    pub(crate) clocks: Vec<ClockInfo>,
+    pub(crate) event_classes: usize,
+    pub(crate) streams: Vec<StreamInfo>,
+    /// Event classes, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) events: Option<Vec<EventInfo>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ClockInfo {
+    pub(crate) name: String,
+    pub(crate) uuid: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) frequency: u64,
+    pub(crate) offset_seconds: i64,
+    pub(crate) offset_cycles: i64,
+    pub(crate) precision: Option<u64>,
+    pub(crate) origin: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct StreamInfo {
+    pub(crate) class: u64,
+    pub(crate) id: Option<u64>,
+    pub(crate) cpu: Option<u64>,
+    pub(crate) files: Vec<String>,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) begin: Option<i64>,
+    pub(crate) end: Option<i64>,
+    pub(crate) lost_events: u64,
+    pub(crate) lost_packets: u64,
+    /// Times between which all of this was lost.
+    pub(crate) lost_between: Option<(i64, i64)>,
+    /// How often a loss counter ran backwards.
+    pub(crate) loss_counter_faults: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct EventInfo {
+    pub(crate) stream_class: u64,
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) log_level: Option<i64>,
+    pub(crate) fields: usize,
+    /// Event records of that name, if they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) count: Option<u64>,
+}
+
+/// What is to be told besides the rest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'c> {
+    /// The event classes.
+    pub(crate) events: bool,
+    /// Event records by name, if they were counted.
+    pub(crate) counts: Option<&'c BTreeMap<String, u64>>,
+}
+
+impl Info {
+    /// Gathers it.
+    pub(crate) fn of(set: &TraceSet, wanted: Wanted<'_>) -> Info {
+        let traces: Vec<_> = set.traces.iter().map(|trace| TraceInfo::of(trace, wanted)).collect();
+        let begin = traces.iter().filter_map(|trace| trace.begin).min();
+        let end = traces.iter().filter_map(|trace| trace.end).max();
+        let streams = || traces.iter().flat_map(|trace| &trace.streams);
+        Info {
+            begin,
+            end,
+            duration: duration(begin, end),
+            packets: traces.iter().map(|trace| trace.packets).sum(),
+            bytes: traces.iter().map(|trace| trace.bytes).sum(),
+            lost_events: streams().map(|stream| stream.lost_events).sum(),
+            lost_packets: streams().map(|stream| stream.lost_packets).sum(),
+            events: wanted.counts.map(|counts| counts.values().sum()),
+            not_read: set.failed.iter().map(NotRead::of).collect(),
+            damage: set.damage().map(DamageInfo::of).collect(),
+            traces,
+        }
+    }
+}
+
+impl NotRead {
+    fn of((path, reason): &(std::path::PathBuf, String)) -> NotRead {
+        NotRead { path: path.display().to_string(), reason: reason.clone() }
+    }
+}
+
+impl DamageInfo {
+    fn of(damage: &tracebraid_ctf::damage::Damage) -> DamageInfo {
+        DamageInfo {
+            path: damage.path.display().to_string(),
+            offset: damage.offset,
+            message: damage.message.clone(),
+            skipped: damage.skipped,
+        }
+    }
+}
+
+fn duration(begin: Option<i64>, end: Option<i64>) -> Option<i64> {
+    Some(end?.saturating_sub(begin?))
+}
+
+/// The canonical text of a UUID.
+pub(crate) fn uuid_text(uuid: Uuid) -> String {
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |range| hex.get(range).unwrap_or_default();
+    [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
+}
+
+impl TraceInfo {
+    fn of(trace: &Trace, wanted: Wanted<'_>) -> TraceInfo {
+        let class = &trace.layout.class;
+        let streams: Vec<_> = trace.streams.iter().map(|stream| StreamInfo::of(trace, stream)).collect();
+        let begin = streams.iter().filter_map(|stream| stream.begin).min();
+        let end = streams.iter().filter_map(|stream| stream.end).max();
+        let value = |value: &EnvValue| match value {
+            EnvValue::Str(text) => text.as_str().into(),
+            EnvValue::Int(number) => match i64::try_from(*number) {
+                Ok(number) => number.into(),
+                Err(_) => u64::try_from(*number).map_or_else(|_| number.to_string().into(), Into::into),
+            },
+        };
+        TraceInfo {
+            paths: trace.paths.iter().map(|path| path.display().to_string()).collect(),
+            format: match class.version {
+                CtfVersion::V1_8 => "CTF 1.8",
+                CtfVersion::V2_0 => "CTF 2",
+            },
+            uuid: class.uuid.map(uuid_text),
+            name: class.name.clone(),
+            metadata_bytes: trace.metadata_bytes,
+            begin,
+            end,
+            duration: duration(begin, end),
+            packets: streams.iter().map(|stream| stream.packets).sum(),
+            bytes: streams.iter().map(|stream| stream.bytes).sum(),
+            environment: class.environment.iter().map(|(key, own)| (key.clone(), value(own))).collect(),
+            clocks: class.clocks.iter().map(ClockInfo::of).collect(),
+            event_classes: class.streams.iter().map(|stream| stream.events.len()).sum(),
+            streams,
+            events: wanted.events.then(|| event_classes(trace, wanted)),
+        }
+    }
+}
+
+fn event_classes(trace: &Trace, wanted: Wanted<'_>) -> Vec<EventInfo> {
+    let fields = |class: &Option<tracebraid_ctf::schema::FieldClass>| match class {
+        Some(tracebraid_ctf::schema::FieldClass::Struct(class)) => class.members.len(),
+        _ => 0,
+    };
+    let streams = trace.layout.class.streams.iter();
+    let classes = streams.flat_map(|stream| stream.events.iter().map(move |event| (stream, event)));
+    classes
+        .map(|(stream, event)| EventInfo {
+            stream_class: stream.id,
+            id: event.id,
+            name: event.name.clone(),
+            log_level: event.log_level,
+            fields: fields(&event.specific_context) + fields(&event.payload),
+            count: wanted.counts.map(|counts| counts.get(&event.name).copied().unwrap_or(0)),
+        })
+        .collect()
+}
+
+impl ClockInfo {
+    fn of(clock: &ClockClass) -> ClockInfo {
+        ClockInfo {
+            name: clock.name.clone().unwrap_or_else(|| clock.id.clone()),
+            uuid: clock.uuid.map(uuid_text).or_else(|| clock.uid.clone()),
+            description: clock.description.clone(),
+            frequency: clock.frequency,
+            offset_seconds: clock.offset_seconds,
+            offset_cycles: clock.offset_cycles,
+            precision: clock.precision,
+            origin: match &clock.origin {
+                ClockOrigin::UnixEpoch => "1970-01-01T00:00:00Z".to_owned(),
+                ClockOrigin::Unknown => "unknown".to_owned(),
+                ClockOrigin::Custom { name, uid, .. } => format!("{name} ({uid})"),
+            },
+        }
+    }
+}
+
+impl StreamInfo {
+    fn of(trace: &Trace, stream: &Stream) -> StreamInfo {
+        let clock = trace.clock(stream);
+        let time = |cycles: Option<u64>| Some(clock?.timestamp(cycles?).0);
+        let layout = trace.layout.streams.get(stream.class);
+        let loss = Loss::of(trace, stream);
+        StreamInfo {
+            class: layout.map_or(0, |layout| layout.id),
+            id: stream.id,
+            cpu: layout.and_then(|layout| stream.head.value(layout, "cpu_id")),
+            files: stream.files.iter().map(|file| file.path.display().to_string()).collect(),
+            packets: stream.packets.len() as u64,
+            bytes: stream.bytes(),
+            begin: stream.packets.iter().filter_map(|packet| time(packet.begin)).min(),
+            end: stream.packets.iter().filter_map(|packet| time(packet.end.or(packet.begin))).max(),
+            lost_events: loss.events,
+            lost_packets: loss.packets,
+            lost_between: loss.range,
+            loss_counter_faults: loss.backwards,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What traces are made of, for people.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+
+use super::{Info, StreamInfo, TraceInfo};
+use crate::table::{bytes, duration, grouped, render};
+
+/// How it is shown.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// Zone of times.
+    pub(crate) zone: TimeZone,
+    /// Whether headings are bold.
+    pub(crate) colours: bool,
+}
+
+impl View {
+    fn heading(&self, text: &str) -> String {
+        if self.colours { format!("\x1b[1m{text}\x1b[0m\n") } else { format!("{text}\n") }
+    }
+
+    /// A time with its date.
+    fn time(&self, time: Option<i64>) -> String {
+        let Some(time) = time else { return "-".to_owned() };
+        match jiff::Timestamp::from_nanosecond(time.into()) {
+            Ok(instant) => {
+                let civil = self.zone.to_datetime(instant);
+                format!("{} {:02}:{:02}:{:02}.{:09}", civil.date(), civil.hour(), civil.minute(), civil.second(), civil.subsec_nanosecond())
+            }
+            Err(_) => format!("{time} ns"),
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn show(&self, info: &Info) -> String {
+        let mut text = String::new();
+        for trace in &info.traces {
+            text += &self.trace(trace);
+        }
+        if info.traces.len() > 1 {
+            text += &self.heading("All traces together");
+            text += &facts(&[
+                ("Begin", self.time(info.begin)),
+                ("End", self.time(info.end)),
+                ("Duration", length(info.duration)),
+                ("Packets", grouped(info.packets)),
+                ("Bytes", size(info.bytes)),
+            ]);
+            text.push('\n');
+        }
+        if let Some(events) = info.events {
+            text += &facts(&[("Event records", grouped(events))]);
+            text.push('\n');
+        }
+        text += &self.lost(info);
+        text += &self.damage(info);
+        text
+    }
+
+    fn trace(&self, trace: &TraceInfo) -> String {
+        let mut text = self.heading(&format!("Trace {}", trace.paths.join(", ")));
+        let mut known = vec![("Format", trace.format.to_owned())];
+        known.extend(trace.uuid.clone().map(|uuid| ("UUID", uuid)));
+        known.extend(trace.name.clone().map(|name| ("Name", name)));
+        known.extend([
+            ("Begin", self.time(trace.begin)),
+            ("End", self.time(trace.end)),
+            ("Duration", length(trace.duration)),
+            ("Streams", grouped(trace.streams.len() as u64)),
+            ("Packets", grouped(trace.packets)),
+            ("Bytes", size(trace.bytes)),
+            ("Metadata", size(trace.metadata_bytes)),
+            ("Event classes", grouped(trace.event_classes as u64)),
+        ]);
+        text += &facts(&known);
+        text.push('\n');
+        text += &self.environment(trace);
+        text += &self.clocks(trace);
+        text += &self.streams(trace);
+        text += &self.events(trace);
+        text
+    }
+
+    fn environment(&self, trace: &TraceInfo) -> String {
+        if trace.environment.is_empty() {
+            return String::new();
+        }
+        let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let rows = trace.environment.iter().map(|(key, value)| vec![key.clone(), shown(value)]);
+        let table = render(&[("Environment", false), ("Value", false)], rows);
+        table + "\n"
+    }
+
+    fn clocks(&self, trace: &TraceInfo) -> String {
+        if trace.clocks.is_empty() {
+            return String::new();
+        }
+        let columns =
+            [("Clock", false), ("Hz", true), ("Offset s", true), ("Offset cycles", true), ("Origin", false), ("UUID", false)];
+        let rows = trace.clocks.iter().map(|clock| {
+            vec![
+                clock.name.clone(),
+                grouped(clock.frequency),
+                clock.offset_seconds.to_string(),
+                clock.offset_cycles.to_string(),
+                if clock.origin == "1970-01-01T00:00:00Z" { "Unix epoch".to_owned() } else { clock.origin.clone() },
+                clock.uuid.clone().unwrap_or_else(|| "-".to_owned()),
+            ]
+        });
+        render(&columns, rows) + "\n"
+    }
+
+    fn streams(&self, trace: &TraceInfo) -> String {
+        if trace.streams.is_empty() {
+            return "No data streams.\n\n".to_owned();
+        }
+        let columns = [
+            ("Stream", false),
+            ("Class", true),
+            ("Id", true),
+            ("CPU", true),
+            ("Packets", true),
+            ("Bytes", true),
+            ("Begin", false),
+            ("Duration", true),
+        ];
+        let optional = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let rows = trace.streams.iter().map(|stream| {
+            vec![
+                name(stream),
+                stream.class.to_string(),
+                optional(stream.id),
+                optional(stream.cpu),
+                grouped(stream.packets),
+                grouped(stream.bytes),
+                self.time(stream.begin),
+                length(super::duration(stream.begin, stream.end)),
+            ]
+        });
+        render(&columns, rows) + "\n"
+    }
+
+    fn events(&self, trace: &TraceInfo) -> String {
+        let Some(events) = &trace.events else { return String::new() };
+        let counted = events.iter().any(|event| event.count.is_some());
+        let mut columns =
+            vec![("Event class", false), ("Stream class", true), ("Id", true), ("Fields", true), ("Log level", true)];
+        if counted {
+            columns.push(("Event records", true));
+        }
+        let rows = events.iter().map(|event| {
+            let mut row = vec![
+                event.name.clone(),
+                event.stream_class.to_string(),
+                event.id.to_string(),
+                event.fields.to_string(),
+                event.log_level.map_or_else(|| "-".to_owned(), |level| level.to_string()),
+            ];
+            row.extend(event.count.map(grouped));
+            row
+        });
+        render(&columns, rows) + "\n"
+    }
+
+    fn lost(&self, info: &Info) -> String {
+        let streams = || info.traces.iter().flat_map(|trace| &trace.streams);
+        let is_lossy =
+            |stream: &&StreamInfo| stream.lost_events + stream.lost_packets + stream.loss_counter_faults > 0;
+        if !streams().any(|stream| is_lossy(&stream)) {
+            return "Nothing was lost, as far as the tracer counted.\n".to_owned();
+        }
+        let columns = [
+            ("Lost from", false),
+            ("Event records", true),
+            ("Packets", true),
+            ("Not before", false),
+            ("Not after", false),
+            ("Remark", false),
+        ];
+        let rows = streams().filter(is_lossy).map(|stream| {
+            let (from, to) = stream.lost_between.unzip();
+            let remark = match stream.loss_counter_faults {
+                0 => String::new(),
+                times => format!("counter runs backwards {times} times"),
+            };
+            vec![
+                name(stream),
+                grouped(stream.lost_events),
+                grouped(stream.lost_packets),
+                self.time(from),
+                self.time(to),
+                remark,
+            ]
+        });
+        render(&columns, rows)
+    }
+
+    fn damage(&self, info: &Info) -> String {
+        if info.damage.is_empty() && info.not_read.is_empty() {
+            return "Nothing is damaged, as far as packets and metadata tell.\n".to_owned();
+        }
+        let mut text = self.heading("Damage");
+        for not_read in &info.not_read {
+            let _ = writeln!(text, "  {}: not read: {}", not_read.path, not_read.reason);
+        }
+        for damage in &info.damage {
+            let place = damage.offset.map_or_else(String::new, |offset| format!(": byte {offset}"));
+            let skipped = damage.skipped.filter(|&skipped| skipped > 0);
+            let skipped = skipped.map_or_else(String::new, |skipped| format!("; skipped {skipped} bytes"));
+            let _ = writeln!(text, "  {}{place}: {}{skipped}", damage.path, damage.message);
+        }
+        text
+    }
+}
+
+/// File name of a stream's first file, and how many there are more.
+fn name(stream: &StreamInfo) -> String {
+    let first = stream.files.first().map(String::as_str).unwrap_or_default();
+    let name = first.rsplit('/').next().unwrap_or(first);
+    match stream.files.len() {
+        0 | 1 => name.to_owned(),
+        count => format!("{name} and {} more", count - 1),
+    }
+}
+
+fn length(nanoseconds: Option<i64>) -> String {
+    nanoseconds.and_then(|length| u64::try_from(length).ok()).map_or_else(|| "-".to_owned(), duration)
+}
+
+fn size(number: u64) -> String {
+    if number < 1024 { bytes(number) } else { format!("{} ({})", bytes(number), grouped(number)) }
+}
+
+/// Keys and values below each other.
+fn facts(facts: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    for (key, value) in facts {
+        let _ = writeln!(text, "  {key:<14} {value}");
+    }
+    text
+}
