@@ -5,6 +5,7 @@
 //! fields are decoded only when asked for. Promise: no input makes it panic, hang or allocate
 //! without bound; damage is reported with its place and hides nothing but itself.
 //! This crate knows nothing of Linux.
+// One module lifts this: see `scan::lanes`.
 #![deny(unsafe_code)]
 
 pub mod bits;
@@ -19,6 +20,7 @@ pub mod losses;
 pub mod metadata;
 pub mod order;
 pub mod packet;
+mod packets;
 pub mod packetized;
 pub mod reader;
 pub mod scan;
