@@ -1,0 +1,8 @@
+//! What the tests of the reports share.
+#![allow(dead_code, missing_docs, unreachable_pub)]
+
+pub mod events;
+pub mod model_cpu;
+pub mod model_io;
+pub mod synthetic;
+pub mod traces;

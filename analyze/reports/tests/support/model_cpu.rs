@@ -1,0 +1,238 @@
+//! The cpu report by one plain pass over all events in the order of time.
+
+use std::collections::BTreeMap;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_reports::cpu::{CpuReport, CpuRow, CpuTotal, FirstSwitch, ProcessRow, ThreadRow};
+use tracebraid_reports::kernel::{Host, Thread};
+
+use super::events::{What, by_cpu, extent, merged};
+
+/// Names and processes of threads, by trace and thread.
+#[derive(Default)]
+pub struct People {
+    names: BTreeMap<(u32, i32), String>,
+    pids: BTreeMap<(u32, i32), i32>,
+}
+
+impl People {
+    /// What an event tells of threads.
+    pub fn learn(&mut self, trace: u32, event: &super::events::Record) {
+        let mut name = |tid: Option<i32>, name: Option<&str>| {
+            if let (Some(tid), Some(name)) = (tid, name) {
+                self.names.insert((trace, tid), name.to_owned());
+            }
+        };
+        match event.name.as_str() {
+            "sched_switch" => {
+                name(event.id("prev_tid").filter(|&tid| tid != 0), event.text("prev_comm"));
+                name(event.id("next_tid").filter(|&tid| tid != 0), event.text("next_comm"));
+            }
+            "sched_process_fork" => {
+                name(event.id("child_tid"), event.text("child_comm"));
+                for (tid, pid) in [("child_tid", "child_pid"), ("parent_tid", "parent_pid")] {
+                    if let (Some(tid), Some(pid)) = (event.id(tid), event.id(pid)) {
+                        self.pids.insert((trace, tid), pid);
+                    }
+                }
+            }
+            "sched_process_exec" => {
+                let base = event.text("filename").map(|path| path.rsplit('/').next().unwrap_or(path));
+                name(event.id("tid").or(event.id("pid")), base.map(|base| &base[..base.len().min(15)]));
+            }
+            "lttng_statedump_process_state" => {
+                name(event.id("tid"), event.text("name"));
+                if let (Some(tid), Some(pid)) = (event.id("tid"), event.id("pid")) {
+                    self.pids.insert((trace, tid), pid);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn thread(&self, trace: u32, tid: i32) -> Thread {
+        Thread {
+            trace,
+            tid: (tid != -1).then_some(tid),
+            pid: self.pids.get(&(trace, tid)).copied(),
+            name: self.names.get(&(trace, tid)).cloned().filter(|name| !name.is_empty()),
+        }
+    }
+}
+
+pub fn hosts(set: &TraceSet) -> Vec<Host> {
+    let host = |(trace, content): (usize, &tracebraid_ctf::trace::Trace)| Host {
+        trace: trace as u32,
+        name: content.layout.class.env_str("hostname").map(str::to_owned),
+    };
+    set.traces.iter().enumerate().map(host).collect()
+}
+
+/// The part of the whole range that is asked for.
+pub fn range(set: &TraceSet, window: (i64, i64)) -> (i64, i64) {
+    let (first, last) = extent(set);
+    let from = first.max(window.0);
+    (from, last.min(window.1).max(from))
+}
+
+#[derive(Default)]
+struct Cpu {
+    current: Option<(i32, i64)>,
+    seen_until: i64,
+    active: u64,
+    idle: u64,
+    switches: u64,
+    inconsistent: u64,
+    losses: u64,
+    first_switch: Option<(i64, i32)>,
+}
+
+/// The report for the events of `window.0..window.1`.
+pub fn cpu(set: &TraceSet, window: (i64, i64)) -> CpuReport {
+    let known = ["sched_switch", "sched_process_fork", "sched_process_exec", "lttng_statedump_process_state"];
+    let entries = merged(by_cpu(set, |name| known.contains(&name)));
+    let (begin, end) = range(set, window);
+    let mut people = People::default();
+    let mut cpus: BTreeMap<(u32, u32), Cpu> = BTreeMap::new();
+    let mut threads: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
+    let clip = |from: i64, to: i64| to.min(window.1).saturating_sub(from.max(window.0)).max(0) as u64;
+    for entry in &entries {
+        let cpu = cpus.entry((entry.trace, entry.cpu)).or_default();
+        let mut ran = |cpu: &mut Cpu, tid: i32, from: i64, to: i64| match tid {
+            0 => cpu.idle += clip(from, to),
+            tid => {
+                cpu.active += clip(from, to);
+                threads.entry((entry.trace, tid)).or_default().0 += clip(from, to);
+            }
+        };
+        match &entry.what {
+            What::Packet { lost, end } => {
+                if *lost {
+                    cpu.losses += 1;
+                    if let Some((tid, since)) = cpu.current.take() {
+                        let until = cpu.seen_until;
+                        ran(cpu, tid, since, until);
+                    }
+                }
+                cpu.seen_until = end.unwrap_or(entry.time);
+            }
+            What::Event(event) => {
+                people.learn(entry.trace, event);
+                let (prev, next, switch) = match event.name.as_str() {
+                    "sched_switch" => (event.id("prev_tid").unwrap(), event.id("next_tid").unwrap(), true),
+                    "sched_process_exec" => {
+                        let old = event.id("old_tid").or(event.id("old_pid")).unwrap();
+                        let new = event.id("tid").or(event.id("pid")).unwrap();
+                        if old == new {
+                            continue;
+                        }
+                        (old, new, false)
+                    }
+                    _ => continue,
+                };
+                match cpu.current {
+                    Some((tid, since)) if tid == prev => ran(cpu, tid, since, entry.time),
+                    Some(_) => cpu.inconsistent += 1,
+                    None => {}
+                }
+                cpu.current = Some((next, entry.time));
+                cpu.seen_until = cpu.seen_until.max(entry.time);
+                if switch {
+                    cpu.first_switch.get_or_insert((entry.time, prev));
+                    if window.0 <= entry.time && entry.time < window.1 {
+                        cpu.switches += 1;
+                        if next != 0 {
+                            threads.entry((entry.trace, next)).or_default().1 += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for ((trace, _), cpu) in &mut cpus {
+        if let Some((tid, since)) = cpu.current.take() {
+            if tid == 0 {
+                cpu.idle += clip(since, end);
+            } else {
+                cpu.active += clip(since, end);
+                threads.entry((*trace, tid)).or_default().0 += clip(since, end);
+            }
+        }
+    }
+    report(set, (begin, end), &people, &cpus, &threads)
+}
+
+fn report(
+    set: &TraceSet,
+    (begin, end): (i64, i64),
+    people: &People,
+    cpus: &BTreeMap<(u32, u32), Cpu>,
+    threads: &BTreeMap<(u32, i32), (u64, u64)>,
+) -> CpuReport {
+    let duration = end.abs_diff(begin);
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let rows: Vec<CpuRow> = cpus
+        .iter()
+        .map(|(&(trace, number), cpu)| CpuRow {
+            trace,
+            cpu: number,
+            active_ns: cpu.active,
+            idle_ns: cpu.idle,
+            unknown_ns: duration.saturating_sub(cpu.active + cpu.idle),
+            active_share: share(cpu.active, duration),
+            switches: cpu.switches,
+            inconsistent_switches: cpu.inconsistent,
+            losses: cpu.losses,
+            first_switch: cpu
+                .first_switch
+                .map(|(time, prev_tid)| FirstSwitch { time: Some(Timestamp(time)), prev_tid }),
+        })
+        .collect();
+    let sum = |of: fn(&CpuRow) -> u64| rows.iter().map(of).sum::<u64>();
+    let total = CpuTotal {
+        cpus: rows.len() as u64,
+        active_ns: sum(|row| row.active_ns),
+        idle_ns: sum(|row| row.idle_ns),
+        unknown_ns: sum(|row| row.unknown_ns),
+        active_share: share(sum(|row| row.active_ns), duration * rows.len() as u64),
+        switches: sum(|row| row.switches),
+    };
+    let mut by_thread = Vec::new();
+    let mut by_process: BTreeMap<(u32, Option<i32>, Option<i32>), (u64, u64, u64)> = BTreeMap::new();
+    for (&(trace, tid), &(active, switches)) in threads {
+        if active == 0 && switches == 0 {
+            continue;
+        }
+        let thread = people.thread(trace, tid);
+        let key = (trace, thread.pid, if thread.pid.is_none() { Some(tid) } else { None });
+        let process = by_process.entry(key).or_default();
+        *process = (process.0 + 1, process.1 + active, process.2 + switches);
+        by_thread.push(ThreadRow { thread, active_ns: active, active_share: share(active, duration), switches });
+    }
+    by_thread.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.thread.trace, row.thread.tid));
+    let mut processes: Vec<ProcessRow> = by_process
+        .into_iter()
+        .map(|((trace, pid, tid), (threads, active, switches))| ProcessRow {
+            trace,
+            pid,
+            tid,
+            name: people.thread(trace, pid.or(tid).unwrap()).name,
+            threads,
+            active_ns: active,
+            active_share: share(active, duration),
+            switches,
+        })
+        .collect();
+    processes.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.trace, row.pid, row.tid));
+    CpuReport {
+        begin: Some(Timestamp(begin)),
+        end: Some(Timestamp(end)),
+        duration_ns: duration,
+        hosts: hosts(set),
+        total,
+        cpus: rows,
+        processes,
+        threads: by_thread,
+    }
+}
