@@ -195,20 +195,39 @@ impl PacketHead {
         slots: &mut [u64],
         clock: u64,
     ) -> Result<PacketHead, HeadError> {
+        Self::decode_as(layout, cursor, slots, clock, true)
+    }
+
+    /// The same, whatever magic number and UUID are.
+    pub(crate) fn decode_any(
+        layout: &TraceLayout,
+        cursor: &mut Cursor<'_>,
+        slots: &mut [u64],
+    ) -> Result<PacketHead, HeadError> {
+        Self::decode_as(layout, cursor, slots, 0, false)
+    }
+
+    fn decode_as(
+        layout: &TraceLayout,
+        cursor: &mut Cursor<'_>,
+        slots: &mut [u64],
+        clock: u64,
+        identify: bool,
+    ) -> Result<PacketHead, HeadError> {
         let mut visitor = HeadVisitor { clock, ..HeadVisitor::default() };
         skip::start_packet(slots);
         if let Some(header) = &layout.packet_header {
             check(layout.header_check.as_ref(), cursor, slots)?;
             let result = walk(header, cursor, slots, &mut visitor);
             // A wrong magic number explains whatever else went wrong.
-            if let Some(magic) = visitor.head.magic.filter(|&magic| magic != MAGIC) {
+            if let Some(magic) = visitor.head.magic.filter(|&magic| identify && magic != MAGIC) {
                 return Err(HeadError::Magic(magic));
             }
             result.map_err(HeadError::Decode)?;
         }
         let expected = layout.class.uuid.filter(|_| layout.class.version == CtfVersion::V1_8 || visitor.head.uuid.is_some());
         if let (Some(found), Some(expected)) = (visitor.head.uuid, expected) {
-            if found != expected {
+            if identify && found != expected {
                 return Err(HeadError::Uuid);
             }
         }

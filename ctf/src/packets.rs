@@ -12,7 +12,7 @@ use crate::index;
 use crate::layout::TraceLayout;
 use crate::packet::{HeadError, MAGIC, PacketHead};
 use crate::schema::CtfVersion;
-use crate::stream::Packet;
+use crate::stream::{Packet, Stream};
 use crate::window::Window;
 
 /// What is found in one file.
@@ -37,6 +37,9 @@ const SEARCH_BYTES: usize = 1 << 16;
 const MOST_CANDIDATES: u64 = 1 << 20;
 /// Faults of one file that are told one by one.
 const MOST_FAULTS: u64 = 1000;
+
+/// What is said of a packet that is not the one which the index tells of.
+pub(crate) const OTHER_PACKET: &str = "the index tells of another packet here than the file has";
 
 /// Finds the packets of a file: by its index if that agrees with it, else by reading all heads.
 /// The scans of a file that holds packets of several streams are several.
@@ -99,18 +102,33 @@ fn is_unset(bits: Option<u64>) -> bool {
 struct Extent {
     /// Its size, if that can be true as far as the file goes.
     total: Option<u64>,
-    /// Its content's size, if that can be true in a packet of that size.
-    content: Option<u64>,
+    content: Content,
     complaint: Option<String>,
 }
 
-/// Judges the sizes; `rest` bits of the file are left.
-fn extent(head: &PacketHead, rest: u64) -> Extent {
+/// Where a packet's content ends.
+#[derive(Clone, Copy)]
+enum Content {
+    /// After so many bits.
+    Known(u64),
+    /// The tracer did not get to say.
+    Open,
+    /// What the packet says cannot be. What is behind its event records may be what the
+    /// tracer's buffer had held before: it is not read.
+    Unknown,
+}
+
+/// Judges the sizes; `rest` bits of the file are left. Without a magic number nothing says where
+/// an open packet ends.
+fn extent(head: &PacketHead, rest: u64, has_magic: bool) -> Extent {
     let (total, content) = (head.total_bits, head.content_bits);
+    let sound = |total: Option<u64>| total.filter(|&total| is_sound(total, head, rest));
     if is_unset(content) || (is_unset(total) && content.is_none()) {
-        let message = "the tracer did not close this packet: what was written is read";
-        let total = total.filter(|&total| !is_unset(Some(total)) && is_sound(total, head, rest));
-        return Extent { total, content: None, complaint: Some(message.to_owned()) };
+        let message = "the tracer did not close this packet: its sizes are not set";
+        let total = sound(total.filter(|_| !is_unset(total)));
+        let is_bounded = has_magic || content.is_some() || total.is_some();
+        let content = if is_bounded { Content::Open } else { Content::Unknown };
+        return Extent { total, content, complaint: Some(message.to_owned()) };
     }
     // A head without sizes means one packet up to the end of the file.
     let total = total.or(content).unwrap_or(rest);
@@ -127,8 +145,11 @@ fn extent(head: &PacketHead, rest: u64) -> Extent {
     } else {
         None
     };
-    let content = Some(content).filter(|&content| content >= needed && content <= total);
-    Extent { total: Some(total).filter(|&total| is_sound(total, head, rest)), content, complaint }
+    // A size that cannot be true says nothing against that of the content.
+    let most = if total % 8 == 0 && total >= needed { total } else { rest };
+    let is_possible = content >= needed && content <= most;
+    let content = if is_possible { Content::Known(content) } else { Content::Unknown };
+    Extent { total: sound(Some(total)), content, complaint }
 }
 
 fn is_sound(total: u64, head: &PacketHead, rest: u64) -> bool {
@@ -136,6 +157,11 @@ fn is_sound(total: u64, head: &PacketHead, rest: u64) -> bool {
 }
 
 impl Finder<'_> {
+    /// The bytes with which packets begin, if they do.
+    fn magic(&self) -> Option<[u8; 4]> {
+        self.layout.leading_magic(MAGIC as u32)
+    }
+
     fn complain(&mut self, damage: Damage) {
         self.faults += 1;
         if self.faults <= MOST_FAULTS {
@@ -237,7 +263,10 @@ impl Finder<'_> {
                     put(&mut scans, head, packet, is_clear);
                 }
                 Err(error) => {
-                    let next = self.next_packet(offset.saturating_add(1))?;
+                    let next = match self.behind_stranger(offset, &error)? {
+                        Some(next) => next,
+                        None => self.next_packet(offset.saturating_add(1))?,
+                    };
                     let skipped = next.saturating_sub(offset);
                     self.complain(Damage::at(self.path, offset, error.to_string()).skipping(skipped));
                     offset = next;
@@ -247,25 +276,47 @@ impl Finder<'_> {
         Ok(scans)
     }
 
+    /// Where a packet ends that does not belong to this trace, or has another magic number, but
+    /// else is sound: there is another packet behind it, or the end of the file.
+    fn behind_stranger(&mut self, offset: u64, error: &HeadError) -> io::Result<Option<u64>> {
+        if !matches!(error, HeadError::Magic(_) | HeadError::Uuid) {
+            return Ok(None);
+        }
+        let mut cursor = Cursor::new(self.window.bytes());
+        let Ok(head) = PacketHead::decode_any(self.layout, &mut cursor, &mut self.slots) else {
+            return Ok(None);
+        };
+        let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
+        let declared = head.total_bits.or(head.content_bits);
+        let Some(total) = declared.filter(|&total| is_sound(total, &head, rest)) else { return Ok(None) };
+        let next = offset.saturating_add(total / 8);
+        Ok((next >= self.bytes || self.head(next, 0)?.is_ok()).then_some(next))
+    }
+
     /// Decides where a packet ends, whatever its head says; false if the content's end is only
     /// where the last byte is that is not zero.
     fn packet(&mut self, offset: u64, head: &PacketHead) -> io::Result<(Packet, bool)> {
         let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
-        let Extent { total, content, complaint } = extent(head, rest);
+        let Extent { total, content, complaint } = extent(head, rest, self.magic().is_some());
         let total = match total {
             Some(total) => total,
             None => {
-                let behind_head = offset.saturating_add(head.end_of_head.div_ceil(8).max(1));
-                self.next_packet(behind_head)?.saturating_sub(offset).saturating_mul(8)
+                let known = match content {
+                    Content::Known(content) if content <= rest => content,
+                    _ => head.end_of_head,
+                };
+                let behind = offset.saturating_add(known.div_ceil(8).max(1));
+                self.next_packet(behind)?.saturating_sub(offset).saturating_mul(8)
             }
         };
-        let is_clear = content.is_some();
-        let content = match content {
-            Some(content) => content.min(total),
-            None => self.written(offset, total)?.max(head.end_of_head).min(total),
+        let is_clear = !matches!(content, Content::Open);
+        let (content, skipped) = match content {
+            Content::Known(content) => (content.min(total), 0),
+            Content::Open => (self.written(offset, total)?.max(head.end_of_head).min(total), 0),
+            Content::Unknown => (head.end_of_head.min(total), total.saturating_sub(head.end_of_head) / 8),
         };
         if let Some(complaint) = complaint {
-            self.complain(Damage::at(self.path, offset, complaint));
+            self.complain(Damage::at(self.path, offset, complaint).skipping(skipped));
         }
         let packet = Packet {
             file: 0,
@@ -302,7 +353,7 @@ impl Finder<'_> {
     /// Offset of the next packet: of the magic number, if packets of this trace begin with it;
     /// else the end of the file.
     fn next_packet(&mut self, from: u64) -> io::Result<u64> {
-        let Some(magic) = self.layout.leading_magic(MAGIC as u32) else { return Ok(self.bytes) };
+        let Some(magic) = self.magic() else { return Ok(self.bytes) };
         let mut at = from;
         while at < self.bytes {
             self.window.clear();
@@ -336,7 +387,7 @@ impl Finder<'_> {
 
 /// A packet that was found by its magic number says of its size what can be true.
 fn is_plausible(head: &PacketHead, rest: u64) -> bool {
-    let extent = extent(head, rest);
+    let extent = extent(head, rest, true);
     extent.total.is_some() || is_unset(head.total_bits) || head.total_bits.is_some_and(|total| total > rest)
 }
 
@@ -358,6 +409,21 @@ fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bo
             unclear: if is_clear { Vec::new() } else { vec![0] },
         }),
     }
+}
+
+/// The packet as its own head has it: what an index told of it may be of another. Also whether
+/// that is so. The clock starts from the `begin` of the result.
+pub(crate) fn as_its_head_says(stream: &Stream, packet: Packet, head: &PacketHead) -> (Packet, bool) {
+    if !stream.files.get(packet.file as usize).is_some_and(|file| file.indexed) {
+        return (packet, false);
+    }
+    let whole = packet.bytes.saturating_mul(8);
+    let content = head.content_bits.or(head.total_bits).unwrap_or(packet.content_bits);
+    let total = head.total_bits.unwrap_or(whole);
+    let is_other = content != packet.content_bits || total != whole || head.begin != packet.begin;
+    let is_possible = content >= head.end_of_head && content <= whole;
+    let content_bits = if is_possible { content } else { packet.content_bits };
+    (Packet { content_bits, begin: head.begin, ..packet }, is_other)
 }
 
 /// What is wrong with a packet that ends before it begins.

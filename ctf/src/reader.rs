@@ -11,6 +11,7 @@ use crate::damage::Damage;
 use crate::event::{Event, EventHead, decode_head};
 use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
+use crate::packets;
 use crate::schema::CtfVersion;
 use crate::stream::{Packet, Stream};
 use crate::trace::{Trace, TraceSet};
@@ -318,16 +319,12 @@ impl<'t> StreamReader<'t> {
 
     /// The packet as its own head has it, where an index told of another.
     fn checked(&mut self, packet: Packet, head: &PacketHead) -> Packet {
-        let indexed = self.stream.files.get(packet.file as usize).is_some_and(|file| file.indexed);
-        let content = head.content_bits.or(head.total_bits).unwrap_or(packet.content_bits);
-        if !indexed || content == packet.content_bits {
-            return packet;
+        let (packet, is_other) = packets::as_its_head_says(self.stream, packet, head);
+        if is_other {
+            let damage = Damage::at(self.path(&packet), packet.offset, packets::OTHER_PACKET);
+            self.damage.push(damage);
         }
-        let message = "the index told of another packet here than the file has";
-        self.damage.push(Damage::at(self.path(&packet), packet.offset, message));
-        let whole = packet.bytes.saturating_mul(8);
-        let content_bits = if content < head.end_of_head || content > whole { packet.content_bits } else { content };
-        Packet { content_bits, begin: head.begin, ..packet }
+        packet
     }
 
     fn path(&self, packet: &Packet) -> std::path::PathBuf {
