@@ -268,8 +268,10 @@ pub(super) struct SkipBuilder {
     byte_start: bool,
     /// Whether the byte order may change within a byte.
     mixed: bool,
-    /// The byte order that the register has for certain.
+    /// The byte order of the field before, if it is known.
     order: Option<bool>,
+    /// The register has yet to be told of it: it is, only if someone may look.
+    late: bool,
 }
 
 impl SkipBuilder {
@@ -286,10 +288,11 @@ impl SkipBuilder {
     /// Starts from what is known of the position.
     pub(super) fn at((modulus, residue): (u64, u64), mixed: bool) -> Self {
         let byte_start = modulus >= 8 && residue % 8 == 0;
-        SkipBuilder { ops: Vec::new(), pending: 0, modulus, residue, byte_start, mixed, order: None }
+        SkipBuilder { ops: Vec::new(), pending: 0, modulus, residue, byte_start, mixed, order: None, late: false }
     }
 
     pub(super) fn finish(mut self) -> SkipProgram {
+        self.tell_order();
         let constant = self.ops.is_empty().then_some(self.pending);
         self.flush();
         let state = |op: &Op| {
@@ -393,17 +396,31 @@ impl SkipBuilder {
     /// Bits of one byte must not be of two byte orders (CTF2-SPEC-2.0 section 6.4.3).
     fn check_order(&mut self, big: bool) {
         if self.mixed && !self.is_at_byte() && self.order != Some(big) {
+            self.tell_order();
             self.flush();
             self.ops.push(Op::Order(big));
         }
     }
 
     fn keep_order(&mut self, big: bool) {
-        if self.mixed && !self.is_at_byte() && self.order != Some(big) {
+        if self.mixed && self.order != Some(big) {
+            (self.order, self.late) = (Some(big), true);
+        }
+    }
+
+    /// Puts what is known of the byte order where the program can look it up, unless a byte begins
+    /// here, to which it does not matter.
+    fn tell_order(&mut self) {
+        if let Some(big) = self.order.filter(|_| self.late && !self.is_at_byte()) {
             self.flush();
             self.ops.push(Op::SetOrder(big));
-            self.order = Some(big);
+            self.late = false;
         }
+    }
+
+    /// What is known is no longer so for certain.
+    fn forget_order(&mut self) {
+        (self.order, self.late) = (None, false);
     }
 
     fn repeat(&mut self, slot: Slot, bits: u64, stride: u64) {
@@ -424,7 +441,7 @@ impl SkipBuilder {
             }
             return;
         }
-        if body.ops.is_empty() {
+        if body.ops.is_empty() && (body.is_at_byte() || !body.late) {
             let bits = body.pending;
             let stride = bits.div_ceil(align).saturating_mul(align);
             match length {
@@ -436,19 +453,22 @@ impl SkipBuilder {
         }
         // Each element begins by aligning itself, so that what the body was compiled with holds for
         // all of them: one pass is enough, however deep arrays are nested.
+        self.tell_order();
         self.flush();
         let before = (self.modulus, self.residue);
         let after = body.position();
+        body.tell_order();
         body.flush();
         let base = self.ops.len() as u32 + 2;
         self.ops.push(Op::Loop(length, body.ops.len() as u32 + 1, element.minimum_bits));
         self.ops.push(Op::Align(element.align));
         self.ops.extend(body.ops.into_iter().map(|op| op.moved(base)));
         (self.modulus, self.residue) = meet(before, after);
-        self.order = None;
+        self.forget_order();
     }
 
     fn variant(&mut self, selector: &Selector, options: &[Node]) {
+        self.tell_order();
         self.flush();
         let before = (self.modulus, self.residue);
         let switch = self.ops.len();
@@ -457,8 +477,9 @@ impl SkipBuilder {
         for option in options {
             targets.push(self.ops.len() as u32);
             (self.modulus, self.residue) = before;
-            self.order = None;
+            self.forget_order();
             self.skip(option);
+            self.tell_order();
             self.flush();
             let position = (self.modulus, self.residue);
             after = Some(after.map_or(position, |after| meet(after, position)));
@@ -471,19 +492,22 @@ impl SkipBuilder {
         }
         self.ops[switch] = Op::Switch(selector.clone(), targets.into());
         (self.modulus, self.residue) = after.unwrap_or(before);
-        self.order = None;
+        self.forget_order();
     }
 
     fn optional(&mut self, selector: &Selector, element: &Node) {
+        self.tell_order();
         self.flush();
         let before = (self.modulus, self.residue);
         let test = self.ops.len();
         self.ops.push(Op::Jump(0));
+        self.forget_order();
         self.skip(element);
+        self.tell_order();
         self.flush();
         self.ops[test] = Op::Unless(selector.clone(), self.ops.len() as u32);
         (self.modulus, self.residue) = meet(before, (self.modulus, self.residue));
-        self.order = None;
+        self.forget_order();
     }
 }
 

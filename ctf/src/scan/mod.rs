@@ -52,8 +52,7 @@ impl ScanTable {
 pub struct Hit {
     /// Clock value in cycles.
     pub clock: u64,
-    /// Packet-relative position of its start, in bytes; general records may start between bytes:
-    /// then this is where the body starts, in bits.
+    /// Packet-relative position of its start, in bits.
     start: u64,
     /// Its id in a fast scan, else its class index.
     key: u32,
@@ -351,9 +350,15 @@ impl<'t> Scanner<'t> {
         let packet = self.packet.unwrap_or(EMPTY);
         let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
         let end = ((base + data.len() as u64) * 8).min(packet.content_bits);
-        let header = self.layout.fast_header.map_or(0, |fast| fast.compact.bytes);
-        let pos = if hit.general { hit.start } else { (hit.start + u64::from(header)) * 8 };
-        (Cursor { data, base, pos, end }, &mut self.slots)
+        let mut cursor = Cursor { data, base, pos: hit.start, end };
+        if hit.general {
+            // Again, because what follows may take lengths and selectors from the header. It was
+            // sound before, so it is now.
+            let _ = decode_head(self.layout, &mut cursor, &mut self.slots, 0);
+        } else {
+            cursor.pos += self.layout.fast_header.map_or(0, |fast| u64::from(fast.compact.bytes)) * 8;
+        }
+        (cursor, &mut self.slots)
     }
 
     #[inline(always)]
@@ -420,17 +425,17 @@ impl<'t> Scanner<'t> {
             let end = have.min(packet.content_bits);
             let mut cursor = Cursor { data, base, pos: self.pos, end };
             match decode(self.layout, &mut cursor, &mut self.slots, self.clock) {
-                Ok((_, clock, _)) if sink.refuses(clock) => return Progress::More,
-                Ok((class, clock, body)) if cursor.pos > self.pos => {
+                Ok((_, clock)) if sink.refuses(clock) => return Progress::More,
+                Ok((class, clock)) if cursor.pos > self.pos => {
                     if clock < self.clock && !std::mem::replace(&mut self.went_back, true) {
                         let message = format!("the clock goes back by {} cycles here", self.clock - clock);
                         let offset = packet.offset + (self.pos >> 3);
                         self.damage.push(Damage::at(self.path(packet), offset, message));
                     }
                     self.clock = clock;
-                    self.pos = cursor.pos;
+                    let start = std::mem::replace(&mut self.pos, cursor.pos);
                     let chosen = table.chosen.get(class).copied().unwrap_or(false);
-                    sink.general(class, chosen, body, self.clock);
+                    sink.general(class, chosen, start, self.clock);
                 }
                 Err(DecodeError::OutOfBounds { .. } | DecodeError::Length { .. }) if have < packet.content_bits => {
                     if sink.has_hits() {
@@ -482,19 +487,18 @@ fn decode(
     cursor: &mut Cursor<'_>,
     slots: &mut [u64],
     clock: u64,
-) -> Result<(usize, u64, u64), DecodeError> {
+) -> Result<(usize, u64), DecodeError> {
     let head = decode_head(layout, cursor, slots, clock)?;
-    let body = cursor.pos;
     if let Some(event) = layout.events.get(head.class) {
         event.body.run(cursor, slots)?;
     }
-    Ok((head.class, head.clock, body))
+    Ok((head.class, head.clock))
 }
 
 /// What is done with event records; inlined into the hot loop.
 trait Sink {
     fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place;
-    fn general(&mut self, class: usize, chosen: bool, body: u64, clock: u64);
+    fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64);
     fn is_full(&self) -> bool;
     /// True if a record with that clock value is not wanted yet.
     fn refuses(&mut self, clock: u64) -> bool {
@@ -518,7 +522,7 @@ impl Sink for HitSink<'_> {
         let room = self.hits.get_mut(self.count..).unwrap_or_default();
         let (place, count) = fast.collect(data, start, room, |id, at, clock| Hit {
             clock,
-            start: base + at as u64,
+            start: (base + at as u64) * 8,
             key: u32::from(id),
             general: false,
         });
@@ -526,9 +530,9 @@ impl Sink for HitSink<'_> {
         place
     }
     #[inline(always)]
-    fn general(&mut self, class: usize, chosen: bool, body: u64, clock: u64) {
+    fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64) {
         if let Some(place) = self.hits.get_mut(self.count) {
-            *place = Hit { clock, start: body, key: class as u32, general: true };
+            *place = Hit { clock, start, key: class as u32, general: true };
         }
         self.count += usize::from(chosen);
     }
