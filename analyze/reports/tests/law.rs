@@ -10,7 +10,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Control, Options, fold};
 use tracebraid_reports::cpu::{CpuAnalysis, CpuOptions};
 use tracebraid_reports::io::{IoAnalysis, IoOptions};
-use tracebraid_reports::kernel::Window;
+use tracebraid_reports::kernel::{CpuSet, Window};
 
 const ALL: (i64, i64) = (i64::MIN, i64::MAX);
 
@@ -89,4 +89,69 @@ fn many_threads() {
 fn lttng_2_1_names() {
     holds_for("synctraces/scp_src");
     holds_for("synctraces/scp_dest");
+}
+
+const SHAPE: support::synthetic::Shape = support::synthetic::Shape {
+    cpus: 3,
+    threads: 9,
+    steps: 12_000,
+    silent_losses: 0,
+    lost_packets: 0,
+    counted_losses: 0,
+    packet: 900,
+    old_names: false,
+    tid_context: false,
+    two_streams: false,
+};
+
+/// Each kind of trace with several seeds: the report is that of the plain pass, in every way.
+fn holds_for_synthetic(what: &str, shape: support::synthetic::Shape) {
+    for seed in 0..12 {
+        let shape = support::synthetic::Shape { cpus: 1 + seed % 4, ..shape };
+        let (directory, set) = support::synthetic::trace(seed, shape);
+        let what = format!("{what}, seed {seed}");
+        for range in [ALL, (5000 + 60_000, 5000 + 200_000)] {
+            let expected = json(&support::model_cpu::cpu(&set, range));
+            let options = CpuOptions { window: window(range), ..CpuOptions::default() };
+            every_way_small(&format!("cpu, {what}"), &set, &CpuAnalysis::new(&set, options), &expected);
+            let expected = json(&support::model_io::io(&set, range, None));
+            let options = IoOptions { window: window(range), ..IoOptions::default() };
+            every_way_small(&format!("io, {what}"), &set, &IoAnalysis::new(&set, options), &expected);
+        }
+        let expected = json(&support::model_io::io(&set, ALL, Some(&[0, 2])));
+        let cpus = CpuSet(Some([0, 2].into()));
+        let options = IoOptions { cpus, ..IoOptions::default() };
+        every_way_small(&format!("io of two CPUs, {what}"), &set, &IoAnalysis::new(&set, options), &expected);
+        std::fs::remove_dir_all(directory).expect("the trace can be removed");
+    }
+}
+
+fn every_way_small<A: Analysis<Report: Serialize>>(what: &str, set: &TraceSet, analysis: &A, expected: &str) {
+    for (threads, chunk_bytes) in [(1, u64::MAX), (1, 1), (2, 2000), (5, 1), (8, 10_000), (1, 5000)] {
+        let found = folded(set, analysis, threads, chunk_bytes);
+        same(&format!("{what}, {threads} threads, chunks of {chunk_bytes} bytes"), expected, &found);
+    }
+}
+
+#[test]
+fn threads_that_migrate_in_calls() {
+    holds_for_synthetic("migrations", SHAPE);
+}
+
+#[test]
+fn lost_events() {
+    holds_for_synthetic("events lost silently", support::synthetic::Shape { silent_losses: 60, ..SHAPE });
+}
+
+#[test]
+fn lost_packets() {
+    let shape = support::synthetic::Shape { lost_packets: 60, counted_losses: 60, ..SHAPE };
+    holds_for_synthetic("packets lost", shape);
+    holds_for_synthetic("everything lost", support::synthetic::Shape { silent_losses: 100, ..shape });
+}
+
+#[test]
+fn one_exit_for_all_calls() {
+    let shape = support::synthetic::Shape { old_names: true, silent_losses: 20, lost_packets: 20, ..SHAPE };
+    holds_for_synthetic("old names", shape);
 }

@@ -68,6 +68,8 @@ pub(super) struct Stretch {
     first: First,
     /// True if the first event has been told.
     told: bool,
+    /// Else: how many of the items came before it.
+    before_first: usize,
     open: Option<Open>,
     /// What happened in it, while it is not known whose it is.
     items: Vec<Item>,
@@ -117,54 +119,60 @@ impl Sink {
 
 impl Stretch {
     /// Adds what happened behind it in the same stretch.
-    fn append(&mut self, key: CpuKey, later: Stretch, sink: &mut Sink) {
+    fn append(&mut self, key: CpuKey, mut later: Stretch, sink: &mut Sink) {
+        let rest = later.items.split_off(later.before_first.min(later.items.len()));
+        self.put(later.items, Vec::new(), sink);
         let thread = ThreadKey { trace: key.trace, tid: self.tid.unwrap_or(UNNAMED) };
-        let mut own = Sink::default();
-        let out = if self.tid.is_some() { &mut *sink } else { &mut own };
+        let mut out = Sink::default();
         let item = |time, what| Item { time, cpu: key, thread, what };
         match (later.first, self.open.take()) {
             (First::Nothing, open) => self.open = open,
-            (First::Exit(exit), Some(open)) => finish(&open, &exit, key, thread, out),
-            (First::Exit(exit), None) if self.first != First::Nothing => {
-                out.items.extend(exit.lost_entry().then(|| item(exit.time, What::Unstarted)));
-            }
-            (First::Exit(exit), None) => self.set_first(First::Exit(exit), key, thread, out),
+            (First::Exit(exit), Some(open)) => finish(&open, &exit, key, thread, &mut out),
             (First::Entry(time), Some(open)) => {
                 out.items.extend(open.is_io().then(|| item(time, What::Unfinished(open.time))));
             }
-            (First::Entry(time), None) if self.first == First::Nothing => {
-                self.set_first(First::Entry(time), key, thread, out);
+            (first, None) if self.first == First::Nothing => {
+                self.first = first;
+                self.before_first = self.items.len();
+                // Of a stretch whose beginning or whose thread is not known this waits for it.
+                if self.tid.is_some() && self.begun {
+                    self.told = true;
+                    out.items.extend(first.item(key, thread));
+                }
+            }
+            (First::Exit(exit), None) => {
+                out.items.extend(exit.lost_entry().then(|| item(exit.time, What::Unstarted)));
             }
             (First::Entry(_), None) => {}
         }
         if later.first != First::Nothing {
             self.open = later.open;
         }
+        out.items.extend(rest);
+        out.groups.extend(later.groups);
+        self.put(out.items, out.groups, sink);
+    }
+
+    /// Adds what happened next; it goes to the sink if the thread is known.
+    fn put(&mut self, items: Vec<Item>, groups: Vec<Group>, sink: &mut Sink) {
         match self.tid {
-            Some(tid) => sink.take(later.items, later.groups, tid),
+            Some(tid) => sink.take(items, groups, tid),
             None => {
-                self.items.extend(own.items.into_iter().chain(later.items));
-                self.groups.extend(own.groups.into_iter().chain(later.groups));
+                self.items.extend(items);
+                self.groups.extend(groups);
             }
         }
     }
 
-    fn set_first(&mut self, first: First, key: CpuKey, thread: ThreadKey, out: &mut Sink) {
-        self.first = first;
-        // Of a stretch whose beginning or whose thread is not known this waits for it.
-        if self.tid.is_some() && self.begun {
-            self.told = true;
-            out.items.extend(first.item(key, thread));
-        }
-    }
-
     /// The stretch ends, and whose it is has been decided.
-    fn close(self, key: CpuKey, tid: i32, end: Boundary, sink: &mut Sink) {
+    fn close(mut self, key: CpuKey, tid: i32, end: Boundary, sink: &mut Sink) {
         let thread = ThreadKey { trace: key.trace, tid };
+        let rest = self.items.split_off(self.before_first.min(self.items.len()));
+        sink.take(self.items, Vec::new(), tid);
         if !self.told {
             sink.items.extend(self.first.item(key, thread));
         }
-        sink.take(self.items, self.groups, tid);
+        sink.take(rest, self.groups, tid);
         let left = self.open.and_then(|open| end.leaves(open));
         sink.items.extend(left.map(|(time, what)| Item { time, cpu: key, thread, what }));
     }
@@ -256,15 +264,19 @@ impl Edges {
         }
     }
 
-    /// Nothing comes before: the first stretch is that of whom its end names.
+    /// Nothing comes before: the first stretch is that of whom its end names. What happened in it
+    /// goes before all else in the sink, so that events of one CPU stay in their order.
     pub(super) fn open_beginning(&mut self, sink: &mut Sink) {
+        let Some((boundary, _)) = self.tail else { return };
         let head = std::mem::take(&mut self.head);
-        if let Some((boundary, _)) = self.tail {
-            let tid = head.tid.or(boundary.prev()).unwrap_or(ThreadKey::UNKNOWN);
-            head.close(self.key, tid, boundary, sink);
-        } else {
-            self.head = head;
+        let tid = head.tid.or(boundary.prev()).unwrap_or(ThreadKey::UNKNOWN);
+        let mut first = Sink::default();
+        head.close(self.key, tid, boundary, &mut first);
+        if !first.items.is_empty() {
+            first.items.append(&mut sink.items);
+            sink.items = first.items;
         }
+        sink.groups.append(&mut first.groups);
     }
 
     /// Nothing comes behind either; calls that are open stay unfinished.
@@ -304,8 +316,10 @@ pub(super) struct Lane {
     first: First,
     open: Option<Open>,
     out: Sink,
-    /// How much of `out` was there when the stretch began.
+    /// How much of `out` was there when the stretch began, and how many items before its first
+    /// event.
     began: (usize, usize),
+    before_first: usize,
     cache: Cache,
 }
 
@@ -321,6 +335,7 @@ impl Lane {
             open: None,
             out: Sink::default(),
             began: (0, 0),
+            before_first: 0,
             cache: Cache::default(),
         }
     }
@@ -395,6 +410,7 @@ impl Lane {
             return;
         }
         self.first = first;
+        self.before_first = self.out.items.len() - self.began.0;
         if !self.at_head && self.tid != UNNAMED {
             let item = first.item(self.key, self.thread());
             self.out.items.extend(item);
@@ -444,7 +460,8 @@ impl Lane {
             false => (self.out.items.split_off(self.began.0), self.out.groups.split_off(self.began.1)),
         };
         let (begun, told) = (!self.at_head, !self.at_head && known && self.first != First::Nothing);
-        Stretch { tid: self.tid(), begun, first: self.first, told, open: self.open.take(), items, groups }
+        let before_first = if items.is_empty() { 0 } else { self.before_first };
+        Stretch { tid: self.tid(), begun, first: self.first, told, before_first, open: self.open.take(), items, groups }
     }
 
     /// The chunk ends.

@@ -88,6 +88,8 @@ fn wanted(event: &str) -> bool {
         "lttng_statedump_file_descriptor",
     ];
     match call_of(event) {
+        // What a close does is done at its entry.
+        Some((false, Some(name))) if name == "close" => false,
         // Old exits do not tell the call: all entries count.
         Some((_, Some(name))) => event.contains("syscall_") && is_known(&name) || event.contains("sys_") && !event.contains("syscall_"),
         Some((_, None)) => true,
@@ -430,7 +432,8 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
                     continue;
                 };
                 let first = !std::mem::replace(&mut cpu.seen, true);
-                let before = cpu.open.take().or_else(|| parked.remove(&(trace, tid)).filter(|_| first && tid != -1));
+                let took = || if first && tid != -1 { parked.remove(&(trace, tid)) } else { None };
+                let before = cpu.open.take().or_else(took);
                 if entry {
                     before.iter().for_each(|open| unfinished(tid, open));
                     let name = name.unwrap();
