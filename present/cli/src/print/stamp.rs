@@ -8,6 +8,9 @@ use super::style::Palette;
 
 const SECOND: i64 = 1_000_000_000;
 
+/// No time or difference yet; babeltrace2 takes this for none too.
+const NONE: u64 = u64::MAX;
+
 /// How times are shown.
 #[derive(Clone, Debug)]
 pub(crate) struct StampOptions {
@@ -42,8 +45,9 @@ pub(crate) struct Stamp {
     end: Vec<u8>,
     /// Prefix and middle, where both are short.
     short: Option<(Short, Short)>,
-    last: Option<i64>,
-    last_cycles: Option<u64>,
+    /// The last time or clock value, and how much later it was than the one before.
+    last: u64,
+    delta: u64,
     negative_shown: bool,
 }
 
@@ -75,10 +79,21 @@ impl Stamp {
             middle_zero: Padded::new(&middle_zero),
             end,
             short: None,
-            last: None,
-            last_cycles: None,
+            last: NONE,
+            delta: NONE,
             negative_shown: false,
         }
+    }
+
+    /// How much later this is than the last one; as in babeltrace2, behind the value that means
+    /// "none" the difference before is shown again.
+    #[inline(always)]
+    fn step(&mut self, now: u64) -> u64 {
+        if self.last != NONE {
+            self.delta = now.wrapping_sub(self.last);
+        }
+        self.last = now;
+        self.delta
     }
 
     /// What must follow a stamp.
@@ -96,9 +111,7 @@ impl Stamp {
         if nanoseconds >= SECOND as u64 || time < 0 {
             nanoseconds = self.render(time);
         }
-        // Unsigned, and one of its values means "none": so it is in babeltrace2.
-        let delta = self.last.map_or(u64::MAX, |last| time.wrapping_sub(last) as u64);
-        self.last = Some(time);
+        let delta = self.step(time as u64);
         if let (Some((prefix, middle)), true) = (&self.short, delta < SECOND as u64) {
             return buffer.put_number(|mut slot| {
                 let at = slot.short_literal(0, prefix);
@@ -127,11 +140,10 @@ impl Stamp {
         buffer.put(format!("{cycles:020}").as_bytes());
         buffer.put_literal(&self.middle);
         if self.options.delta {
-            match self.last_cycles.map_or(u64::MAX, |last| cycles.wrapping_sub(last)) {
-                u64::MAX => buffer.put(b"????????????"),
+            match self.step(cycles) {
+                NONE => buffer.put(b"????????????"),
                 delta => buffer.put(format!("{delta:012}").as_bytes()),
             }
-            self.last_cycles = Some(cycles);
         }
     }
 
@@ -218,7 +230,7 @@ impl JsonStamp {
 
 #[cold]
 fn put_long_delta(buffer: &mut Buffer, delta: u64) {
-    if delta == u64::MAX {
+    if delta == NONE {
         return buffer.put(b"?.?????????");
     }
     buffer.put_u64(delta / SECOND as u64);
