@@ -157,7 +157,10 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
         })
         .collect();
     let (first, first_clock) = clocks.first()?;
-    let (other, _) = clocks.iter().find(|(_, clock)| !tracebraid_ctf::clock::comparable(first_clock, clock))?;
+    let (other, _) = clocks
+        .iter()
+        .skip(1)
+        .find(|(_, clock)| !tracebraid_ctf::clock::comparable(first_clock, clock))?;
     let place = |trace: &tracebraid_ctf::trace::Trace| {
         trace.paths.first().map(|path| path.display().to_string()).unwrap_or_default()
     };

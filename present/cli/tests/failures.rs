@@ -1,0 +1,143 @@
+//! What a user gets for bad input: messages and exit codes.
+
+mod support;
+
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+
+use support::small::Small;
+use support::{failure, recorded, run, text, tracebraid};
+
+fn small(directory: &Path) -> String {
+    Small::default().write(&directory.join("small")).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    for arguments in [&["print"][..], &["nonsense"], &["print", "--limit", "x", "/"], &["print", "--from", "noon", "/"]] {
+        assert_eq!(failure(arguments).0, 2, "{arguments:?}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let trace = small(directory.path());
+    for options in [["--from", "+2s", "--to", "+1s"], ["--filter", "(", "--limit", "1"], ["--timerange", "1", "--limit", "1"]] {
+        let mut arguments = vec!["print"];
+        arguments.extend(options);
+        arguments.push(&trace);
+        let (code, message) = failure(&arguments);
+        assert_eq!(code, 2, "{message}");
+        assert!(message.starts_with("error: "), "{message}");
+    }
+}
+
+#[test]
+fn nothing_readable_is_3() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    for command in ["info", "print"] {
+        let (code, message) = failure(&[command, path]);
+        assert_eq!(code, 3);
+        assert!(message.contains("no trace here") && message.contains(path), "{message}");
+        let (code, message) = failure(&[command, "/does/not/exist"]);
+        assert_eq!(code, 3);
+        assert!(message.contains("/does/not/exist"), "{message}");
+    }
+    std::fs::write(directory.path().join("metadata"), "/* CTF 1.8 */\ntrace {\n  major = 1; minor = ;\n};\n").unwrap();
+    let (code, message) = failure(&["info", path]);
+    assert_eq!(code, 3);
+    assert!(message.contains("metadata:3:"), "{message}");
+    assert!(message.contains('^'), "{message}");
+}
+
+#[test]
+fn one_bad_trace_does_not_hide_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    small(directory.path());
+    let bad = directory.path().join("bad");
+    std::fs::create_dir(&bad).unwrap();
+    std::fs::write(bad.join("metadata"), "/* CTF 1.8 */ trace {").unwrap();
+    let output = run(&["print".as_ref(), directory.path().as_os_str()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 9);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("not read") && message.contains("bad/metadata"), "{message}");
+    let strict = run(&["print".as_ref(), "--strict".as_ref(), directory.path().as_os_str()]);
+    assert_eq!(strict.status.code(), Some(1));
+    assert_eq!(strict.stdout, output.stdout);
+}
+
+#[test]
+fn damage_is_told_and_everything_sound_is_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = small(directory.path());
+    let whole = text(&["print", &trace]);
+    let stream = Path::new(&trace).join("stream_0");
+    let mut bytes = std::fs::read(&stream).unwrap();
+    bytes.truncate(bytes.len() - 10);
+    std::fs::write(&stream, bytes).unwrap();
+    let output = run(&["print", &trace]);
+    assert_eq!(output.status.code(), Some(0));
+    let sound: String = whole.lines().take(8).map(|line| format!("{line}\n")).collect();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), sound);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("stream_0: byte "), "{message}");
+    assert_eq!(run(&["print", "--strict", &trace]).status.code(), Some(1));
+    assert_eq!(run(&["info", "--strict", &trace]).status.code(), Some(1));
+    assert_eq!(run(&["info", &trace]).status.code(), Some(0));
+}
+
+#[test]
+fn an_empty_stream_is_no_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = small(directory.path());
+    std::fs::write(Path::new(&trace).join("empty"), "").unwrap();
+    assert_eq!(run(&["print", "--strict", &trace]).status.code(), Some(0));
+}
+
+#[test]
+fn clocks_that_cannot_be_related() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = |uuid: u8| format!("uuid = \"00000000-0000-0000-0000-0000000000{uuid:02x}\"; absolute = FALSE;");
+    for uuid in [1, 2] {
+        let clock = clock(uuid);
+        Small { uuid, clock: &clock, ..Small::default() }.write(&directory.path().join(uuid.to_string()));
+    }
+    let output = run(&["print".as_ref(), directory.path().as_os_str()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 18);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("cannot be related"), "{message}");
+}
+
+#[test]
+fn losses_are_told() {
+    let trace = recorded("kernel-discarded").join("kernel-discarded");
+    let output = run(&["print".as_ref(), "--limit=1".as_ref(), trace.as_os_str()]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("the tracer lost 43966 event records"), "{message}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let trace = recorded("kernel-discarded").join("kernel-discarded");
+    let mut child =
+        tracebraid().arg("print").arg(trace).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut some = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("error"));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: there is no /dev/full");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let trace = small(directory.path());
+    let (code, message) = failure(&["print", "-w", "/dev/full", &trace]);
+    assert_eq!(code, 1);
+    assert!(message.contains("cannot be written"), "{message}");
+}
