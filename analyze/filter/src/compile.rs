@@ -61,7 +61,11 @@ struct Text {
 impl Text {
     fn new(operator: Operator, value: &Value) -> Self {
         let text = value.text();
-        Text { operator, glob: Glob::new(&text), text }
+        Text {
+            operator,
+            glob: Glob::new(&text),
+            text,
+        }
     }
 
     fn holds(&self, bytes: &[u8]) -> bool {
@@ -96,7 +100,12 @@ impl<'t> Filter<'t> {
         let per_class = |stream: &StreamLayout| stream.events.iter().map(|_| None).collect();
         let per_trace = |trace: &Trace| trace.layout.streams.iter().map(per_class).collect();
         let needs_tasks = needs_tasks(&expr);
-        Ok(Filter { expr, traces: &set.traces, predicates: set.traces.iter().map(per_trace).collect(), needs_tasks })
+        Ok(Filter {
+            expr,
+            traces: &set.traces,
+            predicates: set.traces.iter().map(per_trace).collect(),
+            needs_tasks,
+        })
     }
 
     /// Whether [`Subject::tid`], [`Subject::pid`] or [`Subject::procname`] matter.
@@ -109,12 +118,19 @@ impl<'t> Filter<'t> {
         let mut fields = Vec::new();
         gather_paths(&self.expr, &mut fields);
         let known = |place: Where, path: &[String]| {
-            self.traces.iter().flat_map(|trace| &trace.layout.streams).any(|stream| {
-                packet_member(stream, place, path).is_some()
-                    || (0..stream.events.len()).any(|event| field(stream, event, place, path).is_some())
-            })
+            self.traces
+                .iter()
+                .flat_map(|trace| &trace.layout.streams)
+                .any(|stream| {
+                    packet_member(stream, place, path).is_some()
+                        || (0..stream.events.len()).any(|event| field(stream, event, place, path).is_some())
+                })
         };
-        fields.into_iter().filter(|(place, path)| !known(*place, path)).map(|(_, path)| path.join(".")).collect()
+        fields
+            .into_iter()
+            .filter(|(place, path)| !known(*place, path))
+            .map(|(_, path)| path.join("."))
+            .collect()
     }
 
     /// Whether the event record is wanted: `trace` and `stream_class` are the indices of its trace
@@ -127,13 +143,24 @@ impl<'t> Filter<'t> {
         event: &mut Event<'_>,
         subject: &Subject<'_>,
     ) -> bool {
-        let classes = self.predicates.get_mut(trace).and_then(|streams| streams.get_mut(stream_class));
-        let Some(slot) = classes.and_then(|classes| classes.get_mut(event.class_index)) else { return false };
+        let classes = self
+            .predicates
+            .get_mut(trace)
+            .and_then(|streams| streams.get_mut(stream_class));
+        let Some(slot) = classes.and_then(|classes| classes.get_mut(event.class_index)) else {
+            return false;
+        };
         let predicate = match slot {
             Some(predicate) => predicate,
             None => {
-                let Some(owner) = self.traces.get(trace) else { return false };
-                let compiler = Compiler { trace: owner, stream: event.stream, event: event.class_index };
+                let Some(owner) = self.traces.get(trace) else {
+                    return false;
+                };
+                let compiler = Compiler {
+                    trace: owner,
+                    stream: event.stream,
+                    event: event.class_index,
+                };
                 slot.insert(compiler.compile(&self.expr))
             }
         };
@@ -143,7 +170,9 @@ impl<'t> Filter<'t> {
 
 fn resolve_times(expr: &mut Expr, time_of: TimeOf<'_>) -> Result<(), String> {
     match expr {
-        Expr::And(parts) | Expr::Or(parts) => parts.iter_mut().try_for_each(|part| resolve_times(part, time_of)),
+        Expr::And(parts) | Expr::Or(parts) => {
+            parts.iter_mut().try_for_each(|part| resolve_times(part, time_of))
+        }
         Expr::Not(inner) => resolve_times(inner, time_of),
         Expr::Compare(Field::Time, _, value) => {
             *value = Value::Integer(time_of(&value.text())?.into());
@@ -157,7 +186,9 @@ fn needs_tasks(expr: &Expr) -> bool {
     match expr {
         Expr::And(parts) | Expr::Or(parts) => parts.iter().any(needs_tasks),
         Expr::Not(inner) => needs_tasks(inner),
-        Expr::Compare(field, ..) | Expr::Has(field) => matches!(field, Field::Tid | Field::Pid | Field::Procname),
+        Expr::Compare(field, ..) | Expr::Has(field) => {
+            matches!(field, Field::Tid | Field::Pid | Field::Procname)
+        }
         Expr::Event(_) => false,
     }
 }
@@ -242,7 +273,9 @@ impl Compiler<'_> {
             Field::Cpu => &["cpu_id"],
             _ => return None,
         };
-        names.iter().find_map(|&name| self.find(Where::Context, &[name.to_owned()]))
+        names
+            .iter()
+            .find_map(|&name| self.find(Where::Context, &[name.to_owned()]))
     }
 
     fn has(&self, field: &Field) -> bool {
@@ -297,7 +330,10 @@ impl Compiler<'_> {
 
 /// Without constants; `neutral` decides nothing.
 fn join(parts: Vec<Predicate>, neutral: bool, join: fn(Vec<Predicate>) -> Predicate) -> Predicate {
-    let mut parts: Vec<_> = parts.into_iter().filter(|part| !matches!(part, Predicate::Const(_))).collect();
+    let mut parts: Vec<_> = parts
+        .into_iter()
+        .filter(|part| !matches!(part, Predicate::Const(_)))
+        .collect();
     match parts.pop() {
         None => Predicate::Const(neutral),
         Some(only) if parts.is_empty() => only,
@@ -347,13 +383,23 @@ fn label(field: Box<FieldRef>, class: &IntClass, operator: Operator, value: &Val
         _ => return Predicate::Const(false),
     };
     let text = Text::new(positive, value);
-    let mappings = class.mappings.iter().filter(|mapping| text.holds(mapping.label.as_bytes()));
-    let ranges = mappings.flat_map(|mapping| &mapping.ranges).map(|range| (range.lower, range.upper)).collect();
+    let mappings = class
+        .mappings
+        .iter()
+        .filter(|mapping| text.holds(mapping.label.as_bytes()));
+    let ranges = mappings
+        .flat_map(|mapping| &mapping.ranges)
+        .map(|range| (range.lower, range.upper))
+        .collect();
     Predicate::Label(field, class.signed, ranges, !negated)
 }
 
 fn whole(raw: u64, signed: bool) -> i128 {
-    if signed { i128::from(raw as i64) } else { i128::from(raw) }
+    if signed {
+        i128::from(raw as i64)
+    } else {
+        i128::from(raw)
+    }
 }
 
 impl Predicate {
@@ -378,14 +424,17 @@ impl Predicate {
             }
             Predicate::Label(field, signed, ranges, wanted) => integer(field, event).is_some_and(|raw| {
                 let value = whole(raw, *signed);
-                ranges.iter().any(|&(lower, upper)| lower <= value && value <= upper) == *wanted
+                ranges
+                    .iter()
+                    .any(|&(lower, upper)| lower <= value && value <= upper)
+                    == *wanted
             }),
-            Predicate::Float(field, operator, value) => {
-                field.float(event.body, event.slots).is_ok_and(|number| floats(number, *operator, *value))
-            }
-            Predicate::Bytes(field, text) => {
-                field.bytes(event.body, event.slots).is_ok_and(|bytes| text.holds(bytes))
-            }
+            Predicate::Float(field, operator, value) => field
+                .float(event.body, event.slots)
+                .is_ok_and(|number| floats(number, *operator, *value)),
+            Predicate::Bytes(field, text) => field
+                .bytes(event.body, event.slots)
+                .is_ok_and(|bytes| text.holds(bytes)),
             Predicate::Packet(node, operator, value) => {
                 let found = subject.packet.iter().find(|(id, _)| id == node);
                 found.is_some_and(|(_, raw)| operator.holds(i128::from(*raw).cmp(value)))
@@ -400,5 +449,9 @@ fn known(found: Option<i128>, operator: Operator, value: i128) -> bool {
 
 /// NaN compares with nothing, not even with itself.
 fn floats(found: f64, operator: Operator, value: f64) -> bool {
-    found.partial_cmp(&value).map_or(operator == Operator::NotEqual, |ordering: Ordering| operator.holds(ordering))
+    found
+        .partial_cmp(&value)
+        .map_or(operator == Operator::NotEqual, |ordering: Ordering| {
+            operator.holds(ordering)
+        })
 }

@@ -16,7 +16,9 @@ pub(crate) enum Token {
 pub(crate) type Placed = (Token, usize);
 
 /// Longer ones first.
-const SIGNS: [&str; 14] = ["&&", "||", "==", "!=", "<=", ">=", "=~", "!~", "~", "<", ">", "!", "(", ")"];
+const SIGNS: [&str; 14] = [
+    "&&", "||", "==", "!=", "<=", ">=", "=~", "!~", "~", "<", ">", "!", "(", ")",
+];
 
 /// Characters of names of events and fields, and of patterns for them.
 fn is_word(character: char) -> bool {
@@ -38,7 +40,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, FilterError> {
             continue;
         }
         if first == '"' || first == '\'' {
-            let (string, length) = string(rest, first).map_err(|message| FilterError::new(text, at, message))?;
+            let (string, length) =
+                string(rest, first).map_err(|message| FilterError::new(text, at, message))?;
             tokens.push((Token::Text(string), at));
             at += length;
             continue;
@@ -49,13 +52,27 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, FilterError> {
         if first == '&' || first == '|' {
             return Err(FilterError::new(text, at, format!("write `{first}{first}`")));
         }
-        let length: usize = rest.chars().take_while(|&c| is_word(c) || c == '+').map(char::len_utf8).sum();
+        let length: usize = rest
+            .chars()
+            .take_while(|&c| is_word(c) || c == '+')
+            .map(char::len_utf8)
+            .sum();
         let word = rest.get(..length).unwrap_or_default();
         if word.is_empty() {
-            return Err(FilterError::new(text, at, format!("`{first}` has no meaning here")));
+            return Err(FilterError::new(
+                text,
+                at,
+                format!("`{first}` has no meaning here"),
+            ));
         }
-        let numeric = word.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit());
-        let token = if numeric { Token::Number(word.to_owned()) } else { Token::Word(word.to_owned()) };
+        let numeric = word
+            .trim_start_matches(['-', '+'])
+            .starts_with(|c: char| c.is_ascii_digit());
+        let token = if numeric {
+            Token::Number(word.to_owned())
+        } else {
+            Token::Word(word.to_owned())
+        };
         tokens.push((token, at));
         at += length;
     }

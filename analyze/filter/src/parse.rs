@@ -21,7 +21,11 @@ pub struct FilterError {
 
 impl FilterError {
     pub(crate) fn new(text: &str, offset: usize, message: impl Into<String>) -> Self {
-        FilterError { text: text.to_owned(), offset, message: message.into() }
+        FilterError {
+            text: text.to_owned(),
+            offset,
+            message: message.into(),
+        }
     }
 }
 
@@ -30,8 +34,19 @@ impl fmt::Display for FilterError {
         // The expression may have several lines: the one in question is shown.
         let before = self.text.get(..self.offset).unwrap_or(&self.text);
         let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = self.text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
-        let column = self.text.get(start..self.offset).unwrap_or_default().chars().count();
+        let line = self
+            .text
+            .get(start..)
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or_default();
+        let column = self
+            .text
+            .get(start..self.offset)
+            .unwrap_or_default()
+            .chars()
+            .count();
         write!(f, "{}\n  {line}\n  {:column$}^", self.message, "")
     }
 }
@@ -47,7 +62,12 @@ const DEPTH: usize = 200;
 /// With the place of what cannot be understood.
 pub fn parse(text: &str) -> Result<Expr, FilterError> {
     let tokens = tokens(text)?;
-    let mut parser = Parser { text, tokens, at: 0, depth: 0 };
+    let mut parser = Parser {
+        text,
+        tokens,
+        at: 0,
+        depth: 0,
+    };
     let expr = parser.alternatives()?;
     match parser.peek() {
         Token::End => Ok(expr),
@@ -68,7 +88,10 @@ impl Parser<'_> {
     }
 
     fn error(&self, message: impl Into<String>) -> FilterError {
-        let offset = self.tokens.get(self.at).map_or(self.text.len(), |(_, offset)| *offset);
+        let offset = self
+            .tokens
+            .get(self.at)
+            .map_or(self.text.len(), |(_, offset)| *offset);
         FilterError::new(self.text, offset, message)
     }
 
@@ -128,12 +151,20 @@ impl Parser<'_> {
         };
         self.at += 1;
         if word == "has" && self.take("(") {
-            let Token::Word(name) = self.peek().clone() else { return Err(self.error("a field is expected here")) };
+            let Token::Word(name) = self.peek().clone() else {
+                return Err(self.error("a field is expected here"));
+            };
             let field = self.field(&name)?;
             self.at += 1;
-            return if self.take(")") { Ok(Expr::Has(field)) } else { Err(self.error("`)` is expected here")) };
+            return if self.take(")") {
+                Ok(Expr::Has(field))
+            } else {
+                Err(self.error("`)` is expected here"))
+            };
         }
-        let Some(operator) = self.operator() else { return Ok(Expr::Event(Glob::new(&word))) };
+        let Some(operator) = self.operator() else {
+            return Ok(Expr::Event(Glob::new(&word)));
+        };
         self.at -= 1;
         let field = self.field(&word)?;
         self.at += 1;
@@ -158,7 +189,9 @@ impl Parser<'_> {
 
     /// The operator that comes next, which is not taken.
     fn operator(&self) -> Option<Operator> {
-        let Token::Sign(sign) = self.peek() else { return None };
+        let Token::Sign(sign) = self.peek() else {
+            return None;
+        };
         Some(match *sign {
             "==" => Operator::Equal,
             "!=" => Operator::NotEqual,
@@ -224,7 +257,12 @@ fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
 fn number(text: &str) -> Value {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').filter(|_| !text.contains('.')).unwrap_or(text)),
+        None => (
+            false,
+            text.strip_prefix('+')
+                .filter(|_| !text.contains('.'))
+                .unwrap_or(text),
+        ),
     };
     let (digits, radix) = match digits.get(..2) {
         Some("0x" | "0X") => (digits.get(2..).unwrap_or_default(), 16),
@@ -257,30 +295,58 @@ mod tests {
         let and = parse("sched_switch && next_tid == 42").unwrap();
         let expected = Expr::And(vec![
             Expr::Event(Glob::new("sched_switch")),
-            Expr::Compare(path(Where::Anywhere, &["next_tid"]), Operator::Equal, Value::Integer(42)),
+            Expr::Compare(
+                path(Where::Anywhere, &["next_tid"]),
+                Operator::Equal,
+                Value::Integer(42),
+            ),
         ]);
         assert_eq!(and, expected);
         let matches = parse("payload.filename ~ \"*.so\" || !(syscall_* && ret < -1)").unwrap();
-        let Expr::Or(parts) = matches else { panic!("{matches:?}") };
+        let Expr::Or(parts) = matches else {
+            panic!("{matches:?}")
+        };
         assert_eq!(
             parts[0],
-            Expr::Compare(path(Where::Payload, &["filename"]), Operator::Matches, Value::Text("*.so".into()))
+            Expr::Compare(
+                path(Where::Payload, &["filename"]),
+                Operator::Matches,
+                Value::Text("*.so".into())
+            )
         );
         assert!(matches!(&parts[1], Expr::Not(_)));
         assert_eq!(
             parse("ctx.vtid >= 0x10").unwrap(),
-            Expr::Compare(path(Where::Context, &["vtid"]), Operator::GreaterOrEqual, Value::Integer(16))
+            Expr::Compare(
+                path(Where::Context, &["vtid"]),
+                Operator::GreaterOrEqual,
+                Value::Integer(16)
+            )
         );
         assert_eq!(
             parse("env.domain=='ust'").unwrap(),
-            Expr::Compare(Field::Environment("domain".into()), Operator::Equal, Value::Text("ust".into()))
+            Expr::Compare(
+                Field::Environment("domain".into()),
+                Operator::Equal,
+                Value::Text("ust".into())
+            )
         );
-        assert_eq!(parse("has(payload.fd)").unwrap(), Expr::Has(path(Where::Payload, &["fd"])));
+        assert_eq!(
+            parse("has(payload.fd)").unwrap(),
+            Expr::Has(path(Where::Payload, &["fd"]))
+        );
         assert_eq!(
             parse("time < 2026-11-21T01:43:15.2").unwrap(),
-            Expr::Compare(Field::Time, Operator::Less, Value::Text("2026-11-21T01:43:15.2".into()))
+            Expr::Compare(
+                Field::Time,
+                Operator::Less,
+                Value::Text("2026-11-21T01:43:15.2".into())
+            )
         );
-        assert_eq!(parse("lttng_ust_statedump:*").unwrap(), Expr::Event(Glob::new("lttng_ust_statedump:*")));
+        assert_eq!(
+            parse("lttng_ust_statedump:*").unwrap(),
+            Expr::Event(Glob::new("lttng_ust_statedump:*"))
+        );
     }
 
     #[test]

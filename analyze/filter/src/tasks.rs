@@ -22,9 +22,16 @@ struct Task {
 enum Says {
     Nothing,
     /// Who ran, who runs, and their names.
-    Switch { tids: [FieldRef; 2], names: [Option<FieldRef>; 2] },
+    Switch {
+        tids: [FieldRef; 2],
+        names: [Option<FieldRef>; 2],
+    },
     /// A thread, its process and its name.
-    Task { tid: FieldRef, pid: Option<FieldRef>, name: Option<FieldRef> },
+    Task {
+        tid: FieldRef,
+        pid: Option<FieldRef>,
+        name: Option<FieldRef>,
+    },
 }
 
 /// Follows the threads of one trace. Must see all its event records in the order of time.
@@ -51,7 +58,10 @@ impl Tasks {
     /// The thread that the event record belongs to: a switch belongs to the one that it ends.
     pub fn see(&mut self, stream_class: usize, event: &mut Event<'_>, cpu: Option<u64>) -> Running<'_> {
         let key = (stream_class, event.class_index);
-        let says = self.classes.entry(key).or_insert_with(|| Says::of(event.stream, event.class_index));
+        let says = self
+            .classes
+            .entry(key)
+            .or_insert_with(|| Says::of(event.stream, event.class_index));
         let mut tid = cpu.and_then(|cpu| self.running.get(&cpu).copied());
         match says {
             Says::Nothing => {}
@@ -72,9 +82,14 @@ impl Tasks {
             Says::Task { tid, pid, name } => {
                 if let Ok(tid) = tid.integer(event.body, event.slots) {
                     let task = self.tasks.entry(tid as i64).or_default();
-                    let pid = pid.as_ref().and_then(|pid| pid.integer(event.body, event.slots).ok());
+                    let pid = pid
+                        .as_ref()
+                        .and_then(|pid| pid.integer(event.body, event.slots).ok());
                     task.pid = pid.map(|pid| pid as i64).or(task.pid);
-                    if let Some(name) = name.as_ref().and_then(|name| name.bytes(event.body, event.slots).ok()) {
+                    if let Some(name) = name
+                        .as_ref()
+                        .and_then(|name| name.bytes(event.body, event.slots).ok())
+                    {
                         name.clone_into(&mut task.name);
                     }
                 }
@@ -84,7 +99,9 @@ impl Tasks {
         Running {
             tid,
             pid: task.and_then(|task| task.pid),
-            name: task.map(|task| task.name.as_slice()).filter(|name| !name.is_empty()),
+            name: task
+                .map(|task| task.name.as_slice())
+                .filter(|name| !name.is_empty()),
         }
     }
 }
@@ -94,18 +111,22 @@ impl Says {
         let name = stream.events.get(event).map_or("", |event| &event.name);
         let field = |name: &str| stream.field(event, Scope::Payload, &[name]);
         let says = match name {
-            "sched_switch" => field("prev_tid").zip(field("next_tid")).map(|(prev, next)| Says::Switch {
-                tids: [prev, next],
-                names: [field("prev_comm"), field("next_comm")],
-            }),
+            "sched_switch" => field("prev_tid")
+                .zip(field("next_tid"))
+                .map(|(prev, next)| Says::Switch {
+                    tids: [prev, next],
+                    names: [field("prev_comm"), field("next_comm")],
+                }),
             "sched_process_fork" => field("child_tid").map(|tid| Says::Task {
                 tid,
                 pid: field("child_pid"),
                 name: field("child_comm"),
             }),
-            "lttng_statedump_process_state" => {
-                field("tid").map(|tid| Says::Task { tid, pid: field("pid"), name: field("name") })
-            }
+            "lttng_statedump_process_state" => field("tid").map(|tid| Says::Task {
+                tid,
+                pid: field("pid"),
+                name: field("name"),
+            }),
             _ => None,
         };
         says.unwrap_or(Says::Nothing)

@@ -21,22 +21,34 @@ pub(crate) struct Failure {
 impl Failure {
     /// The command line asks for what cannot be.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Failure { code: USAGE, message: message.into() }
+        Failure {
+            code: USAGE,
+            message: message.into(),
+        }
     }
 
     /// There is no trace.
     pub(crate) fn nothing_readable(message: impl Into<String>) -> Self {
-        Failure { code: NOTHING_READABLE, message: message.into() }
+        Failure {
+            code: NOTHING_READABLE,
+            message: message.into(),
+        }
     }
 
     /// The results cannot be written.
     pub(crate) fn output(message: impl Into<String>) -> Self {
-        Failure { code: DAMAGED, message: message.into() }
+        Failure {
+            code: DAMAGED,
+            message: message.into(),
+        }
     }
 
     /// The user stopped it.
     pub(crate) fn interrupted() -> Self {
-        Failure { code: INTERRUPTED, message: "interrupted".to_owned() }
+        Failure {
+            code: INTERRUPTED,
+            message: "interrupted".to_owned(),
+        }
     }
 
     /// Says why, and gives the exit code.

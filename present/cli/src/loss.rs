@@ -22,7 +22,11 @@ fn step(before: u64, after: u64, width: u8) -> Option<u64> {
         return Some(after - before);
     }
     // A counter that wrapped has gone on by less than half of what it can count.
-    let wrapped = if width == 0 || width >= 64 { return None } else { after + (1 << width) - before };
+    let wrapped = if width == 0 || width >= 64 {
+        return None;
+    } else {
+        after + (1 << width) - before
+    };
     (wrapped <= 1 << (width - 1)).then_some(wrapped)
 }
 
@@ -56,7 +60,10 @@ impl Loss {
             sequence = packet.sequence;
             if let (true, Some(clock)) = (lost, clock) {
                 let from = end.or(packet.begin).map(|cycles| clock.timestamp(cycles).0);
-                let to = packet.end.or(packet.begin).map(|cycles| clock.timestamp(cycles).0);
+                let to = packet
+                    .end
+                    .or(packet.begin)
+                    .map(|cycles| clock.timestamp(cycles).0);
                 if let (Some(from), Some(to)) = (from, to) {
                     let (first, last) = loss.range.unwrap_or((from, to));
                     loss.range = Some((first.min(from), last.max(to)));
@@ -74,7 +81,11 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<String> {
     for trace in &set.traces {
         for stream in &trace.streams {
             let loss = Loss::of(trace, stream);
-            let file = stream.files.first().map(|file| file.path.display().to_string()).unwrap_or_default();
+            let file = stream
+                .files
+                .first()
+                .map(|file| file.path.display().to_string())
+                .unwrap_or_default();
             if loss.events > 0 || loss.packets > 0 {
                 let mut parts = Vec::new();
                 if loss.events > 0 {
@@ -86,7 +97,10 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<String> {
                 lines.push(format!("{file}: the tracer lost {}", parts.join(" and ")));
             }
             if loss.backwards > 0 {
-                lines.push(format!("{file}: a loss counter runs backwards ({} times): losses there are not counted", loss.backwards));
+                lines.push(format!(
+                    "{file}: a loss counter runs backwards ({} times): losses there are not counted",
+                    loss.backwards
+                ));
             }
         }
     }

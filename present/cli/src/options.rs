@@ -27,10 +27,22 @@ pub(crate) struct InputArgs {
 pub(crate) struct TimeArgs {
     /// Leave out what is before this time: seconds from the origin (12.5, 17...ns), from the trace's
     /// beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2)
-    #[arg(long, short = 'b', visible_alias = "begin", value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        short = 'b',
+        visible_alias = "begin",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
     pub(crate) from: Option<TimeSpec>,
     /// Leave out what is after this time
-    #[arg(long, short = 'e', visible_alias = "end", value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        short = 'e',
+        visible_alias = "end",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
     pub(crate) to: Option<TimeSpec>,
     /// Both: FROM,TO
     #[arg(long, short = 't', value_name = "FROM,TO", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
@@ -46,7 +58,10 @@ pub(crate) struct TimeRange {
 
 impl TimeRange {
     /// All times.
-    pub(crate) const ALL: TimeRange = TimeRange { from: i64::MIN, to: i64::MAX };
+    pub(crate) const ALL: TimeRange = TimeRange {
+        from: i64::MIN,
+        to: i64::MAX,
+    };
 }
 
 impl TimeArgs {
@@ -59,9 +74,11 @@ impl TimeArgs {
             None => (self.from, self.to),
             Some(range) => {
                 let inner = range.trim().trim_start_matches('[').trim_end_matches(']');
-                let (from, to) = inner
-                    .split_once(',')
-                    .ok_or_else(|| Failure::usage(format!("--timerange {range}: two times with a comma are expected")))?;
+                let (from, to) = inner.split_once(',').ok_or_else(|| {
+                    Failure::usage(format!(
+                        "--timerange {range}: two times with a comma are expected"
+                    ))
+                })?;
                 let parse = |text: &str| text.parse().map(Some).map_err(Failure::usage);
                 (parse(from)?, parse(to)?)
             }
@@ -71,9 +88,13 @@ impl TimeArgs {
         }
         let start = start_of(set).map(|start| start.saturating_add(offset));
         let resolve = |spec: Option<TimeSpec>, all: i64| {
-            spec.map_or(Ok(all), |spec| spec.resolve(start, zone)).map_err(Failure::usage)
+            spec.map_or(Ok(all), |spec| spec.resolve(start, zone))
+                .map_err(Failure::usage)
         };
-        let range = TimeRange { from: resolve(from, i64::MIN)?, to: resolve(to, i64::MAX)? };
+        let range = TimeRange {
+            from: resolve(from, i64::MIN)?,
+            to: resolve(to, i64::MAX)?,
+        };
         if range.from > range.to {
             return Err(Failure::usage("the time range ends before it begins"));
         }
@@ -121,11 +142,20 @@ pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
 /// Time of the first event record, in nanoseconds from the origin.
 pub(crate) fn start_of(set: &TraceSet) -> Option<i64> {
     let first = |trace, stream: &'_ tracebraid_ctf::stream::Stream| {
-        StreamReader::new(trace, stream, 0..stream.packets.len(), 4096).peek().flatten().map(|time| time.0)
+        StreamReader::new(trace, stream, 0..stream.packets.len(), 4096)
+            .peek()
+            .flatten()
+            .map(|time| time.0)
     };
     set.traces
         .iter()
-        .filter_map(|trace| trace.streams.iter().filter_map(|stream| first(trace, stream)).min())
+        .filter_map(|trace| {
+            trace
+                .streams
+                .iter()
+                .filter_map(|stream| first(trace, stream))
+                .min()
+        })
         .min()
 }
 
@@ -134,11 +164,16 @@ pub(crate) fn start_of(set: &TraceSet) -> Option<i64> {
 pub(crate) fn trace_names(set: &TraceSet, paths: &[PathBuf]) -> HashMap<PathBuf, String> {
     let mut names = HashMap::new();
     for trace in &set.traces {
-        let Some(directory) = trace.paths.first() else { continue };
+        let Some(directory) = trace.paths.first() else {
+            continue;
+        };
         let below = paths.iter().find_map(|path| directory.strip_prefix(path).ok());
         let below = below.map(|below| below.display().to_string()).unwrap_or_default();
         let host = trace.layout.class.env_str("hostname").unwrap_or_default();
-        let parts: Vec<&str> = [host, &below].into_iter().filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> = [host, &below]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
         if !parts.is_empty() {
             names.insert(directory.clone(), parts.join("/"));
         }
@@ -162,7 +197,11 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
         .skip(1)
         .find(|(_, clock)| !tracebraid_ctf::clock::comparable(first_clock, clock))?;
     let place = |trace: &tracebraid_ctf::trace::Trace| {
-        trace.paths.first().map(|path| path.display().to_string()).unwrap_or_default()
+        trace
+            .paths
+            .first()
+            .map(|path| path.display().to_string())
+            .unwrap_or_default()
     };
     Some(format!(
         "the clocks of {} and {} cannot be related: their event records are ordered as if both clocks had \

@@ -45,11 +45,18 @@ impl Output {
     /// When the file cannot be made.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
         match path {
-            None => Ok(Output { target: Box::new(io::stdout()), terminal: io::stdout().is_terminal() }),
+            None => Ok(Output {
+                target: Box::new(io::stdout()),
+                terminal: io::stdout().is_terminal(),
+            }),
             Some(path) => {
-                let file = File::create(path)
-                    .map_err(|error| Failure::output(format!("{}: cannot be written: {error}", path.display())))?;
-                Ok(Output { target: Box::new(file), terminal: false })
+                let file = File::create(path).map_err(|error| {
+                    Failure::output(format!("{}: cannot be written: {error}", path.display()))
+                })?;
+                Ok(Output {
+                    target: Box::new(file),
+                    terminal: false,
+                })
             }
         }
     }
@@ -64,7 +71,9 @@ impl Output {
         match choice {
             ColourChoice::Never => false,
             ColourChoice::Always => true,
-            ColourChoice::Auto => self.terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            ColourChoice::Auto => {
+                self.terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
         }
     }
 

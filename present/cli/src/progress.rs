@@ -21,7 +21,12 @@ impl Progress {
     /// For that many bytes of trace; nothing is shown where the results already are.
     pub(crate) fn new(total: u64, output_is_terminal: bool) -> Self {
         let wanted = !output_is_terminal && std::io::stderr().is_terminal();
-        Progress { total, begun: Instant::now(), wanted, bar: None }
+        Progress {
+            total,
+            begun: Instant::now(),
+            wanted,
+            bar: None,
+        }
     }
 
     /// Shows the number of bytes that were read.

@@ -74,11 +74,21 @@ fn duration(text: &str) -> Option<i64> {
 
 fn calendar(text: &str) -> Option<TimeSpec> {
     if let Ok(instant) = text.parse::<jiff::Timestamp>() {
-        return i64::try_from(instant.as_nanosecond()).ok().map(TimeSpec::Absolute);
+        return i64::try_from(instant.as_nanosecond())
+            .ok()
+            .map(TimeSpec::Absolute);
     }
     let time_of = |text: &str| -> Option<Time> {
-        let text = if text.matches(':').count() == 1 { format!("{text}:00") } else { text.to_owned() };
-        let padded = if text.find(':') == Some(1) { format!("0{text}") } else { text };
+        let text = if text.matches(':').count() == 1 {
+            format!("{text}:00")
+        } else {
+            text.to_owned()
+        };
+        let padded = if text.find(':') == Some(1) {
+            format!("0{text}")
+        } else {
+            text
+        };
         padded.parse().ok()
     };
     match text.split_once(['T', ' ']) {
@@ -87,7 +97,10 @@ fn calendar(text: &str) -> Option<TimeSpec> {
             Some(TimeSpec::Civil(date.to_datetime(time_of(time.trim())?)))
         }
         None if text.contains(':') => time_of(text).map(TimeSpec::TimeOfDay),
-        None => text.parse::<Date>().ok().map(|date| TimeSpec::Civil(date.to_datetime(Time::midnight()))),
+        None => text
+            .parse::<Date>()
+            .ok()
+            .map(|date| TimeSpec::Civil(date.to_datetime(Time::midnight()))),
     }
 }
 
@@ -97,7 +110,8 @@ impl TimeSpec {
     /// # Errors
     /// When the time is relative and nobody knows when the trace begins, or out of range.
     pub(crate) fn resolve(self, start: Option<i64>, zone: &TimeZone) -> Result<i64, String> {
-        let known = || start.ok_or_else(|| "the trace has no times to which this could be relative".to_owned());
+        let known =
+            || start.ok_or_else(|| "the trace has no times to which this could be relative".to_owned());
         let instant = |civil: DateTime| {
             let zoned = zone.to_ambiguous_timestamp(civil).compatible().ok();
             let nanoseconds = zoned.and_then(|instant| i64::try_from(instant.as_nanosecond()).ok());
@@ -141,7 +155,10 @@ mod tests {
         assert_eq!(resolve("2026-11-21T02:43:14.135134325+01:00"), Ok(START));
         assert_eq!(resolve("01:43:14.135134325"), Ok(START));
         assert_eq!(resolve("1:43"), Ok(START - 14_135_134_325));
-        assert_eq!(resolve("2026-11-21"), Ok(START - (103 * 60 + 14) * SECOND - 135_134_325));
+        assert_eq!(
+            resolve("2026-11-21"),
+            Ok(START - (103 * 60 + 14) * SECOND - 135_134_325)
+        );
     }
 
     #[test]
@@ -156,7 +173,18 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "+", "abc", "1.2.3", "12:99", "5 parsecs", "2026-13-01", "99999999999s", "--3", "1e5"] {
+        for text in [
+            "",
+            "+",
+            "abc",
+            "1.2.3",
+            "12:99",
+            "5 parsecs",
+            "2026-13-01",
+            "99999999999s",
+            "--3",
+            "1e5",
+        ] {
             assert!(resolve(text).is_err(), "{text}");
         }
     }

@@ -51,8 +51,15 @@ impl Warnings {
     /// The exit code of a command that did its work.
     pub(crate) fn finish(self, strict: bool) -> ExitCode {
         if self.damaged > self.shown {
-            eprintln!("warning: {} more of this kind; `tracebraid info` counts them", self.damaged - self.shown);
+            eprintln!(
+                "warning: {} more of this kind; `tracebraid info` counts them",
+                self.damaged - self.shown
+            );
         }
-        if strict && self.damaged > 0 { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS }
+        if strict && self.damaged > 0 {
+            ExitCode::from(DAMAGED)
+        } else {
+            ExitCode::SUCCESS
+        }
     }
 }

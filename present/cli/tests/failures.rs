@@ -10,17 +10,30 @@ use support::small::Small;
 use support::{failure, recorded, run, text, tracebraid};
 
 fn small(directory: &Path) -> String {
-    Small::default().write(&directory.join("small")).to_str().unwrap().to_owned()
+    Small::default()
+        .write(&directory.join("small"))
+        .to_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
 fn wrong_usage_is_2() {
-    for arguments in [&["print"][..], &["nonsense"], &["print", "--limit", "x", "/"], &["print", "--from", "noon", "/"]] {
+    for arguments in [
+        &["print"][..],
+        &["nonsense"],
+        &["print", "--limit", "x", "/"],
+        &["print", "--from", "noon", "/"],
+    ] {
         assert_eq!(failure(arguments).0, 2, "{arguments:?}");
     }
     let directory = tempfile::tempdir().unwrap();
     let trace = small(directory.path());
-    for options in [["--from", "+2s", "--to", "+1s"], ["--filter", "(", "--limit", "1"], ["--timerange", "1", "--limit", "1"]] {
+    for options in [
+        ["--from", "+2s", "--to", "+1s"],
+        ["--filter", "(", "--limit", "1"],
+        ["--timerange", "1", "--limit", "1"],
+    ] {
         let mut arguments = vec!["print"];
         arguments.extend(options);
         arguments.push(&trace);
@@ -37,12 +50,19 @@ fn nothing_readable_is_3() {
     for command in ["info", "print"] {
         let (code, message) = failure(&[command, path]);
         assert_eq!(code, 3);
-        assert!(message.contains("no trace here") && message.contains(path), "{message}");
+        assert!(
+            message.contains("no trace here") && message.contains(path),
+            "{message}"
+        );
         let (code, message) = failure(&[command, "/does/not/exist"]);
         assert_eq!(code, 3);
         assert!(message.contains("/does/not/exist"), "{message}");
     }
-    std::fs::write(directory.path().join("metadata"), "/* CTF 1.8 */\ntrace {\n  major = 1; minor = ;\n};\n").unwrap();
+    std::fs::write(
+        directory.path().join("metadata"),
+        "/* CTF 1.8 */\ntrace {\n  major = 1; minor = ;\n};\n",
+    )
+    .unwrap();
     let (code, message) = failure(&["info", path]);
     assert_eq!(code, 3);
     assert!(message.contains("metadata:3:"), "{message}");
@@ -60,8 +80,15 @@ fn one_bad_trace_does_not_hide_the_others() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 9);
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("not read") && message.contains("bad/metadata"), "{message}");
-    let strict = run(&["print".as_ref(), "--strict".as_ref(), directory.path().as_os_str()]);
+    assert!(
+        message.contains("not read") && message.contains("bad/metadata"),
+        "{message}"
+    );
+    let strict = run(&[
+        "print".as_ref(),
+        "--strict".as_ref(),
+        directory.path().as_os_str(),
+    ]);
     assert_eq!(strict.status.code(), Some(1));
     assert_eq!(strict.stdout, output.stdout);
 }
@@ -97,10 +124,16 @@ fn an_empty_stream_is_no_damage() {
 #[test]
 fn clocks_that_cannot_be_related() {
     let directory = tempfile::tempdir().unwrap();
-    let clock = |uuid: u8| format!("uuid = \"00000000-0000-0000-0000-0000000000{uuid:02x}\"; absolute = FALSE;");
+    let clock =
+        |uuid: u8| format!("uuid = \"00000000-0000-0000-0000-0000000000{uuid:02x}\"; absolute = FALSE;");
     for uuid in [1, 2] {
         let clock = clock(uuid);
-        Small { uuid, clock: &clock, ..Small::default() }.write(&directory.path().join(uuid.to_string()));
+        Small {
+            uuid,
+            clock: &clock,
+            ..Small::default()
+        }
+        .write(&directory.path().join(uuid.to_string()));
     }
     let output = run(&["print".as_ref(), directory.path().as_os_str()]);
     assert_eq!(output.status.code(), Some(0));
@@ -114,14 +147,22 @@ fn losses_are_told() {
     let trace = recorded("kernel-discarded").join("kernel-discarded");
     let output = run(&["print".as_ref(), "--limit=1".as_ref(), trace.as_os_str()]);
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("the tracer lost 43966 event records"), "{message}");
+    assert!(
+        message.contains("the tracer lost 43966 event records"),
+        "{message}"
+    );
 }
 
 #[test]
 fn a_closed_pipe_is_no_error() {
     let trace = recorded("kernel-discarded").join("kernel-discarded");
-    let mut child =
-        tracebraid().arg("print").arg(trace).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = tracebraid()
+        .arg("print")
+        .arg(trace)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut some = [0; 10];
     child.stdout.take().unwrap().read_exact(&mut some).unwrap();
     let output = child.wait_with_output().unwrap();

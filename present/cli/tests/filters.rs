@@ -6,7 +6,11 @@ use support::small::Small;
 use support::{failure, recorded, run, text};
 
 fn trace() -> String {
-    recorded("kernel-discarded").join("kernel-discarded").to_str().unwrap().to_owned()
+    recorded("kernel-discarded")
+        .join("kernel-discarded")
+        .to_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Lines without deltas, which depend on what is shown.
@@ -37,12 +41,17 @@ fn same(options: &[&str], expected: impl Fn(&str) -> bool) {
 
 #[test]
 fn names() {
-    same(&["--name", "sched_switch"], |line| line.contains(" sched_switch: "));
-    same(&["--name", "syscall_entry_*,net_*"], |line| line.contains(" syscall_entry_") || line.contains(" net_"));
-    same(&["--filter", "irq_*"], |line| line.contains(" irq_"));
-    same(&["--filter", "name =~ '*_exit' && !(name == irq_softirq_exit)"], |line| {
-        line.contains("_exit: ") && !line.contains(" irq_softirq_exit: ")
+    same(&["--name", "sched_switch"], |line| {
+        line.contains(" sched_switch: ")
     });
+    same(&["--name", "syscall_entry_*,net_*"], |line| {
+        line.contains(" syscall_entry_") || line.contains(" net_")
+    });
+    same(&["--filter", "irq_*"], |line| line.contains(" irq_"));
+    same(
+        &["--filter", "name =~ '*_exit' && !(name == irq_softirq_exit)"],
+        |line| line.contains("_exit: ") && !line.contains(" irq_softirq_exit: "),
+    );
 }
 
 #[test]
@@ -50,15 +59,23 @@ fn fields() {
     same(&["--filter", "sched_switch && next_tid == 0"], |line| {
         line.contains(" sched_switch: ") && field(line, "next_tid") == Some(0)
     });
-    same(&["--filter", "ret < 0"], |line| field(line, "ret").is_some_and(|ret| ret < 0));
+    same(&["--filter", "ret < 0"], |line| {
+        field(line, "ret").is_some_and(|ret| ret < 0)
+    });
     same(&["--filter", "payload.ret >= 4096 || prev_prio != 20"], |line| {
-        field(line, "ret").is_some_and(|ret| ret >= 4096) || field(line, "prev_prio").is_some_and(|prio| prio != 20)
+        field(line, "ret").is_some_and(|ret| ret >= 4096)
+            || field(line, "prev_prio").is_some_and(|prio| prio != 20)
     });
-    same(&["--filter", "next_comm ~ 'swapper/*'"], |line| line.contains("next_comm = \"swapper/"));
-    same(&["--filter", "has(next_comm) && next_comm !~ 'swapper/*'"], |line| {
-        line.contains("next_comm = ") && !line.contains("next_comm = \"swapper/")
+    same(&["--filter", "next_comm ~ 'swapper/*'"], |line| {
+        line.contains("next_comm = \"swapper/")
     });
-    same(&["--filter", "packet.cpu_id == 2"], |line| line.contains("{ cpu_id = 2 }"));
+    same(
+        &["--filter", "has(next_comm) && next_comm !~ 'swapper/*'"],
+        |line| line.contains("next_comm = ") && !line.contains("next_comm = \"swapper/"),
+    );
+    same(&["--filter", "packet.cpu_id == 2"], |line| {
+        line.contains("{ cpu_id = 2 }")
+    });
     same(&["--filter", "env.hostname == vm1 && cpu > 1"], |line| {
         line.contains("{ cpu_id = 2 }") || line.contains("{ cpu_id = 3 }")
     });
@@ -67,7 +84,9 @@ fn fields() {
 #[test]
 fn cpus_and_limits() {
     same(&["--cpu", "1"], |line| line.contains("{ cpu_id = 1 }"));
-    same(&["--cpu", "0,3"], |line| line.contains("{ cpu_id = 0 }") || line.contains("{ cpu_id = 3 }"));
+    same(&["--cpu", "0,3"], |line| {
+        line.contains("{ cpu_id = 0 }") || line.contains("{ cpu_id = 3 }")
+    });
     assert_eq!(print(&["--limit", "7"]), print(&[])[..7]);
     assert_eq!(print(&["--head", "2", "--cpu", "1"]), print(&["--cpu", "1"])[..2]);
     assert!(print(&["--limit", "0"]).is_empty());
@@ -83,7 +102,11 @@ fn threads() {
     for line in all {
         let cpu = field(&line, "cpu_id").unwrap() as usize;
         let is_switch = line.contains(" sched_switch: ");
-        let tid = if is_switch { field(&line, "prev_tid") } else { running[cpu] };
+        let tid = if is_switch {
+            field(&line, "prev_tid")
+        } else {
+            running[cpu]
+        };
         if is_switch {
             running[cpu] = field(&line, "next_tid");
         }
@@ -103,7 +126,11 @@ fn threads_by_context() {
     let trace = recorded("ust-cyg-profile").join("ust-cyg-profile");
     let trace = trace.to_str().unwrap();
     let all = text(&["print", "--no-delta", trace]);
-    let expected: String = all.lines().filter(|line| line.contains("vtid = 266,")).map(|line| format!("{line}\n")).collect();
+    let expected: String = all
+        .lines()
+        .filter(|line| line.contains("vtid = 266,"))
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert!(expected.len() > 1000);
     assert!(text(&["print", "--no-delta", "--tid", "266", trace]) == expected);
     assert_eq!(text(&["print", "--pid", "1", trace]), "");
@@ -124,11 +151,20 @@ fn times() {
     assert_eq!(count(&[]), 9);
     assert_eq!(count(&["--from", "+0.5s"]), 6);
     assert_eq!(count(&["--to", "+0.5s"]), 4);
-    assert_eq!(count(&["--from", "1700000001.000000001", "--to", "1700000001000000001"]), 2);
+    assert_eq!(
+        count(&["--from", "1700000001.000000001", "--to", "1700000001000000001"]),
+        2
+    );
     assert_eq!(count(&["--from", "2023-11-14T22:14"]), 2);
     assert_eq!(count(&["--begin", "22:13:23", "--end", "22:13:24.000000123"]), 2);
     assert_eq!(count(&["--timerange", "[22:13:23,22:13:24.000000123]"]), 2);
-    assert_eq!(count(&["--filter", "time > 22:13:23 && time <= 2023-11-14T22:13:24.000000123"]), 1);
+    assert_eq!(
+        count(&[
+            "--filter",
+            "time > 22:13:23 && time <= 2023-11-14T22:13:24.000000123"
+        ]),
+        1
+    );
     assert_eq!(count(&["--filter", "time < +2ns"]), 3);
     // An offset moves the times that options mean, too.
     assert_eq!(count(&["--clock-offset", "10", "--from", "22:13:33"]), 4);
@@ -150,7 +186,10 @@ fn labels_floats_and_strings() {
     assert_eq!(count("fixed == fix && counted == \"four\""), 3);
     assert_eq!(count("ctx.where ~ 'in *' && ctx.vtid < 105"), 2);
     assert_eq!(count("nested.inner.b == 2"), 3);
-    assert_eq!(count("most == 0xffffffffffffffff && least == -9223372036854775808"), 3);
+    assert_eq!(
+        count("most == 0xffffffffffffffff && least == -9223372036854775808"),
+        3
+    );
     assert_eq!(count("odd == -2"), 3);
 }
 

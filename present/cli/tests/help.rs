@@ -22,20 +22,33 @@ fn every_command_has_examples() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|&name| name != "help")
         .collect();
-    assert!(commands.contains(&"print") && commands.contains(&"info"), "{commands:?}");
+    assert!(
+        commands.contains(&"print") && commands.contains(&"info"),
+        "{commands:?}"
+    );
     for command in commands {
-        assert!(text(&[command, "--help"]).contains("Examples:\n  tracebraid "), "{command}");
+        assert!(
+            text(&[command, "--help"]).contains("Examples:\n  tracebraid "),
+            "{command}"
+        );
     }
 }
 
 #[test]
 fn version() {
-    assert_eq!(text(&["--version"]), format!("tracebraid {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        text(&["--version"]),
+        format!("tracebraid {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
 fn completions() {
-    for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef tracebraid"), ("fish", "complete -c tracebraid")] {
+    for (shell, word) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef tracebraid"),
+        ("fish", "complete -c tracebraid"),
+    ] {
         let script = text(&["completions", shell]);
         assert!(script.contains(word) && script.contains("clock-gmt"), "{shell}");
     }
@@ -46,7 +59,10 @@ fn manual_pages() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("man1");
     text(&["man".as_ref(), target.as_os_str()]);
-    for (page, word) in [("tracebraid.1", "tracebraid\\-print"), ("tracebraid-print.1", "clock\\-gmt")] {
+    for (page, word) in [
+        ("tracebraid.1", "tracebraid\\-print"),
+        ("tracebraid-print.1", "clock\\-gmt"),
+    ] {
         let page = std::fs::read_to_string(target.join(page)).unwrap();
         assert!(page.contains(word), "{word}");
     }

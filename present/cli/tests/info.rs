@@ -10,27 +10,43 @@ use support::{recorded, text, tracebraid};
 fn info(arguments: &[&str]) -> String {
     let directory = recorded("kernel-discarded");
     recorded("ust-cyg-profile");
-    let output = tracebraid().arg("info").args(arguments).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = tracebraid()
+        .arg("info")
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
 fn tables() {
     insta::assert_snapshot!("kernel-discarded", info(&["kernel-discarded"]));
-    insta::assert_snapshot!("ust-cyg-profile-counted", info(&["--events", "--counts", "ust-cyg-profile"]));
+    insta::assert_snapshot!(
+        "ust-cyg-profile-counted",
+        info(&["--events", "--counts", "ust-cyg-profile"])
+    );
     insta::assert_snapshot!("two-traces", info(&["kernel-discarded", "ust-cyg-profile"]));
 }
 
 #[test]
 fn csv() {
     insta::assert_snapshot!("streams-csv", info(&["--format", "csv", "kernel-discarded"]));
-    insta::assert_snapshot!("events-csv", info(&["--format", "csv", "--events", "--counts", "ust-cyg-profile"]));
+    insta::assert_snapshot!(
+        "events-csv",
+        info(&["--format", "csv", "--events", "--counts", "ust-cyg-profile"])
+    );
 }
 
 #[test]
 fn json() {
-    let info: Value = serde_json::from_str(&info(&["--format", "json", "--counts", "kernel-discarded"])).unwrap();
+    let info: Value =
+        serde_json::from_str(&info(&["--format", "json", "--counts", "kernel-discarded"])).unwrap();
     assert_eq!(info["events"], 27_682);
     assert_eq!(info["packets"], 198);
     assert_eq!(info["bytes"], 811_008);

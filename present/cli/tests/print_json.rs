@@ -9,7 +9,10 @@ use support::{recorded, text};
 fn lines(arguments: &[&str]) -> Vec<Value> {
     let mut all = vec!["print", "--format", "json"];
     all.extend(arguments);
-    text(&all).lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    text(&all)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect()
 }
 
 #[test]
@@ -45,10 +48,19 @@ fn all_kinds_of_fields_keep_their_types() {
     assert_eq!(compound["nested"]["inner"]["b"], 2);
     assert_eq!(compound["empty"], serde_json::json!({}));
     assert_eq!(compound["numbers"], serde_json::json!([7, 8, 9]));
-    assert_eq!(compound["points"], serde_json::json!([{"x": 1, "y": 2}, {"x": 3, "y": 4}]));
-    assert_eq!(compound["label"], serde_json::json!({"labels": ["two or three", "three"], "value": 3}));
+    assert_eq!(
+        compound["points"],
+        serde_json::json!([{"x": 1, "y": 2}, {"x": 3, "y": 4}])
+    );
+    assert_eq!(
+        compound["label"],
+        serde_json::json!({"labels": ["two or three", "three"], "value": 3})
+    );
     assert_eq!(compound["choice"], "else");
-    assert_eq!(lines[8]["payload"]["label"], serde_json::json!({"labels": [], "value": 9}));
+    assert_eq!(
+        lines[8]["payload"]["label"],
+        serde_json::json!({"labels": [], "value": 9})
+    );
 }
 
 #[test]
@@ -60,7 +72,12 @@ fn as_many_lines_in_the_same_order_as_text() {
     assert_eq!(json.len(), 27_682);
     for (json, text) in json.iter().zip(text.lines()) {
         let time = json["timestamp"].as_i64().unwrap();
-        let start = format!("[{}.{:09}] vm1 {}: ", time / 1_000_000_000, time % 1_000_000_000, json["name"].as_str().unwrap());
+        let start = format!(
+            "[{}.{:09}] vm1 {}: ",
+            time / 1_000_000_000,
+            time % 1_000_000_000,
+            json["name"].as_str().unwrap()
+        );
         assert!(text.starts_with(&start), "{text}\n{json}");
     }
 }

@@ -57,12 +57,22 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     } else {
         None
     };
-    let info = Info::of(&set, Wanted { events: args.events, counts: counts.as_ref() });
+    let info = Info::of(
+        &set,
+        Wanted {
+            events: args.events,
+            counts: counts.as_ref(),
+        },
+    );
     let mut out = Output::open(None)?;
     let text = match args.format {
         ReportFormat::Table => {
             let colours = out.colours(args.color);
-            View { zone: options::zone(args.clock_gmt), colours }.show(&info)
+            View {
+                zone: options::zone(args.clock_gmt),
+                colours,
+            }
+            .show(&info)
         }
         ReportFormat::Json => {
             serde_json::to_string_pretty(&info).map_err(|error| Failure::output(error.to_string()))? + "\n"

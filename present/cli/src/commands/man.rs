@@ -20,7 +20,12 @@ pub(crate) struct ManArgs {
 
 /// Runs it.
 pub(super) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
-    let failed = |error| Failure::output(format!("{}: cannot be written: {error}", args.directory.display()));
+    let failed = |error| {
+        Failure::output(format!(
+            "{}: cannot be written: {error}",
+            args.directory.display()
+        ))
+    };
     std::fs::create_dir_all(&args.directory).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), &args.directory).map_err(failed)?;
     Ok(ExitCode::SUCCESS)

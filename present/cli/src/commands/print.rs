@@ -72,13 +72,33 @@ pub(crate) struct PrintArgs {
     #[arg(long, help_heading = "Text lines")]
     no_delta: bool,
     /// Show these between time and name
-    #[arg(long, short = 'f', value_enum, value_name = "FIELD", value_delimiter = ',', help_heading = "Text lines")]
+    #[arg(
+        long,
+        short = 'f',
+        value_enum,
+        value_name = "FIELD",
+        value_delimiter = ',',
+        help_heading = "Text lines"
+    )]
     fields: Vec<FieldChoice>,
     /// Show the names of these
-    #[arg(long, short = 'n', value_enum, value_name = "NAME", value_delimiter = ',', help_heading = "Text lines")]
+    #[arg(
+        long,
+        short = 'n',
+        value_enum,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Text lines"
+    )]
     names: Vec<NameChoice>,
     /// Use colours
-    #[arg(long, value_enum, default_value_t, value_name = "WHEN", help_heading = "Text lines")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        help_heading = "Text lines"
+    )]
     color: ColourChoice,
     /// Write to this file instead of standard output
     #[arg(long, short = 'w', value_name = "FILE")]
@@ -130,7 +150,12 @@ enum NameChoice {
 impl PrintArgs {
     fn names(&self) -> Names {
         if self.names.is_empty() {
-            return Names { payload: true, context: true, scope: false, header: false };
+            return Names {
+                payload: true,
+                context: true,
+                scope: false,
+                header: false,
+            };
         }
         let has = |choice| self.names.contains(&choice) || self.names.contains(&NameChoice::All);
         Names {
@@ -143,7 +168,11 @@ impl PrintArgs {
 
     fn properties(&self) -> Properties {
         let default = [FieldChoice::Hostname, FieldChoice::Procname, FieldChoice::Vpid];
-        let chosen = if self.fields.is_empty() { &default[..] } else { &self.fields };
+        let chosen = if self.fields.is_empty() {
+            &default[..]
+        } else {
+            &self.fields
+        };
         let has = |choice| chosen.contains(&choice) || chosen.contains(&FieldChoice::All);
         Properties {
             trace: has(FieldChoice::Trace),
@@ -158,7 +187,11 @@ impl PrintArgs {
 
     fn line_options(&self, zone: TimeZone, colours: bool) -> LineOptions {
         let json = self.format == PrintFormat::Json;
-        let palette = if colours && !json { Palette::COLOURS } else { Palette::NONE };
+        let palette = if colours && !json {
+            Palette::COLOURS
+        } else {
+            Palette::NONE
+        };
         let names = self.names();
         let stamp = StampOptions {
             cycles: self.clock_cycles,
@@ -169,7 +202,13 @@ impl PrintArgs {
             zone,
             palette,
         };
-        LineOptions { json, names, properties: self.properties(), stamp, palette }
+        LineOptions {
+            json,
+            names,
+            properties: self.properties(),
+            stamp,
+            palette,
+        }
     }
 }
 
@@ -179,13 +218,25 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     let zone = options::zone(args.clock_gmt);
-    let offset = args.clock_offset.saturating_mul(1_000_000_000).saturating_add(args.clock_offset_ns);
+    let offset = args
+        .clock_offset
+        .saturating_mul(1_000_000_000)
+        .saturating_add(args.clock_offset_ns);
     let range = args.time.range(&set, &zone, offset)?;
     let start = || options::start_of(&set).map(|start| start.saturating_add(offset));
-    let selection = Selection::new(&set, &args.select, &args.name, args.filter.as_deref(), start, &zone)?;
+    let selection = Selection::new(
+        &set,
+        &args.select,
+        &args.name,
+        args.filter.as_deref(),
+        start,
+        &zone,
+    )?;
     if let Some(selection) = &selection {
         for field in selection.unknown_fields() {
-            warnings.note(&format!("no event has a field `{field}`: no comparison with it holds"));
+            warnings.note(&format!(
+                "no event has a field `{field}`: no comparison with it holds"
+            ));
         }
     }
     let mut out = Output::open(args.output.as_deref())?;
@@ -209,7 +260,11 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
 }
 
 fn total_bytes(set: &TraceSet) -> u64 {
-    set.traces.iter().flat_map(|trace| &trace.streams).map(tracebraid_ctf::stream::Stream::bytes).sum()
+    set.traces
+        .iter()
+        .flat_map(|trace| &trace.streams)
+        .map(tracebraid_ctf::stream::Stream::bytes)
+        .sum()
 }
 
 struct Job<'t> {
@@ -223,14 +278,25 @@ struct Job<'t> {
 }
 
 impl<'t> Job<'t> {
-    fn run(&mut self, set: &'t TraceSet, out: &mut Output) -> Result<Vec<tracebraid_ctf::damage::Damage>, Failure> {
+    fn run(
+        &mut self,
+        set: &'t TraceSet,
+        out: &mut Output,
+    ) -> Result<Vec<tracebraid_ctf::damage::Damage>, Failure> {
         let stop = output::interruption();
-        let mut merged = reader(set, self.range, self.offset, self.selection.as_ref().is_some_and(Selection::needs_past));
+        let mut merged = reader(
+            set,
+            self.range,
+            self.offset,
+            self.selection.as_ref().is_some_and(Selection::needs_past),
+        );
         let mut buffer = Buffer::new(PIECE + PIECE / 4);
         let mut damage = Vec::new();
         let mut since_check = 0u32;
         while self.limit > 0 {
-            let Some((time, reader)) = merged.next() else { break };
+            let Some((time, reader)) = merged.next() else {
+                break;
+            };
             let time = Timestamp(time.0.saturating_add(self.offset));
             if time.0 > self.range.to {
                 break;
@@ -257,7 +323,10 @@ impl<'t> Job<'t> {
     #[inline]
     fn wants(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
         // Streams without a clock have no place in a range.
-        let selected = self.selection.as_mut().is_none_or(|selection| selection.wants(time, reader));
+        let selected = self
+            .selection
+            .as_mut()
+            .is_none_or(|selection| selection.wants(time, reader));
         selected && time.0 >= self.range.from
     }
 }
@@ -269,7 +338,9 @@ fn reader<'t>(set: &'t TraceSet, range: TimeRange, offset: i64, needs_past: bool
         return MergedReader::new(set);
     }
     MergedReader::chosen(set, |trace, stream| {
-        let Some(clock) = trace.clock(stream) else { return 0..stream.packets.len() };
+        let Some(clock) = trace.clock(stream) else {
+            return 0..stream.packets.len();
+        };
         let before = |packet: &tracebraid_ctf::stream::Packet| match (packet.begin, packet.end) {
             (Some(_), Some(end)) => clock.timestamp(end).0.saturating_add(offset) < range.from,
             _ => false,

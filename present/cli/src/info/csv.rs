@@ -14,7 +14,17 @@ fn path(trace: &TraceInfo) -> String {
 /// A row for each stream.
 pub(crate) fn streams(info: &Info) -> String {
     let mut rows = Rows::new(&[
-        "trace", "file", "class", "id", "cpu", "packets", "bytes", "begin_ns", "end_ns", "lost_events", "lost_packets",
+        "trace",
+        "file",
+        "class",
+        "id",
+        "cpu",
+        "packets",
+        "bytes",
+        "begin_ns",
+        "end_ns",
+        "lost_events",
+        "lost_packets",
     ]);
     for trace in &info.traces {
         for stream in &trace.streams {
@@ -38,7 +48,15 @@ pub(crate) fn streams(info: &Info) -> String {
 
 /// A row for each event class.
 pub(crate) fn events(info: &Info) -> String {
-    let mut rows = Rows::new(&["trace", "name", "stream_class", "id", "fields", "log_level", "events"]);
+    let mut rows = Rows::new(&[
+        "trace",
+        "name",
+        "stream_class",
+        "id",
+        "fields",
+        "log_level",
+        "events",
+    ]);
     for trace in &info.traces {
         for event in trace.events.iter().flatten() {
             rows.add([

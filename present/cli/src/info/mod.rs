@@ -120,7 +120,11 @@ pub(crate) struct Wanted<'c> {
 impl Info {
     /// Gathers it.
     pub(crate) fn of(set: &TraceSet, wanted: Wanted<'_>) -> Info {
-        let traces: Vec<_> = set.traces.iter().map(|trace| TraceInfo::of(trace, wanted)).collect();
+        let traces: Vec<_> = set
+            .traces
+            .iter()
+            .map(|trace| TraceInfo::of(trace, wanted))
+            .collect();
         let begin = traces.iter().filter_map(|trace| trace.begin).min();
         let end = traces.iter().filter_map(|trace| trace.end).max();
         let streams = || traces.iter().flat_map(|trace| &trace.streams);
@@ -142,7 +146,10 @@ impl Info {
 
 impl NotRead {
     fn of((path, reason): &(std::path::PathBuf, String)) -> NotRead {
-        NotRead { path: path.display().to_string(), reason: reason.clone() }
+        NotRead {
+            path: path.display().to_string(),
+            reason: reason.clone(),
+        }
     }
 }
 
@@ -171,7 +178,11 @@ pub(crate) fn uuid_text(uuid: Uuid) -> String {
 impl TraceInfo {
     fn of(trace: &Trace, wanted: Wanted<'_>) -> TraceInfo {
         let class = &trace.layout.class;
-        let streams: Vec<_> = trace.streams.iter().map(|stream| StreamInfo::of(trace, stream)).collect();
+        let streams: Vec<_> = trace
+            .streams
+            .iter()
+            .map(|stream| StreamInfo::of(trace, stream))
+            .collect();
         let begin = streams.iter().filter_map(|stream| stream.begin).min();
         let end = streams.iter().filter_map(|stream| stream.end).max();
         let value = |value: &EnvValue| match value {
@@ -182,7 +193,11 @@ impl TraceInfo {
             },
         };
         TraceInfo {
-            paths: trace.paths.iter().map(|path| path.display().to_string()).collect(),
+            paths: trace
+                .paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
             format: match class.version {
                 CtfVersion::V1_8 => "CTF 1.8",
                 CtfVersion::V2_0 => "CTF 2",
@@ -195,7 +210,11 @@ impl TraceInfo {
             duration: duration(begin, end),
             packets: streams.iter().map(|stream| stream.packets).sum(),
             bytes: streams.iter().map(|stream| stream.bytes).sum(),
-            environment: class.environment.iter().map(|(key, own)| (key.clone(), value(own))).collect(),
+            environment: class
+                .environment
+                .iter()
+                .map(|(key, own)| (key.clone(), value(own)))
+                .collect(),
             clocks: class.clocks.iter().map(ClockInfo::of).collect(),
             event_classes: class.streams.iter().map(|stream| stream.events.len()).sum(),
             streams,
@@ -218,7 +237,9 @@ fn event_classes(trace: &Trace, wanted: Wanted<'_>) -> Vec<EventInfo> {
             name: event.name.clone(),
             log_level: event.log_level,
             fields: fields(&event.specific_context) + fields(&event.payload),
-            count: wanted.counts.map(|counts| counts.get(&event.name).copied().unwrap_or(0)),
+            count: wanted
+                .counts
+                .map(|counts| counts.get(&event.name).copied().unwrap_or(0)),
         })
         .collect()
 }
@@ -252,11 +273,23 @@ impl StreamInfo {
             class: layout.map_or(0, |layout| layout.id),
             id: stream.id,
             cpu: layout.and_then(|layout| stream.head.value(layout, "cpu_id")),
-            files: stream.files.iter().map(|file| file.path.display().to_string()).collect(),
+            files: stream
+                .files
+                .iter()
+                .map(|file| file.path.display().to_string())
+                .collect(),
             packets: stream.packets.len() as u64,
             bytes: stream.bytes(),
-            begin: stream.packets.iter().filter_map(|packet| time(packet.begin)).min(),
-            end: stream.packets.iter().filter_map(|packet| time(packet.end.or(packet.begin))).max(),
+            begin: stream
+                .packets
+                .iter()
+                .filter_map(|packet| time(packet.begin))
+                .min(),
+            end: stream
+                .packets
+                .iter()
+                .filter_map(|packet| time(packet.end.or(packet.begin)))
+                .max(),
             lost_events: loss.events,
             lost_packets: loss.packets,
             lost_between: loss.range,

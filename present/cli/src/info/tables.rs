@@ -18,7 +18,11 @@ pub(crate) struct View {
 
 impl View {
     fn heading(&self, text: &str) -> String {
-        if self.colours { format!("\x1b[1m{text}\x1b[0m\n") } else { format!("{text}\n") }
+        if self.colours {
+            format!("\x1b[1m{text}\x1b[0m\n")
+        } else {
+            format!("{text}\n")
+        }
     }
 
     /// A time with its date.
@@ -27,7 +31,14 @@ impl View {
         match jiff::Timestamp::from_nanosecond(time.into()) {
             Ok(instant) => {
                 let civil = self.zone.to_datetime(instant);
-                format!("{} {:02}:{:02}:{:02}.{:09}", civil.date(), civil.hour(), civil.minute(), civil.second(), civil.subsec_nanosecond())
+                format!(
+                    "{} {:02}:{:02}:{:02}.{:09}",
+                    civil.date(),
+                    civil.hour(),
+                    civil.minute(),
+                    civil.second(),
+                    civil.subsec_nanosecond()
+                )
             }
             Err(_) => format!("{time} ns"),
         }
@@ -87,8 +98,12 @@ impl View {
         if trace.environment.is_empty() {
             return String::new();
         }
-        let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let rows = trace.environment.iter().map(|(key, value)| vec![key.clone(), shown(value)]);
+        let shown =
+            |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let rows = trace
+            .environment
+            .iter()
+            .map(|(key, value)| vec![key.clone(), shown(value)]);
         let table = render(&[("Environment", false), ("Value", false)], rows);
         table + "\n"
     }
@@ -97,15 +112,25 @@ impl View {
         if trace.clocks.is_empty() {
             return String::new();
         }
-        let columns =
-            [("Clock", false), ("Hz", true), ("Offset s", true), ("Offset cycles", true), ("Origin", false), ("UUID", false)];
+        let columns = [
+            ("Clock", false),
+            ("Hz", true),
+            ("Offset s", true),
+            ("Offset cycles", true),
+            ("Origin", false),
+            ("UUID", false),
+        ];
         let rows = trace.clocks.iter().map(|clock| {
             vec![
                 clock.name.clone(),
                 grouped(clock.frequency),
                 clock.offset_seconds.to_string(),
                 clock.offset_cycles.to_string(),
-                if clock.origin == "1970-01-01T00:00:00Z" { "Unix epoch".to_owned() } else { clock.origin.clone() },
+                if clock.origin == "1970-01-01T00:00:00Z" {
+                    "Unix epoch".to_owned()
+                } else {
+                    clock.origin.clone()
+                },
                 clock.uuid.clone().unwrap_or_else(|| "-".to_owned()),
             ]
         });
@@ -126,7 +151,8 @@ impl View {
             ("Begin", false),
             ("Duration", true),
         ];
-        let optional = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let optional =
+            |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let rows = trace.streams.iter().map(|stream| {
             vec![
                 name(stream),
@@ -143,10 +169,17 @@ impl View {
     }
 
     fn events(&self, trace: &TraceInfo) -> String {
-        let Some(events) = &trace.events else { return String::new() };
+        let Some(events) = &trace.events else {
+            return String::new();
+        };
         let counted = events.iter().any(|event| event.count.is_some());
-        let mut columns =
-            vec![("Event class", false), ("Stream class", true), ("Id", true), ("Fields", true), ("Log level", true)];
+        let mut columns = vec![
+            ("Event class", false),
+            ("Stream class", true),
+            ("Id", true),
+            ("Fields", true),
+            ("Log level", true),
+        ];
         if counted {
             columns.push(("Event records", true));
         }
@@ -156,7 +189,9 @@ impl View {
                 event.stream_class.to_string(),
                 event.id.to_string(),
                 event.fields.to_string(),
-                event.log_level.map_or_else(|| "-".to_owned(), |level| level.to_string()),
+                event
+                    .log_level
+                    .map_or_else(|| "-".to_owned(), |level| level.to_string()),
             ];
             row.extend(event.count.map(grouped));
             row
@@ -206,7 +241,9 @@ impl View {
             let _ = writeln!(text, "  {}: not read: {}", not_read.path, not_read.reason);
         }
         for damage in &info.damage {
-            let place = damage.offset.map_or_else(String::new, |offset| format!(": byte {offset}"));
+            let place = damage
+                .offset
+                .map_or_else(String::new, |offset| format!(": byte {offset}"));
             let skipped = damage.skipped.filter(|&skipped| skipped > 0);
             let skipped = skipped.map_or_else(String::new, |skipped| format!("; skipped {skipped} bytes"));
             let _ = writeln!(text, "  {}{place}: {}{skipped}", damage.path, damage.message);
@@ -226,11 +263,17 @@ fn name(stream: &StreamInfo) -> String {
 }
 
 fn length(nanoseconds: Option<i64>) -> String {
-    nanoseconds.and_then(|length| u64::try_from(length).ok()).map_or_else(|| "-".to_owned(), duration)
+    nanoseconds
+        .and_then(|length| u64::try_from(length).ok())
+        .map_or_else(|| "-".to_owned(), duration)
 }
 
 fn size(number: u64) -> String {
-    if number < 1024 { bytes(number) } else { format!("{} ({})", bytes(number), grouped(number)) }
+    if number < 1024 {
+        bytes(number)
+    } else {
+        format!("{} ({})", bytes(number), grouped(number))
+    }
 }
 
 /// Keys and values below each other.

@@ -48,7 +48,11 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// An empty buffer with room for that many bytes.
     pub(crate) fn new(room: usize) -> Self {
-        Buffer { bytes: vec![0; room.max(64)], end: 0, spare: [0; SLOT] }
+        Buffer {
+            bytes: vec![0; room.max(64)],
+            end: 0,
+            spare: [0; SLOT],
+        }
     }
 
     /// What was put.
@@ -135,7 +139,11 @@ impl Buffer {
         if self.bytes.len() - start < SLOT {
             self.grow(SLOT);
         }
-        match self.bytes.get_mut(start..).and_then(|rest| rest.first_chunk_mut()) {
+        match self
+            .bytes
+            .get_mut(start..)
+            .and_then(|rest| rest.first_chunk_mut())
+        {
             Some(slot) => Slot::of(slot),
             // Cannot be: there is room.
             None => Slot::of(&mut self.spare),
@@ -214,7 +222,9 @@ mod tests {
         let mut number = 1u64;
         for shift in 0..64 {
             for _ in 0..500 {
-                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                number = number
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 let value = number >> shift;
                 let mut buffer = Buffer::new(0);
                 buffer.put_u64(value);
@@ -222,7 +232,10 @@ mod tests {
                 buffer.put_i64(value as i64);
                 buffer.put_byte(b' ');
                 buffer.put_hexadecimal(value);
-                assert_eq!(buffer.bytes(), format!("{value} {} {value:X}", value as i64).as_bytes());
+                assert_eq!(
+                    buffer.bytes(),
+                    format!("{value} {} {value:X}", value as i64).as_bytes()
+                );
             }
         }
         let mut buffer = Buffer::new(0);

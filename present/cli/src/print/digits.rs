@@ -8,7 +8,7 @@ pub(super) fn decimal8(number: u32) -> u64 {
     let number = u64::from(number);
     // Two lanes of four digits, four of two, eight of one; the quotients are by multiplication
     // with a rounded-up reciprocal, exact for numbers this small.
-    let fours = number / 10_000 | (number % 10_000) << 32;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
     let hundreds = (fours * 10_486) >> 20 & 0x7f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;
     let tens = (twos * 103) >> 10 & 0x000f_000f_000f_000f;
@@ -48,7 +48,13 @@ const fn small() -> [u32; 1000] {
     while number < 1000 {
         let (hundreds, tens, ones) = (number / 100, number / 10 % 10, number % 10);
         let characters = 0x30_30_30 | hundreds | tens << 8 | ones << 16;
-        let count = if number > 99 { 3 } else if number > 9 { 2 } else { 1 };
+        let count = if number > 99 {
+            3
+        } else if number > 9 {
+            2
+        } else {
+            1
+        };
         table[number as usize] = characters >> ((3 - count) * 8) | count << 24;
         number += 1;
     }
@@ -61,10 +67,24 @@ const fn small() -> [u32; 1000] {
 pub(super) fn decimal_count(number: u32) -> u32 {
     const MAX: u32 = u32::MAX;
     const POWERS: [u32; 16] = [
-        0, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, MAX, MAX, MAX, MAX,
-        MAX, MAX,
+        0,
+        10,
+        100,
+        1_000,
+        10_000,
+        100_000,
+        1_000_000,
+        10_000_000,
+        100_000_000,
+        1_000_000_000,
+        MAX,
+        MAX,
+        MAX,
+        MAX,
+        MAX,
+        MAX,
     ];
-    let about = (32 - (number | 1).leading_zeros()) * 1233 >> 12;
+    let about = ((32 - (number | 1).leading_zeros()) * 1233) >> 12;
     about + 1 - u32::from(number < POWERS[(about & 15) as usize])
 }
 
@@ -94,13 +114,19 @@ mod tests {
         let mut number = 1u32;
         for step in 0..200_000u32 {
             let decimal = number % 100_000_000;
-            assert_eq!(characters(decimal8(decimal)).to_le_bytes(), *format!("{decimal:08}").as_bytes());
+            assert_eq!(
+                characters(decimal8(decimal)).to_le_bytes(),
+                *format!("{decimal:08}").as_bytes()
+            );
             let hexadecimal = hexadecimal_characters(hexadecimal8(number)).to_le_bytes();
             assert_eq!(hexadecimal, *format!("{number:08X}").as_bytes());
             number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223 + step);
         }
         for edge in [0, 9, 10, 99, 100, 9_999, 10_000, 99_999_999] {
-            assert_eq!(characters(decimal8(edge)).to_le_bytes(), *format!("{edge:08}").as_bytes());
+            assert_eq!(
+                characters(decimal8(edge)).to_le_bytes(),
+                *format!("{edge:08}").as_bytes()
+            );
         }
     }
 }

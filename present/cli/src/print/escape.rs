@@ -101,15 +101,25 @@ pub(crate) fn to_utf8(encoding: Encoding, bytes: &[u8]) -> Option<Vec<u8>> {
         Encoding::Utf16Be | Encoding::Utf16Le => {
             let units = bytes.chunks_exact(2).map(|unit| {
                 let unit = [unit[0], unit[1]];
-                if big { u16::from_be_bytes(unit) } else { u16::from_le_bytes(unit) }
+                if big {
+                    u16::from_be_bytes(unit)
+                } else {
+                    u16::from_le_bytes(unit)
+                }
             });
-            char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+            char::decode_utf16(units)
+                .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect()
         }
         Encoding::Utf32Be | Encoding::Utf32Le => bytes
             .chunks_exact(4)
             .map(|unit| {
                 let unit = [unit[0], unit[1], unit[2], unit[3]];
-                let code = if big { u32::from_be_bytes(unit) } else { u32::from_le_bytes(unit) };
+                let code = if big {
+                    u32::from_be_bytes(unit)
+                } else {
+                    u32::from_le_bytes(unit)
+                };
                 char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
             })
             .collect(),
@@ -135,9 +145,18 @@ mod tests {
 
     #[test]
     fn text_escapes() {
-        assert_eq!(text(b"a plain string of more than sixteen bytes"), "a plain string of more than sixteen bytes");
-        assert_eq!(text(b"it's \"so\"?\\\n\t\x07\x08\x1b\x0c\r\x0b\x01\x7f"), "it\\'s \\\"so\\\"\\?\\\\\\n\\t\\a\\b\\e\\f\\r\\v\\x01\\x7f");
-        assert_eq!(text(b"0123456789abcdef\n0123456789abcdef"), "0123456789abcdef\\n0123456789abcdef");
+        assert_eq!(
+            text(b"a plain string of more than sixteen bytes"),
+            "a plain string of more than sixteen bytes"
+        );
+        assert_eq!(
+            text(b"it's \"so\"?\\\n\t\x07\x08\x1b\x0c\r\x0b\x01\x7f"),
+            "it\\'s \\\"so\\\"\\?\\\\\\n\\t\\a\\b\\e\\f\\r\\v\\x01\\x7f"
+        );
+        assert_eq!(
+            text(b"0123456789abcdef\n0123456789abcdef"),
+            "0123456789abcdef\\n0123456789abcdef"
+        );
         assert_eq!(text("d\u{e9}j\u{e0}".as_bytes()), "d\u{e9}j\u{e0}");
         assert_eq!(text(b""), "");
     }
@@ -152,8 +171,14 @@ mod tests {
 
     #[test]
     fn other_encodings() {
-        assert_eq!(to_utf8(Encoding::Utf16Le, &[0x41, 0, 0xe9, 0]), Some("A\u{e9}".into()));
-        assert_eq!(to_utf8(Encoding::Utf32Be, &[0, 1, 0xf6, 0]), Some("\u{1f600}".into()));
+        assert_eq!(
+            to_utf8(Encoding::Utf16Le, &[0x41, 0, 0xe9, 0]),
+            Some("A\u{e9}".into())
+        );
+        assert_eq!(
+            to_utf8(Encoding::Utf32Be, &[0, 1, 0xf6, 0]),
+            Some("\u{1f600}".into())
+        );
         assert_eq!(to_utf8(Encoding::Utf8, b"x"), None);
     }
 }

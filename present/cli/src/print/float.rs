@@ -15,7 +15,7 @@ pub(crate) fn percent_g(value: f64) -> String {
     let scientific = format!("{:.*e}", PRECISION as usize - 1, value);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if exponent < -4 || exponent >= PRECISION {
+    if !(-4..PRECISION).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
     } else {
@@ -26,7 +26,11 @@ pub(crate) fn percent_g(value: f64) -> String {
 
 /// Without the zeros at the end of the fraction, and without its point if nothing is left.
 fn without_zeros(number: &str) -> &str {
-    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+    if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    }
 }
 
 #[cfg(test)]
@@ -47,7 +51,7 @@ mod tests {
             (0.0001, "0.0001"),
             (0.00001, "1e-05"),
             (0.000_123_456_789, "0.000123457"),
-            (3.141_592_653, "3.14159"),
+            (2.345_678_912, "2.34568"),
             (1e300, "1e+300"),
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),

@@ -67,7 +67,8 @@ impl ClassLine {
     fn join(&mut self, context: &[u8]) {
         let same = self.head_and_context.bytes().strip_prefix(self.head.as_slice()) == Some(context);
         if !same {
-            self.head_and_context.set(&[self.head.as_slice(), context].concat());
+            self.head_and_context
+                .set(&[self.head.as_slice(), context].concat());
         }
     }
 }
@@ -100,9 +101,19 @@ impl Lines {
         options: LineOptions,
         trace_names: std::collections::HashMap<std::path::PathBuf, String>,
     ) -> Self {
-        let style = Style { json: options.json, palette: options.palette };
+        let style = Style {
+            json: options.json,
+            palette: options.palette,
+        };
         let stamp = Stamp::new(options.stamp.clone());
-        Lines { options, style, stamp, json_stamp: JsonStamp::new(), lanes: Vec::new(), trace_names }
+        Lines {
+            options,
+            style,
+            stamp,
+            json_stamp: JsonStamp::new(),
+            lanes: Vec::new(),
+            trace_names,
+        }
     }
 
     /// Puts the line of the reader's next event record.
@@ -116,13 +127,22 @@ impl Lines {
         reader: &mut StreamReader<'_>,
     ) -> Result<(), DecodeError> {
         let rank = reader.rank();
-        if self.lanes.get(rank).is_none_or(|lane| lane.as_ref().is_none_or(|lane| lane.packet != reader.packets_begun())) {
+        if self.lanes.get(rank).is_none_or(|lane| {
+            lane.as_ref()
+                .is_none_or(|lane| lane.packet != reader.packets_begun())
+        }) {
             self.begin_packet(rank, reader);
         }
         let trace = reader.trace();
-        let Some(event) = reader.event() else { return Ok(()) };
-        let Some(Some(lane)) = self.lanes.get_mut(rank) else { return Ok(()) };
-        let Some(slot) = lane.classes.get_mut(event.class_index) else { return Ok(()) };
+        let Some(event) = reader.event() else {
+            return Ok(());
+        };
+        let Some(Some(lane)) = self.lanes.get_mut(rank) else {
+            return Ok(());
+        };
+        let Some(slot) = lane.classes.get_mut(event.class_index) else {
+            return Ok(());
+        };
         let line = match slot {
             Some(line) => line,
             None => {
@@ -161,7 +181,9 @@ impl Lines {
             self.lanes.resize_with(rank + 1, || None);
         }
         let trace = reader.trace();
-        let Some(layout) = trace.layout.streams.get(reader.stream().class) else { return };
+        let Some(layout) = trace.layout.streams.get(reader.stream().class) else {
+            return;
+        };
         let cpu = reader.packet_head().value(layout, "cpu_id");
         let mut buffer = Buffer::new(256);
         let root = layout.packet_context.as_ref().filter(|root| !is_hidden(root));
@@ -189,7 +211,11 @@ impl Lines {
             }
             Some(lane) => {
                 let classes = layout.events.iter().map(|_| None).collect();
-                *lane = Some(Lane { packet, context, classes });
+                *lane = Some(Lane {
+                    packet,
+                    context,
+                    classes,
+                });
             }
             None => {}
         }
@@ -219,10 +245,19 @@ impl LineMaker<'_> {
         if !self.options.json && stream.clock.is_some() {
             head.put(self.stamp_end);
         }
-        if self.options.json { self.json_head(&mut head, stream, index) } else { self.head(&mut head, stream, index) }
+        if self.options.json {
+            self.json_head(&mut head, stream, index)
+        } else {
+            self.head(&mut head, stream, index)
+        }
         let head_and_context = Padded::default();
         // Packets are counted from 1: the context is missing yet.
-        ClassLine { head: head.bytes().to_vec(), head_and_context, packet: 0, rest: self.rest(stream, index) }
+        ClassLine {
+            head: head.bytes().to_vec(),
+            head_and_context,
+            packet: 0,
+            rest: self.rest(stream, index),
+        }
     }
 
     fn trace_name(&self) -> Option<&str> {
@@ -263,18 +298,34 @@ impl LineMaker<'_> {
             _ => None,
         };
         let wanted = |is: bool, value: Option<String>| value.filter(|_| is);
-        property(head, "trace:hostname", wanted(properties.hostname, string("hostname")));
+        property(
+            head,
+            "trace:hostname",
+            wanted(properties.hostname, string("hostname")),
+        );
         property(head, "trace:domain", wanted(properties.domain, string("domain")));
-        property(head, "trace:procname", wanted(properties.procname, string("procname")));
+        property(
+            head,
+            "trace:procname",
+            wanted(properties.procname, string("procname")),
+        );
         let vpid = match environment("vpid") {
             Some(EnvValue::Int(vpid)) => Some(format!("({vpid})")),
             _ => None,
         };
         property(head, "trace:vpid", wanted(properties.vpid, vpid));
-        let class = self.trace.layout.class.streams.iter().find(|class| class.id == stream.id);
+        let class = self
+            .trace
+            .layout
+            .class
+            .streams
+            .iter()
+            .find(|class| class.id == stream.id);
         let class = class.and_then(|class| class.events.get(index));
         let level = class.and_then(|class| class.log_level).and_then(|level| {
-            LOG_LEVELS.get(usize::try_from(level).ok()?).map(|name| format!("{name} ({level})"))
+            LOG_LEVELS
+                .get(usize::try_from(level).ok()?)
+                .map(|name| format!("{name} ({level})"))
         });
         property(head, "loglevel", wanted(properties.log_level, level));
         let emf = class.and_then(|class| class.model_emf_uri.clone());
@@ -286,8 +337,17 @@ impl LineMaker<'_> {
         if named {
             put_key(head, palette, "name");
         }
-        let name = class.map(|class| class.name.as_str()).filter(|name| !name.is_empty());
-        head.put(if name.is_some() { palette.event } else { palette.unknown }.as_bytes());
+        let name = class
+            .map(|class| class.name.as_str())
+            .filter(|name| !name.is_empty());
+        head.put(
+            if name.is_some() {
+                palette.event
+            } else {
+                palette.unknown
+            }
+            .as_bytes(),
+        );
         head.put(name.unwrap_or("<unknown>").as_bytes());
         head.put(palette.reset.as_bytes());
         head.put(if named { b", " } else { b": " });
@@ -313,9 +373,24 @@ impl LineMaker<'_> {
         let mut compiler = Compiler::new(self.style);
         let event = stream.events.get(index);
         let scopes: [(Option<&Node>, &str, &str, bool); 3] = [
-            (stream.common_context.as_ref(), "stream.event.context", "common_context", names.context),
-            (event.and_then(|event| event.specific_context.as_ref()), "event.context", "specific_context", names.context),
-            (event.and_then(|event| event.payload.as_ref()), "event.fields", "payload", names.payload),
+            (
+                stream.common_context.as_ref(),
+                "stream.event.context",
+                "common_context",
+                names.context,
+            ),
+            (
+                event.and_then(|event| event.specific_context.as_ref()),
+                "event.context",
+                "specific_context",
+                names.context,
+            ),
+            (
+                event.and_then(|event| event.payload.as_ref()),
+                "event.fields",
+                "payload",
+                names.payload,
+            ),
         ];
         let mut first = stream.packet_context.as_ref().is_none_or(is_hidden);
         for (root, text_key, json_key, names) in scopes {

@@ -114,8 +114,15 @@ fn put_index(style: &Style, buffer: &mut Buffer, index: u64, names: bool) {
 impl Compiler {
     /// An empty program.
     pub(crate) fn new(style: Style) -> Self {
-        let program = Program { steps: Vec::new(), style };
-        Compiler { program, pending: Buffer::new(256), align: 1 }
+        let program = Program {
+            steps: Vec::new(),
+            style,
+        };
+        Compiler {
+            program,
+            pending: Buffer::new(256),
+            align: 1,
+        }
     }
 
     /// Adds constant text.
@@ -134,17 +141,32 @@ impl Compiler {
         let align = self.align.max(align).max(1);
         self.align = 1;
         if align > 128 {
-            self.program.steps.push(Step { kind: Kind::Align(align), length: 0, mask: 0, literal: [0; LITERAL] });
+            self.program.steps.push(Step {
+                kind: Kind::Align(align),
+                length: 0,
+                mask: 0,
+                literal: [0; LITERAL],
+            });
         }
         let (pieces, last) = self.pending.bytes().as_chunks::<LITERAL>();
         for piece in pieces {
             let length = LITERAL as u8;
-            self.program.steps.push(Step { kind: Kind::Literal, length, mask: 0, literal: *piece });
+            self.program.steps.push(Step {
+                kind: Kind::Literal,
+                length,
+                mask: 0,
+                literal: *piece,
+            });
         }
         let mut literal = [0; LITERAL];
         literal.iter_mut().zip(last).for_each(|(to, &from)| *to = from);
         let mask = (align.min(128) - 1) as u8;
-        self.program.steps.push(Step { kind, length: last.len() as u8, mask, literal });
+        self.program.steps.push(Step {
+            kind,
+            length: last.len() as u8,
+            mask,
+            literal,
+        });
         self.pending.clear();
     }
 
@@ -159,7 +181,11 @@ impl Compiler {
             NodeKind::Variant(selector, options) if !options.iter().any(is_hidden) => {
                 let options = options.iter().map(|option| {
                     let mut compiler = Compiler::new(self.program.style);
-                    let (open, close) = if self.program.style.json { ("", "") } else { ("{ ", " }") };
+                    let (open, close) = if self.program.style.json {
+                        ("", "")
+                    } else {
+                        ("{ ", " }")
+                    };
                     compiler.text(open.as_bytes());
                     compiler.field(option, names);
                     compiler.text(close.as_bytes());
@@ -221,7 +247,13 @@ impl Compiler {
                     Padded::new(buffer.bytes())
                 };
                 let ready = (0..READY_INDICES).map(ready).collect();
-                let elements = Elements { length, program: compiler.finish(), ready, node: node.clone(), names };
+                let elements = Elements {
+                    length,
+                    program: compiler.finish(),
+                    ready,
+                    node: node.clone(),
+                    names,
+                };
                 self.step(node.align, Kind::Elements(Box::new(elements)));
             }
         }
@@ -249,7 +281,16 @@ impl Compiler {
                 Padded::new(buffer.bytes())
             });
             let ready = ready.collect();
-            return self.step(node.align, Kind::Enumeration(read, Box::new(Enumeration { class: class.clone(), ready })));
+            return self.step(
+                node.align,
+                Kind::Enumeration(
+                    read,
+                    Box::new(Enumeration {
+                        class: class.clone(),
+                        ready,
+                    }),
+                ),
+            );
         }
         let kind = match class.base {
             DisplayBase::Hexadecimal if !style.json && is_little(read) => {
@@ -283,11 +324,12 @@ fn little(cursor: &mut Cursor<'_>, read: FixedRead, mask: u64) -> Result<u64, De
     let (at, length) = (cursor.pos, u64::from(read.length));
     let byte = (at >> 3).wrapping_sub(cursor.base) as usize;
     let shift = at & 7;
-    if let Some(bytes) = cursor.data.get(byte..).and_then(|rest| rest.first_chunk::<8>()) {
-        if at + length <= cursor.end && shift + length <= 64 {
-            cursor.pos = at + length;
-            return Ok(u64::from_le_bytes(*bytes) >> shift & mask);
-        }
+    if let Some(bytes) = cursor.data.get(byte..).and_then(|rest| rest.first_chunk::<8>())
+        && at + length <= cursor.end
+        && shift + length <= 64
+    {
+        cursor.pos = at + length;
+        return Ok((u64::from_le_bytes(*bytes) >> shift) & mask);
     }
     cursor.fixed(read)
 }
@@ -303,7 +345,10 @@ fn signed(cursor: &mut Cursor<'_>, read: FixedRead) -> Result<i64, DecodeError> 
 }
 
 fn is_scalar(node: &Node) -> bool {
-    matches!(node.kind, NodeKind::Int(..) | NodeKind::Str(_) | NodeKind::SizedStr(Length::Static(_), _))
+    matches!(
+        node.kind,
+        NodeKind::Int(..) | NodeKind::Str(_) | NodeKind::SizedStr(Length::Static(_), _)
+    )
 }
 
 impl Program {
@@ -328,13 +373,17 @@ impl Program {
                 buffer.set_length(end);
                 out = buffer.grown(SLOT);
             }
-            let Some(slot) = out.get_mut(end..).and_then(|rest| rest.first_chunk_mut()) else { break };
+            let Some(slot) = out.get_mut(end..).and_then(|rest| rest.first_chunk_mut()) else {
+                break;
+            };
             let mut slot = Slot::of(slot);
             slot.literal(&step.literal);
             let length = usize::from(step.length);
             end += match &step.kind {
                 Kind::LittleUnsigned(read, mask) => slot.decimal(length, little(&mut at, *read, *mask)?),
-                Kind::LittleHexadecimal(read, mask) => slot.hexadecimal(length, little(&mut at, *read, *mask)?),
+                Kind::LittleHexadecimal(read, mask) => {
+                    slot.hexadecimal(length, little(&mut at, *read, *mask)?)
+                }
                 Kind::Signed(read) => slot.signed(length, signed(&mut at, *read)?),
                 Kind::Literal => length,
                 kind => {
@@ -366,7 +415,9 @@ impl Program {
                 let raw = cursor.fixed(*read)?;
                 match labels.ready.get(raw as usize) {
                     Some(text) => buffer.put_literal(text),
-                    None => self.style.put_enumeration(buffer, &labels.class, u32::from(read.length), raw),
+                    None => self
+                        .style
+                        .put_enumeration(buffer, &labels.class, u32::from(read.length), raw),
                 }
             }
             Kind::Text => {
@@ -412,15 +463,23 @@ impl Program {
             Kind::Variant(variant) => {
                 let (selector, options) = &**variant;
                 let raw = slots.get(usize::from(selector.slot)).copied().unwrap_or(0);
-                let option = selector.select(raw).and_then(|option| options.get(option as usize));
-                let option = option.ok_or(DecodeError::NoOption { at: cursor.pos, selector: raw })?;
+                let option = selector
+                    .select(raw)
+                    .and_then(|option| options.get(option as usize));
+                let option = option.ok_or(DecodeError::NoOption {
+                    at: cursor.pos,
+                    selector: raw,
+                })?;
                 option.run(cursor, slots, buffer)
             }
             Kind::Keep(read, saves) => {
                 let mut ahead = *cursor;
                 let raw = ahead.fixed(*read)?;
                 for &slot in saves {
-                    slots.get_mut(usize::from(slot)).into_iter().for_each(|place| *place = raw);
+                    slots
+                        .get_mut(usize::from(slot))
+                        .into_iter()
+                        .for_each(|place| *place = raw);
                 }
                 Ok(())
             }
@@ -440,7 +499,9 @@ impl Program {
                 cursor.align(*align);
                 Ok(())
             }
-            Kind::Walk(node, names) => walk(node, cursor, slots, &mut Shower::new(buffer, &self.style, *names)),
+            Kind::Walk(node, names) => {
+                walk(node, cursor, slots, &mut Shower::new(buffer, &self.style, *names))
+            }
             Kind::WalkBlindly(node) => walk(node, cursor, slots, &mut tracebraid_ctf::walk::Silent),
             _ => Ok(()),
         }
@@ -467,7 +528,10 @@ fn count(length: Length, slots: &[u64]) -> u64 {
 #[inline(always)]
 fn start_of(cursor: &Cursor<'_>) -> Result<usize, DecodeError> {
     let start = (cursor.pos >> 3).checked_sub(cursor.base);
-    start.map(|start| start as usize).ok_or(DecodeError::OutOfBounds { at: cursor.pos, wanted: 8 })
+    start.map(|start| start as usize).ok_or(DecodeError::OutOfBounds {
+        at: cursor.pos,
+        wanted: 8,
+    })
 }
 
 /// The number of bytes before the first null.

@@ -62,11 +62,14 @@ impl<'t> Selection<'t> {
             parts.push(numbers(Field::Pid, &mut select.pid.iter().map(|&pid| pid.into())));
         }
         if !select.procname.is_empty() {
-            let one = |name: &String| Expr::Compare(Field::Procname, Operator::Matches, Value::Text(name.clone()));
+            let one =
+                |name: &String| Expr::Compare(Field::Procname, Operator::Matches, Value::Text(name.clone()));
             parts.push(Expr::Or(select.procname.iter().map(one).collect()));
         }
         if !names.is_empty() {
-            parts.push(Expr::Or(names.iter().map(|name| Expr::Event(Glob::new(name))).collect()));
+            parts.push(Expr::Or(
+                names.iter().map(|name| Expr::Event(Glob::new(name))).collect(),
+            ));
         }
         if let Some(text) = expression {
             let parsed = tracebraid_filter::parse(text);
@@ -78,7 +81,12 @@ impl<'t> Selection<'t> {
         let time_of = |text: &str| text.parse::<TimeSpec>()?.resolve(start(), zone);
         let filter = Filter::new(Expr::And(parts), set, &time_of).map_err(Failure::usage)?;
         let tasks = set.traces.iter().map(|_| Tasks::default()).collect();
-        Ok(Some(Selection { set, filter, tasks, lanes: Vec::new() }))
+        Ok(Some(Selection {
+            set,
+            filter,
+            tasks,
+            lanes: Vec::new(),
+        }))
     }
 
     /// Fields of the expression that no event has.
@@ -94,12 +102,20 @@ impl<'t> Selection<'t> {
     /// Whether the reader's next event record is wanted. Must be asked of every one, in order.
     pub(crate) fn wants(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
         let rank = reader.rank();
-        if self.lanes.get(rank).is_none_or(|lane| lane.packet != reader.packets_begun()) {
+        if self
+            .lanes
+            .get(rank)
+            .is_none_or(|lane| lane.packet != reader.packets_begun())
+        {
             self.begin_packet(rank, reader);
         }
-        let Some(lane) = self.lanes.get(rank) else { return false };
+        let Some(lane) = self.lanes.get(rank) else {
+            return false;
+        };
         let stream_class = reader.stream().class;
-        let Some(mut event) = reader.event() else { return false };
+        let Some(mut event) = reader.event() else {
+            return false;
+        };
         let running = match self.tasks.get_mut(lane.trace) {
             Some(tasks) if self.filter.needs_tasks() => tasks.see(stream_class, &mut event, lane.cpu),
             _ => Running::default(),
@@ -112,14 +128,19 @@ impl<'t> Selection<'t> {
             procname: running.name,
             packet: &lane.values,
         };
-        self.filter.accepts(lane.trace, stream_class, &mut event, &subject)
+        self.filter
+            .accepts(lane.trace, stream_class, &mut event, &subject)
     }
 
     fn begin_packet(&mut self, rank: usize, reader: &StreamReader<'_>) {
         if self.lanes.len() <= rank {
             self.lanes.resize_with(rank + 1, Lane::default);
         }
-        let trace = self.set.traces.iter().position(|trace| std::ptr::eq(trace, reader.trace()));
+        let trace = self
+            .set
+            .traces
+            .iter()
+            .position(|trace| std::ptr::eq(trace, reader.trace()));
         let head = reader.packet_head();
         let layout = reader.trace().layout.streams.get(reader.stream().class);
         if let Some(lane) = self.lanes.get_mut(rank) {

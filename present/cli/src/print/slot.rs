@@ -24,7 +24,10 @@ pub(crate) struct Short {
 impl Short {
     /// A copy of `bytes`, if they are not too many.
     pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
-        let mut short = Short { length: bytes.len(), ..Short::default() };
+        let mut short = Short {
+            length: bytes.len(),
+            ..Short::default()
+        };
         short.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(short)
     }
@@ -120,7 +123,10 @@ impl<'b> Slot<'b> {
         let (low, high) = (number as u32, (number >> 32) as u32);
         let first = if high != 0 { high } else { low };
         let count = (35 - (first | 1).leading_zeros()) >> 2;
-        self.word(at, hexadecimal_characters(hexadecimal8(first)) >> ((64 - count * 8) & 63));
+        self.word(
+            at,
+            hexadecimal_characters(hexadecimal8(first)) >> ((64 - count * 8) & 63),
+        );
         let at = at + count as usize;
         if high == 0 {
             return at;

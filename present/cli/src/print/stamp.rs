@@ -178,7 +178,11 @@ impl Stamp {
         let middle = Short::new(self.middle_zero.bytes()).filter(|_| self.options.delta);
         self.short = Short::new(&prefix).zip(middle);
         // Negative times are never found in the cache.
-        self.base = if negative { i64::MIN } else { time - nanoseconds as i64 };
+        self.base = if negative {
+            i64::MIN
+        } else {
+            time - nanoseconds as i64
+        };
         nanoseconds
     }
 
@@ -187,7 +191,12 @@ impl Stamp {
         let civil = self.options.zone.to_datetime(instant.unwrap_or_default());
         let time = format!("{:02}:{:02}:{:02}.", civil.hour(), civil.minute(), civil.second());
         if self.options.date {
-            format!("{:04}-{:02}-{:02} {time}", civil.year(), civil.month(), civil.day())
+            format!(
+                "{:04}-{:02}-{:02} {time}",
+                civil.year(),
+                civil.month(),
+                civil.day()
+            )
         } else {
             time
         }
@@ -205,12 +214,17 @@ pub(crate) struct JsonStamp {
 impl JsonStamp {
     /// With nothing rendered yet.
     pub(crate) fn new() -> Self {
-        JsonStamp { prefix: Buffer::new(64), base: i64::MIN }
+        JsonStamp {
+            prefix: Buffer::new(64),
+            base: i64::MIN,
+        }
     }
 
     /// Puts the beginning of a line's object.
     pub(crate) fn put(&mut self, buffer: &mut Buffer, time: Option<i64>) {
-        let Some(time) = time else { return buffer.put(b"{\"timestamp\":null") };
+        let Some(time) = time else {
+            return buffer.put(b"{\"timestamp\":null");
+        };
         let mut nanoseconds = time.wrapping_sub(self.base) as u64;
         if nanoseconds >= SECOND as u64 {
             self.base = time - time.rem_euclid(SECOND);
@@ -265,7 +279,12 @@ mod tests {
         }
     }
 
-    const TIMES: [i64; 4] = [1_795_225_208_513_816_224, 1_795_225_208_521_461_071, 1_795_225_210_000_000_000, 5];
+    const TIMES: [i64; 4] = [
+        1_795_225_208_513_816_224,
+        1_795_225_208_521_461_071,
+        1_795_225_210_000_000_000,
+        5,
+    ];
 
     #[test]
     fn times_and_differences() {
@@ -278,22 +297,53 @@ mod tests {
                 "[00:00:00.000000005] (+16651518863.709551621) ",
             ]
         );
-        let named = StampOptions { names: true, date: true, ..options() };
-        assert_eq!(lines(named, &TIMES)[1], "timestamp = 2026-11-21 01:40:08.521461071, delta = +0.007644847");
+        let named = StampOptions {
+            names: true,
+            date: true,
+            ..options()
+        };
+        assert_eq!(
+            lines(named, &TIMES)[1],
+            "timestamp = 2026-11-21 01:40:08.521461071, delta = +0.007644847"
+        );
         let zone = TimeZone::fixed(jiff::tz::offset(-5));
-        let far = StampOptions { zone, date: true, delta: false, ..options() };
+        let far = StampOptions {
+            zone,
+            date: true,
+            delta: false,
+            ..options()
+        };
         assert_eq!(lines(far, &TIMES)[0], "[2026-11-20 20:40:08.513816224] ");
     }
 
     #[test]
     fn cycles_and_seconds() {
-        let cycles = StampOptions { cycles: true, ..options() };
+        let cycles = StampOptions {
+            cycles: true,
+            ..options()
+        };
         assert_eq!(
             lines(cycles, &[7, 19]),
-            ["[00000000000000000007] (+????????????) ", "[00000000000000000019] (+000000000012) "]
+            [
+                "[00000000000000000007] (+????????????) ",
+                "[00000000000000000019] (+000000000012) "
+            ]
         );
-        let seconds = StampOptions { seconds: true, delta: false, ..options() };
-        assert_eq!(lines(seconds, &[-1_500_000_000, 2]), ["[-1.500000000] ", "[0.000000002] "]);
-        assert_eq!(lines(options(), &[-1_500_000_000, -1])[..], ["[-1.500000000] (+?.?????????) ", "[00:00:00.000000001] (+1.499999999) "]);
+        let seconds = StampOptions {
+            seconds: true,
+            delta: false,
+            ..options()
+        };
+        assert_eq!(
+            lines(seconds, &[-1_500_000_000, 2]),
+            ["[-1.500000000] ", "[0.000000002] "]
+        );
+        assert_eq!(
+            lines(options(), &[-1_500_000_000, -1])[..],
+            [
+                "[-1.500000000] (+?.?????????) ",
+                "[00:00:00.000000001] (+1.499999999) "
+            ]
+        );
     }
 }

@@ -27,8 +27,15 @@ pub(crate) struct Palette {
 
 impl Palette {
     /// No colours.
-    pub(crate) const NONE: Palette =
-        Palette { name: "", field: "", value: "", unknown: "", event: "", time: "", reset: "" };
+    pub(crate) const NONE: Palette = Palette {
+        name: "",
+        field: "",
+        value: "",
+        unknown: "",
+        event: "",
+        time: "",
+        reset: "",
+    };
 
     /// The codes that babeltrace2 emits.
     pub(crate) const COLOURS: Palette = Palette {
@@ -71,12 +78,20 @@ pub(crate) fn is_hidden(node: &Node) -> bool {
 /// Keeps the bits that hexadecimal digits (4 bits each) or octal digits (3) of a field show.
 pub(crate) fn digit_mask(length: u32, bits: u32) -> u64 {
     let rounded = length.div_ceil(bits) * bits;
-    if length >= 64 || rounded >= 64 { u64::MAX } else { (1 << rounded) - 1 }
+    if length >= 64 || rounded >= 64 {
+        u64::MAX
+    } else {
+        (1 << rounded) - 1
+    }
 }
 
 /// Length in bits that a field's digits are rounded to; variable-length integers have 64.
 pub(crate) fn shown_length(node: &Node, class: &IntClass) -> u32 {
-    if matches!(node.kind, NodeKind::VarInt(_)) || class.length == 0 { 64 } else { class.length.min(64) }
+    if matches!(node.kind, NodeKind::VarInt(_)) || class.length == 0 {
+        64
+    } else {
+        class.length.min(64)
+    }
 }
 
 impl Style {
@@ -90,20 +105,33 @@ impl Style {
                 buffer.put_hexadecimal(raw & digit_mask(length, 4));
             }
             DisplayBase::Octal => {
-                let mask = if class.signed { digit_mask(length, 3) } else { u64::MAX };
+                let mask = if class.signed {
+                    digit_mask(length, 3)
+                } else {
+                    u64::MAX
+                };
                 buffer.put(format!("0{:o}", raw & mask).as_bytes());
             }
             DisplayBase::Binary => {
                 buffer.put(b"0b");
-                (0..length).rev().for_each(|bit| buffer.put_byte(b'0' + (raw >> bit & 1) as u8));
+                (0..length)
+                    .rev()
+                    .for_each(|bit| buffer.put_byte(b'0' + (raw >> bit & 1) as u8));
             }
         }
     }
 
     /// Puts an enumeration's labels and value.
     pub(crate) fn put_enumeration(&self, buffer: &mut Buffer, class: &IntClass, length: u32, raw: u64) {
-        let value = if class.signed { i128::from(raw as i64) } else { i128::from(raw) };
-        let labels = class.mappings.iter().filter(|mapping| mapping.ranges.iter().any(|range| range.contains(value)));
+        let value = if class.signed {
+            i128::from(raw as i64)
+        } else {
+            i128::from(raw)
+        };
+        let labels = class
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.ranges.iter().any(|range| range.contains(value)));
         let labels = labels.map(|mapping| mapping.label.as_str());
         self.put_labelled(buffer, labels, |buffer| {
             buffer.put(self.palette.value.as_bytes());
@@ -118,7 +146,10 @@ impl Style {
         let is_set = |range: &tracebraid_ctf::schema::IntRange| {
             (0..class.length.min(64)).any(|bit| active(bit) && range.contains(i128::from(bit)))
         };
-        let labels = class.mappings.iter().filter(|mapping| mapping.ranges.iter().any(is_set));
+        let labels = class
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.ranges.iter().any(is_set));
         let labels = labels.map(|mapping| mapping.label.as_str());
         self.put_labelled(buffer, labels, |buffer| self.put_bits(buffer, raw));
     }
@@ -140,8 +171,11 @@ impl Style {
         labels: impl Iterator<Item = &'l str>,
         value: impl FnOnce(&mut Buffer),
     ) {
-        let (open, middle, close) =
-            if self.json { ("{\"labels\":[", "],\"value\":", "}") } else { ("( ", " : container = ", " )") };
+        let (open, middle, close) = if self.json {
+            ("{\"labels\":[", "],\"value\":", "}")
+        } else {
+            ("( ", " : container = ", " )")
+        };
         buffer.put(open.as_bytes());
         let mut first = true;
         for label in labels {
@@ -177,7 +211,11 @@ impl Style {
     pub(crate) fn put_float(&self, buffer: &mut Buffer, value: f64) {
         if self.json {
             // JSON has no infinities and no NaN.
-            let text = if value.is_finite() { format!("{value:?}") } else { format!("\"{value}\"") };
+            let text = if value.is_finite() {
+                format!("{value:?}")
+            } else {
+                format!("\"{value}\"")
+            };
             return buffer.put(text.as_bytes());
         }
         buffer.put(self.palette.value.as_bytes());
@@ -196,7 +234,9 @@ impl Style {
     pub(crate) fn put_blob(&self, buffer: &mut Buffer, bytes: &[u8]) {
         if self.json {
             buffer.put_byte(b'"');
-            bytes.iter().for_each(|byte| buffer.put(format!("{byte:02x}").as_bytes()));
+            bytes
+                .iter()
+                .for_each(|byte| buffer.put(format!("{byte:02x}").as_bytes()));
             return buffer.put_byte(b'"');
         }
         buffer.put(b"{");
@@ -239,5 +279,9 @@ impl Style {
 }
 
 fn put_decimal(buffer: &mut Buffer, signed: bool, raw: u64) {
-    if signed { buffer.put_i64(raw as i64) } else { buffer.put_u64(raw) }
+    if signed {
+        buffer.put_i64(raw as i64)
+    } else {
+        buffer.put_u64(raw)
+    }
 }

@@ -35,12 +35,22 @@ impl<'a> Shower<'a> {
     /// Shows one field (the name in front of it is not its business), with the names of members
     /// below it if `names`.
     pub(crate) fn new(buffer: &'a mut Buffer, style: &'a Style, names: bool) -> Self {
-        Shower { buffer, style, names, frames: Vec::new() }
+        Shower {
+            buffer,
+            style,
+            names,
+            frames: Vec::new(),
+        }
     }
 
     /// Shows an array whose opening bracket is there already, and whose closing one will be put.
     pub(crate) fn within_array(buffer: &'a mut Buffer, style: &'a Style, names: bool) -> Self {
-        Shower { buffer, style, names, frames: vec![Frame::Open] }
+        Shower {
+            buffer,
+            style,
+            names,
+            frames: vec![Frame::Open],
+        }
     }
 
     /// Puts separator and name; false if the field is not to be shown.
@@ -144,7 +154,8 @@ impl Visitor for Shower<'_> {
     fn string(&mut self, node: &Node, encoding: Encoding, bytes: &[u8]) {
         if self.lead(node) {
             let converted = escape::to_utf8(encoding, bytes);
-            self.style.put_quoted(self.buffer, converted.as_deref().unwrap_or(bytes));
+            self.style
+                .put_quoted(self.buffer, converted.as_deref().unwrap_or(bytes));
         }
     }
 

@@ -14,7 +14,10 @@ use tempfile::TempDir;
 /// A command of the binary, with nothing of the user's settings.
 pub fn tracebraid() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracebraid"));
-    command.env("TZ", "UTC").env_remove("NO_COLOR").env_remove("COLUMNS");
+    command
+        .env("TZ", "UTC")
+        .env_remove("NO_COLOR")
+        .env_remove("COLUMNS");
     command
 }
 
@@ -26,14 +29,21 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
 /// Its standard output; it must succeed.
 pub fn text<S: AsRef<OsStr>>(arguments: &[S]) -> String {
     let output = run(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 /// Its exit code and what it says on standard error.
 pub fn failure<S: AsRef<OsStr>>(arguments: &[S]) -> (i32, String) {
     let output = run(arguments);
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 /// A directory with an unpacked archive of `tests/data`; unpacked once for all tests of a program.
@@ -43,9 +53,20 @@ pub fn recorded(archive: &str) -> PathBuf {
     let root = UNPACKED.get_or_init(|| TempDir::new().expect("a temporary directory"));
     let mut done = DONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if !done.iter().any(|other| other == archive) {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(format!("{archive}.tar.xz"));
-        let status = Command::new("tar").arg("xJf").arg(&file).arg("-C").arg(root.path()).status();
-        assert!(status.expect("tar runs").success(), "{} cannot be unpacked", file.display());
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../tests/data")
+            .join(format!("{archive}.tar.xz"));
+        let status = Command::new("tar")
+            .arg("xJf")
+            .arg(&file)
+            .arg("-C")
+            .arg(root.path())
+            .status();
+        assert!(
+            status.expect("tar runs").success(),
+            "{} cannot be unpacked",
+            file.display()
+        );
         done.push(archive.to_owned());
     }
     root.path().to_owned()
@@ -53,7 +74,9 @@ pub fn recorded(archive: &str) -> PathBuf {
 
 /// A directory of published traces beside the repository, if it is there.
 pub fn published(below: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(below);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/traces")
+        .join(below);
     if path.exists() {
         return Some(path);
     }
@@ -68,14 +91,21 @@ pub fn sha256(bytes: &[u8]) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .expect("sha256sum runs");
-    child.stdin.take().expect("a pipe").write_all(bytes).expect("sha256sum reads");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(bytes)
+        .expect("sha256sum reads");
     let output = child.wait_with_output().expect("sha256sum ends");
     String::from_utf8_lossy(&output.stdout).chars().take(64).collect()
 }
 
 /// What babeltrace2 prints; `None`, and a loud word, if it is not installed.
 pub fn babeltrace2<S: AsRef<OsStr>>(arguments: &[S]) -> Option<Vec<u8>> {
-    let coloured = arguments.iter().any(|argument| argument.as_ref() == OsStr::new("--color=always"));
+    let coloured = arguments
+        .iter()
+        .any(|argument| argument.as_ref() == OsStr::new("--color=always"));
     let mut command = Command::new("babeltrace2");
     command.env("BABELTRACE_TERM_COLOR", if coloured { "always" } else { "never" });
     command.env("TZ", "UTC").env("TERM", "xterm").args(arguments);
@@ -93,9 +123,19 @@ pub fn first_difference(ours: &[u8], theirs: &[u8]) -> Option<String> {
     if ours == theirs {
         return None;
     }
-    let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<Vec<_>>();
+    let lines = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let (ours, theirs) = (lines(ours), lines(theirs));
     let at = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
     let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_else(|| "(nothing)".to_owned());
-    Some(format!("line {}:\n  ours:   {}\n  theirs: {}", at + 1, line(&ours), line(&theirs)))
+    Some(format!(
+        "line {}:\n  ours:   {}\n  theirs: {}",
+        at + 1,
+        line(&ours),
+        line(&theirs)
+    ))
 }

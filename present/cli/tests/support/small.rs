@@ -30,7 +30,12 @@ pub const TIMES: [u64; 9] = [
 
 impl Default for Small<'_> {
     fn default() -> Self {
-        Small { offset: 1_700_000_000, clock: "", uuid: 1, times: &TIMES }
+        Small {
+            offset: 1_700_000_000,
+            clock: "",
+            uuid: 1,
+            times: &TIMES,
+        }
     }
 }
 
@@ -185,5 +190,9 @@ fn compound(bytes: &mut Vec<u8>, index: u8) {
     bytes.push([0, 3, 9, 201][usize::from(index / 3 % 4)]);
     let tag = index / 3 % 2;
     bytes.push(tag);
-    if tag == 0 { bytes.extend(5u16.to_le_bytes()) } else { bytes.extend(b"else\0") }
+    if tag == 0 {
+        bytes.extend(5u16.to_le_bytes())
+    } else {
+        bytes.extend(b"else\0")
+    }
 }
