@@ -36,8 +36,8 @@ pub trait Analysis: Sync {
     /// The state before a chunk, in which all that came before is unknown.
     fn begin(&self, chunk: &Chunk) -> Self::Partial;
 
-    /// A packet begins. In groups of several streams packets overlap in time; this then comes
-    /// just before its first event record.
+    /// A packet begins. In groups of several streams this comes in the order of time, too; there,
+    /// chunks that a packet reaches into tell of it again, then without losses before it.
     fn packet(&self, partial: &mut Self::Partial, packet: &StreamPlace<'_>);
 
     /// An event record.
@@ -71,7 +71,8 @@ pub struct StreamPlace<'a> {
     pub stream: StreamRef,
     /// Time at which it begins, if it says so.
     pub begin: Option<Timestamp>,
-    /// True if event records (or whole packets) were lost between the packet before and this one.
+    /// True if event records (or whole packets) were lost between the packet before and this one,
+    /// as far as the packets' counters tell.
     pub lost_before: bool,
     /// Its head.
     pub head: &'a tracebraid_ctf::packet::PacketHead,

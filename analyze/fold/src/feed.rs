@@ -117,13 +117,16 @@ impl<'t> Feed<'t> {
 
     /// Gives everything to the analysis.
     pub fn run<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
+        // A chunk of several streams may have packets of one only; its bounds hold all the same.
+        let bounded = self.chunk.from > DAWN || self.chunk.until < DUSK;
         match self.lanes.as_mut_slice() {
-            [lane] => lane.run(analysis, partial),
+            [lane] if !bounded => lane.run(analysis, partial),
             _ => self.run_merged(analysis, partial),
         }
     }
 
-    /// By time; equal times in the order of the streams in the chunk.
+    /// By time; equal times in the order of the streams in the chunk. A packet is told of at the
+    /// time of its beginning. Losses before it belong to the chunk to which that time belongs.
     fn run_merged<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
         let mut heads: Vec<Option<Timestamp>> = self.lanes.iter_mut().map(Lane::peek).collect();
         loop {
@@ -131,11 +134,21 @@ impl<'t> Feed<'t> {
             let Some((time, index)) = next else { break };
             let Some(lane) = self.lanes.get_mut(index) else { break };
             let membership = time.min(lane.limit);
-            if self.chunk.from <= membership && membership < self.chunk.until {
-                lane.announce(analysis, partial);
-                lane.give(analysis, partial, time);
+            let ours = self.chunk.from <= membership && membership < self.chunk.until;
+            match lane.packet.take() {
+                Some((begin, lost_before)) if time < self.chunk.until => {
+                    let lost_before = lost_before && ours;
+                    let head = lane.scanner.packet_head();
+                    analysis.packet(partial, &StreamPlace { stream: lane.stream, begin, lost_before, head });
+                }
+                Some(_) => {}
+                None => {
+                    if ours {
+                        lane.give(analysis, partial, time);
+                    }
+                    lane.at += 1;
+                }
             }
-            lane.at += 1;
             if let Some(head) = heads.get_mut(index) {
                 *head = lane.peek();
             }
@@ -188,7 +201,9 @@ impl<'t> Lane<'t> {
         let begin = self.time(self.scanner.packet_head().begin);
         self.floor = begin.unwrap_or(DAWN);
         self.limit = packet_limit(self.content, self.clock, index);
-        let lost_before = passed > 0 || self.content.lost_before(index);
+        // Damage that only reading finds is not counted in: where a chunk begins behind it, it is
+        // not seen.
+        let lost_before = self.content.lost_before(index);
         self.packet = Some((begin, lost_before));
         Some(StreamPlace { stream: self.stream, begin, lost_before, head: self.scanner.packet_head() })
     }
@@ -230,27 +245,23 @@ impl<'t> Lane<'t> {
         Some(self.floor)
     }
 
-    /// Time of the next hit, from the next packets if need be.
+    /// Time of what comes next: the beginning of a packet that was not told of, or a hit.
     fn peek(&mut self) -> Option<Timestamp> {
         loop {
+            if self.packet.is_some() {
+                return Some(self.floor);
+            }
             if self.at < self.scanner.hits().len() {
                 return self.hit_time();
             }
             if self.more {
                 self.more = self.scanner.scan() == Progress::More;
+                self.at = 0;
             } else {
                 self.next_packet()?;
-                self.more = self.scanner.scan() == Progress::More;
+                // The hits at hand are those of the packet before.
+                (self.more, self.at) = (true, usize::MAX);
             }
-            self.at = 0;
-        }
-    }
-
-    /// Tells of the packet before its first event record.
-    fn announce<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
-        if let Some((begin, lost_before)) = self.packet.take() {
-            let head = self.scanner.packet_head();
-            analysis.packet(partial, &StreamPlace { stream: self.stream, begin, lost_before, head });
         }
     }
 

@@ -44,12 +44,20 @@ struct StreamCount {
 impl<'t> Count<'t> {
     /// Counts what is in the window and on those CPUs, in `parts` parts of equal length.
     pub fn new(set: &'t TraceSet, window: Window, cpus: CpuSet, parts: usize) -> Self {
-        Count { set, window, cpus, bounds: bounds(set, window, parts.max(1)) }
+        Count {
+            set,
+            window,
+            cpus,
+            bounds: bounds(set, window, parts.max(1)),
+        }
     }
 
     /// A counter of single event records, for who chooses them one by one.
     pub fn counter(&self) -> Counter<'_> {
-        Counter { count: self, partial: CountPartial::default() }
+        Counter {
+            count: self,
+            partial: CountPartial::default(),
+        }
     }
 
     fn is_chosen(&self, stream: StreamRef) -> bool {
@@ -64,7 +72,11 @@ impl<'t> Count<'t> {
                 let begin = clock.timestamp(lane.scanner.clock()).0;
                 self.part(lane, self.bounds.partition_point(|&bound| bound <= begin))
             }
-            None => Part { index: 0, limit: u64::MAX, wanted: true },
+            None => Part {
+                index: 0,
+                limit: u64::MAX,
+                wanted: true,
+            },
         }
     }
 
@@ -76,7 +88,11 @@ impl<'t> Count<'t> {
             _ => u64::MAX,
         };
         let inner = 1..self.bounds.len();
-        Part { index, limit, wanted: inner.contains(&index) || (index == 0 && self.window.from.is_none()) }
+        Part {
+            index,
+            limit,
+            wanted: inner.contains(&index) || (index == 0 && self.window.from.is_none()),
+        }
     }
 
     /// Takes over what was counted in a part of a packet.
@@ -84,9 +100,18 @@ impl<'t> Count<'t> {
         if run.events == 0 {
             return;
         }
-        let times = lane.clock.map(|clock| (clock.timestamp(run.first).0, clock.timestamp(run.last).0));
+        let times = lane
+            .clock
+            .map(|clock| (clock.timestamp(run.first).0, clock.timestamp(run.last).0));
         let part = lane.clock.map(|_| run.part.index.max(1) - 1);
-        partial.add(lane.stream, StreamCount { events: run.events, times }, part);
+        partial.add(
+            lane.stream,
+            StreamCount {
+                events: run.events,
+                times,
+            },
+            part,
+        );
     }
 
     /// Goes on by one event record, one part or one packet.
@@ -94,19 +119,31 @@ impl<'t> Count<'t> {
         if !run.part.wanted {
             // What is left out is gone over in one go.
             let counted = lane.scanner.count(&mut counts.unwanted, run.part.limit);
-            return if counted.ended { run.state = State::Closed } else { run.go_to(self.part(lane, run.part.index + 1)) };
+            return if counted.ended {
+                run.state = State::Closed
+            } else {
+                run.go_to(self.part(lane, run.part.index + 1))
+            };
         }
         let counted = lane.scanner.nudge(&mut counts.wanted, run.part.limit);
         run.add(counted);
         if counted.ended || counted.limited {
             self.close(partial, lane, run);
-            if counted.ended { run.state = State::Closed } else { run.go_to(self.part(lane, run.part.index + 1)) }
+            if counted.ended {
+                run.state = State::Closed
+            } else {
+                run.go_to(self.part(lane, run.part.index + 1))
+            }
         }
     }
 
     /// Goes to the next packet.
     fn open(&self, lane: &mut Lane<'_>, run: &mut Run) {
-        run.state = if lane.next_packet().is_some() { State::Open } else { State::Finished };
+        run.state = if lane.next_packet().is_some() {
+            State::Open
+        } else {
+            State::Finished
+        };
         run.go_to(self.first_part(lane));
     }
 
@@ -125,7 +162,10 @@ impl<'t> Count<'t> {
                 break;
             }
             // Each part begins with a step, which finds its first event record.
-            if runs.iter().all(|run| run.state == State::Open && run.part.wanted && run.events > 0) {
+            if runs
+                .iter()
+                .all(|run| run.state == State::Open && run.part.wanted && run.events > 0)
+            {
                 let scanners = [&mut a.scanner, &mut b.scanner, &mut c.scanner];
                 let limits = runs.each_ref().map(|run| run.part.limit);
                 let counted = Scanner::count_together(scanners, &mut counts.wanted, limits);
@@ -147,13 +187,21 @@ impl<'t> Count<'t> {
                 self.open(lane, run);
                 continue;
             }
-            let into = if run.part.wanted { &mut counts.wanted } else { &mut counts.unwanted };
+            let into = if run.part.wanted {
+                &mut counts.wanted
+            } else {
+                &mut counts.unwanted
+            };
             let counted = lane.scanner.count(into, run.part.limit);
             run.add(counted);
             if run.part.wanted {
                 self.close(partial, lane, run);
             }
-            if counted.ended { run.state = State::Closed } else { run.go_to(self.part(lane, run.part.index + 1)) }
+            if counted.ended {
+                run.state = State::Closed
+            } else {
+                run.go_to(self.part(lane, run.part.index + 1))
+            }
         }
     }
 }
@@ -190,7 +238,11 @@ struct Run {
 impl Run {
     const CLOSED: Run = Run {
         state: State::Closed,
-        part: Part { index: 0, limit: 0, wanted: false },
+        part: Part {
+            index: 0,
+            limit: 0,
+            wanted: false,
+        },
         events: 0,
         first: 0,
         last: 0,
@@ -219,17 +271,33 @@ pub struct Counter<'a> {
 impl Counter<'_> {
     /// Counts one, by the index of its class.
     pub fn add(&mut self, trace: &Trace, stream: &Stream, class: usize, time: Timestamp) {
-        let Some((trace_index, stream_index)) = place(self.count.set, trace, stream) else { return };
-        let classes = trace.layout.streams.get(stream.class).map_or(0, |layout| layout.events.len());
+        let Some((trace_index, stream_index)) = place(self.count.set, trace, stream) else {
+            return;
+        };
+        let classes = trace
+            .layout
+            .streams
+            .get(stream.class)
+            .map_or(0, |layout| layout.events.len());
         let key = (trace_index, stream.class as u32);
-        let counts = self.partial.classes.entry(key).or_insert_with(|| vec![0; classes]);
+        let counts = self
+            .partial
+            .classes
+            .entry(key)
+            .or_insert_with(|| vec![0; classes]);
         if let Some(count) = counts.get_mut(class) {
             *count += 1;
         }
-        let count = StreamCount { events: 1, times: Some((time.0, time.0)) };
+        let count = StreamCount {
+            events: 1,
+            times: Some((time.0, time.0)),
+        };
         let part = self.count.bounds.partition_point(|&bound| bound <= time.0).max(1) - 1;
         let part = part.min(self.count.bounds.len().saturating_sub(2));
-        let stream = StreamRef { trace: trace_index, stream: stream_index };
+        let stream = StreamRef {
+            trace: trace_index,
+            stream: stream_index,
+        };
         self.partial.add(stream, count, Some(part));
     }
 
@@ -241,7 +309,10 @@ impl Counter<'_> {
 
 fn place(set: &TraceSet, trace: &Trace, stream: &Stream) -> Option<(u32, u32)> {
     let trace_index = set.traces.iter().position(|other| std::ptr::eq(other, trace))?;
-    let stream_index = trace.streams.iter().position(|other| std::ptr::eq(other, stream))?;
+    let stream_index = trace
+        .streams
+        .iter()
+        .position(|other| std::ptr::eq(other, stream))?;
     Some((trace_index as u32, stream_index as u32))
 }
 
@@ -250,9 +321,15 @@ fn bounds(set: &TraceSet, window: Window, parts: usize) -> Vec<i64> {
     let mut covered: Option<(i64, i64)> = None;
     for trace in &set.traces {
         for stream in &trace.streams {
-            let Some(clock) = trace.clock(stream) else { continue };
+            let Some(clock) = trace.clock(stream) else {
+                continue;
+            };
             for packet in &stream.packets {
-                for time in [packet.begin, packet.end].into_iter().flatten().map(|cycles| clock.timestamp(cycles).0) {
+                for time in [packet.begin, packet.end]
+                    .into_iter()
+                    .flatten()
+                    .map(|cycles| clock.timestamp(cycles).0)
+                {
                     let (from, to) = covered.get_or_insert((time, time));
                     (*from, *to) = ((*from).min(time), (*to).max(time));
                 }
@@ -261,7 +338,10 @@ fn bounds(set: &TraceSet, window: Window, parts: usize) -> Vec<i64> {
     }
     let (from, to) = covered.unwrap_or((0, 0));
     let from = window.from.map_or(from, |time| time.0.max(from));
-    let to = window.to.map_or(to.saturating_add(1), |time| time.0.min(to.saturating_add(1))).max(from);
+    let to = window
+        .to
+        .map_or(to.saturating_add(1), |time| time.0.min(to.saturating_add(1)))
+        .max(from);
     let length = i128::from(to) - i128::from(from);
     let bound = |part: usize| (i128::from(from) + length * part as i128 / parts as i128) as i64;
     (0..=parts).map(bound).collect()
@@ -285,7 +365,10 @@ impl CountPartial {
     }
 
     fn add_stream(&mut self, stream: StreamRef, count: StreamCount) {
-        let known = self.streams.entry(stream).or_insert(StreamCount { events: 0, times: None });
+        let known = self.streams.entry(stream).or_insert(StreamCount {
+            events: 0,
+            times: None,
+        });
         known.events += count.events;
         known.times = match (known.times, count.times) {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
@@ -299,7 +382,11 @@ impl CountPartial {
                 place.insert(counts);
             }
             std::collections::btree_map::Entry::Occupied(mut place) => {
-                place.get_mut().iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+                place
+                    .get_mut()
+                    .iter_mut()
+                    .zip(counts)
+                    .for_each(|(sum, count)| *sum += count);
             }
         }
     }
@@ -310,7 +397,10 @@ impl Analysis for Count<'_> {
     type Report = CountReport;
 
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
-        StreamRef::all(set).filter(|&stream| self.is_chosen(stream)).map(|stream| vec![stream]).collect()
+        StreamRef::all(set)
+            .filter(|&stream| self.is_chosen(stream))
+            .map(|stream| vec![stream])
+            .collect()
     }
 
     fn wants(&self, _: usize, _: usize, _: usize) -> bool {
@@ -329,12 +419,24 @@ impl Analysis for Count<'_> {
     fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) {
         let set = feed.set();
         for mut lanes in feed.split(LANES) {
-            let Some(stream_ref) = lanes.first().map(|lane| lane.stream) else { continue };
-            let Some((trace, stream)) = stream_ref.of(set) else { continue };
-            let Some(layout) = trace.layout.streams.get(stream.class) else { continue };
-            let mut counts = Two { wanted: Counts::new(layout), unwanted: Counts::new(layout) };
+            let Some(stream_ref) = lanes.first().map(|lane| lane.stream) else {
+                continue;
+            };
+            let Some((trace, stream)) = stream_ref.of(set) else {
+                continue;
+            };
+            let Some(layout) = trace.layout.streams.get(stream.class) else {
+                continue;
+            };
+            let mut counts = Two {
+                wanted: Counts::new(layout),
+                unwanted: Counts::new(layout),
+            };
             self.stream(partial, &mut lanes, &mut counts);
-            partial.add_classes((stream_ref.trace, stream.class as u32), counts.wanted.take(layout));
+            partial.add_classes(
+                (stream_ref.trace, stream.class as u32),
+                counts.wanted.take(layout),
+            );
             lanes.iter_mut().for_each(|lane| feed.give_back(lane));
         }
     }
@@ -351,7 +453,11 @@ impl Analysis for Count<'_> {
         if earlier.rate.len() < later.rate.len() {
             earlier.rate.resize(later.rate.len(), 0);
         }
-        earlier.rate.iter_mut().zip(later.rate).for_each(|(sum, count)| *sum += count);
+        earlier
+            .rate
+            .iter_mut()
+            .zip(later.rate)
+            .for_each(|(sum, count)| *sum += count);
     }
 
     fn finish(&self, partial: CountPartial) -> CountReport {

@@ -86,40 +86,60 @@ pub struct LossRow {
 pub(super) fn cpu_of(set: &TraceSet, stream: StreamRef) -> Option<u32> {
     let (trace, content) = stream.of(set)?;
     let layout = trace.layout.streams.get(content.class)?;
-    content.head.value(layout, "cpu_id").and_then(|cpu| u32::try_from(cpu).ok())
+    content
+        .head
+        .value(layout, "cpu_id")
+        .and_then(|cpu| u32::try_from(cpu).ok())
 }
 
 pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> CountReport {
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     for ((trace, class), counts) in &partial.classes {
-        let layout = set.traces.get(*trace as usize).and_then(|trace| trace.layout.streams.get(*class as usize));
+        let layout = set
+            .traces
+            .get(*trace as usize)
+            .and_then(|trace| trace.layout.streams.get(*class as usize));
         for (event, &count) in layout.into_iter().flat_map(|layout| &layout.events).zip(counts) {
             if count > 0 {
                 *by_name.entry(event.name.to_string()).or_default() += count;
             }
         }
     }
-    let streams: Vec<StreamRow> = partial.streams.iter().filter_map(|(&stream, count)| {
-        let (_, content) = stream.of(set)?;
-        Some(StreamRow {
-            trace: stream.trace,
-            file: file_of(set, stream),
-            cpu: cpu_of(set, stream),
-            events: count.events,
-            packets: content.packets.len() as u64,
-            bytes: content.bytes(),
-            first: count.times.map(|times| times.0),
-            last: count.times.map(|times| times.1),
+    let streams: Vec<StreamRow> = partial
+        .streams
+        .iter()
+        .filter_map(|(&stream, count)| {
+            let (_, content) = stream.of(set)?;
+            Some(StreamRow {
+                trace: stream.trace,
+                file: file_of(set, stream),
+                cpu: cpu_of(set, stream),
+                events: count.events,
+                packets: content.packets.len() as u64,
+                bytes: content.bytes(),
+                first: count.times.map(|times| times.0),
+                last: count.times.map(|times| times.1),
+            })
         })
-    }).collect();
+        .collect();
     let mut by_cpu: BTreeMap<u32, u64> = BTreeMap::new();
     for stream in &streams {
         if let Some(cpu) = stream.cpu {
             *by_cpu.entry(cpu).or_default() += stream.events;
         }
     }
-    let losses: Vec<LossRow> = partial.streams.keys().flat_map(|&stream| losses(set, stream)).collect();
-    let lost = |kind| losses.iter().filter(|loss| loss.kind == kind).filter_map(|loss| loss.count).sum();
+    let losses: Vec<LossRow> = partial
+        .streams
+        .keys()
+        .flat_map(|&stream| losses(set, stream))
+        .collect();
+    let lost = |kind| {
+        losses
+            .iter()
+            .filter(|loss| loss.kind == kind)
+            .filter_map(|loss| loss.count)
+            .sum()
+    };
     let mut counts = partial.rate;
     counts.resize(bounds.len().saturating_sub(1).max(counts.len()), 0);
     CountReport {
@@ -128,7 +148,11 @@ pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> Cou
         by_cpu,
         first: streams.iter().filter_map(|stream| stream.first).min(),
         last: streams.iter().filter_map(|stream| stream.last).max(),
-        rate: Rate { from: bounds.first().copied().unwrap_or(0), to: bounds.last().copied().unwrap_or(0), counts },
+        rate: Rate {
+            from: bounds.first().copied().unwrap_or(0),
+            to: bounds.last().copied().unwrap_or(0),
+            counts,
+        },
         discarded_events: lost("events"),
         discarded_packets: lost("packets"),
         losses,
@@ -138,11 +162,14 @@ pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> Cou
 
 fn file_of(set: &TraceSet, stream: StreamRef) -> String {
     let file = stream.of(set).and_then(|(_, content)| content.files.first());
-    file.map(|file| file.path.display().to_string()).unwrap_or_default()
+    file.map(|file| file.path.display().to_string())
+        .unwrap_or_default()
 }
 
 fn losses(set: &TraceSet, stream: StreamRef) -> Vec<LossRow> {
-    let Some((trace, content)) = stream.of(set) else { return Vec::new() };
+    let Some((trace, content)) = stream.of(set) else {
+        return Vec::new();
+    };
     let clock = trace.clock(content);
     let time = |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0);
     let row = |loss: &tracebraid_ctf::losses::Loss| LossRow {

@@ -41,13 +41,26 @@ impl CpuAnalysis {
     pub fn new(set: &TraceSet, options: CpuOptions) -> CpuAnalysis {
         let sources = Sources::new(set, |event| {
             use KernelEvent::*;
-            matches!(event, Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_))
+            matches!(
+                event,
+                Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+            )
         });
         let extent = Extent::of(set, |trace| sources.reads(trace));
         let hosts = sources.hosts().into_iter().enumerate();
         let hosts = hosts.filter(|(trace, _)| sources.reads(*trace));
-        let hosts = hosts.map(|(trace, name)| Host { trace: trace as u32, name }).collect();
-        CpuAnalysis { sources, options, extent, hosts }
+        let hosts = hosts
+            .map(|(trace, name)| Host {
+                trace: trace as u32,
+                name,
+            })
+            .collect();
+        CpuAnalysis {
+            sources,
+            options,
+            extent,
+            hosts,
+        }
     }
 
     /// Packets that begin at or after this time need not be read.
@@ -73,29 +86,52 @@ impl Analysis for CpuAnalysis {
     }
 
     fn packet(&self, partial: &mut CpuPartial, packet: &StreamPlace<'_>) {
-        let Some(source) = self.sources.source(packet.stream).filter(|source| source.tells_switches) else { return };
+        let Some(source) = self
+            .sources
+            .source(packet.stream)
+            .filter(|source| source.tells_switches)
+        else {
+            return;
+        };
         // Where events of several CPUs share a stream, losses show by switches that do not fit.
         let Some(cpu) = source.cpu else { return };
         let end = source.time(packet.head.end).or(packet.begin.map(|begin| begin.0));
-        let key = CpuKey { trace: packet.stream.trace, cpu };
+        let key = CpuKey {
+            trace: packet.stream.trace,
+            cpu,
+        };
         partial.packet(&self.scope(), key, packet.lost_before, end);
     }
 
     #[inline]
     fn event(&self, partial: &mut CpuPartial, record: &mut Record<'_>) {
-        let Some(source) = self.sources.source(record.stream) else { return };
-        let Some(model) = self.sources.event(record.stream, source, record.class) else { return };
+        let Some(source) = self.sources.source(record.stream) else {
+            return;
+        };
+        let Some(model) = self.sources.event(record.stream, source, record.class) else {
+            return;
+        };
         let (trace, time) = (record.stream.trace, record.time.0);
         let body = &mut Body::new(record.body, record.slots);
         let cpu = match source.cpu {
             Some(cpu) => cpu,
-            None => model.context.cpu.as_ref().and_then(|cpu| cpu.get(body)).unwrap_or(0) as u32,
+            None => model
+                .context
+                .cpu
+                .as_ref()
+                .and_then(|cpu| cpu.get(body))
+                .unwrap_or(0) as u32,
         };
         let key = CpuKey { trace, cpu };
-        let thread = |tid: i64| ThreadKey { trace, tid: tid as i32 };
+        let thread = |tid: i64| ThreadKey {
+            trace,
+            tid: tid as i32,
+        };
         match &model.event {
             KernelEvent::Switch(switch) => {
-                let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else { return };
+                let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
+                    return;
+                };
                 let (prev, next) = (thread(prev), thread(next));
                 let prev_name = switch.prev_name.as_ref().and_then(|name| name.comm(body));
                 let next_name = switch.next_name.as_ref().and_then(|name| name.comm(body));
@@ -105,9 +141,10 @@ impl Analysis for CpuAnalysis {
                 }
             }
             KernelEvent::Exec(exec) => {
-                if let (Some(tid), Some(old)) =
-                    (exec.tid.as_ref().and_then(|tid| tid.get(body)), exec.old_tid.as_ref().and_then(|tid| tid.get(body)))
-                {
+                if let (Some(tid), Some(old)) = (
+                    exec.tid.as_ref().and_then(|tid| tid.get(body)),
+                    exec.old_tid.as_ref().and_then(|tid| tid.get(body)),
+                ) {
                     partial.take_over(&self.scope(), key, time, thread(old), thread(tid));
                 }
                 crate::kernel::learn(&mut partial.people, model, key, time, body);
@@ -129,6 +166,9 @@ impl Analysis for CpuAnalysis {
 
 impl CpuAnalysis {
     fn scope(&self) -> state::Scope<'_> {
-        state::Scope { window: self.options.window, cpus: &self.options.cpus }
+        state::Scope {
+            window: self.options.window,
+            cpus: &self.options.cpus,
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::cpu::state::CpuPartial;
 use crate::cpu::CpuAnalysis;
+use crate::cpu::state::CpuPartial;
 use crate::kernel::{CpuKey, Host, Thread, ThreadKey, nanoseconds, share};
 
 /// Who used the CPUs. Times in nanoseconds; shares are parts of `duration_ns`, from 0 to 1.
@@ -122,13 +122,18 @@ pub struct ThreadRow {
 }
 
 pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuReport {
-    let range = analysis.extent.map(|extent| extent.within(analysis.options.window));
+    let range = analysis
+        .extent
+        .map(|extent| extent.within(analysis.options.window));
     let duration = range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0));
     if let Some((_, end)) = range {
         partial.close(&analysis.scope(), end.0);
     }
     let cpus = cpu_rows(analysis, &partial, duration);
-    let mut total = CpuTotal { cpus: cpus.len() as u64, ..CpuTotal::default() };
+    let mut total = CpuTotal {
+        cpus: cpus.len() as u64,
+        ..CpuTotal::default()
+    };
     for cpu in &cpus {
         total.active_ns += cpu.active_ns;
         total.idle_ns += cpu.idle_ns;
@@ -152,7 +157,9 @@ pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuRepo
 fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<CpuRow> {
     let mut states: BTreeMap<CpuKey, _> = analysis.sources.cpus().map(|key| (key, None)).collect();
     states.extend(partial.cpus.iter().map(|state| (state.key, Some(state))));
-    let chosen = states.into_iter().filter(|(key, _)| analysis.options.cpus.contains(key.cpu));
+    let chosen = states
+        .into_iter()
+        .filter(|(key, _)| analysis.options.cpus.contains(key.cpu));
     chosen
         .map(|(key, state)| {
             let state = state.copied().unwrap_or_default();
@@ -166,16 +173,20 @@ fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<
                 switches: state.switches,
                 inconsistent_switches: state.inconsistent,
                 losses: state.losses,
-                first_switch: state
-                    .first_switch
-                    .map(|(time, prev_tid)| FirstSwitch { time: Some(Timestamp(time)), prev_tid }),
+                first_switch: state.first_switch.map(|(time, prev_tid)| FirstSwitch {
+                    time: Some(Timestamp(time)),
+                    prev_tid,
+                }),
             }
         })
         .collect()
 }
 
 fn thread_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<ThreadRow> {
-    let used = partial.usage.entries().filter(|(_, usage)| usage.active > 0 || usage.switches > 0);
+    let used = partial
+        .usage
+        .entries()
+        .filter(|(_, usage)| usage.active > 0 || usage.switches > 0);
     let mut rows: Vec<ThreadRow> = used
         .map(|(key, usage)| ThreadRow {
             thread: partial.people.thread(key),
@@ -195,16 +206,28 @@ fn process_rows(threads: &[ThreadRow], partial: &CpuPartial, duration: u64) -> V
         let Thread { trace, pid, tid, .. } = row.thread;
         let alone = if pid.is_none() { tid } else { None };
         let process = rows.entry((trace, pid, alone)).or_insert_with(|| {
-            let first = pid.or(alone).map(|tid| partial.people.thread(ThreadKey { trace, tid }));
+            let first = pid
+                .or(alone)
+                .map(|tid| partial.people.thread(ThreadKey { trace, tid }));
             let name = first.and_then(|thread| thread.name);
-            ProcessRow { trace, pid, tid: alone, name, threads: 0, active_ns: 0, active_share: 0.0, switches: 0 }
+            ProcessRow {
+                trace,
+                pid,
+                tid: alone,
+                name,
+                threads: 0,
+                active_ns: 0,
+                active_share: 0.0,
+                switches: 0,
+            }
         });
         process.threads += 1;
         process.active_ns += row.active_ns;
         process.switches += row.switches;
     }
     let mut rows: Vec<_> = rows.into_values().collect();
-    rows.iter_mut().for_each(|row| row.active_share = share(row.active_ns, duration));
+    rows.iter_mut()
+        .for_each(|row| row.active_share = share(row.active_ns, duration));
     rows.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.trace, row.pid, row.tid));
     rows
 }

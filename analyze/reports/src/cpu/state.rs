@@ -47,7 +47,7 @@ pub(super) struct CpuState {
     pub(super) losses: u64,
     /// Who runs at the end, and since when.
     pub(super) current: Option<(i32, i64)>,
-    /// Up to when the events of the last packet are there.
+    /// Up to when the events of the last packet are there: to its end.
     seen_until: Option<i64>,
 }
 
@@ -57,7 +57,7 @@ enum First {
         time: i64,
         prev: i32,
     },
-    /// Events were lost; those before are complete up to that time, or up to where the chunks
+    /// Events were lost; those before are there up to that time, or up to where the chunks
     /// before say.
     Loss {
         until: Option<i64>,
@@ -74,14 +74,20 @@ impl CpuPartial {
         self.last = match self.cpus.binary_search_by_key(&key, |cpu| cpu.key) {
             Ok(at) => at,
             Err(at) => {
-                self.cpus.insert(at, CpuState { key, ..CpuState::default() });
+                self.cpus.insert(
+                    at,
+                    CpuState {
+                        key,
+                        ..CpuState::default()
+                    },
+                );
                 at
             }
         };
         self.last
     }
 
-    /// A packet of a CPU begins; its events are there up to `end`.
+    /// A packet of a CPU begins, or goes on; its events are there up to `end`.
     pub(super) fn packet(&mut self, scope: &Scope<'_>, key: CpuKey, lost_before: bool, end: Option<i64>) {
         let at = self.cpu(key);
         if lost_before {
@@ -114,7 +120,10 @@ impl CpuPartial {
             cpu.idle += time;
         } else {
             cpu.active += time;
-            let key = ThreadKey { trace: cpu.key.trace, tid };
+            let key = ThreadKey {
+                trace: cpu.key.trace,
+                tid,
+            };
             self.usage.get(key).active += time;
         }
     }
@@ -148,7 +157,14 @@ impl CpuPartial {
     }
 
     /// A thread takes over the id of another one at exec, without a switch.
-    pub(super) fn take_over(&mut self, scope: &Scope<'_>, key: CpuKey, time: i64, old: ThreadKey, tid: ThreadKey) {
+    pub(super) fn take_over(
+        &mut self,
+        scope: &Scope<'_>,
+        key: CpuKey,
+        time: i64,
+        old: ThreadKey,
+        tid: ThreadKey,
+    ) {
         if old != tid {
             let at = self.cpu(key);
             self.goes_over(scope, at, time, old.tid, tid.tid);
@@ -159,7 +175,6 @@ impl CpuPartial {
     fn goes_over(&mut self, scope: &Scope<'_>, at: usize, time: i64, prev: i32, next: i32) {
         let cpu = &mut self.cpus[at];
         let current = cpu.current.replace((next, time));
-        cpu.seen_until = cpu.seen_until.max(Some(time));
         if cpu.first.is_none() {
             cpu.first = Some(First::Switch { time, prev });
         }
@@ -168,7 +183,14 @@ impl CpuPartial {
 
     /// Someone is known to have run since a switch, and another switch tells who ran last.
     #[inline]
-    fn end_of_stretch(&mut self, scope: &Scope<'_>, at: usize, current: Option<(i32, i64)>, time: i64, prev: i32) {
+    fn end_of_stretch(
+        &mut self,
+        scope: &Scope<'_>,
+        at: usize,
+        current: Option<(i32, i64)>,
+        time: i64,
+        prev: i32,
+    ) {
         match current {
             Some((tid, since)) if tid == prev => self.ran(scope, at, tid, since, time),
             Some(_) => self.cpus[at].inconsistent += 1,
@@ -195,7 +217,9 @@ impl CpuPartial {
         let current = earlier.current;
         if earlier.first.is_none() {
             earlier.first = match later.first {
-                Some(First::Loss { until }) => Some(First::Loss { until: until.or(earlier.seen_until) }),
+                Some(First::Loss { until }) => Some(First::Loss {
+                    until: until.or(earlier.seen_until),
+                }),
                 first => first,
             };
         }

@@ -78,7 +78,11 @@ impl Open {
             if !exit.counts {
                 return Done::Nothing;
             }
-            let out = if action == Action::Copy { descriptor(self.arguments[1]) } else { NO_FD };
+            let out = if action == Action::Copy {
+                descriptor(self.arguments[1])
+            } else {
+                NO_FD
+            };
             return Done::Io(Io {
                 call: self.call,
                 fds: (descriptor(self.arguments[0]), out),
@@ -166,9 +170,17 @@ impl Group {
     pub(super) fn add(&mut self, io: &Io) {
         if self.calls.is_empty() {
             let result = if self.errors > 0 { -1 } else { self.bytes as i64 };
-            self.calls.push(Single { entry: self.first, latency: self.latency, result });
+            self.calls.push(Single {
+                entry: self.first,
+                latency: self.latency,
+                result,
+            });
         }
-        self.calls.push(Single { entry: io.entry, latency: io.latency, result: io.result });
+        self.calls.push(Single {
+            entry: io.entry,
+            latency: io.latency,
+            result: io.result,
+        });
         self.count += 1;
         self.errors += u64::from(io.result < 0);
         self.bytes = self.bytes.saturating_add(u64::try_from(io.result).unwrap_or(0));
@@ -181,14 +193,34 @@ impl Group {
     /// Its sums: of what reads (or of all, if the call has one descriptor), and of what is
     /// written to the second descriptor.
     pub(super) fn sums(&self) -> (Sums, Option<Sums>) {
-        sums(self.call, self.count, self.errors, self.bytes, self.latency, self.longest)
+        sums(
+            self.call,
+            self.count,
+            self.errors,
+            self.bytes,
+            self.latency,
+            self.longest,
+        )
     }
 
     /// Its calls as groups of one.
     pub(super) fn split(&self) -> impl Iterator<Item = Group> + '_ {
         self.calls.iter().map(|single| {
-            let Single { entry, latency, result } = *single;
-            Group::new(self.thread, &Io { call: self.call, fds: self.fds, entry, latency, result })
+            let Single {
+                entry,
+                latency,
+                result,
+            } = *single;
+            Group::new(
+                self.thread,
+                &Io {
+                    call: self.call,
+                    fds: self.fds,
+                    entry,
+                    latency,
+                    result,
+                },
+            )
         })
     }
 
@@ -198,12 +230,38 @@ impl Group {
     }
 }
 
-fn sums(call: Syscall, calls: u64, errors: u64, bytes: u64, latency: u64, longest: u64) -> (Sums, Option<Sums>) {
-    let none = Sums { calls, errors, read: 0, written: 0, latency, longest };
+fn sums(
+    call: Syscall,
+    calls: u64,
+    errors: u64,
+    bytes: u64,
+    latency: u64,
+    longest: u64,
+) -> (Sums, Option<Sums>) {
+    let none = Sums {
+        calls,
+        errors,
+        read: 0,
+        written: 0,
+        latency,
+        longest,
+    };
     match call.action() {
         Action::Read => (Sums { read: bytes, ..none }, None),
-        Action::Write => (Sums { written: bytes, ..none }, None),
-        Action::Copy => (Sums { read: bytes, ..none }, Some(Sums { written: bytes, ..Sums::default() })),
+        Action::Write => (
+            Sums {
+                written: bytes,
+                ..none
+            },
+            None,
+        ),
+        Action::Copy => (
+            Sums { read: bytes, ..none },
+            Some(Sums {
+                written: bytes,
+                ..Sums::default()
+            }),
+        ),
         // Their results are numbers of messages.
         _ => (none, None),
     }

@@ -11,9 +11,18 @@ pub(super) enum Change {
     /// A descriptor of that type; is it closed at exec?
     Opened { fd: i32, kind: FdType, cloexec: bool },
     /// Two of them.
-    Pair { fds: (i32, i32), kind: FdType, cloexec: bool },
+    Pair {
+        fds: (i32, i32),
+        kind: FdType,
+        cloexec: bool,
+    },
     /// A connection from a listening socket; the family of the peer tells its type, if known.
-    Accepted { fd: i32, from: i32, kind: Option<FdType>, cloexec: bool },
+    Accepted {
+        fd: i32,
+        from: i32,
+        kind: Option<FdType>,
+        cloexec: bool,
+    },
     /// A copy.
     Duplicated { from: i32, to: i32, cloexec: bool },
     /// Only the flag.
@@ -45,10 +54,22 @@ impl Change {
         let [first, second, third] = open.arguments;
         let made = descriptor(exit.result);
         Some(match open.call.action() {
-            Action::Open(kind, mask) => Change::Opened { fd: made, kind, cloexec: has(first, mask) },
+            Action::Open(kind, mask) => Change::Opened {
+                fd: made,
+                kind,
+                cloexec: has(first, mask),
+            },
             Action::Socket => {
-                let kind = if first == NONE { FdType::Socket } else { FdType::of_family(first) };
-                Change::Opened { fd: made, kind, cloexec: has(second, O_CLOEXEC) }
+                let kind = if first == NONE {
+                    FdType::Socket
+                } else {
+                    FdType::of_family(first)
+                };
+                Change::Opened {
+                    fd: made,
+                    kind,
+                    cloexec: has(second, O_CLOEXEC),
+                }
             }
             Action::Accept => Change::Accepted {
                 fd: made,
@@ -56,22 +77,45 @@ impl Change {
                 kind: exit.family.filter(|&family| family > 0).map(FdType::of_family),
                 cloexec: has(second, O_CLOEXEC),
             },
-            Action::Pipe => Change::Pair { fds: exit.pair?, kind: FdType::Pipe, cloexec: has(first, O_CLOEXEC) },
+            Action::Pipe => Change::Pair {
+                fds: exit.pair?,
+                kind: FdType::Pipe,
+                cloexec: has(first, O_CLOEXEC),
+            },
             Action::SocketPair => {
-                let kind = if first == NONE { FdType::Socket } else { FdType::of_family(first) };
-                Change::Pair { fds: exit.pair?, kind, cloexec: has(second, O_CLOEXEC) }
+                let kind = if first == NONE {
+                    FdType::Socket
+                } else {
+                    FdType::of_family(first)
+                };
+                Change::Pair {
+                    fds: exit.pair?,
+                    kind,
+                    cloexec: has(second, O_CLOEXEC),
+                }
             }
-            Action::Duplicate => Change::Duplicated { from: descriptor(first), to: made, cloexec: false },
+            Action::Duplicate => Change::Duplicated {
+                from: descriptor(first),
+                to: made,
+                cloexec: false,
+            },
             // A copy of a descriptor to itself is none, and keeps its flag.
             Action::DuplicateTo if descriptor(first) == made => return None,
-            Action::DuplicateTo => {
-                Change::Duplicated { from: descriptor(first), to: made, cloexec: has(third, O_CLOEXEC) }
-            }
+            Action::DuplicateTo => Change::Duplicated {
+                from: descriptor(first),
+                to: made,
+                cloexec: has(third, O_CLOEXEC),
+            },
             Action::Control => match second {
-                F_DUPFD | F_DUPFD_CLOEXEC => {
-                    Change::Duplicated { from: descriptor(first), to: made, cloexec: second == F_DUPFD_CLOEXEC }
-                }
-                F_SETFD => Change::CloseOnExec { fd: descriptor(first), cloexec: has(third, FD_CLOEXEC) },
+                F_DUPFD | F_DUPFD_CLOEXEC => Change::Duplicated {
+                    from: descriptor(first),
+                    to: made,
+                    cloexec: second == F_DUPFD_CLOEXEC,
+                },
+                F_SETFD => Change::CloseOnExec {
+                    fd: descriptor(first),
+                    cloexec: has(third, FD_CLOEXEC),
+                },
                 _ => return None,
             },
             _ => return None,
@@ -83,10 +127,14 @@ impl Change {
     pub(super) fn at_entry(open: &Open) -> Option<Change> {
         let [first, second, third] = open.arguments;
         match open.call.action() {
-            Action::Close => Some(Change::Closed { fd: descriptor(first) }),
-            Action::CloseRange => {
-                Some(Change::Range { first, last: second, only_flag: has(third, CLOSE_RANGE_CLOEXEC) })
-            }
+            Action::Close => Some(Change::Closed {
+                fd: descriptor(first),
+            }),
+            Action::CloseRange => Some(Change::Range {
+                first,
+                last: second,
+                only_flag: has(third, CLOSE_RANGE_CLOEXEC),
+            }),
             _ => None,
         }
     }

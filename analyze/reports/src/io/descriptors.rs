@@ -52,18 +52,32 @@ impl Descriptors {
     /// What a thread's descriptor was at a time.
     pub(super) fn kind(&self, thread: ThreadKey, fd: i32, time: i64) -> Answer {
         let (process, moves) = self.process_at(thread, time);
-        let history = self.processes.find(process).and_then(|process| process.fds.get(&fd));
+        let history = self
+            .processes
+            .find(process)
+            .and_then(|process| process.fds.get(&fd));
         let history = history.map(Vec::as_slice).unwrap_or_default();
         let after = history.partition_point(|since| since.time <= time);
-        let kind = after.checked_sub(1).and_then(|at| history.get(at)).map_or(FdType::Unknown, |since| since.kind);
+        let kind = after
+            .checked_sub(1)
+            .and_then(|at| history.get(at))
+            .map_or(FdType::Unknown, |since| since.kind);
         let changes = history.get(after).map(|since| since.time);
-        Answer { kind, until: moves.into_iter().chain(changes).min() }
+        Answer {
+            kind,
+            until: moves.into_iter().chain(changes).min(),
+        }
     }
 
     fn process_at(&self, thread: ThreadKey, time: i64) -> (ThreadKey, Option<i64>) {
-        let Some(history) = self.members.find(thread) else { return (thread, None) };
+        let Some(history) = self.members.find(thread) else {
+            return (thread, None);
+        };
         let after = history.partition_point(|(since, _)| *since <= time);
-        let tid = after.checked_sub(1).and_then(|at| history.get(at)).map_or(thread.tid, |(_, pid)| *pid);
+        let tid = after
+            .checked_sub(1)
+            .and_then(|at| history.get(at))
+            .map_or(thread.tid, |(_, pid)| *pid);
         (thread.with(tid), history.get(after).map(|(since, _)| *since))
     }
 
@@ -75,8 +89,13 @@ impl Descriptors {
 
     /// What a process's descriptor is now.
     fn now(&self, process: ThreadKey, fd: i32) -> (FdType, bool) {
-        let history = self.processes.find(process).and_then(|process| process.fds.get(&fd));
-        history.and_then(|history| history.last()).map_or((FdType::Unknown, false), |since| (since.kind, since.cloexec))
+        let history = self
+            .processes
+            .find(process)
+            .and_then(|process| process.fds.get(&fd));
+        history
+            .and_then(|history| history.last())
+            .map_or((FdType::Unknown, false), |since| (since.kind, since.cloexec))
     }
 
     fn set(&mut self, process: ThreadKey, fd: i32, time: i64, kind: FdType, cloexec: bool) {
@@ -98,11 +117,20 @@ impl Descriptors {
         let process = self.process_of(thread);
         match change {
             Change::Opened { fd, kind, cloexec } => self.set(process, fd, time, kind, cloexec),
-            Change::Pair { fds: (first, second), kind, cloexec } => {
+            Change::Pair {
+                fds: (first, second),
+                kind,
+                cloexec,
+            } => {
                 self.set(process, first, time, kind, cloexec);
                 self.set(process, second, time, kind, cloexec);
             }
-            Change::Accepted { fd, from, kind, cloexec } => {
+            Change::Accepted {
+                fd,
+                from,
+                kind,
+                cloexec,
+            } => {
                 let kind = kind.unwrap_or_else(|| match self.now(process, from).0 {
                     FdType::Unknown => FdType::Socket,
                     kind => kind,
@@ -118,10 +146,18 @@ impl Descriptors {
                 self.set(process, fd, time, kind, cloexec);
             }
             Change::Closed { fd } => self.set(process, fd, time, FdType::Unknown, false),
-            Change::Range { first, last, only_flag } => {
+            Change::Range {
+                first,
+                last,
+                only_flag,
+            } => {
                 for fd in self.fds(process) {
                     if (first..=last).contains(&i64::from(fd)) {
-                        let kind = if only_flag { self.now(process, fd).0 } else { FdType::Unknown };
+                        let kind = if only_flag {
+                            self.now(process, fd).0
+                        } else {
+                            FdType::Unknown
+                        };
                         self.set(process, fd, time, kind, only_flag);
                     }
                 }
@@ -130,7 +166,10 @@ impl Descriptors {
     }
 
     fn fds(&self, process: ThreadKey) -> Vec<i32> {
-        self.processes.find(process).map(|process| process.fds.keys().copied().collect()).unwrap_or_default()
+        self.processes
+            .find(process)
+            .map(|process| process.fds.keys().copied().collect())
+            .unwrap_or_default()
     }
 
     /// A process executes a program.
@@ -255,12 +294,15 @@ impl Descriptors {
             process.fds.retain(|_, history| {
                 let after = history.partition_point(|since| since.time <= before);
                 history.drain(..after.saturating_sub(1));
-                let gone = |since: &Since| since.time <= before && (since.kind, since.cloexec) == (FdType::Unknown, false);
+                let gone = |since: &Since| {
+                    since.time <= before && (since.kind, since.cloexec) == (FdType::Unknown, false)
+                };
                 self.entries += history.len();
                 !matches!(history.as_slice(), [only] if gone(only))
             });
         }
-        self.processes.retain(|process| !process.fds.is_empty() || process.others > 0);
+        self.processes
+            .retain(|process| !process.fds.is_empty() || process.others > 0);
         for history in self.members.values() {
             let after = history.partition_point(|(since, _)| *since <= before);
             history.drain(..after.saturating_sub(1));

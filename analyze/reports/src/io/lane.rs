@@ -35,7 +35,11 @@ pub(super) enum What {
     /// Descriptors changed.
     Change(Change),
     /// A thread was made by this one.
-    Fork { child: i32, child_pid: Option<i32>, parent_pid: Option<i32> },
+    Fork {
+        child: i32,
+        child_pid: Option<i32>,
+        parent_pid: Option<i32>,
+    },
     /// It executed a program.
     Exec,
     /// It ended.
@@ -43,7 +47,13 @@ pub(super) enum What {
     /// It belongs to that process.
     Member { pid: i32, table: Option<i64> },
     /// A process, or the owner of a table, has a descriptor.
-    Holds { pid: Option<i32>, table: Option<i64>, fd: i32, kind: tracebraid_kernel_model::FdType, cloexec: bool },
+    Holds {
+        pid: Option<i32>,
+        table: Option<i64>,
+        fd: i32,
+        kind: tracebraid_kernel_model::FdType,
+        cloexec: bool,
+    },
 }
 
 /// Stands for a thread that will be known later.
@@ -122,14 +132,23 @@ impl Stretch {
     fn append(&mut self, key: CpuKey, mut later: Stretch, sink: &mut Sink) {
         let rest = later.items.split_off(later.before_first.min(later.items.len()));
         self.put(later.items, Vec::new(), sink);
-        let thread = ThreadKey { trace: key.trace, tid: self.tid.unwrap_or(UNNAMED) };
+        let thread = ThreadKey {
+            trace: key.trace,
+            tid: self.tid.unwrap_or(UNNAMED),
+        };
         let mut out = Sink::default();
-        let item = |time, what| Item { time, cpu: key, thread, what };
+        let item = |time, what| Item {
+            time,
+            cpu: key,
+            thread,
+            what,
+        };
         match (later.first, self.open.take()) {
             (First::Nothing, open) => self.open = open,
             (First::Exit(exit), Some(open)) => finish(&open, &exit, key, thread, &mut out),
             (First::Entry(time), Some(open)) => {
-                out.items.extend(open.is_io().then(|| item(time, What::Unfinished(open.time))));
+                out.items
+                    .extend(open.is_io().then(|| item(time, What::Unfinished(open.time))));
             }
             (first, None) if self.first == First::Nothing => {
                 self.first = first;
@@ -141,7 +160,8 @@ impl Stretch {
                 }
             }
             (First::Exit(exit), None) => {
-                out.items.extend(exit.lost_entry().then(|| item(exit.time, What::Unstarted)));
+                out.items
+                    .extend(exit.lost_entry().then(|| item(exit.time, What::Unstarted)));
             }
             (First::Entry(_), None) => {}
         }
@@ -166,7 +186,10 @@ impl Stretch {
 
     /// The stretch ends, and whose it is has been decided.
     fn close(mut self, key: CpuKey, tid: i32, end: Boundary, sink: &mut Sink) {
-        let thread = ThreadKey { trace: key.trace, tid };
+        let thread = ThreadKey {
+            trace: key.trace,
+            tid,
+        };
         let rest = self.items.split_off(self.before_first.min(self.items.len()));
         sink.take(self.items, Vec::new(), tid);
         if !self.told {
@@ -174,7 +197,12 @@ impl Stretch {
         }
         sink.take(rest, self.groups, tid);
         let left = self.open.and_then(|open| end.leaves(open));
-        sink.items.extend(left.map(|(time, what)| Item { time, cpu: key, thread, what }));
+        sink.items.extend(left.map(|(time, what)| Item {
+            time,
+            cpu: key,
+            thread,
+            what,
+        }));
     }
 
     /// The earliest time at which something in it waits for its thread.
@@ -188,7 +216,10 @@ impl Stretch {
             First::Entry(time) => Some(time),
         };
         let items = self.items.iter().map(|item| item.time);
-        items.chain(self.groups.iter().map(|group| group.first)).chain(first).min()
+        items
+            .chain(self.groups.iter().map(|group| group.first))
+            .chain(first)
+            .min()
     }
 }
 
@@ -196,8 +227,18 @@ impl First {
     fn item(self, cpu: CpuKey, thread: ThreadKey) -> Option<Item> {
         match self {
             First::Nothing => None,
-            First::Exit(exit) => Some(Item { time: exit.time, cpu, thread, what: What::Exit(exit) }),
-            First::Entry(time) => Some(Item { time, cpu, thread, what: What::Entry }),
+            First::Exit(exit) => Some(Item {
+                time: exit.time,
+                cpu,
+                thread,
+                what: What::Exit(exit),
+            }),
+            First::Entry(time) => Some(Item {
+                time,
+                cpu,
+                thread,
+                what: What::Entry,
+            }),
         }
     }
 }
@@ -230,13 +271,19 @@ impl Exit {
 
 /// A call has ended.
 fn finish(open: &Open, exit: &Exit, cpu: CpuKey, thread: ThreadKey, out: &mut Sink) {
-    let item = |what| Item { time: exit.time, cpu, thread, what };
+    let item = |what| Item {
+        time: exit.time,
+        cpu,
+        thread,
+        what,
+    };
     match open.end(exit) {
         Done::Io(io) => out.groups.push(Group::new(thread, &io)),
         Done::Change(change) => out.items.push(item(What::Change(change))),
         Done::Nothing => {}
         Done::Mismatch => {
-            out.items.extend(open.is_io().then(|| item(What::Unfinished(open.time))));
+            out.items
+                .extend(open.is_io().then(|| item(What::Unfinished(open.time))));
             out.items.extend(exit.lost_entry().then(|| item(What::Unstarted)));
         }
     }
@@ -251,7 +298,9 @@ impl Edges {
             None => &mut self.head,
         };
         last.append(key, later.head, sink);
-        let Some((boundary, stretch)) = later.tail else { return };
+        let Some((boundary, stretch)) = later.tail else {
+            return;
+        };
         match &mut self.tail {
             // The stretch before the first boundary waits for what comes before.
             None => self.tail = Some((boundary, stretch)),
@@ -300,7 +349,11 @@ impl Edges {
     /// When the open call began that a later chunk may end.
     pub(super) fn open_since(&self) -> Option<i64> {
         let tail = self.tail.as_ref().map_or(&self.head, |(_, tail)| tail);
-        tail.open.map(|open| open.time).into_iter().chain(self.head.open.map(|open| open.time)).min()
+        tail.open
+            .map(|open| open.time)
+            .into_iter()
+            .chain(self.head.open.map(|open| open.time))
+            .min()
     }
 }
 
@@ -347,18 +400,34 @@ impl Lane {
     }
 
     fn thread(&self) -> ThreadKey {
-        ThreadKey { trace: self.key.trace, tid: self.tid }
+        ThreadKey {
+            trace: self.key.trace,
+            tid: self.tid,
+        }
     }
 
     fn item(&mut self, time: i64, what: What) {
-        let item = Item { time, cpu: self.key, thread: self.thread(), what };
+        let item = Item {
+            time,
+            cpu: self.key,
+            thread: self.thread(),
+            what,
+        };
         self.out.items.push(item);
     }
 
     /// Something that tells its thread itself.
     pub(super) fn tell(&mut self, time: i64, tid: i32, what: What) {
-        let thread = ThreadKey { trace: self.key.trace, tid };
-        self.out.items.push(Item { time, cpu: self.key, thread, what });
+        let thread = ThreadKey {
+            trace: self.key.trace,
+            tid,
+        };
+        self.out.items.push(Item {
+            time,
+            cpu: self.key,
+            thread,
+            what,
+        });
     }
 
     /// A call begins.
@@ -457,11 +526,26 @@ impl Lane {
         let known = self.tid != UNNAMED;
         let (items, groups) = match known && !self.at_head {
             true => (Vec::new(), Vec::new()),
-            false => (self.out.items.split_off(self.began.0), self.out.groups.split_off(self.began.1)),
+            false => (
+                self.out.items.split_off(self.began.0),
+                self.out.groups.split_off(self.began.1),
+            ),
         };
-        let (begun, told) = (!self.at_head, !self.at_head && known && self.first != First::Nothing);
+        let (begun, told) = (
+            !self.at_head,
+            !self.at_head && known && self.first != First::Nothing,
+        );
         let before_first = if items.is_empty() { 0 } else { self.before_first };
-        Stretch { tid: self.tid(), begun, first: self.first, told, before_first, open: self.open.take(), items, groups }
+        Stretch {
+            tid: self.tid(),
+            begun,
+            first: self.first,
+            told,
+            before_first,
+            open: self.open.take(),
+            items,
+            groups,
+        }
     }
 
     /// The chunk ends.
@@ -470,8 +554,16 @@ impl Lane {
         sink.items.append(&mut self.out.items);
         sink.groups.append(&mut self.out.groups);
         match self.head {
-            Some((head, boundary)) => Edges { key: self.key, head, tail: Some((boundary, stretch)) },
-            None => Edges { key: self.key, head: stretch, tail: None },
+            Some((head, boundary)) => Edges {
+                key: self.key,
+                head,
+                tail: Some((boundary, stretch)),
+            },
+            None => Edges {
+                key: self.key,
+                head: stretch,
+                tail: None,
+            },
         }
     }
 }
@@ -493,7 +585,10 @@ const ENTRIES: usize = 256;
 
 impl Default for Cache {
     fn default() -> Self {
-        Cache { entries: vec![Entry::default(); ENTRIES], epoch: 1 }
+        Cache {
+            entries: vec![Entry::default(); ENTRIES],
+            epoch: 1,
+        }
     }
 }
 
@@ -505,10 +600,13 @@ impl Cache {
 
     #[inline]
     fn add(&mut self, thread: ThreadKey, io: &Io, groups: &mut Vec<Group>) {
-        let hash = (thread.tid as u32).wrapping_mul(0x9E37_79B1) ^ (io.fds.0 as u32).wrapping_mul(0x85EB_CA77);
+        let hash =
+            (thread.tid as u32).wrapping_mul(0x9E37_79B1) ^ (io.fds.0 as u32).wrapping_mul(0x85EB_CA77);
         let hash = hash ^ u32::from(io.call.0).wrapping_mul(0xC2B2_AE3D);
         let slot = (hash >> 24) as usize % ENTRIES;
-        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let Some(entry) = self.entries.get_mut(slot) else {
+            return;
+        };
         if entry.epoch == self.epoch {
             if let Some(group) = groups.get_mut(entry.group as usize) {
                 if group.thread == thread && group.call == io.call && group.fds == io.fds {
@@ -517,7 +615,10 @@ impl Cache {
                 }
             }
         }
-        *entry = Entry { epoch: self.epoch, group: groups.len() as u32 };
+        *entry = Entry {
+            epoch: self.epoch,
+            group: groups.len() as u32,
+        };
         groups.push(Group::new(thread, io));
     }
 }

@@ -54,9 +54,22 @@ impl IoAnalysis {
         let extent = Extent::of(set, |trace| sources.reads(trace));
         let hosts = sources.hosts().into_iter().enumerate();
         let hosts = hosts.filter(|(trace, _)| sources.reads(*trace));
-        let hosts = hosts.map(|(trace, name)| Host { trace: trace as u32, name }).collect();
-        let anonymous = (0..set.traces.len()).map(|trace| !sources.tells_threads(trace)).collect();
-        IoAnalysis { sources, options, extent, hosts, anonymous }
+        let hosts = hosts
+            .map(|(trace, name)| Host {
+                trace: trace as u32,
+                name,
+            })
+            .collect();
+        let anonymous = (0..set.traces.len())
+            .map(|trace| !sources.tells_threads(trace))
+            .collect();
+        IoAnalysis {
+            sources,
+            options,
+            extent,
+            hosts,
+            anonymous,
+        }
     }
 
     /// Packets that begin at or after this time need not be read.
@@ -73,7 +86,10 @@ impl IoAnalysis {
     }
 
     fn scope(&self) -> settle::Scope<'_> {
-        settle::Scope { window: self.options.window, cpus: &self.options.cpus }
+        settle::Scope {
+            window: self.options.window,
+            cpus: &self.options.cpus,
+        }
     }
 
     fn is_anonymous(&self, trace: u32) -> bool {
@@ -103,8 +119,12 @@ impl Analysis for IoAnalysis {
 
     #[inline]
     fn event(&self, partial: &mut IoPartial, record: &mut Record<'_>) {
-        let Some(source) = self.sources.source(record.stream) else { return };
-        let Some(model) = self.sources.event(record.stream, source, record.class) else { return };
+        let Some(source) = self.sources.source(record.stream) else {
+            return;
+        };
+        let Some(model) = self.sources.event(record.stream, source, record.class) else {
+            return;
+        };
         let body = &mut Body::new(record.body, record.slots);
         partial.event(self, source, model, record.stream.trace, record.time.0, body);
     }

@@ -49,11 +49,22 @@ impl IoPartial {
     }
 
     pub(super) fn packet(&mut self, analysis: &IoAnalysis, packet: &StreamPlace<'_>) {
-        let Some(source) = analysis.sources.source(packet.stream).filter(|source| source.tells_switches) else { return };
+        let Some(source) = analysis
+            .sources
+            .source(packet.stream)
+            .filter(|source| source.tells_switches)
+        else {
+            return;
+        };
         // Where events of several CPUs share a stream, losses show by switches that do not fit.
-        let (Some(cpu), true) = (source.cpu, packet.lost_before) else { return };
+        let (Some(cpu), true) = (source.cpu, packet.lost_before) else {
+            return;
+        };
         let time = packet.begin.map_or(i64::MIN, |begin| begin.0);
-        let key = CpuKey { trace: packet.stream.trace, cpu };
+        let key = CpuKey {
+            trace: packet.stream.trace,
+            cpu,
+        };
         let anonymous = analysis.is_anonymous(key.trace);
         self.lane(key, anonymous).loss(time, anonymous);
     }
@@ -80,12 +91,23 @@ impl IoPartial {
         let lane = self.lane(key, analysis.is_anonymous(trace));
         match &model.event {
             KernelEvent::Switch(switch) => {
-                let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else { return };
+                let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
+                    return;
+                };
                 lane.switch(time, Some(prev as i32), next as i32);
                 let names = [(prev, &switch.prev_name), (next, &switch.next_name)];
                 for (tid, name) in names {
-                    if let Some(name) = name.as_ref().filter(|_| tid != 0).and_then(|name| name.comm(body)) {
-                        self.people.get(ThreadKey { trace, tid: tid as i32 }).learn_name(time, key, name);
+                    if let Some(name) = name
+                        .as_ref()
+                        .filter(|_| tid != 0)
+                        .and_then(|name| name.comm(body))
+                    {
+                        self.people
+                            .get(ThreadKey {
+                                trace,
+                                tid: tid as i32,
+                            })
+                            .learn_name(time, key, name);
                     }
                 }
             }
@@ -116,15 +138,29 @@ impl IoPartial {
     fn context(&mut self, model: &EventModel, key: CpuKey, time: i64, body: &mut Body<'_, '_>) {
         let context = &model.context;
         let lane = &mut self.lanes[self.last];
-        let from_context = context.tid.as_ref().and_then(|tid| tid.get(body)).map(|tid| tid as i32);
+        let from_context = context
+            .tid
+            .as_ref()
+            .and_then(|tid| tid.get(body))
+            .map(|tid| tid as i32);
         // A switch's context is the thread before it.
         let is_switch = matches!(model.event, KernelEvent::Switch(_));
-        let Some(tid) = from_context.or(lane.tid().filter(|_| !is_switch)) else { return };
+        let Some(tid) = from_context.or(lane.tid().filter(|_| !is_switch)) else {
+            return;
+        };
         if tid == 0 || tid == ThreadKey::UNKNOWN {
             return;
         }
-        let thread = ThreadKey { trace: key.trace, tid };
-        if let Some(pid) = context.pid.as_ref().and_then(|pid| pid.get(body)).map(|pid| pid as i32) {
+        let thread = ThreadKey {
+            trace: key.trace,
+            tid,
+        };
+        if let Some(pid) = context
+            .pid
+            .as_ref()
+            .and_then(|pid| pid.get(body))
+            .map(|pid| pid as i32)
+        {
             if std::mem::replace(self.told.get(thread), pid) != pid {
                 lane.tell(time, tid, What::Member { pid, table: None });
             }
@@ -163,10 +199,12 @@ impl IoPartial {
         }
         let waits = self.edges.iter().filter_map(Edges::waits_since).min();
         let until = waits.map_or(watermark, |waits| waits.min(watermark));
-        let (mut items, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.sink.items).into_iter().partition(|item| item.time < until);
-        let (groups, open): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.sink.groups).into_iter().partition(|group| group.last < until);
+        let (mut items, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.sink.items)
+            .into_iter()
+            .partition(|item| item.time < until);
+        let (groups, open): (Vec<_>, Vec<_>) = std::mem::take(&mut self.sink.groups)
+            .into_iter()
+            .partition(|group| group.last < until);
         (self.sink.items, self.sink.groups) = (later, open);
         items.sort_by_key(|item| (item.time, item.cpu));
         self.settled.settle(scope, &items, groups);
@@ -180,7 +218,10 @@ impl IoPartial {
             What::Park(open) => Some(open.time),
             _ => None,
         });
-        groups.chain(parked).chain(self.edges.iter().filter_map(Edges::open_since)).fold(until, i64::min)
+        groups
+            .chain(parked)
+            .chain(self.edges.iter().filter_map(Edges::open_since))
+            .fold(until, i64::min)
     }
 
     /// Nothing follows.
@@ -200,7 +241,9 @@ impl IoPartial {
 /// A thread that an event's context names runs now, whatever was known.
 #[inline]
 fn observe(lane: &mut Lane, model: &EventModel, time: i64, body: &mut Body<'_, '_>) {
-    let Some(tid) = model.context.tid.as_ref().and_then(|tid| tid.get(body)) else { return };
+    let Some(tid) = model.context.tid.as_ref().and_then(|tid| tid.get(body)) else {
+        return;
+    };
     if lane.tid() != Some(tid as i32) {
         lane.switch(time, None, tid as i32);
     }
@@ -213,28 +256,51 @@ fn open(entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) -> Option<Open
     for (place, argument) in arguments.iter_mut().enumerate().take(call.arguments()) {
         *argument = entry.argument(call, place, body).unwrap_or(NONE);
     }
-    Some(Open { call, time, arguments })
+    Some(Open {
+        call,
+        time,
+        arguments,
+    })
 }
 
 #[inline]
 fn exit_of(exit: &SyscallExit, time: i64, counts: bool, body: &mut Body<'_, '_>) -> Option<Exit> {
     let result = exit.result.get(body)?;
     let call = exit.call(body);
-    let pair = exit.pair.as_ref().and_then(|pair| Some((pair.0.get(body)? as i32, pair.1.get(body)? as i32)));
+    let pair = exit
+        .pair
+        .as_ref()
+        .and_then(|pair| Some((pair.0.get(body)? as i32, pair.1.get(body)? as i32)));
     let family = exit.family.as_ref().and_then(|family| family.get(body));
-    Some(Exit { call, time, result, pair, family, counts })
+    Some(Exit {
+        call,
+        time,
+        result,
+        pair,
+        family,
+        counts,
+    })
 }
 
 /// What an event tells of descriptors besides system calls.
 fn tell(lane: &mut Lane, event: &KernelEvent, time: i64, body: &mut Body<'_, '_>) {
-    let mut get = |field: &Option<tracebraid_kernel_model::IntField>| field.as_ref().and_then(|field| field.get(body));
+    let mut get =
+        |field: &Option<tracebraid_kernel_model::IntField>| field.as_ref().and_then(|field| field.get(body));
     match event {
         KernelEvent::Fork(fork) => {
             let parent = get(&fork.parent_tid).map(|tid| tid as i32).or(lane.tid());
             let parent_pid = get(&fork.parent_pid).map(|pid| pid as i32);
             let child_pid = get(&fork.child_pid).map(|pid| pid as i32);
             if let (Some(parent), Some(child)) = (parent, fork.child_tid.get(body)) {
-                lane.tell(time, parent, What::Fork { child: child as i32, child_pid, parent_pid });
+                lane.tell(
+                    time,
+                    parent,
+                    What::Fork {
+                        child: child as i32,
+                        child_pid,
+                        parent_pid,
+                    },
+                );
             }
         }
         KernelEvent::Exec(exec) => {
@@ -257,16 +323,44 @@ fn tell(lane: &mut Lane, event: &KernelEvent, time: i64, body: &mut Body<'_, '_>
         KernelEvent::ProcessState(state) => {
             let table = get(&state.table);
             if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
-                lane.tell(time, tid as i32, What::Member { pid: pid as i32, table });
+                lane.tell(
+                    time,
+                    tid as i32,
+                    What::Member {
+                        pid: pid as i32,
+                        table,
+                    },
+                );
             }
         }
         KernelEvent::StateFd(state) => {
-            let (pid, table, flags) = (get(&state.pid).map(|pid| pid as i32), get(&state.table), get(&state.flags));
+            let (pid, table, flags) = (
+                get(&state.pid).map(|pid| pid as i32),
+                get(&state.table),
+                get(&state.flags),
+            );
             let Some(fd) = state.fd.get(body) else { return };
-            let path = state.path.as_ref().and_then(|path| path.bytes(body)).unwrap_or_default();
-            let (kind, cloexec) = (FdType::of_path(path), flags.is_some_and(|flags| flags & 0o2_000_000 != 0));
+            let path = state
+                .path
+                .as_ref()
+                .and_then(|path| path.bytes(body))
+                .unwrap_or_default();
+            let (kind, cloexec) = (
+                FdType::of_path(path),
+                flags.is_some_and(|flags| flags & 0o2_000_000 != 0),
+            );
             // Of no thread in particular.
-            lane.tell(time, 0, What::Holds { pid, table, fd: fd as i32, kind, cloexec });
+            lane.tell(
+                time,
+                0,
+                What::Holds {
+                    pid,
+                    table,
+                    fd: fd as i32,
+                    kind,
+                    cloexec,
+                },
+            );
         }
         _ => {}
     }

@@ -134,7 +134,10 @@ impl Account {
     }
 
     fn of(sheet: &Sheet, losses: Losses) -> Account {
-        let mut account = Account { losses, ..Account::default() };
+        let mut account = Account {
+            losses,
+            ..Account::default()
+        };
         for (_, kind, sums) in sheet {
             account.total.add(sums);
             account.types.entry(*kind).or_default().add(sums);
@@ -147,7 +150,13 @@ impl Account {
     }
 
     fn types(&self) -> Vec<IoType> {
-        self.types.iter().map(|(kind, sums)| IoType { kind: *kind, stats: stats(sums, Losses::default()) }).collect()
+        self.types
+            .iter()
+            .map(|(kind, sums)| IoType {
+                kind: *kind,
+                stats: stats(sums, Losses::default()),
+            })
+            .collect()
     }
 }
 
@@ -171,27 +180,46 @@ fn order(stats: &IoStats) -> std::cmp::Reverse<(u64, u64)> {
 }
 
 pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> IoReport {
-    let range = analysis.extent.map(|extent| extent.within(analysis.options.window));
+    let range = analysis
+        .extent
+        .map(|extent| extent.within(analysis.options.window));
     let (settled, people) = partial.finish(analysis.scope());
     let mut accounts: BTreeMap<ThreadKey, Account> = BTreeMap::new();
     let mut syscalls: BTreeMap<Syscall, Sums> = BTreeMap::new();
     let mut total = Account::default();
     let filter = &analysis.options.threads;
-    for (key, sheet) in settled.sheets.entries().filter(|(key, _)| filter.shows(&people.thread(*key))) {
-        accounts.entry(key).or_default().add(&Account::of(sheet, Losses::default()));
+    for (key, sheet) in settled
+        .sheets
+        .entries()
+        .filter(|(key, _)| filter.shows(&people.thread(*key)))
+    {
+        accounts
+            .entry(key)
+            .or_default()
+            .add(&Account::of(sheet, Losses::default()));
         for (call, _, sums) in sheet {
             syscalls.entry(*call).or_default().add(sums);
         }
     }
-    for (key, losses) in settled.losses.entries().filter(|(key, _)| filter.shows(&people.thread(*key))) {
+    for (key, losses) in settled
+        .losses
+        .entries()
+        .filter(|(key, _)| filter.shows(&people.thread(*key)))
+    {
         if *losses != Losses::default() {
-            accounts.entry(key).or_default().add(&Account::of(&Vec::new(), *losses));
+            accounts
+                .entry(key)
+                .or_default()
+                .add(&Account::of(&Vec::new(), *losses));
         }
     }
     accounts.values().for_each(|account| total.add(account));
     let mut syscalls: Vec<_> = syscalls
         .into_iter()
-        .map(|(call, sums)| IoSyscall { name: call.name(), stats: stats(&sums, Losses::default()) })
+        .map(|(call, sums)| IoSyscall {
+            name: call.name(),
+            stats: stats(&sums, Losses::default()),
+        })
         .collect();
     syscalls.sort_by_key(|row| (order(&row.stats), row.name));
     IoReport {
@@ -230,7 +258,15 @@ fn processes(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<Io
     let row = |((trace, pid, tid), (threads, account)): ((u32, Option<i32>, Option<i32>), (u64, Account))| {
         let first = pid.or(tid).map(|tid| people.thread(ThreadKey { trace, tid }));
         let name = first.and_then(|thread| thread.name);
-        IoProcess { trace, pid, tid, name, threads, stats: account.stats(), types: account.types() }
+        IoProcess {
+            trace,
+            pid,
+            tid,
+            name,
+            threads,
+            stats: account.stats(),
+            types: account.types(),
+        }
     };
     let mut rows: Vec<_> = sums.into_iter().map(row).collect();
     rows.sort_by_key(|row| (order(&row.stats), row.trace, row.pid, row.tid));

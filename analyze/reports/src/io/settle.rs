@@ -68,11 +68,20 @@ impl Settled {
             self.add(&Group::new(thread, &io), types);
         }
         for thread in std::mem::take(&mut self.fresh) {
-            let Some(Some(parked)) = self.parked.find(thread).copied() else { continue };
+            let Some(Some(parked)) = self.parked.find(thread).copied() else {
+                continue;
+            };
             if parked.types.is_some() {
                 continue;
             }
-            let exit = Exit { call: None, time: parked.open.time, result: 0, pair: None, family: None, counts: true };
+            let exit = Exit {
+                call: None,
+                time: parked.open.time,
+                result: 0,
+                pair: None,
+                family: None,
+                counts: true,
+            };
             if let Done::Io(io) = parked.open.end(&exit) {
                 let types = Some(self.types(thread, &io).0);
                 *self.parked.get(thread) = Some(Parked { types, ..parked });
@@ -81,7 +90,12 @@ impl Settled {
     }
 
     fn item(&mut self, scope: Scope<'_>, item: &Item, taken: &mut Vec<(ThreadKey, Io, Option<Types>)>) {
-        let Item { time, cpu, thread, what } = *item;
+        let Item {
+            time,
+            cpu,
+            thread,
+            what,
+        } = *item;
         let unknown = thread.tid == ThreadKey::UNKNOWN;
         match what {
             What::Exit(exit) => self.exit(scope, item, &exit, taken),
@@ -89,7 +103,11 @@ impl Settled {
             What::Park(open) if unknown => self.unfinished(scope, thread, open, cpu),
             What::Park(open) => {
                 self.drop_parked(scope, thread);
-                *self.parked.get(thread) = Some(Parked { open, cpu, types: None });
+                *self.parked.get(thread) = Some(Parked {
+                    open,
+                    cpu,
+                    types: None,
+                });
                 self.fresh.push(thread);
             }
             What::Unfinished(began) => {
@@ -98,7 +116,11 @@ impl Settled {
             What::Unstarted => self.losses.get(thread).unstarted += 1,
             What::Change(_) if unknown => {}
             What::Change(change) => self.descriptors.change(thread, time, change),
-            What::Fork { child, child_pid, parent_pid } => {
+            What::Fork {
+                child,
+                child_pid,
+                parent_pid,
+            } => {
                 self.descriptors.fork(thread, time, child, child_pid, parent_pid);
             }
             What::Exec => self.descriptors.exec(thread, time),
@@ -109,8 +131,15 @@ impl Settled {
                     self.descriptors.table(thread, pid, address);
                 }
             }
-            What::Holds { pid, table, fd, kind, cloexec } => {
-                self.descriptors.holds(thread.trace, time, pid, table, fd, kind, cloexec);
+            What::Holds {
+                pid,
+                table,
+                fd,
+                kind,
+                cloexec,
+            } => {
+                self.descriptors
+                    .holds(thread.trace, time, pid, table, fd, kind, cloexec);
             }
         }
     }
@@ -124,7 +153,12 @@ impl Settled {
         taken: &mut Vec<(ThreadKey, Io, Option<Types>)>,
     ) {
         let thread = item.thread;
-        let parked = self.parked.find(thread).copied().flatten().filter(|_| thread.tid != ThreadKey::UNKNOWN);
+        let parked = self
+            .parked
+            .find(thread)
+            .copied()
+            .flatten()
+            .filter(|_| thread.tid != ThreadKey::UNKNOWN);
         let Some(parked) = parked else {
             self.losses.get(thread).unstarted += u64::from(exit.lost_entry());
             return;
@@ -188,7 +222,10 @@ impl Settled {
         let (first, second) = group.sums();
         for (kind, sums) in [(types.0, Some(first)), (types.1, second)] {
             let Some(sums) = sums else { continue };
-            match sheet.iter_mut().find(|(call, other, _)| *call == group.call && *other == kind) {
+            match sheet
+                .iter_mut()
+                .find(|(call, other, _)| *call == group.call && *other == kind)
+            {
                 Some((_, _, sum)) => sum.add(&sums),
                 None => sheet.push((group.call, kind, sums)),
             }
@@ -197,7 +234,11 @@ impl Settled {
 
     /// Nothing follows: what is parked stays unfinished.
     pub(super) fn finish(&mut self, scope: Scope<'_>) {
-        let parked: Vec<_> = self.parked.entries().filter_map(|(key, parked)| Some((key, (*parked)?))).collect();
+        let parked: Vec<_> = self
+            .parked
+            .entries()
+            .filter_map(|(key, parked)| Some((key, (*parked)?)))
+            .collect();
         for (thread, parked) in parked {
             self.unfinished(scope, thread, parked.open, parked.cpu);
         }

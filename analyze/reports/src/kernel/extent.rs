@@ -25,7 +25,9 @@ impl Extent {
         for (_, trace) in set.traces.iter().enumerate().filter(|(index, _)| of(*index)) {
             let mut ends = Ends::new(trace);
             for stream in &trace.streams {
-                let (Some(first), Some(last)) = (ends.first(stream), ends.last(stream)) else { continue };
+                let (Some(first), Some(last)) = (ends.first(stream), ends.last(stream)) else {
+                    continue;
+                };
                 let joined = extent.get_or_insert(Extent { first, last });
                 joined.first = joined.first.min(first);
                 joined.last = joined.last.max(last);
@@ -51,7 +53,10 @@ struct Ends<'t> {
 impl<'t> Ends<'t> {
     fn new(trace: &'t Trace) -> Self {
         let table = |layout| (Arc::new(ScanTable::new(layout, |_| false)), Counts::new(layout));
-        Ends { trace, tables: trace.layout.streams.iter().map(table).collect() }
+        Ends {
+            trace,
+            tables: trace.layout.streams.iter().map(table).collect(),
+        }
     }
 
     /// Times of the first and the last event record of a packet.
@@ -65,7 +70,9 @@ impl<'t> Ends<'t> {
     }
 
     fn first(&mut self, stream: &'t Stream) -> Option<Timestamp> {
-        (0..stream.packets.len()).find_map(|index| self.packet(stream, index)).map(|(first, _)| first)
+        (0..stream.packets.len())
+            .find_map(|index| self.packet(stream, index))
+            .map(|(first, _)| first)
     }
 
     /// From the last packet backwards, as far as packets may reach behind what was found: their

@@ -6,15 +6,28 @@ use crate::kernel::people::{People, ThreadKey};
 use crate::kernel::sources::CpuKey;
 
 /// Learns what an event tells besides switches.
-pub(crate) fn learn(people: &mut People, model: &EventModel, cpu: CpuKey, time: i64, body: &mut Body<'_, '_>) {
-    let thread = |tid: i64| ThreadKey { trace: cpu.trace, tid: tid as i32 };
-    let get = |field: &Option<IntField>, body: &mut Body<'_, '_>| field.as_ref().and_then(|field| field.get(body));
+pub(crate) fn learn(
+    people: &mut People,
+    model: &EventModel,
+    cpu: CpuKey,
+    time: i64,
+    body: &mut Body<'_, '_>,
+) {
+    let thread = |tid: i64| ThreadKey {
+        trace: cpu.trace,
+        tid: tid as i32,
+    };
+    let get =
+        |field: &Option<IntField>, body: &mut Body<'_, '_>| field.as_ref().and_then(|field| field.get(body));
     match &model.event {
         KernelEvent::Fork(fork) => {
-            let Some(child) = fork.child_tid.get(body) else { return };
+            let Some(child) = fork.child_tid.get(body) else {
+                return;
+            };
             let name = fork.child_name.as_ref().and_then(|name| name.comm(body));
             let child = people.get(thread(child));
-            name.into_iter().for_each(|name| child.learn_name(time, cpu, name));
+            name.into_iter()
+                .for_each(|name| child.learn_name(time, cpu, name));
             if let Some(pid) = get(&fork.child_pid, body) {
                 child.learn_pid(time, cpu, pid as i32);
             }
@@ -25,7 +38,9 @@ pub(crate) fn learn(people: &mut People, model: &EventModel, cpu: CpuKey, time: 
         KernelEvent::Exec(exec) => {
             let path = exec.path.as_ref().and_then(|path| path.bytes(body));
             if let (Some(tid), Some(path)) = (get(&exec.tid, body), path) {
-                people.get(thread(tid)).learn_name(time, cpu, Comm::of_program(path));
+                people
+                    .get(thread(tid))
+                    .learn_name(time, cpu, Comm::of_program(path));
             }
         }
         KernelEvent::Rename(tid, name) => {
@@ -34,11 +49,14 @@ pub(crate) fn learn(people: &mut People, model: &EventModel, cpu: CpuKey, time: 
             }
         }
         KernelEvent::ProcessState(state) => {
-            let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) else { return };
+            let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) else {
+                return;
+            };
             let name = state.name.as_ref().and_then(|name| name.comm(body));
             let person = people.get(thread(tid));
             person.learn_pid(time, cpu, pid as i32);
-            name.into_iter().for_each(|name| person.learn_name(time, cpu, name));
+            name.into_iter()
+                .for_each(|name| person.learn_name(time, cpu, name));
         }
         _ => {}
     }

@@ -58,17 +58,37 @@ impl Identity {
         match &mut self.name {
             // Most often nothing changes but the time.
             Some(known) if known.cpu == cpu && known.time <= time => (known.time, known.value) = (time, name),
-            place => Known::learn(place, Known { time, cpu, value: name }),
+            place => Known::learn(
+                place,
+                Known {
+                    time,
+                    cpu,
+                    value: name,
+                },
+            ),
         }
     }
 
     pub(crate) fn learn_pid(&mut self, time: i64, cpu: CpuKey, pid: i32) {
-        Known::learn(&mut self.pid, Known { time, cpu, value: pid });
+        Known::learn(
+            &mut self.pid,
+            Known {
+                time,
+                cpu,
+                value: pid,
+            },
+        );
     }
 
     fn merge(&mut self, later: Identity) {
-        later.name.into_iter().for_each(|name| Known::learn(&mut self.name, name));
-        later.pid.into_iter().for_each(|pid| Known::learn(&mut self.pid, pid));
+        later
+            .name
+            .into_iter()
+            .for_each(|name| Known::learn(&mut self.name, name));
+        later
+            .pid
+            .into_iter()
+            .for_each(|pid| Known::learn(&mut self.pid, pid));
     }
 }
 
@@ -89,7 +109,10 @@ impl People {
             trace: key.trace,
             tid: (key.tid != ThreadKey::UNKNOWN).then_some(key.tid),
             pid: identity.pid.map(|pid| pid.value),
-            name: identity.name.map(|name| name.value.text()).filter(|name| !name.is_empty()),
+            name: identity
+                .name
+                .map(|name| name.value.text())
+                .filter(|name| !name.is_empty()),
         }
     }
 }
@@ -104,7 +127,10 @@ pub(crate) struct Table<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Table { entries: Vec::new(), index: HashMap::default() }
+        Table {
+            entries: Vec::new(),
+            index: HashMap::default(),
+        }
     }
 }
 
@@ -138,9 +164,16 @@ impl<T: Default> Table<T> {
     /// The value of a thread, if it was met.
     pub(crate) fn find(&self, key: ThreadKey) -> Option<&T> {
         if self.index.len() == self.entries.len() {
-            return self.index.get(&key).and_then(|&at| self.entries.get(at as usize)).map(|(_, value)| value);
+            return self
+                .index
+                .get(&key)
+                .and_then(|&at| self.entries.get(at as usize))
+                .map(|(_, value)| value);
         }
-        self.entries.iter().find(|(other, _)| *other == key).map(|(_, value)| value)
+        self.entries
+            .iter()
+            .find(|(other, _)| *other == key)
+            .map(|(_, value)| value)
     }
 
     /// All values.
@@ -166,7 +199,11 @@ impl<T: Default> Table<T> {
 type Index = HashMap<ThreadKey, u32, BuildHasherDefault<KeyHasher>>;
 
 fn index<T>(entries: &[(ThreadKey, T)]) -> Index {
-    entries.iter().enumerate().map(|(at, (key, _))| (*key, at as u32)).collect()
+    entries
+        .iter()
+        .enumerate()
+        .map(|(at, (key, _))| (*key, at as u32))
+        .collect()
 }
 
 /// Thread ids are small numbers without an adversary worth a slow hash: their spread is enough.

@@ -60,7 +60,12 @@ impl ThreadFilter {
         let among = |list: &[i64], id: Option<i32>| {
             list.is_empty() || id.is_some_and(|id| list.contains(&i64::from(id)))
         };
-        let named = || thread.name.as_ref().is_some_and(|name| self.names.iter().any(|glob| glob.matches(name.as_bytes())));
+        let named = || {
+            thread
+                .name
+                .as_ref()
+                .is_some_and(|name| self.names.iter().any(|glob| glob.matches(name.as_bytes())))
+        };
         among(&self.tids, thread.tid) && among(&self.pids, thread.pid) && (self.names.is_empty() || named())
     }
 }
@@ -71,20 +76,46 @@ mod tests {
 
     #[test]
     fn every_list_must_name_a_thread() {
-        let thread = |tid, pid, name: &str| Thread { trace: 0, tid: Some(tid), pid, name: Some(name.to_owned()) };
-        let filter = ThreadFilter { tids: Vec::new(), pids: vec![7, 8], names: vec![Glob::new("red*")] };
+        let thread = |tid, pid, name: &str| Thread {
+            trace: 0,
+            tid: Some(tid),
+            pid,
+            name: Some(name.to_owned()),
+        };
+        let filter = ThreadFilter {
+            tids: Vec::new(),
+            pids: vec![7, 8],
+            names: vec![Glob::new("red*")],
+        };
         assert!(filter.shows(&thread(9, Some(7), "redis")));
         assert!(!filter.shows(&thread(9, Some(6), "redis")));
         assert!(!filter.shows(&thread(9, None, "redis")));
         assert!(!filter.shows(&thread(9, Some(8), "bored")));
         assert!(ThreadFilter::default().shows(&Thread::default()));
-        assert!(!ThreadFilter { tids: vec![1], ..ThreadFilter::default() }.shows(&Thread::default()));
+        assert!(
+            !ThreadFilter {
+                tids: vec![1],
+                ..ThreadFilter::default()
+            }
+            .shows(&Thread::default())
+        );
     }
 
     #[test]
     fn windows_cut_exactly() {
-        let window = Window { from: Some(Timestamp(10)), to: Some(Timestamp(20)) };
-        assert_eq!([window.clip(0, 5), window.clip(0, 15), window.clip(12, 13), window.clip(15, 99)], [0, 5, 1, 5]);
+        let window = Window {
+            from: Some(Timestamp(10)),
+            to: Some(Timestamp(20)),
+        };
+        assert_eq!(
+            [
+                window.clip(0, 5),
+                window.clip(0, 15),
+                window.clip(12, 13),
+                window.clip(15, 99)
+            ],
+            [0, 5, 1, 5]
+        );
         assert_eq!(Window::default().clip(5, 3), 0);
         assert_eq!(Window::default().clip(i64::MIN, i64::MAX), u64::MAX);
         assert!(window.contains(10) && window.contains(19) && !window.contains(20) && !window.contains(9));

@@ -42,7 +42,9 @@ pub(crate) struct Source {
 impl Source {
     /// The time of a clock value, in nanoseconds.
     pub(crate) fn time(&self, cycles: Option<u64>) -> Option<i64> {
-        self.clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0)
+        self.clock
+            .zip(cycles)
+            .map(|(clock, cycles)| clock.timestamp(cycles).0)
     }
 }
 
@@ -54,11 +56,20 @@ impl Sources {
             .traces
             .iter()
             .map(|trace| {
-                let wanted = |event: &Option<EventModel>| event.as_ref().is_some_and(|event| wants(&event.event));
-                trace.streams.iter().map(|stream| stream.events.iter().map(wanted).collect()).collect()
+                let wanted =
+                    |event: &Option<EventModel>| event.as_ref().is_some_and(|event| wants(&event.event));
+                trace
+                    .streams
+                    .iter()
+                    .map(|stream| stream.events.iter().map(wanted).collect())
+                    .collect()
             })
             .collect();
-        let mut sources = Sources { model, wanted, streams: Vec::new() };
+        let mut sources = Sources {
+            model,
+            wanted,
+            streams: Vec::new(),
+        };
         let streams = set.traces.iter().enumerate().map(|(trace_index, trace)| {
             let source = |(index, stream): (usize, &tracebraid_ctf::stream::Stream)| {
                 let class = stream.class;
@@ -74,7 +85,12 @@ impl Sources {
                 };
                 let switch = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_));
                 let tells_switches = model.events.iter().flatten().any(switch);
-                Some(Source { class, cpu, clock: trace.clock(stream), tells_switches })
+                Some(Source {
+                    class,
+                    cpu,
+                    clock: trace.clock(stream),
+                    tells_switches,
+                })
             };
             trace.streams.iter().enumerate().map(source).collect()
         });
@@ -90,7 +106,10 @@ impl Sources {
         for (trace, streams) in self.streams.iter().enumerate() {
             for (stream, source) in streams.iter().enumerate() {
                 if let Some(source) = source {
-                    let stream = StreamRef { trace: trace as u32, stream: stream as u32 };
+                    let stream = StreamRef {
+                        trace: trace as u32,
+                        stream: stream as u32,
+                    };
                     groups.entry((trace, source.cpu)).or_default().push(stream);
                 }
             }
@@ -100,14 +119,23 @@ impl Sources {
 
     /// Whether that event class is wanted.
     pub(crate) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
-        let stream = self.wanted.get(trace).and_then(|streams| streams.get(stream_class));
-        stream.and_then(|classes| classes.get(class)).copied().unwrap_or(false)
+        let stream = self
+            .wanted
+            .get(trace)
+            .and_then(|streams| streams.get(stream_class));
+        stream
+            .and_then(|classes| classes.get(class))
+            .copied()
+            .unwrap_or(false)
     }
 
     /// A stream that is read.
     #[inline(always)]
     pub(crate) fn source(&self, stream: StreamRef) -> Option<&Source> {
-        self.streams.get(stream.trace as usize)?.get(stream.stream as usize)?.as_ref()
+        self.streams
+            .get(stream.trace as usize)?
+            .get(stream.stream as usize)?
+            .as_ref()
     }
 
     /// An event class of a stream.
@@ -119,27 +147,45 @@ impl Sources {
     /// All CPUs that streams belong to as a whole.
     pub(crate) fn cpus(&self) -> impl Iterator<Item = CpuKey> + '_ {
         self.streams.iter().enumerate().flat_map(|(trace, streams)| {
-            let key = move |source: &Source| source.cpu.map(|cpu| CpuKey { trace: trace as u32, cpu });
+            let key = move |source: &Source| {
+                source.cpu.map(|cpu| CpuKey {
+                    trace: trace as u32,
+                    cpu,
+                })
+            };
             streams.iter().flatten().filter_map(key)
         })
     }
 
     /// True for traces that are read.
     pub(crate) fn reads(&self, trace: usize) -> bool {
-        self.streams.get(trace).is_some_and(|streams| streams.iter().any(Option::is_some))
+        self.streams
+            .get(trace)
+            .is_some_and(|streams| streams.iter().any(Option::is_some))
     }
 
     /// True if anything in that trace tells which thread runs on a CPU.
     pub(crate) fn tells_threads(&self, trace: usize) -> bool {
-        let streams = self.model.traces.get(trace).map(|trace| trace.streams.as_slice()).unwrap_or_default();
-        let tells = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_)) || event.context.tid.is_some();
-        streams.iter().flat_map(|stream| stream.events.iter().flatten()).any(tells)
+        let streams = self
+            .model
+            .traces
+            .get(trace)
+            .map(|trace| trace.streams.as_slice())
+            .unwrap_or_default();
+        let tells =
+            |event: &EventModel| matches!(event.event, KernelEvent::Switch(_)) || event.context.tid.is_some();
+        streams
+            .iter()
+            .flat_map(|stream| stream.events.iter().flatten())
+            .any(tells)
     }
 
     /// True if any event class is of that kind.
     pub(crate) fn has(&self, kind: impl Fn(&KernelEvent) -> bool) -> bool {
         let streams = self.model.traces.iter().flat_map(|trace| &trace.streams);
-        streams.flat_map(|stream| stream.events.iter().flatten()).any(|event| kind(&event.event))
+        streams
+            .flat_map(|stream| stream.events.iter().flatten())
+            .any(|event| kind(&event.event))
     }
 
     /// Names of the machines by trace.

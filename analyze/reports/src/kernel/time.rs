@@ -13,5 +13,9 @@ pub(crate) fn nanoseconds<S: Serializer>(time: &Option<Timestamp>, serializer: S
 
 /// Part of a whole; 0 of nothing.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }

@@ -21,7 +21,10 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub enum What {
     /// A packet begins; events may have been lost before it; it goes on to `end`.
-    Packet { lost: bool, end: Option<i64> },
+    Packet {
+        lost: bool,
+        end: Option<i64>,
+    },
     Event(Record),
 }
 
@@ -53,7 +56,10 @@ pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> 
     for (trace_index, trace) in set.traces.iter().enumerate() {
         for stream in &trace.streams {
             let layout = &trace.layout.streams[stream.class];
-            let cpu = stream.head.value(layout, "cpu_id").expect("a kernel trace tells the CPU") as u32;
+            let cpu = stream
+                .head
+                .value(layout, "cpu_id")
+                .expect("a kernel trace tells the CPU") as u32;
             let trace_number = trace_index as u32;
             let entries = cpus.entry((trace_number, cpu)).or_default();
             assert!(entries.is_empty(), "one stream for each CPU");
@@ -62,7 +68,12 @@ pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> 
                 let begin = clock.timestamp(packet.begin.expect("a beginning")).0;
                 let end = packet.end.map(|end| clock.timestamp(end).0);
                 let lost = stream.lost_before(index);
-                entries.push(Entry { time: begin, trace: trace_number, cpu, what: What::Packet { lost, end } });
+                entries.push(Entry {
+                    time: begin,
+                    trace: trace_number,
+                    cpu,
+                    what: What::Packet { lost, end },
+                });
                 let mut reader = StreamReader::new(trace, stream, index..index + 1, 1 << 17);
                 let mut held = begin;
                 while let Some(time) = reader.peek() {
@@ -70,7 +81,12 @@ pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> 
                     let mut event = reader.event().expect("an event");
                     if wanted(&event.class.name) {
                         let record = record(&mut event);
-                        entries.push(Entry { time: held, trace: trace_number, cpu, what: What::Event(record) });
+                        entries.push(Entry {
+                            time: held,
+                            trace: trace_number,
+                            cpu,
+                            what: What::Event(record),
+                        });
                     }
                     reader.advance();
                 }
@@ -98,17 +114,26 @@ pub fn extent(set: &TraceSet) -> (i64, i64) {
 
 /// In the order of time; equal times by CPU. Of each CPU the order of its stream is kept.
 pub fn merged(cpus: Vec<Vec<Entry>>) -> Vec<Entry> {
-    let mut queues: Vec<_> = cpus.into_iter().map(|entries| entries.into_iter().peekable()).collect();
+    let mut queues: Vec<_> = cpus
+        .into_iter()
+        .map(|entries| entries.into_iter().peekable())
+        .collect();
     let mut all = Vec::new();
     loop {
-        let heads = queues.iter_mut().enumerate().filter_map(|(at, queue)| queue.peek().map(|entry| (entry.time, at)));
+        let heads = queues
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(at, queue)| queue.peek().map(|entry| (entry.time, at)));
         let Some((_, at)) = heads.min() else { return all };
         all.extend(queues[at].next());
     }
 }
 
 fn record(event: &mut Event<'_>) -> Record {
-    let mut record = Record { name: event.class.name.to_string(), ..Record::default() };
+    let mut record = Record {
+        name: event.class.name.to_string(),
+        ..Record::default()
+    };
     event.walk_body(&mut record, |_, _| {}).expect("a sound event");
     record
 }

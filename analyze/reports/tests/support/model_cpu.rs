@@ -26,8 +26,14 @@ impl People {
         };
         match event.name.as_str() {
             "sched_switch" => {
-                name(event.id("prev_tid").filter(|&tid| tid != 0), event.text("prev_comm"));
-                name(event.id("next_tid").filter(|&tid| tid != 0), event.text("next_comm"));
+                name(
+                    event.id("prev_tid").filter(|&tid| tid != 0),
+                    event.text("prev_comm"),
+                );
+                name(
+                    event.id("next_tid").filter(|&tid| tid != 0),
+                    event.text("next_comm"),
+                );
             }
             "sched_process_fork" => {
                 name(event.id("child_tid"), event.text("child_comm"));
@@ -38,8 +44,13 @@ impl People {
                 }
             }
             "sched_process_exec" => {
-                let base = event.text("filename").map(|path| path.rsplit('/').next().unwrap_or(path));
-                name(event.id("tid").or(event.id("pid")), base.map(|base| &base[..base.len().min(15)]));
+                let base = event
+                    .text("filename")
+                    .map(|path| path.rsplit('/').next().unwrap_or(path));
+                name(
+                    event.id("tid").or(event.id("pid")),
+                    base.map(|base| &base[..base.len().min(15)]),
+                );
             }
             "lttng_statedump_process_state" => {
                 name(event.id("tid"), event.text("name"));
@@ -56,7 +67,11 @@ impl People {
             trace,
             tid: (tid != -1).then_some(tid),
             pid: self.pids.get(&(trace, tid)).copied(),
-            name: self.names.get(&(trace, tid)).cloned().filter(|name| !name.is_empty()),
+            name: self
+                .names
+                .get(&(trace, tid))
+                .cloned()
+                .filter(|name| !name.is_empty()),
         }
     }
 }
@@ -90,7 +105,12 @@ struct Cpu {
 
 /// The report for the events of `window.0..window.1`.
 pub fn cpu(set: &TraceSet, window: (i64, i64)) -> CpuReport {
-    let known = ["sched_switch", "sched_process_fork", "sched_process_exec", "lttng_statedump_process_state"];
+    let known = [
+        "sched_switch",
+        "sched_process_fork",
+        "sched_process_exec",
+        "lttng_statedump_process_state",
+    ];
     let entries = merged(by_cpu(set, |name| known.contains(&name)));
     let (begin, end) = range(set, window);
     let mut people = People::default();
@@ -137,7 +157,6 @@ pub fn cpu(set: &TraceSet, window: (i64, i64)) -> CpuReport {
                     None => {}
                 }
                 cpu.current = Some((next, entry.time));
-                cpu.seen_until = cpu.seen_until.max(entry.time);
                 if switch {
                     cpu.first_switch.get_or_insert((entry.time, prev));
                     if window.0 <= entry.time && entry.time < window.1 {
@@ -171,7 +190,13 @@ fn report(
     threads: &BTreeMap<(u32, i32), (u64, u64)>,
 ) -> CpuReport {
     let duration = end.abs_diff(begin);
-    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let share = |part: u64, whole: u64| {
+        if whole == 0 {
+            0.0
+        } else {
+            part as f64 / whole as f64
+        }
+    };
     let rows: Vec<CpuRow> = cpus
         .iter()
         .map(|(&(trace, number), cpu)| CpuRow {
@@ -184,9 +209,10 @@ fn report(
             switches: cpu.switches,
             inconsistent_switches: cpu.inconsistent,
             losses: cpu.losses,
-            first_switch: cpu
-                .first_switch
-                .map(|(time, prev_tid)| FirstSwitch { time: Some(Timestamp(time)), prev_tid }),
+            first_switch: cpu.first_switch.map(|(time, prev_tid)| FirstSwitch {
+                time: Some(Timestamp(time)),
+                prev_tid,
+            }),
         })
         .collect();
     let sum = |of: fn(&CpuRow) -> u64| rows.iter().map(of).sum::<u64>();
@@ -205,10 +231,19 @@ fn report(
             continue;
         }
         let thread = people.thread(trace, tid);
-        let key = (trace, thread.pid, if thread.pid.is_none() { Some(tid) } else { None });
+        let key = (
+            trace,
+            thread.pid,
+            if thread.pid.is_none() { Some(tid) } else { None },
+        );
         let process = by_process.entry(key).or_default();
         *process = (process.0 + 1, process.1 + active, process.2 + switches);
-        by_thread.push(ThreadRow { thread, active_ns: active, active_share: share(active, duration), switches });
+        by_thread.push(ThreadRow {
+            thread,
+            active_ns: active,
+            active_share: share(active, duration),
+            switches,
+        });
     }
     by_thread.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.thread.trace, row.thread.tid));
     let mut processes: Vec<ProcessRow> = by_process

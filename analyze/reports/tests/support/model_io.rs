@@ -44,12 +44,17 @@ fn call_of(event: &str) -> Option<(bool, Option<String>)> {
     if event == "exit_syscall" {
         return Some((false, None));
     }
-    event.strip_prefix("sys_").map(|name| (true, Some(name.to_owned())))
+    event
+        .strip_prefix("sys_")
+        .map(|name| (true, Some(name.to_owned())))
 }
 
-const READS: &[&str] = &["read", "pread64", "readv", "preadv", "preadv2", "pread", "recvfrom", "recvmsg", "recv"];
-const WRITES: &[&str] =
-    &["write", "pwrite64", "writev", "pwritev", "pwritev2", "pwrite", "sendto", "sendmsg", "send", "vmsplice"];
+const READS: &[&str] = &[
+    "read", "pread64", "readv", "preadv", "preadv2", "pread", "recvfrom", "recvmsg", "recv",
+];
+const WRITES: &[&str] = &[
+    "write", "pwrite64", "writev", "pwritev", "pwritev2", "pwrite", "sendto", "sendmsg", "send", "vmsplice",
+];
 const MESSAGES: &[&str] = &["recvmmsg", "recvmmsg_time32", "sendmmsg"];
 const COPIES: &[(&str, &str, &str)] = &[
     ("sendfile64", "in_fd", "out_fd"),
@@ -59,12 +64,35 @@ const COPIES: &[(&str, &str, &str)] = &[
     ("copy_file_range", "fd_in", "fd_out"),
 ];
 const ANONYMOUS: &[&str] = &[
-    "eventfd", "eventfd2", "epoll_create", "epoll_create1", "timerfd_create", "signalfd", "signalfd4", "inotify_init",
-    "inotify_init1", "memfd_create", "pidfd_open", "perf_event_open",
+    "eventfd",
+    "eventfd2",
+    "epoll_create",
+    "epoll_create1",
+    "timerfd_create",
+    "signalfd",
+    "signalfd4",
+    "inotify_init",
+    "inotify_init1",
+    "memfd_create",
+    "pidfd_open",
+    "perf_event_open",
 ];
 const CHANGES: &[&str] = &[
-    "open", "openat", "openat2", "creat", "socket", "accept", "accept4", "pipe", "pipe2", "socketpair", "dup", "dup2",
-    "dup3", "fcntl", "close",
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "socket",
+    "accept",
+    "accept4",
+    "pipe",
+    "pipe2",
+    "socketpair",
+    "dup",
+    "dup2",
+    "dup3",
+    "fcntl",
+    "close",
 ];
 
 fn is_io(name: &str) -> bool {
@@ -91,7 +119,10 @@ fn wanted(event: &str) -> bool {
         // What a close does is done at its entry.
         Some((false, Some(name))) if name == "close" => false,
         // Old exits do not tell the call: all entries count.
-        Some((_, Some(name))) => event.contains("syscall_") && is_known(&name) || event.contains("sys_") && !event.contains("syscall_"),
+        Some((_, Some(name))) => {
+            event.contains("syscall_") && is_known(&name)
+                || event.contains("sys_") && !event.contains("syscall_")
+        }
         Some((_, None)) => true,
         None => others.contains(&event),
     }
@@ -113,21 +144,24 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, Step)> {
     let mut stretch: Vec<Entry> = Vec::new();
     let mut tid: Option<i32> = None;
     let (mut trace, mut cpu) = (0, 0);
-    let mut close = |stretch: &mut Vec<Entry>, tid: Option<i32>, prev: Option<i32>, time: i64, switch, trace, cpu| {
-        let tid = tid.or(prev).unwrap_or(-1);
-        for entry in stretch.drain(..) {
-            if let What::Event(record) = entry.what {
-                all.push((entry.time, entry.trace, entry.cpu, Step::Event(tid, record)));
+    let mut close =
+        |stretch: &mut Vec<Entry>, tid: Option<i32>, prev: Option<i32>, time: i64, switch, trace, cpu| {
+            let tid = tid.or(prev).unwrap_or(-1);
+            for entry in stretch.drain(..) {
+                if let What::Event(record) = entry.what {
+                    all.push((entry.time, entry.trace, entry.cpu, Step::Event(tid, record)));
+                }
             }
-        }
-        all.push((time, trace, cpu, Step::End(tid, switch)));
-    };
+            all.push((time, trace, cpu, Step::End(tid, switch)));
+        };
     for entry in entries {
         (trace, cpu) = (entry.trace, entry.cpu);
         let boundary = match &entry.what {
             What::Packet { lost: true, .. } => Some((None, None)),
             What::Packet { .. } => None,
-            What::Event(event) if event.name == "sched_switch" => Some((event.id("prev_tid"), event.id("next_tid"))),
+            What::Event(event) if event.name == "sched_switch" => {
+                Some((event.id("prev_tid"), event.id("next_tid")))
+            }
             What::Event(event) if event.name == "sched_process_exec" => {
                 let old = event.id("old_tid").or(event.id("old_pid"));
                 let new = event.id("tid").or(event.id("pid"));
@@ -159,8 +193,19 @@ struct Descriptors {
 
 impl Descriptors {
     fn process(&self, trace: u32, tid: i32, time: i64) -> (u32, i32) {
-        let history = self.members.get(&(trace, tid)).map(Vec::as_slice).unwrap_or_default();
-        (trace, history.iter().rev().find(|(since, _)| *since <= time).map_or(tid, |(_, pid)| *pid))
+        let history = self
+            .members
+            .get(&(trace, tid))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        (
+            trace,
+            history
+                .iter()
+                .rev()
+                .find(|(since, _)| *since <= time)
+                .map_or(tid, |(_, pid)| *pid),
+        )
     }
 
     fn kind(&self, process: (u32, i32), fd: i32, time: i64) -> (FdType, bool) {
@@ -171,12 +216,20 @@ impl Descriptors {
 
     fn set(&mut self, process: (u32, i32), fd: i32, time: i64, kind: FdType, cloexec: bool) {
         if fd != -1 {
-            self.histories.entry(process).or_default().entry(fd).or_default().push((time, kind, cloexec));
+            self.histories
+                .entry(process)
+                .or_default()
+                .entry(fd)
+                .or_default()
+                .push((time, kind, cloexec));
         }
     }
 
     fn fds(&self, process: (u32, i32)) -> Vec<i32> {
-        self.histories.get(&process).map(|fds| fds.keys().copied().collect()).unwrap_or_default()
+        self.histories
+            .get(&process)
+            .map(|fds| fds.keys().copied().collect())
+            .unwrap_or_default()
     }
 
     fn close_all(&mut self, process: (u32, i32), time: i64) {
@@ -256,8 +309,14 @@ impl Descriptors {
                 }
             }
             "lttng_statedump_file_descriptor" => {
-                let by_table = || self.tables.get(&(trace, event.int("file_table_address")?)).copied();
-                let Some(pid) = event.id("pid").or_else(by_table) else { return };
+                let by_table = || {
+                    self.tables
+                        .get(&(trace, event.int("file_table_address")?))
+                        .copied()
+                };
+                let Some(pid) = event.id("pid").or_else(by_table) else {
+                    return;
+                };
                 let process = self.process(trace, pid, i64::MAX);
                 let path = event.text("filename").unwrap_or_default();
                 let kind = match path {
@@ -265,7 +324,9 @@ impl Descriptors {
                     path if path.starts_with('/') => FdType::Disk,
                     path if path.starts_with("socket:") => FdType::Socket,
                     path if path.starts_with("pipe:") => FdType::Pipe,
-                    path if path.starts_with("anon_inode:") || path.starts_with("inotify") => FdType::Anonymous,
+                    path if path.starts_with("anon_inode:") || path.starts_with("inotify") => {
+                        FdType::Anonymous
+                    }
                     _ => FdType::Unknown,
                 };
                 let fd = event.id("fd").unwrap();
@@ -320,7 +381,13 @@ impl Descriptors {
             }
             "pipe" | "pipe2" => {
                 for fd in pair("fildes").unwrap_or_default() {
-                    self.set(process, fd as i32, time, FdType::Pipe, call.name == "pipe2" && has("flags", 0x80000));
+                    self.set(
+                        process,
+                        fd as i32,
+                        time,
+                        FdType::Pipe,
+                        call.name == "pipe2" && has("flags", 0x80000),
+                    );
                 }
             }
             "socketpair" => {
@@ -338,7 +405,13 @@ impl Descriptors {
                 let old = call.entry.id("oldfd").unwrap();
                 if old != made {
                     let kind = self.kind(process, old, i64::MAX).0;
-                    self.set(process, made, time, kind, call.name == "dup3" && has("flags", 0x80000));
+                    self.set(
+                        process,
+                        made,
+                        time,
+                        kind,
+                        call.name == "dup3" && has("flags", 0x80000),
+                    );
                 }
             }
             "fcntl" => {
@@ -372,7 +445,9 @@ impl Found {
             return FdType::Unknown;
         }
         let process = self.descriptors.process(call.trace, call.tid, call.entry_time);
-        self.descriptors.kind(process, call.entry.id(field).unwrap_or(-1), call.entry_time).0
+        self.descriptors
+            .kind(process, call.entry.id(field).unwrap_or(-1), call.entry_time)
+            .0
     }
 }
 
@@ -395,17 +470,26 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
         let keep = |entry: &Entry| entry.time < window.1 || matches!(entry.what, What::Packet { .. });
         entries.into_iter().filter(keep).collect::<Vec<_>>()
     };
-    let mut queues: Vec<_> =
-        by_cpu(set, wanted).into_iter().map(|entries| steps(cut(entries)).into_iter().peekable()).collect();
+    let mut queues: Vec<_> = by_cpu(set, wanted)
+        .into_iter()
+        .map(|entries| steps(cut(entries)).into_iter().peekable())
+        .collect();
     let counts = |time: i64, cpu: u32| {
         window.0 <= time && time < window.1 && chosen.is_none_or(|chosen| chosen.contains(&cpu))
     };
-    let mut found =
-        Found { calls: Vec::new(), descriptors: Descriptors::default(), people, lost: BTreeMap::new() };
+    let mut found = Found {
+        calls: Vec::new(),
+        descriptors: Descriptors::default(),
+        people,
+        lost: BTreeMap::new(),
+    };
     let mut cpus: HashMap<(u32, u32), Cpu> = HashMap::new();
     let mut parked: HashMap<(u32, i32), Open> = HashMap::new();
     loop {
-        let heads = queues.iter_mut().enumerate().filter_map(|(at, queue)| queue.peek().map(|step| (step.0, at)));
+        let heads = queues
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(at, queue)| queue.peek().map(|step| (step.0, at)));
         let Some((_, at)) = heads.min() else { break };
         let (time, trace, number, step) = queues[at].next().unwrap();
         let cpu = cpus.entry((trace, number)).or_default();
@@ -432,7 +516,13 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
                     continue;
                 };
                 let first = !std::mem::replace(&mut cpu.seen, true);
-                let took = || if first && tid != -1 { parked.remove(&(trace, tid)) } else { None };
+                let took = || {
+                    if first && tid != -1 {
+                        parked.remove(&(trace, tid))
+                    } else {
+                        None
+                    }
+                };
                 let before = cpu.open.take().or_else(took);
                 if entry {
                     before.iter().for_each(|open| unfinished(tid, open));
@@ -444,11 +534,18 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
                             found.descriptors.set(process, fd, time, FdType::Unknown, false);
                         }
                     } else {
-                        cpu.open = Some(Open { name, time, cpu: number, entry: event });
+                        cpu.open = Some(Open {
+                            name,
+                            time,
+                            cpu: number,
+                            entry: event,
+                        });
                     }
                     continue;
                 }
-                let fits = before.as_ref().is_some_and(|open| name.as_ref().is_none_or(|name| *name == open.name));
+                let fits = before
+                    .as_ref()
+                    .is_some_and(|open| name.as_ref().is_none_or(|name| *name == open.name));
                 if !fits {
                     before.iter().for_each(|open| unfinished(tid, open));
                     if name.is_some_and(|name| is_io(&name)) && counts(time, number) {
@@ -510,17 +607,25 @@ pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoRepor
     let mut syscalls: BTreeMap<String, IoStats> = BTreeMap::new();
     let mut threads: BTreeMap<(u32, i32), Sums> = BTreeMap::new();
     let mut processes: BTreeMap<(u32, Option<i32>, Option<i32>), Sums> = BTreeMap::new();
-    let mut members: BTreeMap<(u32, Option<i32>, Option<i32>), std::collections::BTreeSet<i32>> = BTreeMap::new();
+    let mut members: BTreeMap<(u32, Option<i32>, Option<i32>), std::collections::BTreeSet<i32>> =
+        BTreeMap::new();
     let process_of = |trace: u32, tid: i32| {
         let thread = found.people.thread(trace, tid);
-        (trace, thread.pid, if thread.pid.is_none() { thread.tid } else { None })
+        (
+            trace,
+            thread.pid,
+            if thread.pid.is_none() { thread.tid } else { None },
+        )
     };
     for call in &found.calls {
         let bytes = call.exit.int("ret").unwrap().max(0) as u64;
         let name = call.name.as_str();
         let halves = match COPIES.iter().find(|(copy, _, _)| *copy == name) {
             Some((_, from, to)) => {
-                vec![(found.kind(call, from), bytes, 0, true), (found.kind(call, to), 0, bytes, false)]
+                vec![
+                    (found.kind(call, from), bytes, 0, true),
+                    (found.kind(call, to), 0, bytes, false),
+                ]
             }
             None if READS.contains(&name) => vec![(found.kind(call, "fd"), bytes, 0, true)],
             None if WRITES.contains(&name) => vec![(found.kind(call, "fd"), 0, bytes, true)],
@@ -529,7 +634,13 @@ pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoRepor
         let process = process_of(call.trace, call.tid);
         members.entry(process).or_default().insert(call.tid);
         for (kind, read, written, counts) in halves {
-            add(syscalls.entry(call.name.clone()).or_default(), call, read, written, counts);
+            add(
+                syscalls.entry(call.name.clone()).or_default(),
+                call,
+                read,
+                written,
+                counts,
+            );
             let thread = threads.entry((call.trace, call.tid)).or_default();
             for sums in [&mut total, thread, processes.entry(process).or_default()] {
                 add(&mut sums.total, call, read, written, counts);
@@ -547,10 +658,20 @@ pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoRepor
         }
     }
     let (begin, end) = range(set, window);
-    let types = |sums: &Sums| sums.types.iter().map(|(&kind, &stats)| IoType { kind, stats }).collect::<Vec<_>>();
+    let types = |sums: &Sums| {
+        sums.types
+            .iter()
+            .map(|(&kind, &stats)| IoType { kind, stats })
+            .collect::<Vec<_>>()
+    };
     let order = |stats: &IoStats| std::cmp::Reverse((stats.read_bytes + stats.written_bytes, stats.calls));
-    let mut syscalls: Vec<IoSyscall> =
-        syscalls.into_iter().map(|(name, stats)| IoSyscall { name: name.leak(), stats }).collect();
+    let mut syscalls: Vec<IoSyscall> = syscalls
+        .into_iter()
+        .map(|(name, stats)| IoSyscall {
+            name: name.leak(),
+            stats,
+        })
+        .collect();
     syscalls.sort_by_key(|row| (order(&row.stats), row.name));
     let mut by_thread: Vec<IoThread> = threads
         .iter()

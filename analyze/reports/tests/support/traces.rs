@@ -14,14 +14,24 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("SKIPPED: {} is not there; what it would have shown is not tested", path.display());
+    eprintln!(
+        "SKIPPED: {} is not there; what it would have shown is not tested",
+        path.display()
+    );
     None
 }
 
 /// The output of another tool for a trace: committed with the tests, or outside of the repository.
 pub fn oracle(trace: &str, file: &str) -> Option<serde_json::Value> {
-    let committed = PathBuf::from(ROOT).join("tests/data/oracle").join(trace).join(file);
-    let path = if committed.is_file() { committed } else { shared(&format!("oracle/{trace}/{file}"))? };
+    let committed = PathBuf::from(ROOT)
+        .join("tests/data/oracle")
+        .join(trace)
+        .join(file);
+    let path = if committed.is_file() {
+        committed
+    } else {
+        shared(&format!("oracle/{trace}/{file}"))?
+    };
     let text = std::fs::read(path).expect("the oracle can be read");
     Some(serde_json::from_slice(&text).expect("the oracle is JSON"))
 }
@@ -30,7 +40,8 @@ pub fn oracle(trace: &str, file: &str) -> Option<serde_json::Value> {
 fn unpacked() -> &'static PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
-        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("traces-{}", std::process::id()));
+        let directory =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("traces-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a temporary directory");
         directory
     })
@@ -41,13 +52,26 @@ pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
     static ONCE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let name = format!("{archive}.tar.xz");
     let committed = PathBuf::from(ROOT).join("tests/data").join(&name);
-    let path = if committed.is_file() { committed } else { shared(&format!("ours/{name}"))? };
+    let path = if committed.is_file() {
+        committed
+    } else {
+        shared(&format!("ours/{name}"))?
+    };
     let _guard = ONCE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let directory = unpacked().join(archive);
     if !directory.is_dir() {
         std::fs::create_dir_all(&directory).expect("a directory for the archive");
-        let done = Command::new("tar").arg("-xJf").arg(&path).arg("-C").arg(&directory).status();
-        assert!(done.is_ok_and(|status| status.success()), "{} can be unpacked", path.display());
+        let done = Command::new("tar")
+            .arg("-xJf")
+            .arg(&path)
+            .arg("-C")
+            .arg(&directory)
+            .status();
+        assert!(
+            done.is_ok_and(|status| status.success()),
+            "{} can be unpacked",
+            path.display()
+        );
     }
     Some(directory.join(inner).join("kernel"))
 }
