@@ -1,0 +1,61 @@
+//! Fuzz targets for everything that reads what others wrote: metadata of both languages and in
+//! packets, index files, packets, and whole traces.
+//!
+//! `FUZZ_TARGET` names the target, see [`TARGETS`]; the rest are libFuzzer's arguments. One
+//! program holds all targets, so that there is one thing to build.
+#![no_main]
+
+mod trace;
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use std::sync::OnceLock;
+
+type Target = fn(&[u8]) -> Corpus;
+
+const TARGETS: &[(&str, Target)] = &[
+    ("tsdl", tsdl),
+    ("ctf2", ctf2),
+    ("packetized", packetized),
+    ("index", trace::index),
+    ("packets", trace::packets),
+    ("trace", trace::trace),
+];
+
+fn target() -> Target {
+    static CHOSEN: OnceLock<Target> = OnceLock::new();
+    *CHOSEN.get_or_init(|| {
+        let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+        let names: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();
+        match TARGETS.iter().find(|(known, _)| *known == name) {
+            Some((_, target)) => *target,
+            None => {
+                eprintln!("FUZZ_TARGET must be one of {}", names.join(", "));
+                std::process::exit(2);
+            }
+        }
+    })
+}
+
+fuzz_target!(|data: &[u8]| -> Corpus { target()(data) });
+
+fn tsdl(data: &[u8]) -> Corpus {
+    if let Ok(class) = tracebraid_ctf::tsdl::parse(data) {
+        trace::compile(class);
+    }
+    Corpus::Keep
+}
+
+fn ctf2(data: &[u8]) -> Corpus {
+    if let Ok(class) = tracebraid_ctf::ctf2::parse(data) {
+        trace::compile(class);
+    }
+    Corpus::Keep
+}
+
+fn packetized(data: &[u8]) -> Corpus {
+    match tracebraid_ctf::metadata::parse(data) {
+        Ok(class) => trace::compile(class),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    Corpus::Keep
+}

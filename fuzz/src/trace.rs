@@ -1,0 +1,149 @@
+//! Targets that open a trace and read all of it, in every way in which it can be read.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use libfuzzer_sys::Corpus;
+use tracebraid_ctf::layout::TraceLayout;
+use tracebraid_ctf::reader::StreamReader;
+use tracebraid_ctf::scan::{Counts, Progress, ScanTable, Scanner};
+use tracebraid_ctf::schema::TraceClass;
+use tracebraid_ctf::stream::Stream;
+use tracebraid_ctf::trace::Trace;
+use tracebraid_ctf::walk::Silent;
+
+/// Metadata for the streams of the target `packets`; the first byte of its input chooses one.
+const METADATA: &[&[u8]] = &[
+    include_bytes!("../metadata/compact.tsdl"),
+    include_bytes!("../metadata/dynamic.tsdl"),
+    include_bytes!("../metadata/bits.tsdl"),
+    include_bytes!("../metadata/bare.tsdl"),
+    include_bytes!("../metadata/dynamic.json"),
+    include_bytes!("../metadata/header.json"),
+];
+
+/// Compiles the layout, and the way to each event class's first fields.
+pub(crate) fn compile(class: TraceClass) {
+    let layout = TraceLayout::new(Arc::new(class));
+    for stream in &layout.streams {
+        for event in 0..stream.events.len() {
+            let _ = stream.field(event, tracebraid_ctf::schema::Scope::Payload, &[]);
+        }
+        ScanTable::new(stream, |class| class % 2 == 0);
+    }
+}
+
+/// A directory in memory, for this process alone.
+struct Directory {
+    path: PathBuf,
+    _guard: tempfile::TempDir,
+}
+
+fn directory() -> &'static Directory {
+    static DIRECTORY: OnceLock<Directory> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let memory = PathBuf::from("/dev/shm");
+        let root = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        let guard = tempfile::Builder::new().prefix("tracebraid-fuzz").tempdir_in(root).expect("a directory");
+        let path = guard.path().to_owned();
+        std::fs::create_dir(path.join("index")).expect("a directory");
+        Directory { path, _guard: guard }
+    })
+}
+
+fn read_files(metadata: &[u8], stream: &[u8], index: Option<&[u8]>) {
+    let directory = &directory().path;
+    let index_path = directory.join("index/stream.idx");
+    std::fs::write(directory.join("metadata"), metadata).expect("written");
+    std::fs::write(directory.join("stream"), stream).expect("written");
+    match index {
+        Some(index) => std::fs::write(index_path, index).expect("written"),
+        None => drop(std::fs::remove_file(index_path)),
+    }
+    let Ok(trace) = Trace::open(directory) else { return };
+    for told in &trace.damage {
+        assert!(!told.to_string().is_empty());
+    }
+    for stream in &trace.streams {
+        let read = read(&trace, stream);
+        let counted = count(&trace, stream);
+        assert_eq!(read, counted, "event records by class: read and counted");
+        assert_eq!(read.iter().sum::<u64>(), hits(&trace, stream), "event records: read and found");
+        stream.losses();
+    }
+}
+
+fn read(trace: &Trace, stream: &Stream) -> Vec<u64> {
+    let mut counts = vec![0; trace.layout.streams[stream.class].events.len()];
+    let mut reader = StreamReader::new(trace, stream, 0..stream.packets.len(), 64);
+    while reader.peek().is_some() {
+        if let Some(mut event) = reader.event() {
+            counts[event.class_index] += 1;
+            event.walk_header(&mut Silent).expect("a sound header");
+            event.walk_body(&mut Silent, |_, _| {}).expect("a sound body");
+        }
+        reader.advance();
+    }
+    for told in reader.take_damage() {
+        let bytes = trace.streams.iter().flat_map(|stream| &stream.files).map(|file| file.bytes).max();
+        assert!(told.offset.is_none_or(|offset| Some(offset) <= bytes), "{told}");
+    }
+    counts
+}
+
+fn count(trace: &Trace, stream: &Stream) -> Vec<u64> {
+    let layout = &trace.layout.streams[stream.class];
+    let table = Arc::new(ScanTable::new(layout, |_| false));
+    let mut counts = Counts::new(layout);
+    let Some(mut scanner) = Scanner::new(trace, stream, table, 0..stream.packets.len()) else { return Vec::new() };
+    while scanner.next_packet().is_some() {
+        while !scanner.count(&mut counts, u64::MAX).ended {}
+    }
+    counts.take(layout)
+}
+
+fn hits(trace: &Trace, stream: &Stream) -> u64 {
+    let layout = &trace.layout.streams[stream.class];
+    let table = Arc::new(ScanTable::new(layout, |_| true));
+    let Some(mut scanner) = Scanner::new(trace, stream, table, 0..stream.packets.len()) else { return 0 };
+    let mut found = 0;
+    while scanner.next_packet().is_some() {
+        loop {
+            let progress = scanner.scan();
+            found += scanner.hits().len() as u64;
+            if progress == Progress::PacketEnd {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// One byte chooses the metadata; the rest is the stream.
+pub(crate) fn packets(data: &[u8]) -> Corpus {
+    let Some((&choice, stream)) = data.split_first() else { return Corpus::Reject };
+    let Some(metadata) = METADATA.get(usize::from(choice)) else { return Corpus::Reject };
+    read_files(metadata, stream, None);
+    Corpus::Keep
+}
+
+/// Two bytes, little endian, give the length of what comes next; then that; then the rest.
+fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = data.split_first_chunk::<2>()?;
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))
+}
+
+/// An index, and the stream file that it tells of.
+pub(crate) fn index(data: &[u8]) -> Corpus {
+    let Some((index, stream)) = split(data) else { return Corpus::Reject };
+    let _ = tracebraid_ctf::index::parse(index, stream.len() as u64);
+    read_files(METADATA[0], stream, Some(index));
+    Corpus::Keep
+}
+
+/// Metadata, and a stream.
+pub(crate) fn trace(data: &[u8]) -> Corpus {
+    let Some((metadata, stream)) = split(data) else { return Corpus::Reject };
+    read_files(metadata, stream, None);
+    Corpus::Keep
+}
