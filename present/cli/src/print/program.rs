@@ -13,7 +13,7 @@ use tracebraid_ctf::walk::walk;
 use super::buffer::{Buffer, Padded};
 use super::escape::{put_json, put_text};
 use super::slot::{LITERAL, SLOT, Slot};
-use super::style::{Style, digit_mask, is_hidden};
+use super::style::{Style, is_hidden};
 use super::visitor::Shower;
 
 /// Values of enumerations below this have their text ready.
@@ -35,11 +35,7 @@ enum Kind {
     Keep(FixedRead, Box<[u16]>),
     Unsigned(FixedRead),
     Signed(FixedRead),
-    Hexadecimal(FixedRead, u64),
-    /// Little endian: the mask of its bits.
-    LittleUnsigned(FixedRead, u64),
-    /// Little endian, not of 64 bits where it may be signed.
-    LittleHexadecimal(FixedRead, u64),
+    Hexadecimal(FixedRead),
     Enumeration(FixedRead, Box<Enumeration>),
     /// Null-terminated, in UTF-8.
     Text,
@@ -292,20 +288,19 @@ impl Compiler {
                 ),
             );
         }
+        // The digits of a negative number are those of whole digits.
+        let whole_digits = !class.signed || length.is_multiple_of(4);
         let kind = match class.base {
-            DisplayBase::Hexadecimal if !style.json && is_little(read) => {
-                Kind::LittleHexadecimal(read, u64::MAX >> (64 - length))
-            }
-            DisplayBase::Hexadecimal if !style.json => Kind::Hexadecimal(read, digit_mask(length, 4)),
-            DisplayBase::Octal | DisplayBase::Binary if !style.json => {
-                return self.step(node.align, Kind::Walk(Box::new(node.clone()), false));
-            }
-            _ if class.signed => Kind::Signed(read),
-            _ if is_little(read) => Kind::LittleUnsigned(read, u64::MAX >> (64 - length)),
-            _ => Kind::Unsigned(read),
+            _ if read.reversed => return self.step(node.align, Kind::Walk(Box::new(node.clone()), false)),
+            _ if style.json && class.signed => Kind::Signed(read),
+            _ if style.json => Kind::Unsigned(read),
+            DisplayBase::Hexadecimal if whole_digits => Kind::Hexadecimal(read),
+            DisplayBase::Decimal if class.signed => Kind::Signed(read),
+            DisplayBase::Decimal => Kind::Unsigned(read),
+            _ => return self.step(node.align, Kind::Walk(Box::new(node.clone()), false)),
         };
         self.text(style.palette.value.as_bytes());
-        if matches!(kind, Kind::Hexadecimal(..) | Kind::LittleHexadecimal(..)) {
+        if matches!(kind, Kind::Hexadecimal(..)) {
             self.text(b"0x");
         }
         self.step(node.align, kind);
@@ -313,35 +308,35 @@ impl Compiler {
     }
 }
 
-/// Unsigned and little endian, the usual bit order.
-fn is_little(read: FixedRead) -> bool {
-    !read.big && !read.reversed && !read.signed
-}
-
-/// Reads an unsigned little-endian field; what is not simple is left to the cursor.
+/// Reads a field's bits, not sign-extended; what is not simple is left to the cursor.
 #[inline(always)]
-fn little(cursor: &mut Cursor<'_>, read: FixedRead, mask: u64) -> Result<u64, DecodeError> {
-    let (at, length) = (cursor.pos, u64::from(read.length));
+fn bits(cursor: &mut Cursor<'_>, read: FixedRead) -> Result<u64, DecodeError> {
+    let (at, length) = (cursor.pos, u32::from(read.length));
     let byte = (at >> 3).wrapping_sub(cursor.base) as usize;
-    let shift = at & 7;
+    let (shift, unused) = ((at & 7) as u32, (64 - length) & 63);
     if let Some(bytes) = cursor.data.get(byte..).and_then(|rest| rest.first_chunk::<8>())
-        && at + length <= cursor.end
-        && shift + length <= 64
+        && at + u64::from(length) <= cursor.end
+        && shift <= unused
     {
-        cursor.pos = at + length;
-        return Ok((u64::from_le_bytes(*bytes) >> shift) & mask);
+        cursor.pos = at + u64::from(length);
+        let word = if read.big {
+            u64::from_be_bytes(*bytes) << shift
+        } else {
+            u64::from_le_bytes(*bytes) << (unused - shift)
+        };
+        return Ok(word >> unused);
     }
-    cursor.fixed(read)
+    cursor.fixed(FixedRead {
+        signed: false,
+        ..read
+    })
 }
 
-/// Reads a signed field, little endian ones as [`little`] does.
+/// Reads a signed field.
 #[inline(always)]
 fn signed(cursor: &mut Cursor<'_>, read: FixedRead) -> Result<i64, DecodeError> {
     let unused = (64 - u32::from(read.length)) & 63;
-    if read.big || read.reversed {
-        return cursor.fixed(read).map(|raw| raw as i64);
-    }
-    little(cursor, read, u64::MAX).map(|raw| ((raw << unused) as i64) >> unused)
+    bits(cursor, read).map(|raw| ((raw << unused) as i64) >> unused)
 }
 
 fn is_scalar(node: &Node) -> bool {
@@ -380,10 +375,8 @@ impl Program {
             slot.literal(&step.literal);
             let length = usize::from(step.length);
             end += match &step.kind {
-                Kind::LittleUnsigned(read, mask) => slot.decimal(length, little(&mut at, *read, *mask)?),
-                Kind::LittleHexadecimal(read, mask) => {
-                    slot.hexadecimal(length, little(&mut at, *read, *mask)?)
-                }
+                Kind::Unsigned(read) => slot.decimal(length, bits(&mut at, *read)?),
+                Kind::Hexadecimal(read) => slot.hexadecimal(length, bits(&mut at, *read)?),
                 Kind::Signed(read) => slot.signed(length, signed(&mut at, *read)?),
                 Kind::Literal => length,
                 kind => {
@@ -481,14 +474,6 @@ impl Program {
                         .into_iter()
                         .for_each(|place| *place = raw);
                 }
-                Ok(())
-            }
-            Kind::Unsigned(read) => {
-                buffer.put_u64(cursor.fixed(*read)?);
-                Ok(())
-            }
-            Kind::Hexadecimal(read, mask) => {
-                buffer.put_hexadecimal(cursor.fixed(*read)? & mask);
                 Ok(())
             }
             Kind::Skip(bits) => {
