@@ -12,7 +12,6 @@ use crate::event::{Event, EventHead, decode_head};
 use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
 use crate::packets;
-use crate::schema::CtfVersion;
 use crate::stream::{Packet, Stream};
 use crate::trace::{Trace, TraceSet};
 use crate::walk::{Silent, Visitor, walk};
@@ -49,7 +48,7 @@ pub struct StreamReader<'t> {
 }
 
 /// Bytes of a packet's head that are looked at to decode it.
-const MOST_HEAD: usize = 1 << 24;
+pub(crate) const MOST_HEAD: usize = 1 << 24;
 
 #[derive(Clone, Copy, Debug)]
 struct Found {
@@ -284,11 +283,7 @@ impl<'t> StreamReader<'t> {
             let have = data.len() as u64;
             let end = (have * 8).min(packet.content_bits);
             let mut cursor = Cursor { data, base, pos: 0, end };
-            if self.trace.layout.class.version == CtfVersion::V2_0 {
-                // CTF2-SPEC-2.0 section 6.1: no packet knows the clock of the one before.
-                self.clock = 0;
-            }
-            match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, self.clock) {
+            match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
                     let bytes = head.end_of_head.div_ceil(8) as usize;
                     self.head_bytes.clear();
@@ -296,7 +291,8 @@ impl<'t> StreamReader<'t> {
                     let packet = self.checked(packet, &head);
                     self.packet = Some(packet);
                     self.pos = head.end_of_head;
-                    self.clock = packet.begin.unwrap_or(self.clock);
+                    // The clock starts anew in each packet: packets can be read in any order.
+                    self.clock = packet.begin.unwrap_or(0);
                     self.begun += 1;
                     self.head = head;
                     return Some(());

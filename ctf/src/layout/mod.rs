@@ -66,9 +66,6 @@ pub struct StreamLayout {
     /// What is known of the position behind the header: it is the second modulo the first.
     behind_header: (u64, u64),
     mixed: bool,
-    /// Lengths or selectors behind the header are in it: its registers are needed to decode what
-    /// follows.
-    pub(crate) header_is_referred_to: bool,
 }
 
 /// The compiled form of an event class.
@@ -201,7 +198,6 @@ impl TraceLayout {
         let common = common_context.as_ref();
         let events: Vec<_> = class.events.iter().map(|event| self.event(shared, event, common, start)).collect();
         let fast_header = event_header.as_ref().and_then(header::recognise);
-        let header_is_referred_to = header_is_referred_to(class);
         StreamLayout {
             id: class.id,
             clock: class.default_clock,
@@ -209,8 +205,7 @@ impl TraceLayout {
             context_check,
             header_check,
             mixed: self.mixed,
-            fast_header: fast_header.filter(|_| !header_is_referred_to),
-            header_is_referred_to,
+            fast_header: fast_header.filter(|_| !header_is_referred_to(class)),
             event_header,
             common_context,
             ids: EventIds::new(&events),
@@ -274,7 +269,6 @@ impl StreamLayout {
             event_header: None,
             header_check: None,
             mixed: false,
-            header_is_referred_to: false,
             fast_header: None,
             common_context: None,
             events: Vec::new(),

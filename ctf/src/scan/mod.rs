@@ -18,7 +18,7 @@ use crate::damage::Damage;
 use crate::event::decode_head;
 use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
-use crate::reader::describe;
+use crate::reader::{MOST_HEAD, MOST_RECORD_BYTES, describe, may_go_on};
 use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
 use crate::window::{WINDOW, Window};
@@ -178,8 +178,8 @@ impl<'t> Scanner<'t> {
             let index = self.packets.next()?;
             let packet = *self.stream.packets.get(index)?;
             self.packet = Some(packet);
-            if self.open(&packet) {
-                return Some(packet);
+            if self.open(&packet, true) {
+                return self.packet;
             }
         }
     }
@@ -187,12 +187,12 @@ impl<'t> Scanner<'t> {
     /// Starts the current packet again from its first event record.
     pub fn rewind(&mut self) -> bool {
         match self.packet {
-            Some(packet) => self.open(&packet),
+            Some(packet) => self.open(&packet, false),
             None => false,
         }
     }
 
-    fn open(&mut self, packet: &Packet) -> bool {
+    fn open(&mut self, packet: &Packet, tell: bool) -> bool {
         let mut want = 4096usize;
         loop {
             self.fill(packet, packet.offset, want);
@@ -201,14 +201,20 @@ impl<'t> Scanner<'t> {
             let mut cursor = Cursor { data, base, pos: 0, end: have.min(packet.content_bits) };
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
+                    let (packet, is_other) = crate::packets::as_its_head_says(self.stream, *packet, &head);
+                    if is_other && tell {
+                        let damage = Damage::at(self.path(&packet), packet.offset, crate::packets::OTHER_PACKET);
+                        self.damage.push(damage);
+                    }
+                    self.packet = Some(packet);
                     self.pos = head.end_of_head;
                     // The clock starts anew in each packet: packets can be read in any order.
-                    self.clock = head.begin.unwrap_or(0);
+                    self.clock = packet.begin.unwrap_or(0);
                     self.head = head;
                     self.went_back = false;
                     return true;
                 }
-                Err(_) if have < packet.content_bits && have / 8 >= want as u64 => want *= 8,
+                Err(_) if have < packet.content_bits && have / 8 >= want as u64 && want < MOST_HEAD => want *= 8,
                 Err(error) => {
                     let damage = Damage::at(self.path(packet), packet.offset, error.to_string());
                     self.damage.push(damage.skipping(packet.bytes));
@@ -437,17 +443,20 @@ impl<'t> Scanner<'t> {
                     let chosen = table.chosen.get(class).copied().unwrap_or(false);
                     sink.general(class, chosen, start, self.clock);
                 }
-                Err(DecodeError::OutOfBounds { .. } | DecodeError::Length { .. }) if have < packet.content_bits => {
+                Err(error) if have < packet.content_bits && may_go_on(error, packet.content_bits) => {
                     if sink.has_hits() {
                         // Their bytes must stay at hand until they have been looked at.
                         return Progress::More;
                     }
                     let from = packet.offset + (self.pos >> 3);
                     let had = (packet.offset + have / 8).saturating_sub(from) as usize;
+                    if had as u64 >= MOST_RECORD_BYTES {
+                        return self.give_up(packet, DecodeError::TooLarge { at: self.pos });
+                    }
                     self.fill(packet, from, (had * 2).max(WINDOW));
                     let now = self.window.offset() + self.window.bytes().len() as u64;
                     if now.saturating_sub(from) as usize <= had {
-                        return self.give_up(packet, DecodeError::OutOfBounds { at: self.pos, wanted: u64::MAX });
+                        return self.give_up(packet, error);
                     }
                 }
                 Ok(_) => return self.give_up(packet, DecodeError::Length { at: self.pos, length: 0 }),
@@ -605,7 +614,8 @@ impl Sink for CountSink<'_> {
     }
     #[inline(always)]
     fn refuses(&mut self, clock: u64) -> bool {
-        self.stopped = clock >= self.limit;
+        // The greatest value is no limit: a clock may well have it.
+        self.stopped = clock >= self.limit && self.limit < u64::MAX;
         self.stopped
     }
     #[inline(always)]
