@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::io::call::{Done, Exit, Group, Io, Open};
+use crate::io::call::{Done, Exit, Group, Io, NONE, Open};
 use crate::io::change::Change;
 use crate::kernel::{CpuKey, ThreadKey};
 
@@ -160,8 +160,7 @@ impl Stretch {
                 }
             }
             (First::Exit(exit), None) => {
-                out.items
-                    .extend(exit.lost_entry().then(|| item(exit.time, What::Unstarted)));
+                out.items.extend(exit.alone().map(|what| item(exit.time, what)));
             }
             (First::Entry(_), None) => {}
         }
@@ -263,9 +262,12 @@ impl Boundary {
 }
 
 impl Exit {
-    /// True if it lost an entry that is to be told.
-    pub(super) fn lost_entry(&self) -> bool {
-        self.counts && self.call.is_some_and(|call| call.action().is_io())
+    /// What an exit tells whose entry was lost.
+    pub(super) fn alone(&self) -> impl Iterator<Item = What> + use<> {
+        let io = self.counts && self.call.is_some_and(|call| call.action().is_io());
+        let open = |call| Open { call, time: self.time, arguments: [NONE; 3] };
+        let change = self.call.and_then(|call| Change::of(&open(call), self));
+        io.then_some(What::Unstarted).into_iter().chain(change.map(What::Change))
     }
 }
 
@@ -284,7 +286,7 @@ fn finish(open: &Open, exit: &Exit, cpu: CpuKey, thread: ThreadKey, out: &mut Si
         Done::Mismatch => {
             out.items
                 .extend(open.is_io().then(|| item(What::Unfinished(open.time))));
-            out.items.extend(exit.lost_entry().then(|| item(What::Unstarted)));
+            out.items.extend(exit.alone().map(item));
         }
     }
 }
@@ -455,8 +457,9 @@ impl Lane {
         let Some(open) = self.open.take() else {
             if self.first == First::Nothing {
                 self.begins(First::Exit(exit));
-            } else if exit.lost_entry() {
-                self.item(exit.time, What::Unstarted);
+            } else {
+                self.cache.forget();
+                exit.alone().for_each(|what| self.item(exit.time, what));
             }
             return;
         };

@@ -159,8 +159,9 @@ impl Settled {
             .copied()
             .flatten()
             .filter(|_| thread.tid != ThreadKey::UNKNOWN);
+        let alone = |what| Item { what, ..*item };
         let Some(parked) = parked else {
-            self.losses.get(thread).unstarted += u64::from(exit.lost_entry());
+            exit.alone().for_each(|what| self.item(scope, &alone(what), taken));
             return;
         };
         *self.parked.get(thread) = None;
@@ -170,7 +171,7 @@ impl Settled {
             Done::Nothing => {}
             Done::Mismatch => {
                 self.unfinished(scope, thread, parked.open, parked.cpu);
-                self.losses.get(thread).unstarted += u64::from(exit.lost_entry());
+                exit.alone().for_each(|what| self.item(scope, &alone(what), taken));
             }
         }
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod events;
+pub mod lttng;
 pub mod model_cpu;
 pub mod model_io;
 pub mod synthetic;

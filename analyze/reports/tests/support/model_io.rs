@@ -397,12 +397,12 @@ impl Descriptors {
                 }
             }
             "dup" => {
-                let old = call.entry.id("fildes").or(call.entry.id("fd")).unwrap();
+                let old = call.entry.id("fildes").or(call.entry.id("fd")).unwrap_or(-1);
                 let kind = self.kind(process, old, i64::MAX).0;
                 self.set(process, made, time, kind, false);
             }
             "dup2" | "dup3" => {
-                let old = call.entry.id("oldfd").unwrap();
+                let old = call.entry.id("oldfd").unwrap_or(-1);
                 if old != made {
                     let kind = self.kind(process, old, i64::MAX).0;
                     self.set(
@@ -415,9 +415,9 @@ impl Descriptors {
                 }
             }
             "fcntl" => {
-                let fd = call.entry.id("fd").unwrap();
+                let fd = call.entry.id("fd").unwrap_or(-1);
                 let kind = self.kind(process, fd, i64::MAX).0;
-                match call.entry.int("cmd").unwrap() {
+                match call.entry.int("cmd").unwrap_or(-1) {
                     0 => self.set(process, made, time, kind, false),
                     1030 => self.set(process, made, time, kind, true),
                     2 => self.set(process, fd, time, kind, has("arg", 1)),
@@ -548,8 +548,16 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
                     .is_some_and(|open| name.as_ref().is_none_or(|name| *name == open.name));
                 if !fits {
                     before.iter().for_each(|open| unfinished(tid, open));
-                    if name.is_some_and(|name| is_io(&name)) && counts(time, number) {
+                    let Some(name) = name else { continue };
+                    if is_io(&name) && counts(time, number) {
                         found.lost.entry((trace, tid)).or_default().1 += 1;
+                    }
+                    // Even without its entry an exit tells of what it gives.
+                    if !is_io(&name) && tid != -1 {
+                        let entry = Record::default();
+                        let (cpu, exit) = (number, event);
+                        let alone = Call { trace, tid, name, entry_time: time, exit_time: time, cpu, entry, exit };
+                        found.descriptors.call(&alone);
                     }
                     continue;
                 }
