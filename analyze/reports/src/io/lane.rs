@@ -265,9 +265,15 @@ impl Exit {
     /// What an exit tells whose entry was lost.
     pub(super) fn alone(&self) -> impl Iterator<Item = What> + use<> {
         let io = self.counts && self.call.is_some_and(|call| call.action().is_io());
-        let open = |call| Open { call, time: self.time, arguments: [NONE; 3] };
+        let open = |call| Open {
+            call,
+            time: self.time,
+            arguments: [NONE; 3],
+        };
         let change = self.call.and_then(|call| Change::of(&open(call), self));
-        io.then_some(What::Unstarted).into_iter().chain(change.map(What::Change))
+        io.then_some(What::Unstarted)
+            .into_iter()
+            .chain(change.map(What::Change))
     }
 }
 

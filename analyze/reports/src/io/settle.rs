@@ -161,7 +161,8 @@ impl Settled {
             .filter(|_| thread.tid != ThreadKey::UNKNOWN);
         let alone = |what| Item { what, ..*item };
         let Some(parked) = parked else {
-            exit.alone().for_each(|what| self.item(scope, &alone(what), taken));
+            exit.alone()
+                .for_each(|what| self.item(scope, &alone(what), taken));
             return;
         };
         *self.parked.get(thread) = None;
@@ -171,7 +172,8 @@ impl Settled {
             Done::Nothing => {}
             Done::Mismatch => {
                 self.unfinished(scope, thread, parked.open, parked.cpu);
-                exit.alone().for_each(|what| self.item(scope, &alone(what), taken));
+                exit.alone()
+                    .for_each(|what| self.item(scope, &alone(what), taken));
             }
         }
     }

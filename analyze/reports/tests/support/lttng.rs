@@ -34,7 +34,11 @@ pub struct CpuTop {
 /// the thread that the switch names, if nothing was known of it.
 pub fn cputop(set: &TraceSet, head_is_busy: bool) -> CpuTop {
     let (begin, end) = extent(set);
-    let mut top = CpuTop { begin, end, ..CpuTop::default() };
+    let mut top = CpuTop {
+        begin,
+        end,
+        ..CpuTop::default()
+    };
     let mut busy_since: BTreeMap<u32, Option<i64>> = BTreeMap::new();
     let mut runs_since: BTreeMap<i32, Option<i64>> = BTreeMap::new();
     let head = head_is_busy.then_some(begin);
@@ -106,13 +110,30 @@ struct Process {
     call: Option<(String, i64, Option<Request>)>,
 }
 
-const READS: &[&str] = &["read", "recvmsg", "recvfrom", "readv", "pread", "pread64", "preadv"];
-const WRITES: &[&str] = &["write", "sendmsg", "sendto", "writev", "pwrite", "pwrite64", "pwritev"];
+const READS: &[&str] = &[
+    "read", "recvmsg", "recvfrom", "readv", "pread", "pread64", "preadv",
+];
+const WRITES: &[&str] = &[
+    "write", "sendmsg", "sendto", "writev", "pwrite", "pwrite64", "pwritev",
+];
 const SYNCS: &[&str] = &["sync", "sync_file_range", "fsync", "fdatasync"];
-const OTHERS: &[&str] = &["open", "openat", "socket", "fcntl", "dup", "dup2", "dup3", "close", "splice", "sendfile64"];
+const OTHERS: &[&str] = &[
+    "open",
+    "openat",
+    "socket",
+    "fcntl",
+    "dup",
+    "dup2",
+    "dup3",
+    "close",
+    "splice",
+    "sendfile64",
+];
 
 fn is_its_io(name: &str) -> bool {
-    [READS, WRITES, SYNCS, OTHERS].iter().any(|list| list.contains(&name))
+    [READS, WRITES, SYNCS, OTHERS]
+        .iter()
+        .any(|list| list.contains(&name))
 }
 
 #[derive(Default)]
@@ -157,18 +178,29 @@ pub fn iousagetop(set: &TraceSet, state_dump: bool) -> BTreeMap<(u32, i64), Coun
 impl Machine {
     /// The thread whose descriptors a thread uses.
     fn owner(&self, tid: i32) -> i32 {
-        self.processes.get(&tid).and_then(|process| process.pid).unwrap_or(tid)
+        self.processes
+            .get(&tid)
+            .and_then(|process| process.pid)
+            .unwrap_or(tid)
     }
 
     fn entry(&mut self, cpu: u32, time: i64, name: &str, event: &Record) {
-        let Some(Some(tid)) = self.current.get(&cpu).copied() else { return };
+        let Some(Some(tid)) = self.current.get(&cpu).copied() else {
+            return;
+        };
         let owner = self.owner(tid);
         let int = |field: &str| event.int(field).unwrap_or(-1);
         let cloexec = || event.int("flags").is_some_and(|flags| flags & 0x80000 != 0);
         let request = match name {
-            "open" | "openat" => Some(Request::Open { kind: Kind::Disk, cloexec: cloexec() }),
+            "open" | "openat" => Some(Request::Open {
+                kind: Kind::Disk,
+                cloexec: cloexec(),
+            }),
             // Of whatever family.
-            "socket" => Some(Request::Open { kind: Kind::Net, cloexec: false }),
+            "socket" => Some(Request::Open {
+                kind: Kind::Net,
+                cloexec: false,
+            }),
             "dup" => Some(self.duplicate(owner, int("fildes"), false)),
             "dup2" | "dup3" => {
                 self.processes.entry(owner).or_default().fds.remove(&int("newfd"));
@@ -176,8 +208,14 @@ impl Machine {
             }
             "fcntl" => (int("cmd") == 0).then(|| self.duplicate(owner, int("fd"), false)),
             "close" => Some(Request::Close { fd: int("fd") }),
-            name if READS.contains(&name) => Some(Request::Io { fd: int("fd"), write: false }),
-            name if WRITES.contains(&name) => Some(Request::Io { fd: int("fd"), write: true }),
+            name if READS.contains(&name) => Some(Request::Io {
+                fd: int("fd"),
+                write: false,
+            }),
+            name if WRITES.contains(&name) => Some(Request::Io {
+                fd: int("fd"),
+                write: true,
+            }),
             name if SYNCS.contains(&name) => Some(Request::Sync { fd: event.int("fd") }),
             // splice and sendfile64 among them: the code that would make their requests is not reached.
             _ => None,
@@ -186,8 +224,14 @@ impl Machine {
     }
 
     fn duplicate(&self, owner: i32, old: i64, cloexec: bool) -> Request {
-        let fd = self.processes.get(&owner).and_then(|process| process.fds.get(&old));
-        Request::Open { kind: fd.map_or(Kind::Unknown, |fd| fd.kind), cloexec }
+        let fd = self
+            .processes
+            .get(&owner)
+            .and_then(|process| process.fds.get(&old));
+        Request::Open {
+            kind: fd.map_or(Kind::Unknown, |fd| fd.kind),
+            cloexec,
+        }
     }
 
     fn exit(&mut self, cpu: u32, event: &Record) -> Option<Counted> {
@@ -198,7 +242,10 @@ impl Machine {
         let request = request.filter(|_| is_its_io(&name))?;
         let result = event.int("ret").unwrap();
         let fds = &mut self.processes.entry(owner).or_default().fds;
-        let unknown = Fd { kind: Kind::Unknown, cloexec: false };
+        let unknown = Fd {
+            kind: Kind::Unknown,
+            cloexec: false,
+        };
         if result >= 0 {
             // A descriptor that it believes to be open keeps its type.
             match request {
@@ -216,9 +263,13 @@ impl Machine {
                 fds.remove(&fd);
                 None
             }
-            Request::Io { fd, write } if result >= 0 => {
-                Some(Counted { tid, entry_time, write, bytes: result as u64, kind: fds.get(&fd)?.kind })
-            }
+            Request::Io { fd, write } if result >= 0 => Some(Counted {
+                tid,
+                entry_time,
+                write,
+                bytes: result as u64,
+                kind: fds.get(&fd)?.kind,
+            }),
             _ => None,
         }
     }
@@ -237,7 +288,11 @@ impl Machine {
                 let process = self.processes.entry(parent).or_default();
                 process.pid = Some(parent);
                 let fds = process.fds.clone();
-                let child = Process { pid: event.id("child_pid"), fds, call: None };
+                let child = Process {
+                    pid: event.id("child_pid"),
+                    fds,
+                    call: None,
+                };
                 self.processes.insert(event.id("child_tid").unwrap(), child);
             }
             "sched_process_exec" => {
@@ -260,7 +315,10 @@ impl Machine {
             "lttng_statedump_file_descriptor" => {
                 let process = self.processes.entry(event.id("pid").unwrap()).or_default();
                 let cloexec = event.int("flags").is_some_and(|flags| flags & 0x80000 != 0);
-                process.fds.entry(event.int("fd").unwrap()).or_insert(Fd { kind: Kind::Unknown, cloexec });
+                process.fds.entry(event.int("fd").unwrap()).or_insert(Fd {
+                    kind: Kind::Unknown,
+                    cloexec,
+                });
             }
             _ => {}
         }

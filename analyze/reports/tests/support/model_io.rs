@@ -556,7 +556,16 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
                     if !is_io(&name) && tid != -1 {
                         let entry = Record::default();
                         let (cpu, exit) = (number, event);
-                        let alone = Call { trace, tid, name, entry_time: time, exit_time: time, cpu, entry, exit };
+                        let alone = Call {
+                            trace,
+                            tid,
+                            name,
+                            entry_time: time,
+                            exit_time: time,
+                            cpu,
+                            entry,
+                            exit,
+                        };
                         found.descriptors.call(&alone);
                     }
                     continue;
