@@ -11,7 +11,7 @@ use crate::error::MetadataError;
 use crate::layout::TraceLayout;
 use crate::schema::Uuid;
 use crate::packets::{self, FileScan};
-use crate::stream::{DataFile, Stream};
+use crate::stream::{DataFile, Packet, Stream};
 
 /// An opened trace.
 #[derive(Clone, Debug)]
@@ -20,8 +20,10 @@ pub struct Trace {
     pub paths: Vec<PathBuf>,
     /// Its compiled metadata.
     pub layout: Arc<TraceLayout>,
-    /// Bytes of the metadata file.
+    /// Bytes of the metadata files.
     pub metadata_bytes: u64,
+    /// Its metadata file.
+    metadata: Arc<[u8]>,
     /// Its data streams, ordered by file name.
     pub streams: Vec<Stream>,
     /// What was found to be wrong while opening it.
@@ -71,15 +73,21 @@ impl Trace {
         let text = std::fs::read(&metadata_path).map_err(io_error(&metadata_path))?;
         let class = crate::metadata::parse(&text)
             .map_err(|error| OpenError::Metadata { path: metadata_path.clone(), error: Box::new(error) })?;
+        Self::with_layout(directory, text.into(), Arc::new(TraceLayout::new(Arc::new(class))))
+    }
+
+    fn with_layout(directory: &Path, metadata: Arc<[u8]>, layout: Arc<TraceLayout>) -> Result<Trace, OpenError> {
         let mut trace = Trace {
             paths: vec![directory.to_owned()],
-            layout: Arc::new(TraceLayout::new(Arc::new(class))),
-            metadata_bytes: text.len() as u64,
+            layout,
+            metadata_bytes: metadata.len() as u64,
+            metadata,
             streams: Vec::new(),
             damage: Vec::new(),
             notes: Vec::new(),
         };
-        for path in data_files(directory).map_err(io_error(directory))? {
+        let io_error = |error| OpenError::Io { path: directory.to_owned(), error };
+        for path in data_files(directory).map_err(io_error)? {
             trace.add_file(directory, &path);
         }
         trace.join_rotated_files();
@@ -147,8 +155,33 @@ impl Trace {
         self.layout.class.uuid
     }
 
-    /// Takes over the streams of a later part of the same trace.
-    fn absorb(&mut self, other: Trace) {
+    /// True if the other is a part of this trace: what the tracer says of one in its metadata
+    /// begins with all that it says of the other. It adds to the metadata as programs start.
+    fn is_of_one(&self, other: &Trace) -> bool {
+        let (a, b) = (&self.metadata, &other.metadata);
+        self.uuid().is_some() && self.uuid() == other.uuid() && (a.starts_with(b) || b.starts_with(a))
+    }
+
+    /// The same directories, read with other metadata. What cannot be read again is left out.
+    fn with_metadata_of(self, other: &Trace) -> Trace {
+        let mut parts =
+            self.paths.iter().filter_map(|path| Self::with_layout(path, other.metadata.clone(), other.layout.clone()).ok());
+        let Some(mut trace) = parts.next() else { return self };
+        parts.for_each(|part| trace.absorb(part));
+        trace.metadata_bytes = self.metadata_bytes;
+        trace
+    }
+
+    /// Takes over the streams of another part of the same trace.
+    fn absorb(&mut self, mut other: Trace) {
+        if other.metadata.len() > self.metadata.len() {
+            // All parts are read with what says most.
+            let part = std::mem::replace(self, other);
+            other = part.with_metadata_of(self);
+            self.paths.splice(0..0, std::mem::take(&mut other.paths));
+        } else if other.metadata.len() < self.metadata.len() {
+            other = other.with_metadata_of(self);
+        }
         self.paths.extend(other.paths);
         self.damage.extend(other.damage);
         self.notes.extend(other.notes);
@@ -178,16 +211,18 @@ impl Stream {
         }));
     }
 
-    /// Rotated files come in the order of their first packets; packets stay as they are in a file.
+    /// Packets of several files come in the order of time. Those that two files have alike are
+    /// one: snapshots may overlap.
     fn order(&mut self) {
         if self.files.len() < 2 {
             return;
         }
-        let mut first = vec![u64::MAX; self.files.len()];
-        for packet in self.packets.iter().rev() {
-            first[packet.file as usize] = packet.begin.unwrap_or(0);
-        }
-        self.packets.sort_by_key(|packet| (first[packet.file as usize], packet.file, packet.offset));
+        self.packets.sort_by_key(|packet| (packet.begin.unwrap_or(0), packet.file, packet.offset));
+        self.packets.dedup_by(|second, first| {
+            second.file != first.file
+                && second.sequence.is_some()
+                && Packet { file: 0, offset: 0, ..*second } == Packet { file: 0, offset: 0, ..*first }
+        });
     }
 
     /// True if event records were lost close before the packet of that index, as far as the
@@ -257,9 +292,10 @@ impl TraceSet {
         }
     }
 
-    /// Archives of one rotated session have the same UUID and the same metadata: one trace.
+    /// Archives of one rotated session have the same UUID and the same metadata, or more of it:
+    /// one trace.
     fn add(&mut self, trace: Trace) {
-        let same = |other: &&mut Trace| other.uuid().is_some() && other.layout.class == trace.layout.class;
+        let same = |other: &&mut Trace| other.is_of_one(&trace);
         match self.traces.iter_mut().find(same) {
             Some(other) => other.absorb(trace),
             None => self.traces.push(trace),

@@ -2,6 +2,8 @@
 //! two can be compared.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod lttng;
+
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
