@@ -161,8 +161,8 @@ impl FixedRead {
         let index = (at >> 3) as usize;
         let shift = (at & 7) as u32;
         let length = u32::from(self.length);
-        if !self.reversed && shift + length <= 64 {
-            if let Some(bytes) = data.get(index..).and_then(|rest| rest.first_chunk::<8>()) {
+        if !self.reversed && shift + length <= 64
+            && let Some(bytes) = data.get(index..).and_then(|rest| rest.first_chunk::<8>()) {
                 let word = if self.big {
                     u64::from_be_bytes(*bytes) << shift
                 } else {
@@ -174,7 +174,6 @@ impl FixedRead {
                     word >> (64 - length)
                 });
             }
-        }
         self.read_slow(data, index, shift)
     }
 

@@ -85,7 +85,7 @@ pub fn parse(bytes: &[u8], stream_bytes: u64) -> Result<Vec<IndexEntry>, IndexEr
         return Err(IndexError::Magic);
     }
     let length = length as usize;
-    if major != 1 || length < ENTRY_1_0 || length > 4096 {
+    if major != 1 || !(ENTRY_1_0..=4096).contains(&length) {
         return Err(IndexError::Version);
     }
     let entries = bytes.get(HEADER..).unwrap_or_default();

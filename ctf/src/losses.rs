@@ -58,7 +58,11 @@ fn difference(before: u64, now: u64, width: u8) -> Result<u64, UnknownCount> {
     let mask = u64::MAX >> (64 - width);
     let difference = now.wrapping_sub(before) & mask;
     // More than half of the range forwards is far more likely a step backwards.
-    if difference > mask / 2 { Err(UnknownCount::CounterBackwards) } else { Ok(difference) }
+    if difference > mask / 2 {
+        Err(UnknownCount::CounterBackwards)
+    } else {
+        Ok(difference)
+    }
 }
 
 impl Stream {
@@ -84,9 +88,18 @@ impl Stream {
     fn packets_between(&self, before: &Packet, packet: &Packet, index: usize) -> Option<Loss> {
         let (first, second) = (before.sequence?, packet.sequence?);
         // Equal numbers or earlier ones: the tracer does not count packets, or starts again.
-        let lost = difference(first, second, self.head.sequence_width).ok()?.checked_sub(1)?;
+        let lost = difference(first, second, self.head.sequence_width)
+            .ok()?
+            .checked_sub(1)?;
         let (from, to) = (before.end, packet.begin);
-        (lost > 0).then_some(Loss { kind: LossKind::Packets, count: Some(lost), unknown: None, packet: index, from, to })
+        (lost > 0).then_some(Loss {
+            kind: LossKind::Packets,
+            count: Some(lost),
+            unknown: None,
+            packet: index,
+            from,
+            to,
+        })
     }
 
     fn events_between(&self, before: &Packet, packet: &Packet, index: usize) -> Option<Loss> {
@@ -135,16 +148,32 @@ mod tests {
             discarded: Some(discarded),
             sequence: Some(sequence),
         };
-        let head = PacketHead { discarded_width: width, sequence_width: 64, ..PacketHead::default() };
+        let head = PacketHead {
+            discarded_width: width,
+            sequence_width: 64,
+            ..PacketHead::default()
+        };
         let packets = packets.iter().enumerate().map(packet).collect();
-        Stream { class: 0, id: None, files: Vec::new(), packets, head }
+        Stream {
+            class: 0,
+            id: None,
+            files: Vec::new(),
+            packets,
+            head,
+        }
     }
 
     #[test]
     fn deltas_of_the_running_count_are_what_was_lost() {
         let losses = stream(64, &[(0, 0), (5, 1), (5, 2), (12, 3)]).losses();
-        assert_eq!(losses.iter().map(|loss| loss.count).collect::<Vec<_>>(), [Some(5), Some(7)]);
-        assert_eq!((losses[0].from, losses[0].to, losses[0].packet), (Some(50), Some(150), 1));
+        assert_eq!(
+            losses.iter().map(|loss| loss.count).collect::<Vec<_>>(),
+            [Some(5), Some(7)]
+        );
+        assert_eq!(
+            (losses[0].from, losses[0].to, losses[0].packet),
+            (Some(50), Some(150), 1)
+        );
         assert_eq!(losses[1].kind, LossKind::Events);
     }
 
@@ -154,13 +183,19 @@ mod tests {
         let losses = stream(32, &[(top - 1, 1), (3, 2)]).losses();
         assert_eq!(losses[0].unknown, Some(UnknownCount::BeforeFirstPacket));
         assert_eq!(losses[1].count, Some(5));
-        assert_eq!(stream(64, &[(0, 0), (top - 1, 1), (3, 2)]).losses()[1].count, None);
+        assert_eq!(
+            stream(64, &[(0, 0), (top - 1, 1), (3, 2)]).losses()[1].count,
+            None
+        );
     }
 
     #[test]
     fn a_counter_that_goes_backwards_gives_no_number() {
         let losses = stream(64, &[(0, 0), (100, 1), (90, 2), (95, 3)]).losses();
-        assert_eq!(losses.iter().map(|loss| loss.count).collect::<Vec<_>>(), [Some(100), None, Some(5)]);
+        assert_eq!(
+            losses.iter().map(|loss| loss.count).collect::<Vec<_>>(),
+            [Some(100), None, Some(5)]
+        );
         assert_eq!(losses[1].unknown, Some(UnknownCount::CounterBackwards));
     }
 

@@ -226,11 +226,10 @@ impl PacketHead {
             result.map_err(HeadError::Decode)?;
         }
         let expected = layout.class.uuid.filter(|_| layout.class.version == CtfVersion::V1_8 || visitor.head.uuid.is_some());
-        if let (Some(found), Some(expected)) = (visitor.head.uuid, expected) {
-            if identify && found != expected {
+        if let (Some(found), Some(expected)) = (visitor.head.uuid, expected)
+            && identify && found != expected {
                 return Err(HeadError::Uuid);
             }
-        }
         let class = stream_class(layout, visitor.class_id)?;
         visitor.head.stream_class = class;
         if let Some(context) = layout.streams.get(class).and_then(|stream| stream.packet_context.as_ref()) {

@@ -127,33 +127,62 @@ fn extent(head: &PacketHead, rest: u64, has_magic: bool) -> Extent {
         let message = "the tracer did not close this packet: its sizes are not set";
         let total = sound(total.filter(|_| !is_unset(total)));
         let is_bounded = has_magic || content.is_some() || total.is_some();
-        let content = if is_bounded { Content::Open } else { Content::Unknown };
-        return Extent { total, content, complaint: Some(message.to_owned()) };
+        let content = if is_bounded {
+            Content::Open
+        } else {
+            Content::Unknown
+        };
+        return Extent {
+            total,
+            content,
+            complaint: Some(message.to_owned()),
+        };
     }
     // A head without sizes means one packet up to the end of the file.
     let total = total.or(content).unwrap_or(rest);
     let content = content.unwrap_or(total);
     let needed = head.end_of_head;
     let complaint = if total % 8 != 0 {
-        Some(format!("the packet's size, {total} bits, is not a whole number of bytes"))
+        Some(format!(
+            "the packet's size, {total} bits, is not a whole number of bytes"
+        ))
     } else if total < needed || content < needed {
-        Some(format!("the packet's size ({total} bits, content {content}) does not hold its own head ({needed} bits)"))
+        Some(format!(
+            "the packet's size ({total} bits, content {content}) does not hold its own head ({needed} bits)"
+        ))
     } else if content > total {
-        Some(format!("the packet's content ({content} bits) is larger than the packet ({total} bits)"))
+        Some(format!(
+            "the packet's content ({content} bits) is larger than the packet ({total} bits)"
+        ))
     } else if total > rest {
-        Some(format!("the file ends {} bytes before the packet does", (total - rest) / 8))
+        Some(format!(
+            "the file ends {} bytes before the packet does",
+            (total - rest) / 8
+        ))
     } else {
         None
     };
     // A size that cannot be true says nothing against that of the content.
-    let most = if total % 8 == 0 && total >= needed { total } else { rest };
+    let most = if total % 8 == 0 && total >= needed {
+        total
+    } else {
+        rest
+    };
     let is_possible = content >= needed && content <= most;
-    let content = if is_possible { Content::Known(content) } else { Content::Unknown };
-    Extent { total: sound(Some(total)), content, complaint }
+    let content = if is_possible {
+        Content::Known(content)
+    } else {
+        Content::Unknown
+    };
+    Extent {
+        total: sound(Some(total)),
+        content,
+        complaint,
+    }
 }
 
 fn is_sound(total: u64, head: &PacketHead, rest: u64) -> bool {
-    total > 0 && total % 8 == 0 && total >= head.end_of_head && total <= rest
+    total > 0 && total.is_multiple_of(8) && total >= head.end_of_head && total <= rest
 }
 
 impl Finder<'_> {
@@ -171,7 +200,10 @@ impl Finder<'_> {
 
     fn tell_how_many_faults(&mut self) {
         if let Some(more) = self.faults.checked_sub(MOST_FAULTS).filter(|&more| more > 0) {
-            self.damage.push(Damage::of(self.path, format!("{more} more packets of this file are damaged")));
+            self.damage.push(Damage::of(
+                self.path,
+                format!("{more} more packets of this file are damaged"),
+            ));
         }
     }
 
@@ -185,7 +217,9 @@ impl Finder<'_> {
             let result = PacketHead::decode(self.layout, &mut cursor, &mut self.slots, clock);
             let short = matches!(
                 result,
-                Err(HeadError::Decode(DecodeError::OutOfBounds { .. } | DecodeError::Length { .. }))
+                Err(HeadError::Decode(
+                    DecodeError::OutOfBounds { .. } | DecodeError::Length { .. }
+                ))
             );
             let more = self.bytes.saturating_sub(offset) > want as u64 && want < MOST_HEAD_BYTES;
             if !(short && more) {
@@ -228,18 +262,26 @@ impl Finder<'_> {
         let has_sequence = scan.head.sequence.is_some();
         let has_discarded = scan.head.discarded.is_some();
         let (has_begin, has_end) = (scan.head.begin.is_some(), scan.head.end.is_some());
-        scan.packets.extend(entries.iter().map(|entry| Packet {
-            file: 0,
-            offset: entry.offset,
-            bytes: entry.packet_bits / 8,
-            content_bits: entry.content_bits,
-            begin: has_begin.then_some(entry.begin),
-            end: has_end.then_some(entry.end).filter(|&end| end > 0 || entry.begin == 0),
-            discarded: has_discarded.then_some(entry.discarded),
-            sequence: entry.sequence.filter(|_| has_sequence),
+        scan.packets.extend(entries.iter().map(|entry| {
+            Packet {
+                file: 0,
+                offset: entry.offset,
+                bytes: entry.packet_bits / 8,
+                content_bits: entry.content_bits,
+                begin: has_begin.then_some(entry.begin),
+                end: has_end
+                    .then_some(entry.end)
+                    .filter(|&end| end > 0 || entry.begin == 0),
+                discarded: has_discarded.then_some(entry.discarded),
+                sequence: entry.sequence.filter(|_| has_sequence),
+            }
         }));
         for at in 0..scan.packets.len() {
-            if let Some(damage) = scan.packets.get(at).and_then(|packet| backwards(self.path, packet)) {
+            if let Some(damage) = scan
+                .packets
+                .get(at)
+                .and_then(|packet| backwards(self.path, packet))
+            {
                 self.complain(damage);
             }
         }
@@ -288,7 +330,9 @@ impl Finder<'_> {
         };
         let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
         let declared = head.total_bits.or(head.content_bits);
-        let Some(total) = declared.filter(|&total| is_sound(total, &head, rest)) else { return Ok(None) };
+        let Some(total) = declared.filter(|&total| is_sound(total, &head, rest)) else {
+            return Ok(None);
+        };
         let next = offset.saturating_add(total / 8);
         Ok((next >= self.bytes || self.head(next, 0)?.is_ok()).then_some(next))
     }
@@ -297,7 +341,11 @@ impl Finder<'_> {
     /// where the last byte is that is not zero.
     fn packet(&mut self, offset: u64, head: &PacketHead) -> io::Result<(Packet, bool)> {
         let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
-        let Extent { total, content, complaint } = extent(head, rest, self.magic().is_some());
+        let Extent {
+            total,
+            content,
+            complaint,
+        } = extent(head, rest, self.magic().is_some());
         let total = match total {
             Some(total) => total,
             None => {
@@ -313,7 +361,10 @@ impl Finder<'_> {
         let (content, skipped) = match content {
             Content::Known(content) => (content.min(total), 0),
             Content::Open => (self.written(offset, total)?.max(head.end_of_head).min(total), 0),
-            Content::Unknown => (head.end_of_head.min(total), total.saturating_sub(head.end_of_head) / 8),
+            Content::Unknown => (
+                head.end_of_head.min(total),
+                total.saturating_sub(head.end_of_head) / 8,
+            ),
         };
         if let Some(complaint) = complaint {
             self.complain(Damage::at(self.path, offset, complaint).skipping(skipped));
@@ -325,7 +376,9 @@ impl Finder<'_> {
             content_bits: content,
             begin: head.begin,
             // Zero: not written, because the tracer did not live to do it.
-            end: head.end.filter(|&end| is_clear && (end > 0 || head.begin == Some(0))),
+            end: head
+                .end
+                .filter(|&end| is_clear && (end > 0 || head.begin == Some(0))),
             discarded: head.discarded,
             sequence: head.sequence,
         };
@@ -340,7 +393,8 @@ impl Finder<'_> {
         let (mut at, end, mut last) = (offset, offset.saturating_add(total / 8), offset);
         while at < end {
             self.window.clear();
-            self.window.ensure(&self.file, at, SEARCH_BYTES, end, SEARCH_BYTES)?;
+            self.window
+                .ensure(&self.file, at, SEARCH_BYTES, end, SEARCH_BYTES)?;
             let bytes = self.window.bytes();
             if let Some(position) = bytes.iter().rposition(|&byte| byte != 0) {
                 last = at + position as u64 + 1;
@@ -353,11 +407,14 @@ impl Finder<'_> {
     /// Offset of the next packet: of the magic number, if packets of this trace begin with it;
     /// else the end of the file.
     fn next_packet(&mut self, from: u64) -> io::Result<u64> {
-        let Some(magic) = self.magic() else { return Ok(self.bytes) };
+        let Some(magic) = self.magic() else {
+            return Ok(self.bytes);
+        };
         let mut at = from;
         while at < self.bytes {
             self.window.clear();
-            self.window.ensure(&self.file, at, SEARCH_BYTES, self.bytes, SEARCH_BYTES)?;
+            self.window
+                .ensure(&self.file, at, SEARCH_BYTES, self.bytes, SEARCH_BYTES)?;
             let bytes = self.window.bytes();
             let is_last = at + bytes.len() as u64 >= self.bytes || bytes.len() < HEAD_BYTES;
             let mut next = at + (bytes.len() as u64).saturating_sub(3).max(1);
@@ -414,16 +471,30 @@ fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bo
 /// The packet as its own head has it: what an index told of it may be of another. Also whether
 /// that is so. The clock starts from the `begin` of the result.
 pub(crate) fn as_its_head_says(stream: &Stream, packet: Packet, head: &PacketHead) -> (Packet, bool) {
-    if !stream.files.get(packet.file as usize).is_some_and(|file| file.indexed) {
+    if !stream
+        .files
+        .get(packet.file as usize)
+        .is_some_and(|file| file.indexed)
+    {
         return (packet, false);
     }
     let whole = packet.bytes.saturating_mul(8);
-    let content = head.content_bits.or(head.total_bits).unwrap_or(packet.content_bits);
+    let content = head
+        .content_bits
+        .or(head.total_bits)
+        .unwrap_or(packet.content_bits);
     let total = head.total_bits.unwrap_or(whole);
     let is_other = content != packet.content_bits || total != whole || head.begin != packet.begin;
     let is_possible = content >= head.end_of_head && content <= whole;
     let content_bits = if is_possible { content } else { packet.content_bits };
-    (Packet { content_bits, begin: head.begin, ..packet }, is_other)
+    (
+        Packet {
+            content_bits,
+            begin: head.begin,
+            ..packet
+        },
+        is_other,
+    )
 }
 
 /// What is wrong with a packet that ends before it begins.

@@ -25,7 +25,10 @@ fn told(set: &TraceSet) -> Vec<String> {
     let mut reader = MergedReader::new(set);
     while reader.next().is_some() {}
     let read = reader.take_damage();
-    set.damage().map(ToString::to_string).chain(read.iter().map(ToString::to_string)).collect()
+    set.damage()
+        .map(ToString::to_string)
+        .chain(read.iter().map(ToString::to_string))
+        .collect()
 }
 
 fn open(directory: &Path) -> TraceSet {
@@ -36,7 +39,11 @@ fn open(directory: &Path) -> TraceSet {
 fn a_session_of_kernel_and_user_space_is_two_traces_in_one_order_of_time() {
     let session = tempfile::tempdir().unwrap();
     let user = METADATA.replace("a38aef6e", "b38aef6e");
-    write(&session.path().join("kernel"), METADATA, &[("channel0_0", &[Packet::new(0, 0, &[10, 30])])]);
+    write(
+        &session.path().join("kernel"),
+        METADATA,
+        &[("channel0_0", &[Packet::new(0, 0, &[10, 30])])],
+    );
     let mut bytes = Packet::new(0, 0, &[20, 40]).bytes();
     bytes[4] = 0xb3;
     let place = session.path().join("ust/uid/1000/64-bit");
@@ -57,8 +64,16 @@ fn archives_of_a_rotated_session_are_one_trace() {
         late.events.extend(extended(40, 80, &[7]));
         let archives = session.path().join("archives");
         let early = [Packet::new(0, 0, &[10]), Packet::new(0, 1, &[20, 30])];
-        write(&archives.join(first).join("kernel"), METADATA, &[("channel0_0", &early)]);
-        write(&archives.join(second).join("kernel"), &more, &[("channel0_0", &[late])]);
+        write(
+            &archives.join(first).join("kernel"),
+            METADATA,
+            &[("channel0_0", &early)],
+        );
+        write(
+            &archives.join(second).join("kernel"),
+            &more,
+            &[("channel0_0", &[late])],
+        );
         let set = open(session.path());
         assert_eq!((set.traces.len(), set.traces[0].paths.len()), (1, 2));
         let trace = &set.traces[0];
@@ -76,8 +91,16 @@ fn archives_of_a_rotated_session_are_one_trace() {
 fn traces_of_other_sessions_stay_apart() {
     let place = tempfile::tempdir().unwrap();
     let other = METADATA.replace("freq = 1000000000", "freq = 1000000001");
-    write(&place.path().join("a"), METADATA, &[("s", &[Packet::new(0, 0, &[10])])]);
-    write(&place.path().join("b"), &other, &[("s", &[Packet::new(0, 1, &[20])])]);
+    write(
+        &place.path().join("a"),
+        METADATA,
+        &[("s", &[Packet::new(0, 0, &[10])])],
+    );
+    write(
+        &place.path().join("b"),
+        &other,
+        &[("s", &[Packet::new(0, 1, &[20])])],
+    );
     assert_eq!(open(place.path()).traces.len(), 2);
 }
 
@@ -86,7 +109,11 @@ fn a_ring_of_tracefiles_is_read_in_the_order_of_time() {
     let place = tempfile::tempdir().unwrap();
     let newest = [Packet::new(3, 4, &[50]), Packet::new(3, 5, &[60, 65])];
     let oldest = [Packet::new(3, 2, &[10, 15]), Packet::new(3, 3, &[20])];
-    write(place.path(), METADATA, &[("channel0_3_0", &newest), ("channel0_3_1", &oldest)]);
+    write(
+        place.path(),
+        METADATA,
+        &[("channel0_3_0", &newest), ("channel0_3_1", &oldest)],
+    );
     let set = open(place.path());
     assert_eq!(set.traces[0].streams.len(), 1);
     assert_eq!(times(&set), [10, 15, 20, 50, 60, 65]);
@@ -96,15 +123,31 @@ fn a_ring_of_tracefiles_is_read_in_the_order_of_time() {
 #[test]
 fn packets_that_two_snapshots_have_are_read_once() {
     let place = tempfile::tempdir().unwrap();
-    let packets = [Packet::new(0, 0, &[10]), Packet::new(0, 1, &[20]), Packet::new(0, 2, &[30])];
-    write(&place.path().join("snapshot-1/kernel"), METADATA, &[("channel0_0", &packets[..2])]);
-    write(&place.path().join("snapshot-2/kernel"), METADATA, &[("channel0_0", &packets[1..])]);
+    let packets = [
+        Packet::new(0, 0, &[10]),
+        Packet::new(0, 1, &[20]),
+        Packet::new(0, 2, &[30]),
+    ];
+    write(
+        &place.path().join("snapshot-1/kernel"),
+        METADATA,
+        &[("channel0_0", &packets[..2])],
+    );
+    write(
+        &place.path().join("snapshot-2/kernel"),
+        METADATA,
+        &[("channel0_0", &packets[1..])],
+    );
     assert_eq!(times(&open(place.path())), [10, 20, 30]);
 }
 
 #[test]
 fn whatever_the_index_is_the_event_records_are_read() {
-    let packets = [Packet::new(0, 0, &[10, 11]), Packet::new(0, 1, &[20]), Packet::new(0, 2, &[30])];
+    let packets = [
+        Packet::new(0, 0, &[10, 11]),
+        Packet::new(0, 1, &[20]),
+        Packet::new(0, 2, &[30]),
+    ];
     let right = index(&packets, 1);
     let stale = index(&packets[..2], 1);
     let mut lying = right.clone();
@@ -118,7 +161,11 @@ fn whatever_the_index_is_the_event_records_are_read() {
         ("version 1.0", Some(&index(&packets, 0)), 0),
         ("stale", Some(&stale), 1),
         ("cut", Some(&right[..right.len() - 8]), 1),
-        ("garbage", Some(b"this is no index at all, but text of some length"), 1),
+        (
+            "garbage",
+            Some(b"this is no index at all, but text of some length"),
+            1,
+        ),
         ("lying in the middle", Some(&lying), 1),
         ("shifted", Some(&shifted), 1),
     ];
@@ -134,13 +181,21 @@ fn whatever_the_index_is_the_event_records_are_read() {
         assert_eq!(told(&set).len(), faults, "{name}: {:?}", told(&set));
         let (counts, damage) = formats_support::scan_counts(&set.traces[0], &set.traces[0].streams[0]);
         assert_eq!(counts, [4, 0], "{name}");
-        assert_eq!(damage.len() + set.traces[0].damage.len(), faults, "{name}: {damage:?}");
+        assert_eq!(
+            damage.len() + set.traces[0].damage.len(),
+            faults,
+            "{name}: {damage:?}"
+        );
     }
 }
 
 #[test]
 fn an_open_packet_of_a_crashed_tracer_gives_what_was_written() {
-    for sizes in [(u64::MAX, u64::MAX), (0, 0), (u64::from(u32::MAX), u64::from(u32::MAX))] {
+    for sizes in [
+        (u64::MAX, u64::MAX),
+        (0, 0),
+        (u64::from(u32::MAX), u64::from(u32::MAX)),
+    ] {
         let mut open_packet = Packet::new(0, 1, &[20, 21, 22]);
         // The last record's payload ends with zeros, like the unwritten rest.
         open_packet.events.extend(number(23, 5));
@@ -160,7 +215,10 @@ fn an_open_packet_of_a_crashed_tracer_gives_what_was_written() {
             assert_eq!(times(&set), expected, "{sizes:?}, followed: {followed}");
             let told = told(&set);
             assert_eq!(told.len(), 1, "{told:?}");
-            assert!(told[0].contains("byte 108: the tracer did not close this packet"), "{told:?}");
+            assert!(
+                told[0].contains("byte 108: the tracer did not close this packet"),
+                "{told:?}"
+            );
             assert_eq!(set.traces[0].streams[0].packets[1].end, None);
         }
     }
@@ -169,18 +227,30 @@ fn an_open_packet_of_a_crashed_tracer_gives_what_was_written() {
 #[test]
 fn an_empty_file_is_worth_a_note() {
     let place = tempfile::tempdir().unwrap();
-    write(place.path(), METADATA, &[("channel0_0", &[]), ("channel0_1", &[Packet::new(1, 0, &[1])])]);
+    write(
+        place.path(),
+        METADATA,
+        &[("channel0_0", &[]), ("channel0_1", &[Packet::new(1, 0, &[1])])],
+    );
     let trace = Trace::open(place.path()).unwrap();
     assert!(trace.damage.is_empty());
     assert_eq!(trace.notes.len(), 1);
-    assert!(trace.notes[0].to_string().ends_with("channel0_0: the stream file is empty: it has no packets"));
+    assert!(
+        trace.notes[0]
+            .to_string()
+            .ends_with("channel0_0: the stream file is empty: it has no packets")
+    );
     assert_eq!(trace.streams.len(), 1);
 }
 
 #[test]
 fn one_file_may_have_packets_of_several_streams() {
     let place = tempfile::tempdir().unwrap();
-    let packets = [Packet::new(0, 0, &[10]), Packet::new(1, 0, &[5, 15]), Packet::new(0, 1, &[20])];
+    let packets = [
+        Packet::new(0, 0, &[10]),
+        Packet::new(1, 0, &[5, 15]),
+        Packet::new(0, 1, &[20]),
+    ];
     write(place.path(), METADATA, &[("all", &packets)]);
     let set = open(place.path());
     assert_eq!(set.traces[0].streams.len(), 2);
@@ -199,7 +269,15 @@ fn compact_times_wrap_and_extended_headers_set_them() {
     let next = Packet::new(0, 1, &[wrap + 9]);
     write(place.path(), METADATA, &[("channel0_0", &[packet, next])]);
     let set = open(place.path());
-    let expected = [wrap - 2, wrap - 1, wrap, wrap + 5, 40 * wrap + 7, 40 * wrap + 8, wrap + 9];
+    let expected = [
+        wrap - 2,
+        wrap - 1,
+        wrap,
+        wrap + 5,
+        40 * wrap + 7,
+        40 * wrap + 8,
+        wrap + 9,
+    ];
     assert_eq!(times(&set), expected.map(|time| time as i64));
     assert_eq!(told(&set), [""; 0]);
 }
@@ -212,5 +290,7 @@ fn a_packet_that_ends_before_it_begins_is_told() {
     write(place.path(), METADATA, &[("channel0_0", &[packet])]);
     let set = open(place.path());
     assert_eq!(times(&set), [100, 101]);
-    assert!(told(&set)[0].contains("byte 0: the packet's end (99 cycles) is before its beginning (100 cycles)"));
+    assert!(
+        told(&set)[0].contains("byte 0: the packet's end (99 cycles) is before its beginning (100 cycles)")
+    );
 }

@@ -16,7 +16,10 @@ fn shared() -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    println!("SKIPPED: the published conformance cases are not at {}", path.display());
+    println!(
+        "SKIPPED: the published conformance cases are not at {}",
+        path.display()
+    );
     None
 }
 
@@ -30,7 +33,8 @@ fn verdict(directory: &Path) -> Result<usize, String> {
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
-    let list = std::fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let list =
+        std::fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut paths: Vec<_> = list.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
@@ -44,13 +48,19 @@ struct Tally {
 
 impl Tally {
     fn new() -> Self {
-        Tally { cases: 0, wrong: Vec::new(), placeless: Vec::new() }
+        Tally {
+            cases: 0,
+            wrong: Vec::new(),
+            placeless: Vec::new(),
+        }
     }
 
     fn case(&mut self, directory: &Path, name: &str, passes: bool) {
         self.cases += 1;
         match verdict(directory) {
-            Ok(events) if !passes => self.wrong.push(format!("{name}: accepted, {events} event records")),
+            Ok(events) if !passes => self
+                .wrong
+                .push(format!("{name}: accepted, {events} event records")),
             Err(reason) if passes => self.wrong.push(format!("{name}: {reason}")),
             Err(reason) if !tells_where(&reason) => self.placeless.push(format!("{name}: {reason}")),
             _ => {}
@@ -58,8 +68,18 @@ impl Tally {
     }
 
     fn finish(self, at_least: usize) {
-        assert!(self.wrong.is_empty(), "{} of {} wrong:\n{}", self.wrong.len(), self.cases, self.wrong.join("\n"));
-        assert!(self.placeless.is_empty(), "no place in:\n{}", self.placeless.join("\n"));
+        assert!(
+            self.wrong.is_empty(),
+            "{} of {} wrong:\n{}",
+            self.wrong.len(),
+            self.cases,
+            self.wrong.join("\n")
+        );
+        assert!(
+            self.placeless.is_empty(),
+            "no place in:\n{}",
+            self.placeless.join("\n")
+        );
         assert!(self.cases >= at_least, "only {} cases", self.cases);
     }
 }
@@ -80,9 +100,15 @@ fn regression_cases_of_the_test_suite() {
     let mut tally = Tally::new();
     for kind in ["metadata", "stream"] {
         for expected in ["pass", "fail"] {
-            let root = shared.join("ctf-testsuite/tests/1.8/regression").join(kind).join(expected);
+            let root = shared
+                .join("ctf-testsuite/tests/1.8/regression")
+                .join(kind)
+                .join(expected);
             for case in entries(&root).into_iter().filter(|path| path.is_dir()) {
-                let name = format!("{kind}/{expected}/{}", case.file_name().unwrap().to_string_lossy());
+                let name = format!(
+                    "{kind}/{expected}/{}",
+                    case.file_name().unwrap().to_string_lossy()
+                );
                 tally.case(&case, &name, expected == "pass");
             }
         }
@@ -99,7 +125,11 @@ fn metadata_cases() {
             let name = case.file_name().unwrap().to_string_lossy().into_owned();
             let directory = tempfile::tempdir().unwrap();
             std::fs::copy(&case, directory.path().join("metadata")).unwrap();
-            tally.case(directory.path(), &format!("{version}/{name}"), name.starts_with("pass-"));
+            tally.case(
+                directory.path(),
+                &format!("{version}/{name}"),
+                name.starts_with("pass-"),
+            );
         }
     }
     tally.finish(300);
@@ -108,15 +138,28 @@ fn metadata_cases() {
 #[test]
 fn stress_cases_of_the_test_suite() {
     let Some(shared) = shared() else { return };
-    let sizes = std::env::var("CONFORMANCE_STRESS").ok().and_then(|count| count.parse().ok()).unwrap_or(1);
+    let sizes = std::env::var("CONFORMANCE_STRESS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(1);
     let mut tally = Tally::new();
     for kind in ["metadata", "stream"] {
-        let root = shared.join("ctf-testsuite/tests/1.8/stress").join(kind).join("pass");
-        for case in entries(&root).into_iter().filter(|path| path.join("test.py").is_file()) {
+        let root = shared
+            .join("ctf-testsuite/tests/1.8/stress")
+            .join(kind)
+            .join("pass");
+        for case in entries(&root)
+            .into_iter()
+            .filter(|path| path.join("test.py").is_file())
+        {
             let list = std::fs::read_to_string(case.join("param-list.txt")).unwrap();
             for size in list.split_whitespace().take(sizes) {
                 let directory = tempfile::tempdir().unwrap();
-                let options: &[&str] = if kind == "metadata" { &["--size", size, "prepare"] } else { &["prepare", size] };
+                let options: &[&str] = if kind == "metadata" {
+                    &["--size", size, "prepare"]
+                } else {
+                    &["prepare", size]
+                };
                 let made = Command::new("python3")
                     .arg(case.join("test.py"))
                     .args(options)
@@ -128,7 +171,12 @@ fn stress_cases_of_the_test_suite() {
                     println!("SKIPPED: no python3 to make the stress cases with");
                     return;
                 };
-                assert!(made.status.success(), "{}: {}", case.display(), String::from_utf8_lossy(&made.stderr));
+                assert!(
+                    made.status.success(),
+                    "{}: {}",
+                    case.display(),
+                    String::from_utf8_lossy(&made.stderr)
+                );
                 let name = format!("{kind}/{} {size}", case.file_name().unwrap().to_string_lossy());
                 for trace in traces(directory.path()) {
                     tally.case(&trace, &name, true);

@@ -16,7 +16,9 @@ use tracebraid_testkit::generate::{Options, generate};
 use tracebraid_testkit::rng::Rng;
 
 fn seeds() -> std::ops::Range<u64> {
-    let count = std::env::var("DAMAGE_SEEDS").ok().and_then(|count| count.parse().ok());
+    let count = std::env::var("DAMAGE_SEEDS")
+        .ok()
+        .and_then(|count| count.parse().ok());
     0..count.unwrap_or(25)
 }
 
@@ -52,12 +54,27 @@ fn compare_scanner(directory: &Path) -> Result<(), String> {
         shown.iter().for_each(|event| counts[event.class] += 1);
         let (counted, _) = scan_counts(&trace, stream);
         if counted != counts {
-            return Err(format!("{:?}: counted {counted:?}, read {counts:?}", stream.files));
+            return Err(format!(
+                "{:?}: counted {counted:?}, read {counts:?}",
+                stream.files
+            ));
         }
-        let hits: Vec<_> = scan_hits(&trace, stream, |_| true).into_iter().map(|hit| (hit.0, hit.1)).collect();
-        let read: Vec<_> = shown.iter().zip(&hits).map(|(event, hit)| (event.class, event.clock.unwrap_or(hit.1))).collect();
+        let hits: Vec<_> = scan_hits(&trace, stream, |_| true)
+            .into_iter()
+            .map(|hit| (hit.0, hit.1))
+            .collect();
+        let read: Vec<_> = shown
+            .iter()
+            .zip(&hits)
+            .map(|(event, hit)| (event.class, event.clock.unwrap_or(hit.1)))
+            .collect();
         if hits.len() != shown.len() || hits != read {
-            return Err(format!("{:?}: {} hits, {} event records read", stream.files, hits.len(), shown.len()));
+            return Err(format!(
+                "{:?}: {} hits, {} event records read",
+                stream.files,
+                hits.len(),
+                shown.len()
+            ));
         }
     }
     Ok(())
@@ -91,19 +108,37 @@ fn every_kind_of_damage_is_told_with_its_place_and_hides_only_itself() {
     for version in [CtfVersion::V1_8, CtfVersion::V2_0] {
         for kind in ALL {
             for seed in seeds() {
-                let generated = generate(&Options { seed, version, ..Options::default() }).unwrap();
+                let generated = generate(&Options {
+                    seed,
+                    version,
+                    ..Options::default()
+                })
+                .unwrap();
                 let directory = tempfile::tempdir().unwrap();
                 generated.save(directory.path()).unwrap();
-                let Some(expected) = damage(directory.path(), kind).unwrap() else { continue };
+                let Some(expected) = damage(directory.path(), kind).unwrap() else {
+                    continue;
+                };
                 done += 1;
                 if let Err(error) = check(&expected, directory.path()) {
-                    failures.push(format!("{version:?} seed {seed}: {error}\n  expected {expected:?}"));
+                    failures.push(format!(
+                        "{version:?} seed {seed}: {error}\n  expected {expected:?}"
+                    ));
                 }
             }
         }
     }
-    let shown: Vec<_> = failures.iter().take(12).map(|failure| failure.chars().take(1200).collect::<String>()).collect();
-    assert!(failures.is_empty(), "{} failures of {done}, the first:\n{}", failures.len(), shown.join("\n"));
+    let shown: Vec<_> = failures
+        .iter()
+        .take(12)
+        .map(|failure| failure.chars().take(1200).collect::<String>())
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} failures of {done}, the first:\n{}",
+        failures.len(),
+        shown.join("\n")
+    );
     assert!(done > 200, "only {done}");
 }
 
@@ -113,7 +148,12 @@ fn random_bytes_never_panic_and_scanner_and_reader_agree() {
     let mut failures = Vec::new();
     for version in [CtfVersion::V1_8, CtfVersion::V2_0] {
         for seed in seeds() {
-            let generated = generate(&Options { seed, version, ..Options::default() }).unwrap();
+            let generated = generate(&Options {
+                seed,
+                version,
+                ..Options::default()
+            })
+            .unwrap();
             let mut rng = Rng::new(seed);
             for round in 0..4 {
                 let directory = tempfile::tempdir().unwrap();
@@ -138,5 +178,9 @@ fn random_bytes_never_panic_and_scanner_and_reader_agree() {
         }
     }
     let shown = failures.iter().take(12).cloned().collect::<Vec<_>>().join("\n");
-    assert!(failures.is_empty(), "{} failures, the first:\n{shown}", failures.len());
+    assert!(
+        failures.is_empty(),
+        "{} failures, the first:\n{shown}",
+        failures.len()
+    );
 }

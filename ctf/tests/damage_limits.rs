@@ -38,8 +38,14 @@ fn read_all(place: &std::path::Path) -> Outcome {
             reader.advance();
         }
         told.extend(reader.take_damage().iter().map(ToString::to_string));
-        assert_eq!(scan_counts(&trace, stream).0.iter().sum::<u64>(), events_of(&trace, stream));
-        assert_eq!(scan_hits(&trace, stream, |_| true).len() as u64, events_of(&trace, stream));
+        assert_eq!(
+            scan_counts(&trace, stream).0.iter().sum::<u64>(),
+            events_of(&trace, stream)
+        );
+        assert_eq!(
+            scan_hits(&trace, stream, |_| true).len() as u64,
+            events_of(&trace, stream)
+        );
     }
     Outcome { events, told }
 }
@@ -66,7 +72,11 @@ fn bounded_place(name: &str, place: &std::path::Path, most_memory: u64) -> Outco
     let (start, before) = (Instant::now(), peak_memory());
     let outcome = read_all(place);
     let added = peak_memory().saturating_sub(before);
-    assert!(start.elapsed() < Duration::from_secs(20), "{name}: {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(20),
+        "{name}: {:?}",
+        start.elapsed()
+    );
     assert!(added <= most_memory, "{name}: {added} bytes of memory");
     outcome
 }
@@ -87,7 +97,9 @@ event { name = few; id = 4; fields := struct { u8 _n; struct { } _list[_n]; }; }
 
 fn with_length(id: u8, lengths: &[u64]) -> Vec<u8> {
     let mut bytes = vec![id];
-    lengths.iter().for_each(|length| bytes.extend(length.to_le_bytes()));
+    lengths
+        .iter()
+        .for_each(|length| bytes.extend(length.to_le_bytes()));
     bytes.extend([0; 64]);
     bytes
 }
@@ -99,11 +111,23 @@ fn time_and_memory_are_bounded() {
 
     for length in [1 << 21, 1 << 32, 1 << 60, u64::MAX] {
         let outcome = bounded("a length of 2^60", LENGTHS, &with_length(0, &[length]), MIB);
-        assert!(outcome.told[0].contains("byte 0: this event record cannot be decoded"), "{:?}", outcome.told);
+        assert!(
+            outcome.told[0].contains("byte 0: this event record cannot be decoded"),
+            "{:?}",
+            outcome.told
+        );
         let outcome = bounded("elements without bits", LENGTHS, &with_length(1, &[length]), MIB);
-        assert!(outcome.told[0].contains("too many array elements"), "{:?}", outcome.told);
+        assert!(
+            outcome.told[0].contains("too many array elements"),
+            "{:?}",
+            outcome.told
+        );
         let outcome = bounded("lists of nothing", LENGTHS, &with_length(2, &[length, 0]), MIB);
-        assert!(outcome.told[0].contains("too many array elements"), "{:?}", outcome.told);
+        assert!(
+            outcome.told[0].contains("too many array elements"),
+            "{:?}",
+            outcome.told
+        );
         let outcome = bounded("nested nothing", LENGTHS, &with_length(2, &[1 << 15, 0]), MIB);
         assert!(!outcome.told[0].contains("too many"), "{:?}", outcome.told);
     }
@@ -111,13 +135,22 @@ fn time_and_memory_are_bounded() {
     // Many records, each with elements that cost nothing: a packet as a whole is bounded.
     let bomb: Vec<u8> = [4, 255].repeat(500_000);
     let outcome = bounded("many records with empty elements", LENGTHS, &bomb, 8 * MIB);
-    assert!(outcome.events >= 4000 && outcome.told.len() == 1, "{} {:?}", outcome.events, outcome.told);
+    assert!(
+        outcome.events >= 4000 && outcome.told.len() == 1,
+        "{} {:?}",
+        outcome.events,
+        outcome.told
+    );
 
     // A string without end is looked at a few times only, and is in memory once or twice.
     let mut endless = vec![b'x'; 24 << 20];
     endless[0] = 3;
     let outcome = bounded("a string without end", LENGTHS, &endless, 160 * MIB);
-    assert!(outcome.told[0].contains("a string has no end"), "{:?}", outcome.told);
+    assert!(
+        outcome.told[0].contains("a string has no end"),
+        "{:?}",
+        outcome.told
+    );
 
     lttng_cases();
 }
@@ -129,8 +162,20 @@ fn lttng_cases() {
         lie.sizes = Some((bits, bits));
         let stream = lttng::file(&[Packet::new(0, 0, &[10]), lie, Packet::new(0, 2, &[30])]);
         let outcome = bounded("packet sizes that lie", METADATA, &stream, 8 * MIB);
-        assert!(outcome.events >= 2, "{bits}: {} {:?}", outcome.events, outcome.told);
-        assert!(outcome.told.iter().any(|told| told.contains("stream: byte 108: ")), "{:?}", outcome.told);
+        assert!(
+            outcome.events >= 2,
+            "{bits}: {} {:?}",
+            outcome.events,
+            outcome.told
+        );
+        assert!(
+            outcome
+                .told
+                .iter()
+                .any(|told| told.contains("stream: byte 108: ")),
+            "{:?}",
+            outcome.told
+        );
     }
 
     // Nothing but magic numbers: the search for the next packet must not start over.
@@ -139,21 +184,38 @@ fn lttng_cases() {
     stream.extend(magic.repeat(2 << 20));
     stream.extend(Packet::new(0, 1, &[20]).bytes());
     let outcome = bounded("magic numbers", METADATA, &stream, 24 * MIB);
-    assert!(outcome.events >= 1 && !outcome.told.is_empty(), "{} {:?}", outcome.events, outcome.told);
+    assert!(
+        outcome.events >= 1 && !outcome.told.is_empty(),
+        "{} {:?}",
+        outcome.events,
+        outcome.told
+    );
 
     // Each packet is damaged: not each is told of.
     let mut bad = Packet::new(0, 0, &[10]);
     bad.end = 1;
-    let outcome = bounded("many damaged packets", METADATA, &lttng::file(&vec![bad; 20_000]), 24 * MIB);
+    let outcome = bounded(
+        "many damaged packets",
+        METADATA,
+        &lttng::file(&vec![bad; 20_000]),
+        24 * MIB,
+    );
     assert_eq!((outcome.events, outcome.told.len()), (20_000, 1001));
-    assert!(outcome.told[1000].contains("19000 more"), "{}", outcome.told[1000]);
+    assert!(
+        outcome.told[1000].contains("19000 more"),
+        "{}",
+        outcome.told[1000]
+    );
 
     // A file that is mostly a hole, in a packet that was never closed.
     let place = tempfile::tempdir().unwrap();
     let mut open = Packet::new(0, 0, &[10, 11]);
     open.sizes = Some((u64::MAX, u64::MAX));
     lttng::write(place.path(), METADATA, &[("stream", &[open])]);
-    let mut file = std::fs::OpenOptions::new().write(true).open(place.path().join("stream")).unwrap();
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(place.path().join("stream"))
+        .unwrap();
     file.seek(SeekFrom::Start((1 << 30) - 1)).unwrap();
     file.write_all(&[0]).unwrap();
     let outcome = bounded_place("a hole of a gigabyte", place.path(), 8 * MIB);

@@ -42,7 +42,9 @@ fn field(name: &str, class: &str) -> String {
 }
 
 fn uint(length: u32, order: &str, more: &str) -> String {
-    format!(r#"{{"type":"fixed-length-unsigned-integer","length":{length},"byte-order":"{order}-endian"{more}}}"#)
+    format!(
+        r#"{{"type":"fixed-length-unsigned-integer","length":{length},"byte-order":"{order}-endian"{more}}}"#
+    )
 }
 
 const LAST_TO_FIRST: &str = r#","bit-order":"last-to-first""#;
@@ -61,10 +63,20 @@ fn the_byte_order_takes_bits_and_the_bit_order_places_them() {
         ("big", FIRST_TO_LAST, 0b0011_0100_1000_1101),
     ] {
         let (texts, _, told) = read(&payload(&field("f", &uint(16, order, more))), &bytes);
-        assert_eq!((texts, told), (vec![format!("{{ {expected} }}")], vec![]), "{order} {more}");
+        assert_eq!(
+            (texts, told),
+            (vec![format!("{{ {expected} }}")], vec![]),
+            "{order} {more}"
+        );
     }
     // Fields of 3 and 13 bits share a byte.
-    let two = |order: &str, more: &str| [field("a", &uint(3, order, more)), field("b", &uint(13, order, more))].join(",");
+    let two = |order: &str, more: &str| {
+        [
+            field("a", &uint(3, order, more)),
+            field("b", &uint(13, order, more)),
+        ]
+        .join(",")
+    };
     let (texts, ..) = read(&payload(&two("big", "")), &bytes);
     assert_eq!(texts, ["{ 5 4396 }"]);
     let (texts, ..) = read(&payload(&two("big", FIRST_TO_LAST)), &bytes);
@@ -77,10 +89,17 @@ fn the_byte_order_takes_bits_and_the_bit_order_places_them() {
 
 #[test]
 fn a_byte_has_bits_of_one_byte_order_only() {
-    let fields = [field("a", &uint(4, "little", "")), field("b", &uint(4, "big", ""))].join(",");
+    let fields = [
+        field("a", &uint(4, "little", "")),
+        field("b", &uint(4, "big", "")),
+    ]
+    .join(",");
     let (texts, _, told) = read(&payload(&fields), &[1, 2]);
     assert_eq!(texts.len(), 0);
-    assert!(told[0].contains("the byte order changes within a byte"), "{told:?}");
+    assert!(
+        told[0].contains("the byte order changes within a byte"),
+        "{told:?}"
+    );
     // At a byte's border it may change.
     let fields = [
         field("a", &uint(4, "little", "")),
@@ -104,17 +123,27 @@ fn an_array_may_bring_the_other_byte_order_to_the_middle_of_a_byte() {
     ];
     let metadata = payload(&fields.join(","));
     let (texts, _, told) = read(&metadata, &[4, 0b1110_0100, 0x50, 0]);
-    assert_eq!((texts, told.len()), (vec!["{ 4 [4: 0 1 2 3 ] 5 \"\" }".to_owned()], 0));
+    assert_eq!(
+        (texts, told.len()),
+        (vec!["{ 4 [4: 0 1 2 3 ] 5 \"\" }".to_owned()], 0)
+    );
     let (texts, _, told) = read(&metadata, &[0, 0x50, 0]);
     assert_eq!((texts, told.len()), (vec!["{ 0 [0: ] 5 \"\" }".to_owned()], 0));
     let (texts, _, told) = read(&metadata, &[1, 0b11, 0, 0]);
-    assert!(texts.is_empty() && told[0].contains("byte order"), "{texts:?} {told:?}");
+    assert!(
+        texts.is_empty() && told[0].contains("byte order"),
+        "{texts:?} {told:?}"
+    );
 }
 
 #[test]
 fn strings_of_wide_characters_end_with_a_whole_null() {
     let strings = |class: &str| payload(&field("s", class));
-    let terminated = |encoding: &str| strings(&format!(r#"{{"type":"null-terminated-string","encoding":"{encoding}"}}"#));
+    let terminated = |encoding: &str| {
+        strings(&format!(
+            r#"{{"type":"null-terminated-string","encoding":"{encoding}"}}"#
+        ))
+    };
     let one = |metadata: &str, bytes: &[u8]| {
         let (texts, _, told) = read(metadata, bytes);
         assert_eq!(told, [""; 0]);
@@ -122,15 +151,26 @@ fn strings_of_wide_characters_end_with_a_whole_null() {
     };
     assert_eq!(one(&terminated("utf-16le"), &[b'a', 0, 0, 1, 0, 0]), "{ \"aĀ\" }");
     assert_eq!(one(&terminated("utf-16be"), &[0, b'a', 1, 0, 0, 0]), "{ \"aĀ\" }");
-    assert_eq!(one(&terminated("utf-32be"), &[0, 0, 0, b'a', 0, 1, 0xf9, 0x80, 0, 0, 0, 0]), "{ \"a🦀\" }");
+    assert_eq!(
+        one(
+            &terminated("utf-32be"),
+            &[0, 0, 0, b'a', 0, 1, 0xf9, 0x80, 0, 0, 0, 0]
+        ),
+        "{ \"a🦀\" }"
+    );
     let sized = |length: u32| {
-        strings(&format!(r#"{{"type":"static-length-string","length":{length},"encoding":"utf-16le"}}"#))
+        strings(&format!(
+            r#"{{"type":"static-length-string","length":{length},"encoding":"utf-16le"}}"#
+        ))
     };
     assert_eq!(one(&sized(6), &[b'a', 0, 0, 0, 9, 9]), "{ \"a\" }");
     // An odd byte counts for nothing behind a null, and is half a character else.
     assert_eq!(one(&sized(5), &[b'a', 0, 0, 0, 9]), "{ \"a\" }");
     let (texts, _, told) = read(&sized(3), &[b'a', 0, 9]);
-    assert!(texts.is_empty() && told[0].contains("code unit"), "{texts:?} {told:?}");
+    assert!(
+        texts.is_empty() && told[0].contains("code unit"),
+        "{texts:?} {told:?}"
+    );
 }
 
 #[test]
@@ -149,7 +189,11 @@ fn a_variable_length_timestamp_has_seven_bits_for_each_byte() {
 #[test]
 fn padding_belongs_to_the_array_even_if_it_is_empty() {
     let array = r#"{"type":"dynamic-length-array","length-field-location":{"origin":"event-record-payload","path":["n"]},"minimum-alignment":32,"element-field-class":{"type":"null-terminated-string"}}"#;
-    let fields = [field("n", &uint(8, "little", "")), field("a", array), field("b", &uint(8, "little", ""))];
+    let fields = [
+        field("n", &uint(8, "little", "")),
+        field("a", array),
+        field("b", &uint(8, "little", "")),
+    ];
     let (texts, _, told) = read(&payload(&fields.join(",")), &[0, 9, 9, 9, 7]);
     assert_eq!((texts, told.len()), (vec!["{ 0 [0: ] 7 }".to_owned()], 0));
 }
@@ -164,7 +208,10 @@ fn a_content_length_alone_is_the_packets_length() {
     assert_eq!((texts.join(" "), told.len()), ("{ 1 } { 2 } { 3 }".to_owned(), 0));
     let (texts, _, told) = read(&metadata, &[24, 1, 2, 16]);
     assert_eq!(texts.join(" "), "{ 1 } { 2 }");
-    assert!(told[0].contains("the file ends 1 bytes before the packet does"), "{told:?}");
+    assert!(
+        told[0].contains("the file ends 1 bytes before the packet does"),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -176,10 +223,21 @@ fn a_float_of_128_bits_may_lie_anywhere() {
     let mut bytes = vec![];
     // Four bits, 128 bits of -3, four bits.
     for index in 0..17u32 {
-        let low = if index == 0 { 0x7 } else { (value >> (index * 8 - 4) & 0xf) as u8 };
-        let high = if index == 16 { 0x5 } else { (value >> (index * 8) & 0xf) as u8 };
+        let low = if index == 0 {
+            0x7
+        } else {
+            (value >> (index * 8 - 4) & 0xf) as u8
+        };
+        let high = if index == 16 {
+            0x5
+        } else {
+            (value >> (index * 8) & 0xf) as u8
+        };
         bytes.push(low | high << 4);
     }
     let (texts, _, told) = read(metadata, &bytes);
-    assert_eq!((texts, told), (vec![format!("{{ 7 float{:#x} 5 }}", (-3f64).to_bits())], vec![]));
+    assert_eq!(
+        (texts, told),
+        (vec![format!("{{ 7 float{:#x} 5 }}", (-3f64).to_bits())], vec![])
+    );
 }

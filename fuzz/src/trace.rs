@@ -43,8 +43,15 @@ fn directory() -> &'static Directory {
     static DIRECTORY: OnceLock<Directory> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
         let memory = PathBuf::from("/dev/shm");
-        let root = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        let guard = tempfile::Builder::new().prefix("tracebraid-fuzz").tempdir_in(root).expect("a directory");
+        let root = if memory.is_dir() {
+            memory
+        } else {
+            std::env::temp_dir()
+        };
+        let guard = tempfile::Builder::new()
+            .prefix("tracebraid-fuzz")
+            .tempdir_in(root)
+            .expect("a directory");
         let path = guard.path().to_owned();
         std::fs::create_dir(path.join("index")).expect("a directory");
         Directory { path, _guard: guard }
@@ -68,7 +75,11 @@ fn read_files(metadata: &[u8], stream: &[u8], index: Option<&[u8]>) {
         let read = read(&trace, stream);
         let counted = count(&trace, stream);
         assert_eq!(read, counted, "event records by class: read and counted");
-        assert_eq!(read.iter().sum::<u64>(), hits(&trace, stream), "event records: read and found");
+        assert_eq!(
+            read.iter().sum::<u64>(),
+            hits(&trace, stream),
+            "event records: read and found"
+        );
         stream.losses();
     }
 }
@@ -85,7 +96,12 @@ fn read(trace: &Trace, stream: &Stream) -> Vec<u64> {
         reader.advance();
     }
     for told in reader.take_damage() {
-        let bytes = trace.streams.iter().flat_map(|stream| &stream.files).map(|file| file.bytes).max();
+        let bytes = trace
+            .streams
+            .iter()
+            .flat_map(|stream| &stream.files)
+            .map(|file| file.bytes)
+            .max();
         assert!(told.offset.is_none_or(|offset| Some(offset) <= bytes), "{told}");
     }
     counts
@@ -95,7 +111,9 @@ fn count(trace: &Trace, stream: &Stream) -> Vec<u64> {
     let layout = &trace.layout.streams[stream.class];
     let table = Arc::new(ScanTable::new(layout, |_| false));
     let mut counts = Counts::new(layout);
-    let Some(mut scanner) = Scanner::new(trace, stream, table, 0..stream.packets.len()) else { return Vec::new() };
+    let Some(mut scanner) = Scanner::new(trace, stream, table, 0..stream.packets.len()) else {
+        return Vec::new();
+    };
     while scanner.next_packet().is_some() {
         while !scanner.count(&mut counts, u64::MAX).ended {}
     }
@@ -105,7 +123,9 @@ fn count(trace: &Trace, stream: &Stream) -> Vec<u64> {
 fn hits(trace: &Trace, stream: &Stream) -> u64 {
     let layout = &trace.layout.streams[stream.class];
     let table = Arc::new(ScanTable::new(layout, |_| true));
-    let Some(mut scanner) = Scanner::new(trace, stream, table, 0..stream.packets.len()) else { return 0 };
+    let Some(mut scanner) = Scanner::new(trace, stream, table, 0..stream.packets.len()) else {
+        return 0;
+    };
     let mut found = 0;
     while scanner.next_packet().is_some() {
         loop {
@@ -121,8 +141,12 @@ fn hits(trace: &Trace, stream: &Stream) -> u64 {
 
 /// One byte chooses the metadata; the rest is the stream.
 pub(crate) fn packets(data: &[u8]) -> Corpus {
-    let Some((&choice, stream)) = data.split_first() else { return Corpus::Reject };
-    let Some(metadata) = METADATA.get(usize::from(choice)) else { return Corpus::Reject };
+    let Some((&choice, stream)) = data.split_first() else {
+        return Corpus::Reject;
+    };
+    let Some(metadata) = METADATA.get(usize::from(choice)) else {
+        return Corpus::Reject;
+    };
     read_files(metadata, stream, None);
     Corpus::Keep
 }
@@ -135,7 +159,9 @@ fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// An index, and the stream file that it tells of.
 pub(crate) fn index(data: &[u8]) -> Corpus {
-    let Some((index, stream)) = split(data) else { return Corpus::Reject };
+    let Some((index, stream)) = split(data) else {
+        return Corpus::Reject;
+    };
     let _ = tracebraid_ctf::index::parse(index, stream.len() as u64);
     read_files(METADATA[0], stream, Some(index));
     Corpus::Keep
@@ -143,7 +169,9 @@ pub(crate) fn index(data: &[u8]) -> Corpus {
 
 /// Metadata, and a stream.
 pub(crate) fn trace(data: &[u8]) -> Corpus {
-    let Some((metadata, stream)) = split(data) else { return Corpus::Reject };
+    let Some((metadata, stream)) = split(data) else {
+        return Corpus::Reject;
+    };
     read_files(metadata, stream, None);
     Corpus::Keep
 }

@@ -95,7 +95,7 @@ fn flatten<'a>(node: &'a Node, at: u64, leaves: &mut Vec<Leaf<'a>>) -> Option<(u
     let mut at = align(at, node.align)?;
     match &node.kind {
         NodeKind::Int(read, _) => {
-            if (read.big && at % 8 + u64::from(read.length) > 8) || (read.big && read.length != 8) || read.reversed {
+            if read.reversed || (read.big && (read.length != 8 || at % 8 != 0)) {
                 return None;
             }
             leaves.push((node, at));
@@ -124,7 +124,7 @@ fn form(leaves: &[Leaf<'_>], end: u64) -> Option<HeaderForm> {
     };
     // Two timestamps in one form would update the clock twice: left to the general way.
     let stamps = leaves.iter().filter(|(leaf, _)| leaf.roles.contains(Roles::CLOCK_TIMESTAMP)).count();
-    if stamps > 1 || end % 8 != 0 {
+    if stamps > 1 || !end.is_multiple_of(8) {
         return None;
     }
     Some(HeaderForm {

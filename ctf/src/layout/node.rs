@@ -223,11 +223,10 @@ impl NodeBuilder<'_> {
     }
 
     fn array(&mut self, length: Length, element: &FieldClass) -> NodeKind {
-        if let FieldClass::Int(int) = element {
-            if int.length == 8 && int.align == 8 && int.encoding.is_some() {
+        if let FieldClass::Int(int) = element
+            && int.length == 8 && int.align == 8 && int.encoding.is_some() {
                 return NodeKind::SizedStr(length, Encoding::Utf8);
             }
-        }
         NodeKind::Array(length, Box::new(self.child(0, "", element)))
     }
 }

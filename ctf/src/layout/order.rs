@@ -6,8 +6,15 @@ use crate::schema::{ByteOrder, FieldClass, IntClass, TraceClass};
 /// only then must decoding look for bytes of two orders.
 pub(super) fn is_mixed(class: &TraceClass) -> bool {
     let streams = class.streams.iter().flat_map(|stream| {
-        let own = [&stream.packet_context, &stream.event_header, &stream.common_context];
-        let events = stream.events.iter().flat_map(|event| [&event.specific_context, &event.payload]);
+        let own = [
+            &stream.packet_context,
+            &stream.event_header,
+            &stream.common_context,
+        ];
+        let events = stream
+            .events
+            .iter()
+            .flat_map(|event| [&event.specific_context, &event.payload]);
         own.into_iter().chain(events)
     });
     let mut left: Vec<&FieldClass> = streams.chain([&class.packet_header]).flatten().collect();
@@ -32,7 +39,9 @@ impl Found {
             | FieldClass::Bool(int)
             | FieldClass::BitArray(int)
             | FieldClass::BitMap(int) => self.int(int),
-            FieldClass::Float { align, byte_order, .. } => self.field(*byte_order, *align < 8),
+            FieldClass::Float {
+                align, byte_order, ..
+            } => self.field(*byte_order, *align < 8),
             FieldClass::Array { element, .. }
             | FieldClass::Sequence { element, .. }
             | FieldClass::Optional { element, .. } => left.push(element),
@@ -48,7 +57,10 @@ impl Found {
     }
 
     fn int(&mut self, class: &IntClass) {
-        self.field(class.byte_order, class.align < 8 || class.length % 8 != 0);
+        self.field(
+            class.byte_order,
+            class.align < 8 || !class.length.is_multiple_of(8),
+        );
     }
 
     fn field(&mut self, order: ByteOrder, bits: bool) {

@@ -99,7 +99,7 @@ impl Shape {
 }
 
 fn bytes(bits: u64) -> Option<u32> {
-    (bits % 8 == 0).then_some(())?;
+    bits.is_multiple_of(8).then_some(())?;
     u32::try_from(bits / 8).ok().filter(|&bytes| bytes < 1 << 24)
 }
 

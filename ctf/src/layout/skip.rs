@@ -191,7 +191,7 @@ fn run(
             Op::Empty(length) => spend(slots, cursor, count(*length, slots, cursor, 0)?)?,
             Op::Order(big) => {
                 let last = special(slots, ORDER).map_or(0, |order| *order);
-                if cursor.pos % 8 != 0 && last != 0 && last != 1 + u64::from(*big) {
+                if !cursor.pos.is_multiple_of(8) && last != 0 && last != 1 + u64::from(*big) {
                     return Err(DecodeError::ByteOrder { at: cursor.pos });
                 }
             }
@@ -390,7 +390,7 @@ impl SkipBuilder {
     }
 
     fn is_at_byte(&self) -> bool {
-        self.modulus >= 8 && self.residue % 8 == 0
+        self.modulus >= 8 && self.residue.is_multiple_of(8)
     }
 
     /// Bits of one byte must not be of two byte orders (CTF2-SPEC-2.0 section 6.4.3).

@@ -241,11 +241,10 @@ impl<'t> Scanner<'t> {
                 }
             }
         }
-        if let Some((_, file)) = &self.file {
-            if let Err(error) = self.window.ensure(file, from, want, data_file.bytes, WINDOW) {
+        if let Some((_, file)) = &self.file
+            && let Err(error) = self.window.ensure(file, from, want, data_file.bytes, WINDOW) {
                 self.damage.push(Damage::at(&data_file.path, from, format!("cannot be read: {error}")));
             }
-        }
     }
 
     /// Scans on in the current packet; the hits are then to be had from [`Scanner::hits`].

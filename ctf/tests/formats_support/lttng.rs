@@ -68,8 +68,20 @@ impl Packet {
     /// Number `sequence` of a stream, with an event record at each of the times.
     pub fn new(instance: u64, sequence: u64, times: &[u64]) -> Self {
         let events = times.iter().flat_map(|&time| number(time, time as u32)).collect();
-        let (begin, end) = (times.first().copied().unwrap_or(0), times.last().copied().unwrap_or(0));
-        Packet { instance, begin, end, sequence, discarded: 0, events, padding: 16, sizes: None }
+        let (begin, end) = (
+            times.first().copied().unwrap_or(0),
+            times.last().copied().unwrap_or(0),
+        );
+        Packet {
+            instance,
+            begin,
+            end,
+            sequence,
+            discarded: 0,
+            events,
+            padding: 16,
+            sizes: None,
+        }
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -80,7 +92,14 @@ impl Packet {
         bytes.extend(UUID);
         bytes.extend(0u32.to_le_bytes());
         bytes.extend(self.instance.to_le_bytes());
-        for word in [self.begin, self.end, sizes.0, sizes.1, self.sequence, self.discarded] {
+        for word in [
+            self.begin,
+            self.end,
+            sizes.0,
+            sizes.1,
+            self.sequence,
+            self.discarded,
+        ] {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend(1u32.to_le_bytes());
@@ -113,13 +132,23 @@ pub fn file(packets: &[Packet]) -> Vec<u8> {
 /// Its index: of version 1.0, or 1.1.
 pub fn index(packets: &[Packet], minor: u32) -> Vec<u8> {
     let length = if minor == 0 { 56 } else { 72 };
-    let mut bytes: Vec<u8> =
-        [0xc1f1_dcc1, 1, minor, length].iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
+    let mut bytes: Vec<u8> = [0xc1f1_dcc1, 1, minor, length]
+        .iter()
+        .flat_map(|word: &u32| word.to_be_bytes())
+        .collect();
     let mut offset = 0u64;
     for packet in packets {
         let size = packet.bytes().len() as u64;
         let content = (HEAD + packet.events.len()) as u64 * 8;
-        let mut words = vec![offset, size * 8, content, packet.begin, packet.end, packet.discarded, 0];
+        let mut words = vec![
+            offset,
+            size * 8,
+            content,
+            packet.begin,
+            packet.end,
+            packet.discarded,
+            0,
+        ];
         if minor > 0 {
             words.extend([packet.instance, packet.sequence]);
         }

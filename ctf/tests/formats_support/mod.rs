@@ -32,7 +32,11 @@ impl Renderer {
 }
 
 fn signed_or_not(class: &IntClass, raw: u64) -> i128 {
-    if class.signed { i128::from(raw as i64) } else { i128::from(raw) }
+    if class.signed {
+        i128::from(raw as i64)
+    } else {
+        i128::from(raw)
+    }
 }
 
 impl Visitor for Renderer {
@@ -84,17 +88,30 @@ impl Visitor for Renderer {
 }
 
 fn float_text(value: f64) -> String {
-    if value.is_nan() { "nan".into() } else { format!("float{:#x}", value.to_bits()) }
+    if value.is_nan() {
+        "nan".into()
+    } else {
+        format!("float{:#x}", value.to_bits())
+    }
 }
 
 /// Text of bytes in an encoding; what is none becomes U+FFFD.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> String {
     let wide = |from: fn([u8; 2]) -> u16| {
-        let units = bytes.chunks(2).map(move |chunk| chunk.try_into().map_or(0xd800, from));
-        char::decode_utf16(units).map(|c| c.unwrap_or('\u{fffd}')).collect()
+        let units = bytes
+            .chunks(2)
+            .map(move |chunk| chunk.try_into().map_or(0xd800, from));
+        char::decode_utf16(units)
+            .map(|c| c.unwrap_or('\u{fffd}'))
+            .collect()
     };
     let widest = |from: fn([u8; 4]) -> u32| {
-        let chars = bytes.chunks(4).map(|chunk| chunk.try_into().ok().and_then(|chunk| char::from_u32(from(chunk))));
+        let chars = bytes.chunks(4).map(|chunk| {
+            chunk
+                .try_into()
+                .ok()
+                .and_then(|chunk| char::from_u32(from(chunk)))
+        });
         chars.map(|c| c.unwrap_or('\u{fffd}')).collect()
     };
     match encoding {
@@ -166,14 +183,22 @@ fn float(length: u32, bits: u128) -> f64 {
     let fraction = bits & ((1 << fraction_bits) - 1);
     let bias = (1 << (exponent_bits - 1)) - 1;
     if exponent == (1 << exponent_bits) - 1 {
-        return if fraction == 0 { sign * f64::INFINITY } else { f64::NAN };
+        return if fraction == 0 {
+            sign * f64::INFINITY
+        } else {
+            f64::NAN
+        };
     }
     let (power, significand) = match exponent {
         0 => (1 - bias, fraction),
         exponent => (exponent - bias, fraction | 1 << fraction_bits),
     };
     // Cut to the 53 bits of an f64 (fewer for its subnormal numbers) before converting.
-    let drop = if length == 128 { 60 + (-1022 - power).clamp(0, 60) } else { 0 };
+    let drop = if length == 128 {
+        60 + (-1022 - power).clamp(0, 60)
+    } else {
+        0
+    };
     let significand = (significand >> drop) << drop;
     let mut value = significand as f64;
     let mut left = power - fraction_bits;
@@ -182,7 +207,11 @@ fn float(length: u32, bits: u128) -> f64 {
         value *= 2f64.powi(step);
         left -= step;
     }
-    if value.is_infinite() { sign * f64::INFINITY } else { sign * value }
+    if value.is_infinite() {
+        sign * f64::INFINITY
+    } else {
+        sign * value
+    }
 }
 
 /// An event record as rendered: class, clock and the four parts.
@@ -203,7 +232,11 @@ pub fn read_stream(trace: &Trace, stream: &Stream, window: usize) -> (Vec<Shown>
         event.walk_header(&mut renderer).expect("a sound header");
         event.walk_body(&mut renderer, |_, _| {}).expect("a sound body");
         let clock = event.stream.clock.map(|_| event.clock);
-        shown.push(Shown { class: event.class_index, clock, text: renderer.text });
+        shown.push(Shown {
+            class: event.class_index,
+            clock,
+            text: renderer.text,
+        });
         reader.advance();
     }
     let damage = reader.take_damage().iter().map(ToString::to_string).collect();
@@ -232,15 +265,24 @@ pub fn scan_counts(trace: &Trace, stream: &Stream) -> (Vec<u64>, Vec<String>) {
     while scanner.next_packet().is_some() {
         while !scanner.count(&mut counts, u64::MAX).ended {}
     }
-    (counts.take(layout), scanner.take_damage().iter().map(ToString::to_string).collect())
+    (
+        counts.take(layout),
+        scanner.take_damage().iter().map(ToString::to_string).collect(),
+    )
 }
 
 /// The hits of the scanner for the classes chosen: class, clock, and the body's fields, one by one.
-pub fn scan_hits(trace: &Trace, stream: &Stream, chosen: impl Fn(usize) -> bool) -> Vec<(usize, u64, Vec<String>)> {
+pub fn scan_hits(
+    trace: &Trace,
+    stream: &Stream,
+    chosen: impl Fn(usize) -> bool,
+) -> Vec<(usize, u64, Vec<String>)> {
     let layout = &trace.layout.streams[stream.class];
     let table = Arc::new(ScanTable::new(layout, chosen));
     let mut scanner = Scanner::new(trace, stream, table, 0..stream.packets.len()).unwrap();
-    let fields: Vec<_> = (0..layout.events.len()).map(|class| fields(trace, stream.class, class)).collect();
+    let fields: Vec<_> = (0..layout.events.len())
+        .map(|class| fields(trace, stream.class, class))
+        .collect();
     let mut found = Vec::new();
     while scanner.next_packet().is_some() {
         loop {
@@ -276,17 +318,17 @@ pub fn field_text(
     let layout = &trace.layout.streams[stream];
     let field = layout.field(class, scope, &steps).expect("a way to the field");
     let result: Result<String, DecodeError> = match field.kind() {
-        NodeKind::Int(_, int) | NodeKind::VarInt(int) => {
-            field.integer(body, slots).map(|raw| signed_or_not(int, raw).to_string())
-        }
+        NodeKind::Int(_, int) | NodeKind::VarInt(int) => field
+            .integer(body, slots)
+            .map(|raw| signed_or_not(int, raw).to_string()),
         NodeKind::Bool(_) => field.integer(body, slots).map(|raw| (raw != 0).to_string()),
         NodeKind::BitArray(..) | NodeKind::BitMap(..) => {
             field.integer(body, slots).map(|raw| format!("bits{raw:#x}"))
         }
         NodeKind::Float(_) => field.float(body, slots).map(float_text),
-        NodeKind::Str(encoding) | NodeKind::SizedStr(_, encoding) => {
-            field.bytes(body, slots).map(|bytes| format!("{:?}", decode(bytes, *encoding)))
-        }
+        NodeKind::Str(encoding) | NodeKind::SizedStr(_, encoding) => field
+            .bytes(body, slots)
+            .map(|bytes| format!("{:?}", decode(bytes, *encoding))),
         NodeKind::Blob(_) => field.bytes(body, slots).map(|bytes| format!("blob{bytes:?}")),
         kind => panic!("{kind:?} cannot be read by reference"),
     };
@@ -304,7 +346,9 @@ pub fn fields(trace: &Trace, stream: usize, class: usize) -> Vec<(Scope, Vec<Str
     let mut found = Vec::new();
     for (scope, part) in parts {
         if let Some(class) = part {
-            leaves(class, &mut Vec::new(), &mut |path| found.push((scope, path.to_vec())));
+            leaves(class, &mut Vec::new(), &mut |path| {
+                found.push((scope, path.to_vec()))
+            });
         }
     }
     found
@@ -350,13 +394,20 @@ pub fn expected_fields(parts: [(&Option<Value>, &Option<FieldClass>); 3]) -> Vec
 fn expected_leaves(value: &Value, class: &FieldClass, texts: &mut Vec<String>) {
     match (value, class) {
         (Value::Struct(values), FieldClass::Struct(class)) => {
-            values.iter().zip(&class.members).for_each(|(value, member)| expected_leaves(value, &member.class, texts));
+            values
+                .iter()
+                .zip(&class.members)
+                .for_each(|(value, member)| expected_leaves(value, &member.class, texts));
         }
         (Value::Array(values), FieldClass::Array { element, .. }) if !is_text(element) => {
-            values.iter().take(MOST_ELEMENTS as usize).for_each(|value| expected_leaves(value, element, texts));
+            values
+                .iter()
+                .take(MOST_ELEMENTS as usize)
+                .for_each(|value| expected_leaves(value, element, texts));
         }
         (_, FieldClass::Sequence { element, .. }) if !is_text(element) => {}
-        (_, FieldClass::Variant(_) | FieldClass::Optional { .. } | FieldClass::Float { length: 128, .. }) => {}
+        (_, FieldClass::Variant(_) | FieldClass::Optional { .. } | FieldClass::Float { length: 128, .. }) => {
+        }
         (Value::Wide(_), _) => {}
         _ => {
             let mut text = String::new();
