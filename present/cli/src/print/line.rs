@@ -1,17 +1,23 @@
 //! Lines: time, trace, name and all scopes of an event record.
 
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use tracebraid_ctf::bits::DecodeError;
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::layout::node::Node;
+use tracebraid_ctf::layout::{StreamLayout, TraceLayout};
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::Trace;
 
 use super::buffer::{Buffer, Padded};
+use super::hidden::Hidden;
 use super::program::{Compiler, Program};
 use super::stamp::{JsonStamp, Stamp, StampOptions};
-use super::style::{Palette, Style, is_hidden};
+use super::style::{Palette, Style};
 use super::visitor::Shower;
 
 /// Which names are shown.
@@ -57,8 +63,8 @@ struct ClassLine {
     /// The same with the context of that packet.
     head_and_context: Padded,
     packet: u64,
-    /// From behind the packet context to the line's end.
-    rest: Program,
+    /// From behind the packet context to the line's end; streams of one class share it.
+    rest: Rc<Program>,
 }
 
 impl ClassLine {
@@ -79,6 +85,7 @@ struct Lane {
     packet: u64,
     /// The packet context of that packet.
     context: Vec<u8>,
+    style: Style,
     classes: Vec<Option<Box<ClassLine>>>,
 }
 
@@ -86,31 +93,28 @@ struct Lane {
 #[derive(Debug)]
 pub(crate) struct Lines {
     options: LineOptions,
-    style: Style,
     stamp: Stamp,
     json_stamp: JsonStamp,
+    /// Of traces, by their layouts.
+    styles: Vec<(Arc<TraceLayout>, Style)>,
+    /// By trace (place in `styles`), stream class and event class.
+    programs: HashMap<(usize, usize, usize), Rc<Program>>,
     /// By the readers' ranks.
     lanes: Vec<Option<Lane>>,
     /// The names of traces, as babeltrace2 makes them, by the traces' first directories.
-    trace_names: std::collections::HashMap<std::path::PathBuf, String>,
+    trace_names: HashMap<PathBuf, String>,
 }
 
 impl Lines {
     /// Puts lines as the options say; trace names are by the directories of traces.
-    pub(crate) fn new(
-        options: LineOptions,
-        trace_names: std::collections::HashMap<std::path::PathBuf, String>,
-    ) -> Self {
-        let style = Style {
-            json: options.json,
-            palette: options.palette,
-        };
+    pub(crate) fn new(options: LineOptions, trace_names: HashMap<PathBuf, String>) -> Self {
         let stamp = Stamp::new(options.stamp.clone());
         Lines {
             options,
-            style,
             stamp,
             json_stamp: JsonStamp::new(),
+            styles: Vec::new(),
+            programs: HashMap::new(),
             lanes: Vec::new(),
             trace_names,
         }
@@ -133,7 +137,7 @@ impl Lines {
         }) {
             self.begin_packet(rank, reader);
         }
-        let trace = reader.trace();
+        let (trace, reader_class) = (reader.trace(), reader.stream().class);
         let Some(event) = reader.event() else {
             return Ok(());
         };
@@ -148,12 +152,23 @@ impl Lines {
             None => {
                 let maker = LineMaker {
                     options: &self.options,
-                    style: self.style,
+                    style: &lane.style,
                     stamp_end: self.stamp.end(),
                     trace,
                     names: &self.trace_names,
                 };
-                slot.insert(Box::new(maker.class(event.stream, event.class_index)))
+                let place = self
+                    .styles
+                    .iter()
+                    .position(|(layout, _)| Arc::ptr_eq(layout, &trace.layout));
+                let key = (place.unwrap_or(usize::MAX), reader_class, event.class_index);
+                let program = self.programs.entry(key);
+                let program = program.or_insert_with(|| Rc::new(maker.rest(event.stream, event.class_index)));
+                slot.insert(Box::new(maker.class(
+                    event.stream,
+                    event.class_index,
+                    program.clone(),
+                )))
             }
         };
         let start = buffer.len();
@@ -175,6 +190,25 @@ impl Lines {
         result
     }
 
+    /// The style of a trace's fields.
+    fn style(&mut self, trace: &Trace) -> Style {
+        let known = self
+            .styles
+            .iter()
+            .find(|(layout, _)| Arc::ptr_eq(layout, &trace.layout));
+        if let Some((_, style)) = known {
+            return style.clone();
+        }
+        let hidden = Hidden::of(&trace.layout);
+        let style = Style {
+            json: self.options.json,
+            palette: self.options.palette,
+            hidden,
+        };
+        self.styles.push((trace.layout.clone(), style.clone()));
+        style
+    }
+
     /// Shows the context of the packet that the reader is in now.
     fn begin_packet(&mut self, rank: usize, reader: &mut StreamReader<'_>) {
         if self.lanes.len() <= rank {
@@ -184,9 +218,13 @@ impl Lines {
         let Some(layout) = trace.layout.streams.get(reader.stream().class) else {
             return;
         };
+        let style = self.style(trace);
         let cpu = reader.packet_head().value(layout, "cpu_id");
         let mut buffer = Buffer::new(256);
-        let root = layout.packet_context.as_ref().filter(|root| !is_hidden(root));
+        let root = layout
+            .packet_context
+            .as_ref()
+            .filter(|root| !style.hidden.hides(root));
         if self.options.json {
             if let Some(cpu) = cpu {
                 buffer.put(format!(",\"cpu\":{cpu}").as_bytes());
@@ -200,7 +238,7 @@ impl Lines {
         if root.is_some() {
             let names = self.options.names.context;
             // A packet whose context could not be decoded has no event records.
-            let _ = reader.walk_packet_context(&mut Shower::new(&mut buffer, &self.style, names));
+            let _ = reader.walk_packet_context(&mut Shower::new(&mut buffer, &style, names));
         }
         let context = buffer.bytes().to_vec();
         let packet = reader.packets_begun();
@@ -214,6 +252,7 @@ impl Lines {
                 *lane = Some(Lane {
                     packet,
                     context,
+                    style,
                     classes,
                 });
             }
@@ -232,15 +271,15 @@ fn put_key(buffer: &mut Buffer, palette: Palette, name: &str) {
 /// Makes the lines of event classes.
 struct LineMaker<'a> {
     options: &'a LineOptions,
-    style: Style,
+    style: &'a Style,
     /// What follows the time.
     stamp_end: &'a [u8],
     trace: &'a Trace,
-    names: &'a std::collections::HashMap<std::path::PathBuf, String>,
+    names: &'a HashMap<PathBuf, String>,
 }
 
 impl LineMaker<'_> {
-    fn class(&self, stream: &StreamLayout, index: usize) -> ClassLine {
+    fn class(&self, stream: &StreamLayout, index: usize, rest: Rc<Program>) -> ClassLine {
         let mut head = Buffer::new(256);
         if !self.options.json && stream.clock.is_some() {
             head.put(self.stamp_end);
@@ -256,7 +295,7 @@ impl LineMaker<'_> {
             head: head.bytes().to_vec(),
             head_and_context,
             packet: 0,
-            rest: self.rest(stream, index),
+            rest,
         }
     }
 
@@ -370,7 +409,7 @@ impl LineMaker<'_> {
     /// All scopes of the event record.
     fn rest(&self, stream: &StreamLayout, index: usize) -> Program {
         let names = self.options.names;
-        let mut compiler = Compiler::new(self.style);
+        let mut compiler = Compiler::new(self.style.clone());
         let event = stream.events.get(index);
         let scopes: [(Option<&Node>, &str, &str, bool); 3] = [
             (
@@ -392,10 +431,13 @@ impl LineMaker<'_> {
                 names.payload,
             ),
         ];
-        let mut first = stream.packet_context.as_ref().is_none_or(is_hidden);
+        let mut first = stream
+            .packet_context
+            .as_ref()
+            .is_none_or(|root| self.style.hidden.hides(root));
         for (root, text_key, json_key, names) in scopes {
             let Some(root) = root else { continue };
-            if is_hidden(root) {
+            if self.style.hidden.hides(root) {
                 compiler.hidden(root);
                 continue;
             }

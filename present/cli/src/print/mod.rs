@@ -4,6 +4,7 @@ pub(crate) mod buffer;
 mod digits;
 mod escape;
 mod float;
+mod hidden;
 pub(crate) mod line;
 mod program;
 pub(crate) mod select;

@@ -13,7 +13,7 @@ use tracebraid_ctf::walk::walk;
 use super::buffer::{Buffer, Padded};
 use super::escape::{put_json, put_text};
 use super::slot::{LITERAL, SLOT, Slot};
-use super::style::{Style, is_hidden};
+use super::style::Style;
 use super::visitor::Shower;
 
 /// Values of enumerations below this have their text ready.
@@ -174,9 +174,13 @@ impl Compiler {
             NodeKind::SizedStr(length, Encoding::Utf8) => self.string(node, Kind::SizedText(*length)),
             NodeKind::Struct(members) => self.structure(node, members, names),
             NodeKind::Array(length, element) => self.array(node, *length, element, names),
-            NodeKind::Variant(selector, options) if !options.iter().any(is_hidden) => {
+            NodeKind::Variant(selector, options)
+                if !options
+                    .iter()
+                    .any(|option| self.program.style.hidden.hides(option)) =>
+            {
                 let options = options.iter().map(|option| {
-                    let mut compiler = Compiler::new(self.program.style);
+                    let mut compiler = Compiler::new(self.program.style.clone());
                     let (open, close) = if self.program.style.json {
                         ("", "")
                     } else {
@@ -204,13 +208,13 @@ impl Compiler {
     }
 
     fn structure(&mut self, node: &Node, members: &[Node], names: bool) {
-        let style = self.program.style;
+        let style = self.program.style.clone();
         self.align = self.align.max(node.align);
         let (open, close) = style.struct_brackets();
         self.text(open.as_bytes());
         let mut first = true;
         for member in members {
-            if is_hidden(member) {
+            if style.hidden.hides(member) {
                 self.hidden(member);
                 continue;
             }
@@ -224,7 +228,7 @@ impl Compiler {
     }
 
     fn array(&mut self, node: &Node, length: Length, element: &Node, names: bool) {
-        let style = self.program.style;
+        let style = self.program.style.clone();
         self.align = self.align.max(node.align);
         self.text(b"[");
         match length {
@@ -235,7 +239,7 @@ impl Compiler {
                 }
             }
             _ => {
-                let mut compiler = Compiler::new(style);
+                let mut compiler = Compiler::new(style.clone());
                 compiler.field(element, names);
                 let ready = |index| {
                     let mut buffer = Buffer::new(32);
@@ -265,7 +269,7 @@ impl Compiler {
     }
 
     fn integer(&mut self, node: &Node, read: FixedRead, class: &Arc<IntClass>) {
-        let style = self.program.style;
+        let style = self.program.style.clone();
         let length = u32::from(read.length);
         if !node.saves.is_empty() {
             self.step(node.align, Kind::Keep(read, node.saves.clone()));

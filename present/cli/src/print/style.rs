@@ -1,10 +1,11 @@
 //! How values and what stands between them look.
 
 use tracebraid_ctf::layout::node::{Node, NodeKind};
-use tracebraid_ctf::schema::{DisplayBase, IntClass, Roles};
+use tracebraid_ctf::schema::{DisplayBase, IntClass};
 
 use super::buffer::Buffer;
 use super::escape;
+use super::hidden::Hidden;
 
 /// Terminal codes; all empty without colours.
 #[derive(Clone, Copy, Debug)]
@@ -49,30 +50,15 @@ impl Palette {
     };
 }
 
-/// The syntax of fields.
-#[derive(Clone, Copy, Debug)]
+/// The syntax of a trace's fields.
+#[derive(Clone, Debug)]
 pub(crate) struct Style {
     /// JSON, else text.
     pub(crate) json: bool,
     /// Colours (not for JSON).
     pub(crate) palette: Palette,
-}
-
-/// True for fields that are not shown: they tell the reader of the trace, not its user.
-///
-/// These are the integers with a role or mapped to a clock, unless a length or a selector refers
-/// to them, and what consists of nothing else.
-pub(crate) fn is_hidden(node: &Node) -> bool {
-    match &node.kind {
-        NodeKind::Int(_, class) | NodeKind::VarInt(class) | NodeKind::WideInt(class) => {
-            (class.clock.is_some() || !class.roles.is_empty()) && node.saves.is_empty()
-        }
-        NodeKind::Struct(members) => !members.is_empty() && members.iter().all(is_hidden),
-        NodeKind::Variant(_, options) => !options.is_empty() && options.iter().all(is_hidden),
-        NodeKind::Array(_, element) => node.roles.contains(Roles::METADATA_UUID) || is_hidden(element),
-        NodeKind::Blob(_) => node.roles.contains(Roles::METADATA_UUID),
-        _ => false,
-    }
+    /// Which are not shown.
+    pub(crate) hidden: Hidden,
 }
 
 /// Keeps the bits that hexadecimal digits (4 bits each) or octal digits (3) of a field show.

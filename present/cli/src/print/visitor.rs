@@ -6,7 +6,7 @@ use tracebraid_ctf::walk::Visitor;
 
 use super::buffer::Buffer;
 use super::escape;
-use super::style::{Style, is_hidden, shown_length};
+use super::style::{Style, shown_length};
 
 /// What the value that comes next is part of.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ impl<'a> Shower<'a> {
 
     /// Puts separator and name; false if the field is not to be shown.
     fn lead(&mut self, node: &Node) -> bool {
-        if is_hidden(node) && !self.frames.is_empty() {
+        if !self.frames.is_empty() && self.style.hidden.hides(node) {
             return false;
         }
         match self.frames.last_mut() {
