@@ -416,7 +416,7 @@ impl Analysis for Count<'_> {
     fn event(&self, _: &mut CountPartial, _: &mut Record<'_>) {}
 
     /// Event records are counted where they are scanned; none is looked at by itself.
-    fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) -> bool {
+    fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) {
         let set = feed.set();
         for mut lanes in feed.split(LANES) {
             let Some(stream_ref) = lanes.first().map(|lane| lane.stream) else {
@@ -439,7 +439,6 @@ impl Analysis for Count<'_> {
             );
             lanes.iter_mut().for_each(|lane| feed.give_back(lane));
         }
-        true
     }
 
     fn end(&self, _: &mut CountPartial, _: &Chunk) {}
