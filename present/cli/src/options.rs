@@ -213,5 +213,7 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
 
 /// The zone in which times are shown.
 pub(crate) fn zone(gmt: bool) -> TimeZone {
-    if gmt { TimeZone::UTC } else { TimeZone::system() }
+    // The usual name of UTC is not worth opening the zone database.
+    let utc = gmt || std::env::var_os("TZ").is_some_and(|name| name == "UTC" || name == "UTC0");
+    if utc { TimeZone::UTC } else { TimeZone::system() }
 }

@@ -307,8 +307,12 @@ impl<'t> Job<'t> {
             since_check += 1;
             if buffer.len() >= PIECE || since_check >= 1 << 16 {
                 since_check = 0;
-                if out.write(buffer.bytes())? == Written::Closed || stop.load(Ordering::Relaxed) {
+                if out.write(buffer.bytes())? == Written::Closed {
                     return Ok(damage);
+                }
+                if stop.load(Ordering::Relaxed) {
+                    self.progress.finish();
+                    return Err(Failure::interrupted());
                 }
                 buffer.clear();
                 damage.extend(merged.take_damage());
