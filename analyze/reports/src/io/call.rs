@@ -166,6 +166,12 @@ impl Group {
         }
     }
 
+    /// True if a call of that thread belongs to it.
+    #[inline(always)]
+    pub(super) fn is_of(&self, thread: ThreadKey, io: &Io) -> bool {
+        self.thread == thread && self.call == io.call && self.fds == io.fds
+    }
+
     #[inline]
     pub(super) fn add(&mut self, io: &Io) {
         if self.calls.is_empty() {

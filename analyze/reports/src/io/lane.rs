@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::io::call::{Done, Exit, Group, Io, NONE, Open};
 use crate::io::change::Change;
-use crate::kernel::{CpuKey, ThreadKey};
+use crate::kernel::{CpuKey, Table, ThreadKey};
 
 /// Something that happened to a thread at a time, to be looked at in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -449,7 +449,7 @@ impl Lane {
         }
         if open.call.action().is_done_at_entry() {
             if let Some(change) = Change::at_entry(&open) {
-                self.cache.forget();
+                self.cache.forget(self.thread());
                 self.item(open.time, What::Change(change));
             }
             // Its exit tells nothing and is not read.
@@ -464,7 +464,7 @@ impl Lane {
             if self.first == First::Nothing {
                 self.begins(First::Exit(exit));
             } else {
-                self.cache.forget();
+                self.cache.forget(self.thread());
                 exit.alone().for_each(|what| self.item(exit.time, what));
             }
             return;
@@ -474,7 +474,7 @@ impl Lane {
             Done::Io(io) => self.cache.add(thread, &io, &mut self.out.groups),
             Done::Nothing => {}
             _ => {
-                self.cache.forget();
+                self.cache.forget(thread);
                 finish(&open, &exit, key, thread, &mut self.out);
             }
         }
@@ -499,12 +499,14 @@ impl Lane {
     pub(super) fn switch(&mut self, time: i64, prev: Option<i32>, next: i32) {
         self.ends(Boundary::Switch { time, prev });
         self.tid = next;
+        self.cache.turn_to(self.thread());
     }
 
     /// Events were lost.
     pub(super) fn loss(&mut self, time: i64, never_known: bool) {
         self.ends(Boundary::Loss { time });
         self.tid = if never_known { ThreadKey::UNKNOWN } else { UNNAMED };
+        self.cache.turn_to(self.thread());
     }
 
     #[inline]
@@ -521,7 +523,7 @@ impl Lane {
     fn ends_unknown(&mut self, boundary: Boundary) {
         let stretch = self.stretch();
         // What comes next must not be added to groups that were taken away.
-        self.cache.forget();
+        self.cache.forget(self.thread());
         if std::mem::take(&mut self.at_head) {
             self.head = Some((stretch, boundary));
         } else {
@@ -560,8 +562,12 @@ impl Lane {
     /// The chunk ends.
     pub(super) fn end(mut self, sink: &mut Sink) -> Edges {
         let stretch = self.stretch();
-        sink.items.append(&mut self.out.items);
-        sink.groups.append(&mut self.out.groups);
+        if sink.items.is_empty() && sink.groups.is_empty() {
+            *sink = self.out;
+        } else {
+            sink.items.append(&mut self.out.items);
+            sink.groups.append(&mut self.out.groups);
+        }
         match self.head {
             Some((head, boundary)) => Edges {
                 key: self.key,
@@ -581,7 +587,11 @@ impl Lane {
 #[derive(Clone, Debug)]
 struct Cache {
     entries: Vec<Entry>,
+    /// Of the running thread. Those of a thread's groups that are older are not added to.
     epoch: u32,
+    last_epoch: u32,
+    /// Those of threads that changed descriptors.
+    epochs: Table<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -591,20 +601,31 @@ struct Entry {
 }
 
 const ENTRIES: usize = 256;
+/// Of threads that have not changed descriptors.
+const FIRST_EPOCH: u32 = 1;
 
 impl Default for Cache {
     fn default() -> Self {
         Cache {
             entries: vec![Entry::default(); ENTRIES],
-            epoch: 1,
+            epoch: FIRST_EPOCH,
+            last_epoch: FIRST_EPOCH,
+            epochs: Table::default(),
         }
     }
 }
 
 impl Cache {
-    /// Forgets all groups.
-    fn forget(&mut self) {
-        self.epoch += 1;
+    /// Another thread runs.
+    fn turn_to(&mut self, thread: ThreadKey) {
+        self.epoch = self.epochs.find(thread).copied().unwrap_or(FIRST_EPOCH);
+    }
+
+    /// The running thread's descriptors may have changed.
+    fn forget(&mut self, thread: ThreadKey) {
+        self.last_epoch += 1;
+        self.epoch = self.last_epoch;
+        *self.epochs.get(thread) = self.epoch;
     }
 
     #[inline]
@@ -616,13 +637,12 @@ impl Cache {
         let Some(entry) = self.entries.get_mut(slot) else {
             return;
         };
-        if entry.epoch == self.epoch {
-            if let Some(group) = groups.get_mut(entry.group as usize) {
-                if group.thread == thread && group.call == io.call && group.fds == io.fds {
-                    group.add(io);
-                    return;
-                }
-            }
+        if entry.epoch == self.epoch
+            && let Some(group) = groups.get_mut(entry.group as usize)
+            && group.is_of(thread, io)
+        {
+            group.add(io);
+            return;
         }
         *entry = Entry {
             epoch: self.epoch,

@@ -199,15 +199,16 @@ impl IoPartial {
         }
         let waits = self.edges.iter().filter_map(Edges::waits_since).min();
         let until = waits.map_or(watermark, |waits| waits.min(watermark));
-        let (mut items, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.sink.items)
-            .into_iter()
-            .partition(|item| item.time < until);
-        let (groups, open): (Vec<_>, Vec<_>) = std::mem::take(&mut self.sink.groups)
-            .into_iter()
-            .partition(|group| group.last < until);
-        (self.sink.items, self.sink.groups) = (later, open);
+        let mut items = Vec::new();
+        self.sink.items.retain(|item| {
+            let wait = item.time >= until;
+            if !wait {
+                items.push(*item);
+            }
+            wait
+        });
         items.sort_by_key(|item| (item.time, item.cpu));
-        self.settled.settle(scope, &items, groups);
+        self.settled.settle(scope, &items, &mut self.sink.groups, until);
         self.settled.forget(self.asked_since(until));
     }
 
@@ -231,8 +232,11 @@ impl IoPartial {
         }
         let mut items = std::mem::take(&mut self.sink.items);
         items.sort_by_key(|item| (item.time, item.cpu));
-        let groups = std::mem::take(&mut self.sink.groups);
-        self.settled.settle(scope, &items, groups);
+        self.settled
+            .settle(scope, &items, &mut self.sink.groups, i64::MAX);
+        // Whatever began at the end of time.
+        let rest = std::mem::take(&mut self.sink.groups);
+        rest.iter().for_each(|group| self.settled.group(group));
         self.settled.finish(scope);
         (self.settled, self.people)
     }

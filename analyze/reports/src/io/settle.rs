@@ -53,14 +53,20 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Takes what happened next, ordered by time, and calls that all ended before what follows.
-    pub(super) fn settle(&mut self, scope: Scope<'_>, items: &[Item], groups: Vec<Group>) {
+    /// Takes what happened next, ordered by time, and from the groups those whose calls all began
+    /// before `until`, which is not before any item.
+    pub(super) fn settle(&mut self, scope: Scope<'_>, items: &[Item], groups: &mut Vec<Group>, until: i64) {
         let mut taken = Vec::new();
         for item in items {
             self.item(scope, item, &mut taken);
         }
-        for group in groups {
-            self.group(&group);
+        let mut at = 0;
+        while let Some(group) = groups.get(at) {
+            if group.last < until {
+                self.group(&groups.swap_remove(at));
+            } else {
+                at += 1;
+            }
         }
         // Only now all changes of the time are known.
         for (thread, io, types) in taken {
@@ -208,7 +214,8 @@ impl Settled {
         ((from.kind, to.kind), from.until.into_iter().chain(to.until).min())
     }
 
-    fn group(&mut self, group: &Group) {
+    /// Adds up calls whose descriptors are known.
+    pub(super) fn group(&mut self, group: &Group) {
         let (types, until) = self.types_at(group.thread, group.call, group.fds, group.first);
         if group.is_single() || until.is_none_or(|until| until > group.last) {
             self.add(group, types);
