@@ -184,3 +184,17 @@ fn random_bytes_never_panic_and_scanner_and_reader_agree() {
         failures.len()
     );
 }
+
+/// A clock that has reached its greatest value is no limit to counting.
+#[test]
+fn counting_ends_at_the_end_of_the_clock() {
+    use formats_support::lttng::{METADATA, Packet, extended, write};
+    let mut packet = Packet::new(0, 0, &[u64::MAX - 9]);
+    packet.end = u64::MAX;
+    packet.events.extend(extended(0, u64::MAX, &[1, 0, 0, 0]));
+    packet.events.extend(extended(0, u64::MAX, &[2, 0, 0, 0]));
+    let place = tempfile::tempdir().unwrap();
+    write(place.path(), METADATA, &[("stream", &[packet])]);
+    let trace = Trace::open(place.path()).unwrap();
+    assert_eq!(scan_counts(&trace, &trace.streams[0]), (vec![3, 0], vec![]));
+}

@@ -1,6 +1,6 @@
 //! Targets that open a trace and read all of it, in every way in which it can be read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::Corpus;
@@ -33,33 +33,19 @@ pub(crate) fn compile(class: TraceClass) {
     }
 }
 
-/// A directory in memory, for this process alone.
-struct Directory {
-    path: PathBuf,
-    _guard: tempfile::TempDir,
-}
-
-fn directory() -> &'static Directory {
-    static DIRECTORY: OnceLock<Directory> = OnceLock::new();
+/// A directory for this process alone; the script that runs the targets removes it.
+fn directory() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
-        let memory = PathBuf::from("/dev/shm");
-        let root = if memory.is_dir() {
-            memory
-        } else {
-            std::env::temp_dir()
-        };
-        let guard = tempfile::Builder::new()
-            .prefix("tracebraid-fuzz")
-            .tempdir_in(root)
-            .expect("a directory");
-        let path = guard.path().to_owned();
+        let made = tempfile::Builder::new().prefix("tracebraid-fuzz").tempdir();
+        let path = made.expect("a directory").keep();
         std::fs::create_dir(path.join("index")).expect("a directory");
-        Directory { path, _guard: guard }
+        path
     })
 }
 
 fn read_files(metadata: &[u8], stream: &[u8], index: Option<&[u8]>) {
-    let directory = &directory().path;
+    let directory = directory();
     let index_path = directory.join("index/stream.idx");
     std::fs::write(directory.join("metadata"), metadata).expect("written");
     std::fs::write(directory.join("stream"), stream).expect("written");
