@@ -218,12 +218,13 @@ impl<'t> Lane<'t> {
             analysis.packet(partial, &place);
             loop {
                 let progress = self.scanner.scan();
-                for index in 0..self.scanner.hits().len() {
-                    self.at = index;
-                    if let Some(time) = self.hit_time() {
-                        self.give(analysis, partial, time);
-                    }
-                }
+                let (stream, clock, mut floor) = (self.stream, self.clock, self.floor);
+                self.scanner.batch().for_each(|class, cycles, body, slots| {
+                    // Clocks that go back are held.
+                    floor = floor.max(clock.map_or(DAWN, |clock| clock.timestamp(cycles)));
+                    analysis.event(partial, &mut Record { stream, class, time: floor, body, slots });
+                });
+                self.floor = floor;
                 if progress == Progress::PacketEnd {
                     break;
                 }

@@ -108,6 +108,47 @@ pub struct Scanner<'t> {
     damage: Vec<Damage>,
 }
 
+/// The hits of a scan.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    hits: &'a [Hit],
+    layout: &'a StreamLayout,
+    /// At the packet.
+    cursor: Cursor<'a>,
+    slots: &'a mut [u64],
+}
+
+impl<'a> Batch<'a> {
+    /// Shows each hit: its class index, its clock value in cycles, a cursor at its body, and
+    /// registers to decode with.
+    #[inline(always)]
+    pub fn for_each(self, mut show: impl FnMut(usize, u64, Cursor<'a>, &mut [u64])) {
+        for hit in self.hits {
+            let class = class(self.layout, hit);
+            let body = body(self.layout, self.cursor, self.slots, hit);
+            show(class, hit.clock, body, self.slots);
+        }
+    }
+}
+
+#[inline(always)]
+fn class(layout: &StreamLayout, hit: &Hit) -> usize {
+    if hit.general { hit.key as usize } else { layout.event_by_id(u64::from(hit.key)).unwrap_or(0) }
+}
+
+#[inline(always)]
+fn body<'a>(layout: &StreamLayout, packet: Cursor<'a>, slots: &mut [u64], hit: &Hit) -> Cursor<'a> {
+    let mut cursor = Cursor { pos: hit.start, ..packet };
+    if hit.general {
+        // Again, because what follows may take lengths and selectors from the header. It was
+        // sound before, so it is now.
+        let _ = decode_head(layout, &mut cursor, slots, 0);
+    } else {
+        cursor.pos += layout.fast_header.map_or(0, |fast| u64::from(fast.compact.bytes)) * 8;
+    }
+    cursor
+}
+
 impl<'t> Scanner<'t> {
     /// A scanner of the packets with those indices. `None` if the stream's class is unknown, which
     /// opening a trace excludes.
@@ -346,24 +387,25 @@ impl<'t> Scanner<'t> {
     /// Class index of a hit.
     #[inline(always)]
     pub fn class(&self, hit: &Hit) -> usize {
-        if hit.general { hit.key as usize } else { self.layout.event_by_id(u64::from(hit.key)).unwrap_or(0) }
+        class(self.layout, hit)
     }
 
     /// A cursor at the body of a hit of the last scan, and registers to decode with.
     #[inline(always)]
     pub fn body(&mut self, hit: &Hit) -> (Cursor<'_>, &mut [u64]) {
+        let batch = self.batch();
+        let cursor = body(batch.layout, batch.cursor, batch.slots, hit);
+        (cursor, batch.slots)
+    }
+
+    /// The hits of the last scan, with what it takes to look at one after the other.
+    #[inline(always)]
+    pub fn batch(&mut self) -> Batch<'_> {
         let packet = self.packet.unwrap_or(EMPTY);
         let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
         let end = ((base + data.len() as u64) * 8).min(packet.content_bits);
-        let mut cursor = Cursor { data, base, pos: hit.start, end };
-        if hit.general {
-            // Again, because what follows may take lengths and selectors from the header. It was
-            // sound before, so it is now.
-            let _ = decode_head(self.layout, &mut cursor, &mut self.slots, 0);
-        } else {
-            cursor.pos += self.layout.fast_header.map_or(0, |fast| u64::from(fast.compact.bytes)) * 8;
-        }
-        (cursor, &mut self.slots)
+        let cursor = Cursor { data, base, pos: 0, end };
+        Batch { hits: &self.hits, layout: self.layout, cursor, slots: &mut self.slots }
     }
 
     #[inline(always)]
