@@ -1,5 +1,6 @@
 //! What the tracer lost, as the packets' counters tell it.
 
+use tracebraid_ctf::losses::{LossKind, UnknownCount};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
@@ -14,64 +15,29 @@ pub(crate) struct Loss {
     pub(crate) range: Option<(i64, i64)>,
     /// How often a counter ran backwards.
     pub(crate) backwards: u64,
-}
-
-/// How much a counter of that many bits went on; `None` if it ran backwards.
-fn step(before: u64, after: u64, width: u8) -> Option<u64> {
-    if after >= before {
-        return Some(after - before);
-    }
-    // A counter that wrapped has gone on by less than half of what it can count.
-    let wrapped = if width == 0 || width >= 64 {
-        return None;
-    } else {
-        after + (1 << width) - before
-    };
-    (wrapped <= 1 << (width - 1)).then_some(wrapped)
+    /// Event records were lost before the first packet at hand, nobody knows how many of them then.
+    pub(crate) before: bool,
 }
 
 impl Loss {
-    /// Adds up a stream's counters.
+    /// Adds up what was lost in a stream.
     pub(crate) fn of(trace: &Trace, stream: &Stream) -> Loss {
-        let mut loss = Loss::default();
+        let mut sum = Loss::default();
         let clock = trace.clock(stream);
-        let (mut discarded, mut sequence, mut end) = (0, None, None);
-        for packet in &stream.packets {
-            let mut lost = false;
-            if let Some(now) = packet.discarded {
-                match step(discarded, now, stream.head.discarded_width) {
-                    Some(count) => {
-                        loss.events += count;
-                        lost = count > 0;
-                    }
-                    None => loss.backwards += 1,
-                }
-                discarded = now;
+        for loss in stream.losses() {
+            match loss.kind {
+                LossKind::Events => sum.events += loss.count.unwrap_or(0),
+                LossKind::Packets => sum.packets += loss.count.unwrap_or(0),
             }
-            if let (Some(before), Some(now)) = (sequence, packet.sequence) {
-                match step(before, now, stream.head.sequence_width) {
-                    Some(count) => {
-                        loss.packets += count.saturating_sub(1);
-                        lost |= count > 1;
-                    }
-                    None => loss.backwards += 1,
-                }
+            sum.backwards += u64::from(loss.unknown == Some(UnknownCount::CounterBackwards));
+            sum.before |= loss.unknown == Some(UnknownCount::BeforeFirstPacket);
+            let time = |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0);
+            if let (Some(from), Some(to)) = (time(loss.from), time(loss.to)) {
+                let (first, last) = sum.range.unwrap_or((from, to));
+                sum.range = Some((first.min(from), last.max(to)));
             }
-            sequence = packet.sequence;
-            if let (true, Some(clock)) = (lost, clock) {
-                let from = end.or(packet.begin).map(|cycles| clock.timestamp(cycles).0);
-                let to = packet
-                    .end
-                    .or(packet.begin)
-                    .map(|cycles| clock.timestamp(cycles).0);
-                if let (Some(from), Some(to)) = (from, to) {
-                    let (first, last) = loss.range.unwrap_or((from, to));
-                    loss.range = Some((first.min(from), last.max(to)));
-                }
-            }
-            end = packet.end;
         }
-        loss
+        sum
     }
 }
 
@@ -96,6 +62,9 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<String> {
                 }
                 lines.push(format!("{file}: the tracer lost {}", parts.join(" and ")));
             }
+            if loss.before {
+                lines.push(format!("{file}: the tracer had lost event records before the first packet at hand"));
+            }
             if loss.backwards > 0 {
                 lines.push(format!(
                     "{file}: a loss counter runs backwards ({} times): losses there are not counted",
@@ -109,19 +78,4 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<String> {
 
 fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::step;
-
-    #[test]
-    fn counters_go_on_wrap_or_run_backwards() {
-        assert_eq!(step(3, 10, 64), Some(7));
-        assert_eq!(step(10, 3, 64), None);
-        assert_eq!(step(u64::from(u32::MAX), 4, 32), Some(5));
-        assert_eq!(step(1000, 4, 32), None);
-        assert_eq!(step(5, 5, 8), Some(0));
-        assert_eq!(step(250, 2, 8), Some(8));
-    }
 }
