@@ -43,7 +43,8 @@ struct Place {
 #[derive(Clone, Debug)]
 pub struct IntField {
     place: Option<Place>,
-    slow: FieldRef,
+    /// Out of the way: what is read all the time stays close together.
+    slow: Box<FieldRef>,
 }
 
 impl IntField {
@@ -63,7 +64,10 @@ impl IntField {
                 big: read.big,
             })
         });
-        Some(IntField { place, slow: field })
+        Some(IntField {
+            place,
+            slow: Box::new(field),
+        })
     }
 
     /// Its value; unsigned ones above `i64::MAX` wrap. `None` if the record is too short.
@@ -107,7 +111,7 @@ impl IntField {
 pub struct TextField {
     /// Byte and length, for text of constant length at a constant place.
     place: Option<(u32, u32)>,
-    slow: FieldRef,
+    slow: Box<FieldRef>,
 }
 
 impl TextField {
@@ -129,7 +133,10 @@ impl TextField {
         if place.is_none() && matches!(field.kind(), NodeKind::Array(..)) {
             return None;
         }
-        Some(TextField { place, slow: field })
+        Some(TextField {
+            place,
+            slow: Box::new(field),
+        })
     }
 
     /// Its first 16 bytes; what follows a null in them is as the tracer left it.

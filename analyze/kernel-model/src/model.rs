@@ -5,6 +5,7 @@ use tracebraid_ctf::packet::PacketHead;
 use tracebraid_ctf::schema::{Scope, TraceClass};
 use tracebraid_ctf::trace::TraceSet;
 
+use crate::comm::Comm;
 use crate::field::{Body, IntField, TextField};
 use crate::names::{Meaning, meaning};
 use crate::numbers::Numbers;
@@ -29,8 +30,10 @@ pub struct TraceModel {
 /// What is known of one stream class.
 #[derive(Clone, Debug, Default)]
 pub struct StreamModel {
-    /// By event class: what it is, if it is anything to the model.
-    pub events: Vec<Option<EventModel>>,
+    /// By event class: one more than its place among the models; 0 if it is nothing to the model.
+    /// Few of a trace's thousand classes occur often: those lie close together.
+    places: Vec<u16>,
+    models: Vec<EventModel>,
 }
 
 /// An event class.
@@ -38,8 +41,41 @@ pub struct StreamModel {
 pub struct EventModel {
     /// What it tells.
     pub event: KernelEvent,
-    /// What comes with it.
-    pub context: Context,
+    /// What comes with it, if anything does.
+    pub context: Option<Box<Context>>,
+}
+
+impl EventModel {
+    fn context(&self, of: impl Fn(&Context) -> &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i64> {
+        of(self.context.as_ref()?).as_ref()?.get(body)
+    }
+
+    /// CPU that the context names; 0 if it does not.
+    pub fn cpu(&self, body: &mut Body<'_, '_>) -> u32 {
+        self.context(|context| &context.cpu, body).unwrap_or(0) as u32
+    }
+
+    /// Thread that the context names.
+    #[inline(always)]
+    pub fn tid(&self, body: &mut Body<'_, '_>) -> Option<i32> {
+        self.context(|context| &context.tid, body).map(|tid| tid as i32)
+    }
+
+    /// Process that the context names.
+    #[inline(always)]
+    pub fn pid(&self, body: &mut Body<'_, '_>) -> Option<i32> {
+        self.context(|context| &context.pid, body).map(|pid| pid as i32)
+    }
+
+    /// Name of the thread that the context gives.
+    pub fn name(&self, body: &mut Body<'_, '_>) -> Option<Comm> {
+        self.context.as_ref()?.name.as_ref()?.comm(body)
+    }
+
+    /// True if the context names the thread.
+    pub fn tells_thread(&self) -> bool {
+        self.context.as_ref().is_some_and(|context| context.tid.is_some())
+    }
 }
 
 /// Contexts of an event class: what the tracer adds about where an event happened.
@@ -167,7 +203,7 @@ pub struct SyscallExit {
     /// What it gives.
     pub result: IntField,
     /// The descriptors that `pipe` and `socketpair` make.
-    pub pair: Option<PairField>,
+    pub pair: Option<Box<PairField>>,
     /// Address family of the peer that `accept` gives.
     pub family: Option<IntField>,
 }
@@ -179,7 +215,7 @@ pub struct PairField(pub IntField, pub IntField);
 #[derive(Clone, Debug)]
 enum Which {
     Fixed(Syscall),
-    Number(IntField, Numbers),
+    Number(Box<(IntField, Numbers)>),
 }
 
 impl Which {
@@ -187,7 +223,7 @@ impl Which {
     fn get(&self, body: &mut Body<'_, '_>) -> Syscall {
         match self {
             Which::Fixed(call) => *call,
-            Which::Number(field, numbers) => numbers.get(field.get(body).unwrap_or(-1)),
+            Which::Number(number) => number.1.get(number.0.get(body).unwrap_or(-1)),
         }
     }
 }
@@ -216,7 +252,7 @@ impl SyscallEntry {
     pub fn fixed(&self) -> Option<Syscall> {
         match self.which {
             Which::Fixed(call) => Some(call),
-            Which::Number(..) => None,
+            Which::Number(_) => None,
         }
     }
 }
@@ -259,18 +295,6 @@ impl KernelModel {
             traces: traces.collect(),
         }
     }
-
-    /// An event class by trace, stream class and event class.
-    #[inline(always)]
-    pub fn event(&self, trace: usize, stream_class: usize, event: usize) -> Option<&EventModel> {
-        self.traces
-            .get(trace)?
-            .streams
-            .get(stream_class)?
-            .events
-            .get(event)?
-            .as_ref()
-    }
 }
 
 impl TraceModel {
@@ -297,20 +321,43 @@ impl StreamModel {
         let meanings: Vec<_> = layout.events.iter().map(|event| meaning(&event.name)).collect();
         // Without exits that close any call, entries of calls outside the table say nothing.
         let any_exit = meanings.contains(&Some(Meaning::AnyExit));
-        let model = |(event, meaning): (usize, &Option<Meaning>)| {
-            let meaning = (*meaning)?;
-            if meaning == Meaning::Entry(Syscall::OTHER) && !any_exit {
-                return None;
-            }
-            let finder = Finder { layout, event };
-            Some(EventModel {
-                event: finder.event(meaning, numbers)?,
-                context: finder.context(),
-            })
+        let mut stream = StreamModel {
+            places: vec![0; meanings.len()],
+            models: Vec::new(),
         };
-        StreamModel {
-            events: meanings.iter().enumerate().map(model).collect(),
+        for ((event, meaning), place) in meanings.into_iter().enumerate().zip(&mut stream.places) {
+            let Some(meaning) = meaning.filter(|&it| it != Meaning::Entry(Syscall::OTHER) || any_exit) else {
+                continue;
+            };
+            let finder = Finder { layout, event };
+            let Some(event) = finder.event(meaning, numbers) else {
+                continue;
+            };
+            let context = Some(finder.context())
+                .filter(|context| !context.is_empty())
+                .map(Box::new);
+            stream.models.push(EventModel { event, context });
+            // More classes than that are no kernel's.
+            *place = u16::try_from(stream.models.len()).unwrap_or(0);
         }
+        stream
+    }
+
+    /// The event class of that index, if it is anything to the model.
+    #[inline(always)]
+    pub fn event(&self, class: usize) -> Option<&EventModel> {
+        let place = usize::from(*self.places.get(class)?);
+        self.models.get(place.wrapping_sub(1))
+    }
+
+    /// Number of event classes, modelled or not.
+    pub fn classes(&self) -> usize {
+        self.places.len()
+    }
+
+    /// All event classes that are something to the model.
+    pub fn events(&self) -> &[EventModel] {
+        &self.models
     }
 
     /// Where it stands on which CPU the events of a stream of this class happened; `head` is that
@@ -322,8 +369,13 @@ impl StreamModel {
         {
             return CpuSource::Packet(cpu);
         }
-        let mut events = self.events.iter().flatten().peekable();
-        match events.peek().is_some() && events.all(|event| event.context.cpu.is_some()) {
+        let told = |event: &EventModel| {
+            event
+                .context
+                .as_ref()
+                .is_some_and(|context| context.cpu.is_some())
+        };
+        match !self.models.is_empty() && self.models.iter().all(told) {
             true => CpuSource::Event,
             false => CpuSource::Unknown,
         }
@@ -420,7 +472,7 @@ impl Finder<'_> {
                     .iter()
                     .map_while(|index| self.element("args", index));
                 let number = self.int(&["id", "nr"])?;
-                let which = Which::Number(number, numbers.clone());
+                let which = Which::Number(Box::new((number, numbers.clone())));
                 KernelEvent::Entry(SyscallEntry {
                     which,
                     arguments: [None, None, None],
@@ -430,7 +482,8 @@ impl Finder<'_> {
             Meaning::Exit(call) => KernelEvent::Exit(self.exit(Some(Which::Fixed(call)))?),
             Meaning::AnyExit => KernelEvent::Exit(self.exit(None)?),
             Meaning::RawExit => {
-                KernelEvent::Exit(self.exit(Some(Which::Number(self.int(&["id", "nr"])?, numbers.clone())))?)
+                let number = Box::new((self.int(&["id", "nr"])?, numbers.clone()));
+                KernelEvent::Exit(self.exit(Some(Which::Number(number)))?)
             }
         })
     }
@@ -468,9 +521,12 @@ impl Finder<'_> {
     }
 
     fn exit(&self, which: Option<Which>) -> Option<SyscallExit> {
-        let pair = ["fildes", "socket", "usockvec"]
-            .iter()
-            .find_map(|name| Some(PairField(self.element(name, "0")?, self.element(name, "1")?)));
+        let pair = ["fildes", "socket", "usockvec"].iter().find_map(|name| {
+            Some(Box::new(PairField(
+                self.element(name, "0")?,
+                self.element(name, "1")?,
+            )))
+        });
         Some(SyscallExit {
             which,
             result: self.int(&["ret"])?,

@@ -115,12 +115,7 @@ impl Analysis for CpuAnalysis {
         let body = &mut Body::new(record.body, record.slots);
         let cpu = match source.cpu {
             Some(cpu) => cpu,
-            None => model
-                .context
-                .cpu
-                .as_ref()
-                .and_then(|cpu| cpu.get(body))
-                .unwrap_or(0) as u32,
+            None => model.cpu(body),
         };
         let key = CpuKey { trace, cpu };
         let thread = |tid: i64| ThreadKey {
@@ -136,8 +131,8 @@ impl Analysis for CpuAnalysis {
                 let prev_name = switch.prev_name.as_ref().and_then(|name| name.comm(body));
                 let next_name = switch.next_name.as_ref().and_then(|name| name.comm(body));
                 partial.switch(&self.scope(), key, time, prev, next, prev_name, next_name);
-                if let Some(pid) = model.context.pid.as_ref().and_then(|pid| pid.get(body)) {
-                    partial.people.get(prev).learn_pid(time, key, pid as i32);
+                if let Some(pid) = model.pid(body) {
+                    partial.people.get(prev).learn_pid(time, key, pid);
                 }
             }
             KernelEvent::Exec(exec) => {

@@ -82,10 +82,9 @@ impl IoPartial {
         if analysis.options.window.to.is_some_and(|to| to.0 <= time) {
             return;
         }
-        let context = &model.context;
         let cpu = match source.cpu {
             Some(cpu) => cpu,
-            None => context.cpu.as_ref().and_then(|cpu| cpu.get(body)).unwrap_or(0) as u32,
+            None => model.cpu(body),
         };
         let key = CpuKey { trace, cpu };
         let lane = self.lane(key, analysis.is_anonymous(trace));
@@ -129,23 +128,17 @@ impl IoPartial {
                 crate::kernel::learn(&mut self.people, model, key, time, body);
             }
         }
-        if !context.is_empty() {
+        if model.context.is_some() {
             self.context(model, key, time, body);
         }
     }
 
     /// Who a context says made the event.
     fn context(&mut self, model: &EventModel, key: CpuKey, time: i64, body: &mut Body<'_, '_>) {
-        let context = &model.context;
         let lane = &mut self.lanes[self.last];
-        let from_context = context
-            .tid
-            .as_ref()
-            .and_then(|tid| tid.get(body))
-            .map(|tid| tid as i32);
         // A switch's context is the thread before it.
         let is_switch = matches!(model.event, KernelEvent::Switch(_));
-        let Some(tid) = from_context.or(lane.tid().filter(|_| !is_switch)) else {
+        let Some(tid) = model.tid(body).or(lane.tid().filter(|_| !is_switch)) else {
             return;
         };
         if tid == 0 || tid == ThreadKey::UNKNOWN {
@@ -155,18 +148,13 @@ impl IoPartial {
             trace: key.trace,
             tid,
         };
-        if let Some(pid) = context
-            .pid
-            .as_ref()
-            .and_then(|pid| pid.get(body))
-            .map(|pid| pid as i32)
-        {
+        if let Some(pid) = model.pid(body) {
             if std::mem::replace(self.told.get(thread), pid) != pid {
                 lane.tell(time, tid, What::Member { pid, table: None });
             }
             self.people.get(thread).learn_pid(time, key, pid);
         }
-        if let Some(name) = context.name.as_ref().and_then(|name| name.comm(body)) {
+        if let Some(name) = model.name(body) {
             self.people.get(thread).learn_name(time, key, name);
         }
     }
@@ -245,11 +233,8 @@ impl IoPartial {
 /// A thread that an event's context names runs now, whatever was known.
 #[inline]
 fn observe(lane: &mut Lane, model: &EventModel, time: i64, body: &mut Body<'_, '_>) {
-    let Some(tid) = model.context.tid.as_ref().and_then(|tid| tid.get(body)) else {
-        return;
-    };
-    if lane.tid() != Some(tid as i32) {
-        lane.switch(time, None, tid as i32);
+    if let Some(tid) = model.tid(body).filter(|&tid| lane.tid() != Some(tid)) {
+        lane.switch(time, None, tid);
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::ClockConversion;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::StreamRef;
-use tracebraid_kernel_model::{CpuSource, EventModel, KernelEvent, KernelModel};
+use tracebraid_kernel_model::{CpuSource, EventModel, KernelEvent, KernelModel, StreamModel};
 
 /// A CPU of one of the traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -52,18 +52,14 @@ impl Sources {
     /// All streams that may have an event that is wanted.
     pub(crate) fn new(set: &TraceSet, wants: impl Fn(&KernelEvent) -> bool) -> Sources {
         let model = KernelModel::new(set);
+        let wanted_in = |stream: &StreamModel| {
+            let wanted = |class| stream.event(class).is_some_and(|event| wants(&event.event));
+            (0..stream.classes()).map(wanted).collect()
+        };
         let wanted: Vec<Vec<Vec<bool>>> = model
             .traces
             .iter()
-            .map(|trace| {
-                let wanted =
-                    |event: &Option<EventModel>| event.as_ref().is_some_and(|event| wants(&event.event));
-                trace
-                    .streams
-                    .iter()
-                    .map(|stream| stream.events.iter().map(wanted).collect())
-                    .collect()
-            })
+            .map(|trace| trace.streams.iter().map(wanted_in).collect())
             .collect();
         let mut sources = Sources {
             model,
@@ -84,7 +80,7 @@ impl Sources {
                     CpuSource::Unknown => u32::try_from(index).ok(),
                 };
                 let switch = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_));
-                let tells_switches = model.events.iter().flatten().any(switch);
+                let tells_switches = model.events().iter().any(switch);
                 Some(Source {
                     class,
                     cpu,
@@ -141,7 +137,12 @@ impl Sources {
     /// An event class of a stream.
     #[inline(always)]
     pub(crate) fn event(&self, stream: StreamRef, source: &Source, class: usize) -> Option<&EventModel> {
-        self.model.event(stream.trace as usize, source.class, class)
+        self.model
+            .traces
+            .get(stream.trace as usize)?
+            .streams
+            .get(source.class)?
+            .event(class)
     }
 
     /// All CPUs that streams belong to as a whole.
@@ -173,18 +174,15 @@ impl Sources {
             .map(|trace| trace.streams.as_slice())
             .unwrap_or_default();
         let tells =
-            |event: &EventModel| matches!(event.event, KernelEvent::Switch(_)) || event.context.tid.is_some();
-        streams
-            .iter()
-            .flat_map(|stream| stream.events.iter().flatten())
-            .any(tells)
+            |event: &EventModel| matches!(event.event, KernelEvent::Switch(_)) || event.tells_thread();
+        streams.iter().flat_map(StreamModel::events).any(tells)
     }
 
     /// True if any event class is of that kind.
     pub(crate) fn has(&self, kind: impl Fn(&KernelEvent) -> bool) -> bool {
         let streams = self.model.traces.iter().flat_map(|trace| &trace.streams);
         streams
-            .flat_map(|stream| stream.events.iter().flatten())
+            .flat_map(StreamModel::events)
             .any(|event| kind(&event.event))
     }
 
