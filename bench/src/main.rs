@@ -39,7 +39,10 @@ fn main() {
         .collect();
     report("metadata: open", || {
         let opened = TraceSet::open(&[&path]);
-        (opened.map_or(0, |set| set.traces.iter().map(|trace| trace.metadata_bytes).sum()), 0)
+        (
+            opened.map_or(0, |set| set.traces.iter().map(|trace| trace.metadata_bytes).sum()),
+            0,
+        )
     });
     sum_in_memory(&files);
     count_in_memory(&set);
@@ -96,7 +99,9 @@ struct Total {
 
 /// As the count report does it: as many packets at once as there are lanes.
 fn count_stream(trace: &Trace, stream: &Stream, total: &mut Total) {
-    let Some(layout) = trace.layout.streams.get(stream.class) else { return };
+    let Some(layout) = trace.layout.streams.get(stream.class) else {
+        return;
+    };
     let table = Arc::new(ScanTable::new(layout, |_| false));
     let mut counts = Counts::new(layout);
     let packets: Vec<usize> = (0..stream.packets.len()).collect();

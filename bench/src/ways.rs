@@ -12,11 +12,21 @@ use crate::report;
 pub(crate) fn all(files: &[&Path]) {
     for kilobytes in [32usize, 64, 128, 256, 512, 1024, 4096] {
         let mut buffer = vec![1u8; kilobytes << 10];
-        report(&format!("read: pread {kilobytes} KiB"), || each(files, |file, bytes| pread(file, bytes, &mut buffer)));
+        report(&format!("read: pread {kilobytes} KiB"), || {
+            each(files, |file, bytes| pread(file, bytes, &mut buffer))
+        });
     }
-    report("read: mmap", || each(files, |file, _| mapped(map(file, false), None)));
-    report("read: mmap, populated", || each(files, |file, _| mapped(map(file, true), None)));
-    report("read: mmap, sequential", || each(files, |file, _| mapped(map(file, false), Some(Advice::Sequential))));
+    report("read: mmap", || {
+        each(files, |file, _| mapped(map(file, false), None))
+    });
+    report("read: mmap, populated", || {
+        each(files, |file, _| mapped(map(file, true), None))
+    });
+    report("read: mmap, sequential", || {
+        each(files, |file, _| {
+            mapped(map(file, false), Some(Advice::Sequential))
+        })
+    });
     report("read: mmap, populated by 4 MiB", || {
         each(files, |file, _| mapped_in_pieces(map(file, false)))
     });
@@ -34,7 +44,12 @@ fn each(files: &[&Path], mut work: impl FnMut(&File, u64)) -> (u64, u64) {
 }
 
 fn touch(bytes: &[u8]) {
-    std::hint::black_box(bytes.iter().step_by(64).fold(0u64, |sum, &byte| sum.wrapping_add(u64::from(byte))));
+    std::hint::black_box(
+        bytes
+            .iter()
+            .step_by(64)
+            .fold(0u64, |sum, &byte| sum.wrapping_add(u64::from(byte))),
+    );
 }
 
 fn pread(file: &File, bytes: u64, buffer: &mut [u8]) {

@@ -101,12 +101,20 @@ impl std::fmt::Display for DecodeError {
                 write!(f, "a string has no end before the packet's content ends")
             }
             DecodeError::OutOfBounds { wanted: 0, .. } => {
-                write!(f, "the padding before a field goes over the end of the packet's content")
+                write!(
+                    f,
+                    "the padding before a field goes over the end of the packet's content"
+                )
             }
             DecodeError::OutOfBounds { wanted, .. } => {
-                write!(f, "a field of {wanted} bits goes over the end of the packet's content")
+                write!(
+                    f,
+                    "a field of {wanted} bits goes over the end of the packet's content"
+                )
             }
-            DecodeError::NoOption { selector, .. } => write!(f, "no option for the selector value {selector}"),
+            DecodeError::NoOption { selector, .. } => {
+                write!(f, "no option for the selector value {selector}")
+            }
             DecodeError::Length { length, .. } => {
                 write!(f, "a length of {length} is more than the packet can hold")
             }
@@ -120,7 +128,11 @@ impl std::fmt::Display for DecodeError {
                 write!(f, "too many array elements that take no space")
             }
             DecodeError::TooLarge { .. } => {
-                write!(f, "it is larger than {} MiB", crate::reader::MOST_RECORD_BYTES >> 20)
+                write!(
+                    f,
+                    "it is larger than {} MiB",
+                    crate::reader::MOST_RECORD_BYTES >> 20
+                )
             }
             DecodeError::CodeUnit { .. } => {
                 write!(f, "a string ends in the middle of a character's code unit")
@@ -151,7 +163,12 @@ pub struct FixedRead {
 impl FixedRead {
     /// For a field class's properties; `length` must be 1 to 64.
     pub fn new(length: u32, byte_order: ByteOrder, signed: bool, reversed: bool) -> Self {
-        FixedRead { length: length.clamp(1, 64) as u8, big: byte_order == ByteOrder::Big, signed, reversed }
+        FixedRead {
+            length: length.clamp(1, 64) as u8,
+            big: byte_order == ByteOrder::Big,
+            signed,
+            reversed,
+        }
     }
 
     /// Reads at bit `at` of `data`; signed values are sign-extended. `None` if it goes over the
@@ -161,19 +178,21 @@ impl FixedRead {
         let index = (at >> 3) as usize;
         let shift = (at & 7) as u32;
         let length = u32::from(self.length);
-        if !self.reversed && shift + length <= 64
-            && let Some(bytes) = data.get(index..).and_then(|rest| rest.first_chunk::<8>()) {
-                let word = if self.big {
-                    u64::from_be_bytes(*bytes) << shift
-                } else {
-                    u64::from_le_bytes(*bytes) << (64 - length - shift)
-                };
-                return Some(if self.signed {
-                    ((word as i64) >> (64 - length)) as u64
-                } else {
-                    word >> (64 - length)
-                });
-            }
+        if !self.reversed
+            && shift + length <= 64
+            && let Some(bytes) = data.get(index..).and_then(|rest| rest.first_chunk::<8>())
+        {
+            let word = if self.big {
+                u64::from_be_bytes(*bytes) << shift
+            } else {
+                u64::from_le_bytes(*bytes) << (64 - length - shift)
+            };
+            return Some(if self.signed {
+                ((word as i64) >> (64 - length)) as u64
+            } else {
+                word >> (64 - length)
+            });
+        }
         self.read_slow(data, index, shift)
     }
 
@@ -205,14 +224,23 @@ impl FixedRead {
 
     fn extend(self, value: u64) -> u64 {
         let unused = 64 - u32::from(self.length);
-        if self.signed { (((value << unused) as i64) >> unused) as u64 } else { value << unused >> unused }
+        if self.signed {
+            (((value << unused) as i64) >> unused) as u64
+        } else {
+            value << unused >> unused
+        }
     }
 }
 
 impl<'a> Cursor<'a> {
     /// A cursor at bit 0 of a packet whose first bytes are `data`.
     pub fn new(data: &'a [u8]) -> Self {
-        Cursor { data, base: 0, pos: 0, end: data.len() as u64 * 8 }
+        Cursor {
+            data,
+            base: 0,
+            pos: 0,
+            end: data.len() as u64 * 8,
+        }
     }
 
     /// Moves to the next multiple of `align` bits (a power of two).
@@ -227,7 +255,10 @@ impl<'a> Cursor<'a> {
     pub fn need(&self, bits: u64) -> Result<(), DecodeError> {
         match self.pos.checked_add(bits) {
             Some(end) if end <= self.end => Ok(()),
-            _ => Err(DecodeError::OutOfBounds { at: self.pos, wanted: bits }),
+            _ => Err(DecodeError::OutOfBounds {
+                at: self.pos,
+                wanted: bits,
+            }),
         }
     }
 
@@ -235,7 +266,10 @@ impl<'a> Cursor<'a> {
     #[inline(always)]
     pub fn fixed(&mut self, read: FixedRead) -> Result<u64, DecodeError> {
         self.need(u64::from(read.length))?;
-        let error = DecodeError::OutOfBounds { at: self.pos, wanted: u64::from(read.length) };
+        let error = DecodeError::OutOfBounds {
+            at: self.pos,
+            wanted: u64::from(read.length),
+        };
         let at = self.pos.checked_sub(self.base * 8).ok_or(error)?;
         let value = read.read(self.data, at).ok_or(error)?;
         self.pos += u64::from(read.length);
@@ -245,9 +279,14 @@ impl<'a> Cursor<'a> {
     /// The `length` bytes at the (byte-aligned) position; moves behind them.
     #[inline(always)]
     pub fn bytes(&mut self, length: u64) -> Result<&'a [u8], DecodeError> {
-        let bits = length.checked_mul(8).ok_or(DecodeError::Length { at: self.pos, length })?;
+        let bits = length
+            .checked_mul(8)
+            .ok_or(DecodeError::Length { at: self.pos, length })?;
         self.need(bits)?;
-        let error = DecodeError::OutOfBounds { at: self.pos, wanted: bits };
+        let error = DecodeError::OutOfBounds {
+            at: self.pos,
+            wanted: bits,
+        };
         let start = ((self.pos >> 3).checked_sub(self.base).ok_or(error)?) as usize;
         let bytes = self.data.get(start..start + length as usize).ok_or(error)?;
         self.pos += bits;
@@ -258,14 +297,19 @@ impl<'a> Cursor<'a> {
     /// behind it.
     #[inline(always)]
     pub fn terminated(&mut self, unit: usize) -> Result<&'a [u8], DecodeError> {
-        let error = DecodeError::OutOfBounds { at: self.pos, wanted: u64::MAX };
+        let error = DecodeError::OutOfBounds {
+            at: self.pos,
+            wanted: u64::MAX,
+        };
         let start = ((self.pos >> 3).checked_sub(self.base).ok_or(error)?) as usize;
         let end = ((self.end >> 3).checked_sub(self.base).ok_or(error)?) as usize;
         let rest = self.data.get(start..end).ok_or(error)?;
         let length = if unit == 1 {
             find_null(rest)
         } else {
-            rest.chunks_exact(unit).position(|code| code.iter().all(|&byte| byte == 0)).map(|n| n * unit)
+            rest.chunks_exact(unit)
+                .position(|code| code.iter().all(|&byte| byte == 0))
+                .map(|n| n * unit)
         };
         let length = length.ok_or(error)?;
         self.pos += (length + unit) as u64 * 8;
@@ -277,7 +321,11 @@ impl<'a> Cursor<'a> {
         self.need(128)?;
         let (first, second) = (self.fixed(half)?, self.fixed(half)?);
         let is_first_high = half.big != half.reversed;
-        let (high, low) = if is_first_high { (first, second) } else { (second, first) };
+        let (high, low) = if is_first_high {
+            (first, second)
+        } else {
+            (second, first)
+        };
         Ok(u128::from(high) << 64 | u128::from(low))
     }
 
@@ -301,7 +349,9 @@ impl<'a> Cursor<'a> {
         }
         if signed {
             let value = ((value << (128 - shift)) as i128) >> (128 - shift);
-            i64::try_from(value).map(|value| value as u64).map_err(|_| DecodeError::VarIntTooLong { at })
+            i64::try_from(value)
+                .map(|value| value as u64)
+                .map_err(|_| DecodeError::VarIntTooLong { at })
         } else {
             u64::try_from(value).map_err(|_| DecodeError::VarIntTooLong { at })
         }
@@ -332,7 +382,11 @@ mod tests {
         for bit in 0..u64::from(length) {
             let byte = data[((at + bit) / 8) as usize];
             let index = if big { 7 - (at + bit) % 8 } else { (at + bit) % 8 };
-            let place = if last_to_first { u64::from(length) - bit - 1 } else { bit };
+            let place = if last_to_first {
+                u64::from(length) - bit - 1
+            } else {
+                bit
+            };
             value |= u64::from(byte >> index & 1) << place;
         }
         value
@@ -340,7 +394,9 @@ mod tests {
 
     #[test]
     fn every_length_at_every_bit_equals_the_bitwise_definition() {
-        let data: Vec<u8> = (0..40u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
+        let data: Vec<u8> = (0..40u32)
+            .map(|i| (i.wrapping_mul(0x9e37_79b9) >> 13) as u8)
+            .collect();
         for length in 1..=64 {
             for at in 0..(40 * 8 - length) {
                 for big in [false, true] {
@@ -349,15 +405,28 @@ mod tests {
                     let expected = reference(&data, u64::from(at), length, big, big);
                     let other = FixedRead::new(length, order, false, true);
                     let reversed = reference(&data, u64::from(at), length, big, !big);
-                    assert_eq!(other.read(&data, u64::from(at)), Some(reversed), "{length} at {at} {big}");
-                    assert_eq!(read.read(&data, u64::from(at)), Some(expected), "{length} at {at} {big}");
-                    let signed = FixedRead { signed: true, ..read }.read(&data, u64::from(at)).unwrap() as i64;
+                    assert_eq!(
+                        other.read(&data, u64::from(at)),
+                        Some(reversed),
+                        "{length} at {at} {big}"
+                    );
+                    assert_eq!(
+                        read.read(&data, u64::from(at)),
+                        Some(expected),
+                        "{length} at {at} {big}"
+                    );
+                    let signed = FixedRead { signed: true, ..read }
+                        .read(&data, u64::from(at))
+                        .unwrap() as i64;
                     let shift = 64 - length;
                     assert_eq!(signed, ((expected << shift) as i64) >> shift);
                 }
             }
             let over = 40 * 8 - u64::from(length) + 1;
-            assert_eq!(FixedRead::new(length, ByteOrder::Little, false, false).read(&data, over), None);
+            assert_eq!(
+                FixedRead::new(length, ByteOrder::Little, false, false).read(&data, over),
+                None
+            );
         }
     }
 
@@ -366,11 +435,20 @@ mod tests {
         let ten = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(Cursor::new(&ten).leb128(false), Ok(u64::MAX));
         let more = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x03];
-        assert!(matches!(Cursor::new(&more).leb128(false), Err(DecodeError::VarIntTooLong { .. })));
+        assert!(matches!(
+            Cursor::new(&more).leb128(false),
+            Err(DecodeError::VarIntTooLong { .. })
+        ));
         assert_eq!(Cursor::new(&[0x7f]).leb128(true).map(|v| v as i64), Ok(-1));
-        assert_eq!(Cursor::new(&[0x80, 0x7f]).leb128(true).map(|v| v as i64), Ok(-128));
+        assert_eq!(
+            Cursor::new(&[0x80, 0x7f]).leb128(true).map(|v| v as i64),
+            Ok(-128)
+        );
         let endless = [0x80u8; 64];
-        assert!(matches!(Cursor::new(&endless).leb128(false), Err(DecodeError::OutOfBounds { .. })));
+        assert!(matches!(
+            Cursor::new(&endless).leb128(false),
+            Err(DecodeError::OutOfBounds { .. })
+        ));
     }
 
     #[test]

@@ -19,15 +19,24 @@ impl ClockConversion {
     /// For a clock class; for streams without a clock see [`ClockConversion::NONE`].
     pub fn new(clock: &ClockClass) -> Self {
         let frequency = clock.frequency.max(1);
-        let whole = clock.offset_cycles.div_euclid(i64::try_from(frequency).unwrap_or(i64::MAX));
-        let rest = clock.offset_cycles.rem_euclid(i64::try_from(frequency).unwrap_or(i64::MAX));
+        let whole = clock
+            .offset_cycles
+            .div_euclid(i64::try_from(frequency).unwrap_or(i64::MAX));
+        let rest = clock
+            .offset_cycles
+            .rem_euclid(i64::try_from(frequency).unwrap_or(i64::MAX));
         let seconds = clock.offset_seconds.saturating_add(whole);
-        let base = seconds.saturating_mul(SECOND).saturating_add(nanoseconds(rest as u64, frequency));
+        let base = seconds
+            .saturating_mul(SECOND)
+            .saturating_add(nanoseconds(rest as u64, frequency));
         ClockConversion { frequency, base }
     }
 
     /// Values are nanoseconds from 0.
-    pub const NONE: ClockConversion = ClockConversion { frequency: SECOND as u64, base: 0 };
+    pub const NONE: ClockConversion = ClockConversion {
+        frequency: SECOND as u64,
+        base: 0,
+    };
 
     /// Nanoseconds from the origin; saturates.
     #[inline(always)]
@@ -47,7 +56,11 @@ impl ClockConversion {
         }
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.timestamp(middle) >= time { high = middle } else { low = middle }
+            if self.timestamp(middle) >= time {
+                high = middle
+            } else {
+                low = middle
+            }
         }
         high
     }
@@ -67,8 +80,16 @@ pub fn comparable(a: &ClockClass, b: &ClockClass) -> bool {
     match (&a.origin, &b.origin) {
         (ClockOrigin::UnixEpoch, ClockOrigin::UnixEpoch) => true,
         (
-            ClockOrigin::Custom { namespace: n1, name: m1, uid: u1 },
-            ClockOrigin::Custom { namespace: n2, name: m2, uid: u2 },
+            ClockOrigin::Custom {
+                namespace: n1,
+                name: m1,
+                uid: u1,
+            },
+            ClockOrigin::Custom {
+                namespace: n2,
+                name: m2,
+                uid: u2,
+            },
         ) => n1 == n2 && m1 == m2 && u1 == u2,
         _ => a.uid.is_some() && a.uid == b.uid,
     }
@@ -98,7 +119,9 @@ mod tests {
     #[test]
     fn offsets_may_be_negative_or_long() {
         let convert = |frequency, seconds, cycles, value| {
-            ClockConversion::new(&clock(frequency, seconds, cycles)).timestamp(value).0
+            ClockConversion::new(&clock(frequency, seconds, cycles))
+                .timestamp(value)
+                .0
         };
         assert_eq!(convert(1_000_000_000, 5, 7, 1), 5_000_000_008);
         assert_eq!(convert(1_000_000_000, -1, 0, 1), -999_999_999);

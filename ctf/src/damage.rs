@@ -19,12 +19,22 @@ pub struct Damage {
 impl Damage {
     /// Damage at a place in a file.
     pub fn at(path: impl Into<PathBuf>, offset: u64, message: impl Into<String>) -> Self {
-        Damage { path: path.into(), offset: Some(offset), message: message.into(), skipped: None }
+        Damage {
+            path: path.into(),
+            offset: Some(offset),
+            message: message.into(),
+            skipped: None,
+        }
     }
 
     /// Damage of a file as a whole.
     pub fn of(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
-        Damage { path: path.into(), offset: None, message: message.into(), skipped: None }
+        Damage {
+            path: path.into(),
+            offset: None,
+            message: message.into(),
+            skipped: None,
+        }
     }
 
     /// Says how many bytes were skipped.

@@ -56,7 +56,10 @@ pub fn decode_head(
         None if layout.events.len() == 1 => Some(0),
         None => layout.event_by_id(0),
     };
-    let class = class.ok_or(DecodeError::UnknownEventClass { at, id: id.unwrap_or(0) })?;
+    let class = class.ok_or(DecodeError::UnknownEventClass {
+        at,
+        id: id.unwrap_or(0),
+    })?;
     Ok(EventHead { class, clock })
 }
 
@@ -69,7 +72,10 @@ fn read_form(form: &HeaderForm, cursor: &Cursor<'_>, clock: u64) -> Result<(Opti
         let rest = cursor.data.get(start + byte as usize..).unwrap_or_default();
         match rest.first_chunk::<8>() {
             Some(bytes) => u64::from_le_bytes(*bytes),
-            None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+            None => rest
+                .iter()
+                .rev()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte)),
         }
     };
     let id = form.id.map(|field| field.of(word(field.byte)));

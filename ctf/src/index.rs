@@ -78,9 +78,16 @@ pub fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
 /// # Errors
 /// When it cannot be trusted.
 pub fn parse(bytes: &[u8], stream_bytes: u64) -> Result<Vec<IndexEntry>, IndexError> {
-    let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
+    let word = |at: usize| {
+        bytes
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map(u32::from_be_bytes)
+    };
     let header = [0, 4, 8, 12].map(word);
-    let [Some(magic), Some(major), Some(_), Some(length)] = header else { return Err(IndexError::Truncated) };
+    let [Some(magic), Some(major), Some(_), Some(length)] = header else {
+        return Err(IndexError::Truncated);
+    };
     if magic != MAGIC {
         return Err(IndexError::Magic);
     }
@@ -104,13 +111,20 @@ pub fn parse(bytes: &[u8], stream_bytes: u64) -> Result<Vec<IndexEntry>, IndexEr
             return Err(IndexError::Inconsistent);
         }
     }
-    if next == stream_bytes { Ok(parsed) } else { Err(IndexError::Inconsistent) }
+    if next == stream_bytes {
+        Ok(parsed)
+    } else {
+        Err(IndexError::Inconsistent)
+    }
 }
 
 fn entry(bytes: &[u8]) -> IndexEntry {
     let field = |index: usize| {
         let at = index * 8;
-        bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes)
+        bytes
+            .get(at..at + 8)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, u64::from_be_bytes)
     };
     let late = |index| (bytes.len() >= ENTRY_1_1).then(|| field(index));
     IndexEntry {
@@ -131,7 +145,10 @@ mod tests {
     use super::*;
 
     fn file(entries: &[[u64; 9]]) -> Vec<u8> {
-        let mut bytes: Vec<u8> = [MAGIC, 1, 1, 72].iter().flat_map(|word| word.to_be_bytes()).collect();
+        let mut bytes: Vec<u8> = [MAGIC, 1, 1, 72]
+            .iter()
+            .flat_map(|word| word.to_be_bytes())
+            .collect();
         bytes.extend(entries.iter().flatten().flat_map(|word| word.to_be_bytes()));
         bytes
     }
@@ -141,7 +158,10 @@ mod tests {
         let good = file(&[[0, 800, 640, 1, 2, 0, 0, 3, 0], [100, 800, 800, 3, 4, 5, 0, 3, 1]]);
         let entries = parse(&good, 200).unwrap();
         assert_eq!(entries.len(), 2);
-        assert_eq!((entries[1].offset, entries[1].discarded, entries[1].sequence), (100, 5, Some(1)));
+        assert_eq!(
+            (entries[1].offset, entries[1].discarded, entries[1].sequence),
+            (100, 5, Some(1))
+        );
         assert_eq!(parse(&good, 300), Err(IndexError::Inconsistent));
         assert_eq!(parse(&good[..80], 200), Err(IndexError::Truncated));
         assert_eq!(parse(&good[..10], 200), Err(IndexError::Truncated));

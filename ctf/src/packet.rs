@@ -61,10 +61,18 @@ impl std::fmt::Display for HeadError {
         match self {
             HeadError::Decode(error) => write!(f, "the packet's header or context is damaged: {error}"),
             HeadError::Magic(magic) => {
-                write!(f, "not a packet: its magic number is {magic:#x}, which should be {MAGIC:#x}")
+                write!(
+                    f,
+                    "not a packet: its magic number is {magic:#x}, which should be {MAGIC:#x}"
+                )
             }
-            HeadError::Uuid => write!(f, "the packet belongs to another trace: its UUID is not the metadata's"),
-            HeadError::UnknownStreamClass(id) => write!(f, "the metadata has no data stream class with id {id}"),
+            HeadError::Uuid => write!(
+                f,
+                "the packet belongs to another trace: its UUID is not the metadata's"
+            ),
+            HeadError::UnknownStreamClass(id) => {
+                write!(f, "the metadata has no data stream class with id {id}")
+            }
         }
     }
 }
@@ -180,7 +188,11 @@ pub fn advance(clock: u64, low: u64, width: u32) -> u64 {
     let mask = (1u64 << width) - 1;
     let high = clock & !mask;
     let value = high | low & mask;
-    if value < clock { value.wrapping_add(mask + 1) } else { value }
+    if value < clock {
+        value.wrapping_add(mask + 1)
+    } else {
+        value
+    }
 }
 
 impl PacketHead {
@@ -214,7 +226,10 @@ impl PacketHead {
         clock: u64,
         identify: bool,
     ) -> Result<PacketHead, HeadError> {
-        let mut visitor = HeadVisitor { clock, ..HeadVisitor::default() };
+        let mut visitor = HeadVisitor {
+            clock,
+            ..HeadVisitor::default()
+        };
         skip::start_packet(slots);
         if let Some(header) = &layout.packet_header {
             check(layout.header_check.as_ref(), cursor, slots)?;
@@ -225,16 +240,32 @@ impl PacketHead {
             }
             result.map_err(HeadError::Decode)?;
         }
-        let expected = layout.class.uuid.filter(|_| layout.class.version == CtfVersion::V1_8 || visitor.head.uuid.is_some());
+        let expected = layout
+            .class
+            .uuid
+            .filter(|_| layout.class.version == CtfVersion::V1_8 || visitor.head.uuid.is_some());
         if let (Some(found), Some(expected)) = (visitor.head.uuid, expected)
-            && identify && found != expected {
-                return Err(HeadError::Uuid);
-            }
+            && identify
+            && found != expected
+        {
+            return Err(HeadError::Uuid);
+        }
         let class = stream_class(layout, visitor.class_id)?;
         visitor.head.stream_class = class;
-        if let Some(context) = layout.streams.get(class).and_then(|stream| stream.packet_context.as_ref()) {
+        if let Some(context) = layout
+            .streams
+            .get(class)
+            .and_then(|stream| stream.packet_context.as_ref())
+        {
             visitor.context = true;
-            check(layout.streams.get(class).and_then(|stream| stream.context_check.as_ref()), cursor, slots)?;
+            check(
+                layout
+                    .streams
+                    .get(class)
+                    .and_then(|stream| stream.context_check.as_ref()),
+                cursor,
+                slots,
+            )?;
             walk(context, cursor, slots, &mut visitor).map_err(HeadError::Decode)?;
         }
         visitor.head.end_of_head = cursor.pos;
@@ -244,7 +275,10 @@ impl PacketHead {
     /// The context's integer of that name, if it has one (at the top level).
     pub fn value(&self, stream: &StreamLayout, name: &str) -> Option<u64> {
         let node = stream.packet_context_member(name)?;
-        self.values.iter().find(|(id, _)| *id == node).map(|(_, value)| *value)
+        self.values
+            .iter()
+            .find(|(id, _)| *id == node)
+            .map(|(_, value)| *value)
     }
 }
 
@@ -265,7 +299,11 @@ fn stream_class(layout: &TraceLayout, id: Option<u64>) -> Result<usize, HeadErro
         None if layout.streams.len() == 1 => Ok(0),
         id => {
             let id = id.unwrap_or(0);
-            layout.streams.iter().position(|stream| stream.id == id).ok_or(HeadError::UnknownStreamClass(id))
+            layout
+                .streams
+                .iter()
+                .position(|stream| stream.id == id)
+                .ok_or(HeadError::UnknownStreamClass(id))
         }
     }
 }

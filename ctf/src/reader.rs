@@ -62,7 +62,11 @@ impl<'t> StreamReader<'t> {
     pub fn new(trace: &'t Trace, stream: &'t Stream, packets: Range<usize>, window_size: usize) -> Self {
         // Opening a trace checks that every stream has its class.
         static NONE: std::sync::OnceLock<StreamLayout> = std::sync::OnceLock::new();
-        let layout = trace.layout.streams.get(stream.class).unwrap_or_else(|| NONE.get_or_init(StreamLayout::empty));
+        let layout = trace
+            .layout
+            .streams
+            .get(stream.class)
+            .unwrap_or_else(|| NONE.get_or_init(StreamLayout::empty));
         StreamReader {
             trace,
             stream,
@@ -101,7 +105,9 @@ impl<'t> StreamReader<'t> {
     pub fn position(&self) -> u64 {
         let begun = self.stream.packets.get(..self.packets.start).unwrap_or_default();
         let begun: u64 = begun.iter().map(|packet| packet.bytes).sum();
-        let rest = self.packet.map_or(0, |packet| packet.bytes.saturating_sub(self.pos >> 3));
+        let rest = self
+            .packet
+            .map_or(0, |packet| packet.bytes.saturating_sub(self.pos >> 3));
         begun.saturating_sub(rest)
     }
 
@@ -165,15 +171,25 @@ impl<'t> StreamReader<'t> {
         let found = self.next.as_ref()?;
         let packet = self.packet.as_ref()?;
         let (data, base) = slice(&self.window, packet)?;
-        let end = (base + data.len() as u64).saturating_mul(8).min(packet.content_bits);
-        let cursor = Cursor { data, base, pos: found.start, end };
+        let end = (base + data.len() as u64)
+            .saturating_mul(8)
+            .min(packet.content_bits);
+        let cursor = Cursor {
+            data,
+            base,
+            pos: found.start,
+            end,
+        };
         Some(Event {
             stream: self.layout,
             class: self.layout.events.get(found.head.class)?,
             class_index: found.head.class,
             clock: found.head.clock,
             start: cursor,
-            body: Cursor { pos: found.body, ..cursor },
+            body: Cursor {
+                pos: found.body,
+                ..cursor
+            },
             slots: &mut self.slots,
         })
     }
@@ -215,11 +231,19 @@ impl<'t> StreamReader<'t> {
             let (data, base) = slice(&self.window, packet).unwrap_or((&[], self.pos >> 3));
             let have = (base + data.len() as u64).saturating_mul(8);
             let content = packet.content_bits;
-            let mut cursor = Cursor { data, base, pos: self.pos, end: have.min(content) };
+            let mut cursor = Cursor {
+                data,
+                base,
+                pos: self.pos,
+                end: have.min(content),
+            };
             let result = decode_event(self.layout, &mut cursor, &mut self.slots, self.clock);
             match result {
                 Ok((found, _)) if cursor.pos == self.pos => {
-                    return Err(DecodeError::Length { at: found.start, length: 0 });
+                    return Err(DecodeError::Length {
+                        at: found.start,
+                        length: 0,
+                    });
                 }
                 Ok((found, end)) => {
                     self.pos = end;
@@ -238,7 +262,9 @@ impl<'t> StreamReader<'t> {
 
     /// Gets more bytes behind the position.
     fn more(&mut self) -> More {
-        let Some(packet) = &self.packet else { return More::None };
+        let Some(packet) = &self.packet else {
+            return More::None;
+        };
         let from = packet.offset.saturating_add(self.pos >> 3);
         let had = self.window.end().saturating_sub(from);
         if had >= MOST_RECORD_BYTES {
@@ -246,19 +272,26 @@ impl<'t> StreamReader<'t> {
         }
         // Twice as many each time: a long record is then decoded a few times, not very often.
         self.fill(from, (had as usize).saturating_mul(2).max(64));
-        if self.window.end().saturating_sub(from) > had { More::Bytes } else { More::None }
+        if self.window.end().saturating_sub(from) > had {
+            More::Bytes
+        } else {
+            More::None
+        }
     }
 
     fn fill(&mut self, from: u64, want: usize) {
         let Some(packet) = self.packet else { return };
-        let Some(data_file) = self.stream.files.get(packet.file as usize) else { return };
+        let Some(data_file) = self.stream.files.get(packet.file as usize) else {
+            return;
+        };
         if self.file.as_ref().is_none_or(|(index, _)| *index != packet.file) {
             self.window.clear();
             match File::open(&data_file.path) {
                 Ok(file) => self.file = Some((packet.file, file)),
                 Err(error) => {
                     self.file = None;
-                    self.damage.push(Damage::of(&data_file.path, format!("cannot be opened: {error}")));
+                    self.damage
+                        .push(Damage::of(&data_file.path, format!("cannot be opened: {error}")));
                     return;
                 }
             }
@@ -266,7 +299,11 @@ impl<'t> StreamReader<'t> {
         if let Some((_, file)) = &self.file {
             let size = self.window_size.max(want);
             if let Err(error) = self.window.ensure(file, from, want, data_file.bytes, size) {
-                self.damage.push(Damage::at(&data_file.path, from, format!("cannot be read: {error}")));
+                self.damage.push(Damage::at(
+                    &data_file.path,
+                    from,
+                    format!("cannot be read: {error}"),
+                ));
             }
         }
     }
@@ -282,12 +319,18 @@ impl<'t> StreamReader<'t> {
             let (data, base) = slice(&self.window, &packet).unwrap_or((&[], 0));
             let have = data.len() as u64;
             let end = (have * 8).min(packet.content_bits);
-            let mut cursor = Cursor { data, base, pos: 0, end };
+            let mut cursor = Cursor {
+                data,
+                base,
+                pos: 0,
+                end,
+            };
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
                     let bytes = head.end_of_head.div_ceil(8) as usize;
                     self.head_bytes.clear();
-                    self.head_bytes.extend_from_slice(data.get(..bytes).unwrap_or(data));
+                    self.head_bytes
+                        .extend_from_slice(data.get(..bytes).unwrap_or(data));
                     let packet = self.checked(packet, &head);
                     self.packet = Some(packet);
                     self.pos = head.end_of_head;
@@ -297,10 +340,13 @@ impl<'t> StreamReader<'t> {
                     self.head = head;
                     return Some(());
                 }
-                Err(_) if have * 8 < packet.content_bits && have >= want as u64 && want < MOST_HEAD => want *= 8,
+                Err(_) if have * 8 < packet.content_bits && have >= want as u64 && want < MOST_HEAD => {
+                    want *= 8
+                }
                 Err(error) => {
                     let path = self.path(&packet);
-                    self.damage.push(Damage::at(path, packet.offset, error.to_string()).skipping(packet.bytes));
+                    self.damage
+                        .push(Damage::at(path, packet.offset, error.to_string()).skipping(packet.bytes));
                     self.packet = None;
                     return Some(());
                 }
@@ -324,7 +370,11 @@ impl<'t> StreamReader<'t> {
     }
 
     fn path(&self, packet: &Packet) -> std::path::PathBuf {
-        self.stream.files.get(packet.file as usize).map(|file| file.path.clone()).unwrap_or_default()
+        self.stream
+            .files
+            .get(packet.file as usize)
+            .map(|file| file.path.clone())
+            .unwrap_or_default()
     }
 
     /// The rest of the packet cannot be decoded: without its length nothing says where the next
@@ -334,7 +384,8 @@ impl<'t> StreamReader<'t> {
         let at = self.pos.min(packet.content_bits) >> 3;
         let skipped = (packet.content_bits >> 3).saturating_sub(at);
         let message = describe(error);
-        self.damage.push(Damage::at(self.path(&packet), packet.offset + at, message).skipping(skipped));
+        self.damage
+            .push(Damage::at(self.path(&packet), packet.offset + at, message).skipping(skipped));
     }
 }
 
@@ -365,8 +416,14 @@ pub(crate) fn may_go_on(error: DecodeError, content_bits: u64) -> bool {
 /// `None` if it cannot be decoded up to there.
 pub(crate) fn written_content(trace: &Trace, stream: &Stream, index: usize) -> Option<u64> {
     let packet = *stream.packets.get(index)?;
-    let whole = Packet { content_bits: packet.bytes.checked_mul(8)?, ..packet };
-    let probe = Stream { packets: vec![whole], ..stream.clone() };
+    let whole = Packet {
+        content_bits: packet.bytes.checked_mul(8)?,
+        ..packet
+    };
+    let probe = Stream {
+        packets: vec![whole],
+        ..stream.clone()
+    };
     let mut reader = StreamReader::new(trace, &probe, 0..1, WINDOW);
     let mut end = None;
     loop {
@@ -462,8 +519,11 @@ impl<'t> MergedReader<'t> {
 
     /// A reader of the packets that `packets` chooses of each stream.
     pub fn chosen(set: &'t TraceSet, packets: impl Fn(&'t Trace, &'t Stream) -> Range<usize>) -> Self {
-        let mut streams: Vec<_> =
-            set.traces.iter().flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream))).collect();
+        let mut streams: Vec<_> = set
+            .traces
+            .iter()
+            .flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)))
+            .collect();
         streams.sort_by(|a, b| crate::order::compare(*a, *b));
         let size = (ALL_WINDOWS / streams.len().max(1)).clamp(4096, WINDOW);
         let readers = streams
@@ -479,10 +539,20 @@ impl<'t> MergedReader<'t> {
 
     /// Merges readers; their order is their rank among equal times.
     pub fn of(mut readers: Vec<StreamReader<'t>>) -> Self {
-        readers.iter_mut().enumerate().for_each(|(rank, reader)| reader.rank = rank);
-        let heads = readers.iter_mut().enumerate().filter_map(|(rank, reader)| head(reader, rank));
+        readers
+            .iter_mut()
+            .enumerate()
+            .for_each(|(rank, reader)| reader.rank = rank);
+        let heads = readers
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(rank, reader)| head(reader, rank));
         let heap = heads.collect();
-        MergedReader { readers, heap, current: None }
+        MergedReader {
+            readers,
+            heap,
+            current: None,
+        }
     }
 
     /// Goes to the next event record; `None` at the end. The reader returned has it as its next
@@ -508,7 +578,10 @@ impl<'t> MergedReader<'t> {
 
     /// Damage that was found since the last call.
     pub fn take_damage(&mut self) -> Vec<Damage> {
-        self.readers.iter_mut().flat_map(StreamReader::take_damage).collect()
+        self.readers
+            .iter_mut()
+            .flat_map(StreamReader::take_damage)
+            .collect()
     }
 }
 

@@ -9,8 +9,8 @@ use crate::clock::ClockConversion;
 use crate::damage::Damage;
 use crate::error::MetadataError;
 use crate::layout::TraceLayout;
-use crate::schema::Uuid;
 use crate::packets::{self, FileScan};
+use crate::schema::Uuid;
 use crate::stream::{DataFile, Packet, Stream};
 
 /// An opened trace.
@@ -71,12 +71,22 @@ impl Trace {
             move |error| OpenError::Io { path, error }
         };
         let text = std::fs::read(&metadata_path).map_err(io_error(&metadata_path))?;
-        let class = crate::metadata::parse(&text)
-            .map_err(|error| OpenError::Metadata { path: metadata_path.clone(), error: Box::new(error) })?;
-        Self::with_layout(directory, text.into(), Arc::new(TraceLayout::new(Arc::new(class))))
+        let class = crate::metadata::parse(&text).map_err(|error| OpenError::Metadata {
+            path: metadata_path.clone(),
+            error: Box::new(error),
+        })?;
+        Self::with_layout(
+            directory,
+            text.into(),
+            Arc::new(TraceLayout::new(Arc::new(class))),
+        )
     }
 
-    fn with_layout(directory: &Path, metadata: Arc<[u8]>, layout: Arc<TraceLayout>) -> Result<Trace, OpenError> {
+    fn with_layout(
+        directory: &Path,
+        metadata: Arc<[u8]>,
+        layout: Arc<TraceLayout>,
+    ) -> Result<Trace, OpenError> {
         let mut trace = Trace {
             paths: vec![directory.to_owned()],
             layout,
@@ -86,7 +96,10 @@ impl Trace {
             damage: Vec::new(),
             notes: Vec::new(),
         };
-        let io_error = |error| OpenError::Io { path: directory.to_owned(), error };
+        let io_error = |error| OpenError::Io {
+            path: directory.to_owned(),
+            error,
+        };
         for path in data_files(directory).map_err(io_error)? {
             trace.add_file(directory, &path);
         }
@@ -108,7 +121,8 @@ impl Trace {
         match scanned {
             Ok((bytes, scans)) => {
                 if bytes == 0 {
-                    self.notes.push(Damage::of(path, "the stream file is empty: it has no packets"));
+                    self.notes
+                        .push(Damage::of(path, "the stream file is empty: it has no packets"));
                 }
                 for mut scan in scans {
                     let unclear = std::mem::take(&mut scan.unclear);
@@ -122,7 +136,9 @@ impl Trace {
                     self.streams.push(stream);
                 }
             }
-            Err(error) => self.damage.push(Damage::of(path, format!("cannot be read: {error}"))),
+            Err(error) => self
+                .damage
+                .push(Damage::of(path, format!("cannot be read: {error}"))),
         }
     }
 
@@ -164,9 +180,13 @@ impl Trace {
 
     /// The same directories, read with other metadata. What cannot be read again is left out.
     fn with_metadata_of(self, other: &Trace) -> Trace {
-        let mut parts =
-            self.paths.iter().filter_map(|path| Self::with_layout(path, other.metadata.clone(), other.layout.clone()).ok());
-        let Some(mut trace) = parts.next() else { return self };
+        let mut parts = self
+            .paths
+            .iter()
+            .filter_map(|path| Self::with_layout(path, other.metadata.clone(), other.layout.clone()).ok());
+        let Some(mut trace) = parts.next() else {
+            return self;
+        };
         parts.for_each(|part| trace.absorb(part));
         trace.metadata_bytes = self.metadata_bytes;
         trace
@@ -195,7 +215,11 @@ fn stream_of(scan: FileScan, path: &Path, bytes: u64) -> Stream {
     Stream {
         class: scan.class,
         id: scan.id,
-        files: vec![DataFile { path: path.to_owned(), bytes, indexed: scan.indexed }],
+        files: vec![DataFile {
+            path: path.to_owned(),
+            bytes,
+            indexed: scan.indexed,
+        }],
         packets: scan.packets,
         head: scan.head,
     }
@@ -217,11 +241,20 @@ impl Stream {
         if self.files.len() < 2 {
             return;
         }
-        self.packets.sort_by_key(|packet| (packet.begin.unwrap_or(0), packet.file, packet.offset));
+        self.packets
+            .sort_by_key(|packet| (packet.begin.unwrap_or(0), packet.file, packet.offset));
         self.packets.dedup_by(|second, first| {
             second.file != first.file
                 && second.sequence.is_some()
-                && Packet { file: 0, offset: 0, ..*second } == Packet { file: 0, offset: 0, ..*first }
+                && Packet {
+                    file: 0,
+                    offset: 0,
+                    ..*second
+                } == Packet {
+                    file: 0,
+                    offset: 0,
+                    ..*first
+                }
         });
     }
 
@@ -234,7 +267,10 @@ impl Stream {
             Some(before) => discarded(index) != discarded(before),
             None => discarded(index).is_some_and(|count| count > 0),
         };
-        let gap = |index: usize| match (index.checked_sub(1).and_then(|i| self.packets.get(i)), self.packets.get(index)) {
+        let gap = |index: usize| match (
+            index.checked_sub(1).and_then(|i| self.packets.get(i)),
+            self.packets.get(index),
+        ) {
             (Some(before), Some(packet)) => match (before.sequence, packet.sequence) {
                 (Some(before), Some(now)) => now != before.wrapping_add(1),
                 _ => false,
@@ -270,9 +306,14 @@ impl TraceSet {
         let mut first_error = None;
         for path in paths {
             let path = path.as_ref();
-            let directories = discover(path).map_err(|error| OpenError::Io { path: path.to_owned(), error })?;
+            let directories = discover(path).map_err(|error| OpenError::Io {
+                path: path.to_owned(),
+                error,
+            })?;
             if directories.is_empty() {
-                let error = OpenError::NoTrace { path: path.to_owned() };
+                let error = OpenError::NoTrace {
+                    path: path.to_owned(),
+                };
                 set.failed.push((path.to_owned(), error.to_string()));
                 first_error.get_or_insert(error);
             }

@@ -151,7 +151,10 @@ fn walk_rare<V: Visitor>(
             let raw = skip::get(slots, selector.slot);
             let option = selector.select(raw).map(|option| option as usize);
             let chosen = option.and_then(|option| options.get(option).map(|node| (option, node)));
-            let (option, chosen) = chosen.ok_or(DecodeError::NoOption { at: cursor.pos, selector: raw })?;
+            let (option, chosen) = chosen.ok_or(DecodeError::NoOption {
+                at: cursor.pos,
+                selector: raw,
+            })?;
             visitor.begin_variant(node, option);
             walk(chosen, cursor, slots, visitor)?;
             visitor.end_variant(node);
@@ -191,7 +194,10 @@ pub(crate) fn until_null(bytes: &[u8], unit: usize) -> &[u8] {
     let length = if unit == 1 {
         crate::bits::find_null(bytes)
     } else {
-        bytes.chunks_exact(unit).position(|code| code.iter().all(|&byte| byte == 0)).map(|n| n * unit)
+        bytes
+            .chunks_exact(unit)
+            .position(|code| code.iter().all(|&byte| byte == 0))
+            .map(|n| n * unit)
     };
     length.and_then(|length| bytes.get(..length)).unwrap_or(bytes)
 }
@@ -199,9 +205,18 @@ pub(crate) fn until_null(bytes: &[u8], unit: usize) -> &[u8] {
 /// Bits of a wide integer, bit by bit: rare, and of any position and order.
 fn wide_bytes(cursor: &mut Cursor<'_>, class: &crate::schema::IntClass) -> Result<Vec<u8>, DecodeError> {
     let mut bytes = vec![0u8; class.length.div_ceil(8) as usize];
-    let bit = crate::bits::FixedRead { length: 1, big: class.byte_order == crate::schema::ByteOrder::Big, signed: false, reversed: false };
+    let bit = crate::bits::FixedRead {
+        length: 1,
+        big: class.byte_order == crate::schema::ByteOrder::Big,
+        signed: false,
+        reversed: false,
+    };
     for index in 0..class.length {
-        let significance = if bit.big != class.reversed_bits { class.length - 1 - index } else { index };
+        let significance = if bit.big != class.reversed_bits {
+            class.length - 1 - index
+        } else {
+            index
+        };
         let value = cursor.fixed(bit)? as u8;
         if let Some(byte) = bytes.get_mut((significance / 8) as usize) {
             *byte |= value << (significance % 8);
@@ -237,7 +252,11 @@ fn binary128(bits: u128) -> f64 {
     let fraction = (bits >> 60) as u64 & ((1 << 52) - 1);
     let magnitude = if exponent == 16384 {
         let nan = bits << 16 != 0;
-        return if nan { f64::NAN } else { f64::from_bits(sign << 63 | 0x7ff << 52) };
+        return if nan {
+            f64::NAN
+        } else {
+            f64::from_bits(sign << 63 | 0x7ff << 52)
+        };
     } else if exponent > 1023 {
         0x7ff << 52
     } else if exponent >= -1022 {
@@ -263,7 +282,10 @@ mod tests {
         assert!(binary16(0x7e00).is_nan());
         assert_eq!(binary128(0x3fff_0000_0000_0000_0000_0000_0000_0000), 1.0);
         assert_eq!(binary128(0xc000_8000_0000_0000_0000_0000_0000_0000), -3.0);
-        assert_eq!(binary128(0x7fff_0000_0000_0000_0000_0000_0000_0000), f64::INFINITY);
+        assert_eq!(
+            binary128(0x7fff_0000_0000_0000_0000_0000_0000_0000),
+            f64::INFINITY
+        );
         assert_eq!(binary128(1), 0.0);
     }
 }

@@ -49,7 +49,9 @@ impl Window {
     /// # Errors
     /// Those of reading. A file that ended early leaves fewer bytes at hand, which is no error here.
     pub fn ensure(&mut self, file: &File, from: u64, want: usize, limit: u64, size: usize) -> io::Result<()> {
-        let want = u64::try_from(want).unwrap_or(u64::MAX).min(limit.saturating_sub(from)) as usize;
+        let want = u64::try_from(want)
+            .unwrap_or(u64::MAX)
+            .min(limit.saturating_sub(from)) as usize;
         let have = (self.offset + self.filled as u64).saturating_sub(from);
         if from >= self.offset && have >= want as u64 && have > 0 {
             return Ok(());
@@ -66,8 +68,12 @@ impl Window {
         if self.buffer.len() < size {
             self.buffer.resize(size, 0);
         }
-        let room = (limit.saturating_sub(from + self.filled as u64)).min((self.buffer.len() - self.filled) as u64);
-        let mut target = self.buffer.get_mut(self.filled..self.filled + room as usize).unwrap_or_default();
+        let room =
+            (limit.saturating_sub(from + self.filled as u64)).min((self.buffer.len() - self.filled) as u64);
+        let mut target = self
+            .buffer
+            .get_mut(self.filled..self.filled + room as usize)
+            .unwrap_or_default();
         while !target.is_empty() {
             match file.read_at(target, self.offset + self.filled as u64) {
                 Ok(0) => break,

@@ -21,7 +21,10 @@ impl StreamRef {
     /// All streams of a set.
     pub fn all(set: &TraceSet) -> impl Iterator<Item = StreamRef> + '_ {
         set.traces.iter().enumerate().flat_map(|(trace, content)| {
-            (0..content.streams.len()).map(move |stream| StreamRef { trace: trace as u32, stream: stream as u32 })
+            (0..content.streams.len()).map(move |stream| StreamRef {
+                trace: trace as u32,
+                stream: stream as u32,
+            })
         })
     }
 
@@ -113,12 +116,20 @@ struct Begins<'a> {
 
 impl<'a> Begins<'a> {
     fn new(trace: &Trace, stream: &'a Stream) -> Self {
-        let divisible = stream.packets.iter().all(|packet| packet.begin.is_some()) && !has_short_begin(trace, stream);
-        Begins { stream, clock: trace.clock(stream), divisible: divisible || trace.clock(stream).is_none() }
+        let divisible =
+            stream.packets.iter().all(|packet| packet.begin.is_some()) && !has_short_begin(trace, stream);
+        Begins {
+            stream,
+            clock: trace.clock(stream),
+            divisible: divisible || trace.clock(stream).is_none(),
+        }
     }
 
     fn at(&self, packet: usize) -> Timestamp {
-        match (self.clock, self.stream.packets.get(packet).and_then(|packet| packet.begin)) {
+        match (
+            self.clock,
+            self.stream.packets.get(packet).and_then(|packet| packet.begin),
+        ) {
             (Some(clock), Some(begin)) if self.divisible => clock.timestamp(begin),
             _ => DAWN,
         }
@@ -136,7 +147,11 @@ fn has_short_begin(trace: &Trace, stream: &Stream) -> bool {
             _ => false,
         }
     }
-    let context = trace.layout.streams.get(stream.class).and_then(|layout| layout.packet_context.as_ref());
+    let context = trace
+        .layout
+        .streams
+        .get(stream.class)
+        .and_then(|layout| layout.packet_context.as_ref());
     context.is_some_and(short)
 }
 
@@ -148,14 +163,27 @@ fn by_packets(
     until: Timestamp,
     chunks: &mut Vec<Chunk>,
 ) {
-    let Some((trace, stream)) = stream_ref.of(set) else { return };
+    let Some((trace, stream)) = stream_ref.of(set) else {
+        return;
+    };
     let begins = Begins::new(trace, stream);
     let (mut start, mut bytes, mut earliest) = (0, 0u64, DUSK);
     let first = chunks.len();
     let mut close = |packets: Range<usize>, bytes: u64, earliest: Timestamp| {
         if !packets.is_empty() {
-            let slices = vec![StreamSlice { stream: stream_ref, packets }];
-            chunks.push(Chunk { index: 0, group, slices, from: DAWN, until: DUSK, earliest, bytes });
+            let slices = vec![StreamSlice {
+                stream: stream_ref,
+                packets,
+            }];
+            chunks.push(Chunk {
+                index: 0,
+                group,
+                slices,
+                from: DAWN,
+                until: DUSK,
+                earliest,
+                bytes,
+            });
         }
     };
     for (index, packet) in stream.packets.iter().enumerate() {
@@ -198,11 +226,17 @@ fn by_time(
             Some((stream_ref, stream, Begins::new(trace, stream)))
         })
         .collect();
-    let divisible = members.iter().all(|(_, _, begins)| begins.divisible && begins.clock.is_some());
+    let divisible = members
+        .iter()
+        .all(|(_, _, begins)| begins.divisible && begins.clock.is_some());
     let mut begins: Vec<(Timestamp, u64)> = members
         .iter()
         .flat_map(|(_, stream, begins)| {
-            stream.packets.iter().enumerate().map(|(index, packet)| (begins.at(index), packet.bytes))
+            stream
+                .packets
+                .iter()
+                .enumerate()
+                .map(|(index, packet)| (begins.at(index), packet.bytes))
         })
         .filter(|(begin, _)| *begin < until)
         .collect();
@@ -223,12 +257,29 @@ fn by_time(
         let mut slices = Vec::new();
         for (stream_ref, stream, begins) in &members {
             let packets = overlapping(begins, from, to.min(until));
-            bytes += stream.packets.get(packets.clone()).unwrap_or_default().iter().map(|p| p.bytes).sum::<u64>();
-            slices.push(StreamSlice { stream: *stream_ref, packets });
+            bytes += stream
+                .packets
+                .get(packets.clone())
+                .unwrap_or_default()
+                .iter()
+                .map(|p| p.bytes)
+                .sum::<u64>();
+            slices.push(StreamSlice {
+                stream: *stream_ref,
+                packets,
+            });
         }
         slices.retain(|slice| !slice.packets.is_empty());
         if !slices.is_empty() {
-            chunks.push(Chunk { index: 0, group, slices, from, until: to, earliest: from, bytes });
+            chunks.push(Chunk {
+                index: 0,
+                group,
+                slices,
+                from,
+                until: to,
+                earliest: from,
+                bytes,
+            });
         }
     }
 }
@@ -238,7 +289,10 @@ fn overlapping(begins: &Begins<'_>, from: Timestamp, to: Timestamp) -> Range<usi
     let count = begins.stream.packets.len();
     let reaches = |&index: &usize| packet_limit(begins.stream, begins.clock, index) >= from;
     let first = (0..count).find(reaches).unwrap_or(count);
-    let last = (first..count).rev().find(|&index| begins.at(index) < to).map_or(first, |index| index + 1);
+    let last = (first..count)
+        .rev()
+        .find(|&index| begins.at(index) < to)
+        .map_or(first, |index| index + 1);
     first..last
 }
 
@@ -247,7 +301,9 @@ fn overlapping(begins: &Begins<'_>, from: Timestamp, to: Timestamp) -> Range<usi
 /// gave as the packet's end. Later ones still count as of this time.
 pub(crate) fn packet_limit(stream: &Stream, clock: Option<ClockConversion>, packet: usize) -> Timestamp {
     let time = |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles));
-    let Some(end) = stream.packets.get(packet).and_then(|packet| time(packet.end)) else { return DUSK };
+    let Some(end) = stream.packets.get(packet).and_then(|packet| time(packet.end)) else {
+        return DUSK;
+    };
     match stream.packets.get(packet + 1) {
         Some(next) => time(next.begin).map_or(DUSK, |begin| begin.max(end)),
         None => DUSK,

@@ -26,7 +26,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { threads: 0, chunk_bytes: 4 << 20, until: None }
+        Options {
+            threads: 0,
+            chunk_bytes: 4 << 20,
+            until: None,
+        }
     }
 }
 
@@ -60,15 +64,31 @@ pub fn fold<A: Analysis>(
     options: Options,
     control: &Control,
 ) -> Result<Outcome<A::Report>, FoldError> {
-    let plan = Plan::new(set, &analysis.groups(set), options.chunk_bytes, options.until.unwrap_or(DUSK));
+    let plan = Plan::new(
+        set,
+        &analysis.groups(set),
+        options.chunk_bytes,
+        options.until.unwrap_or(DUSK),
+    );
     control.plan(plan.bytes());
     let tables = Tables::new(set, analysis);
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let job = Job { set, analysis, plan: &plan, tables: &tables, control };
-    let mut merge = Merge { job: &job, state: None, damage: Vec::new(), dropped: 0 };
+    let job = Job {
+        set,
+        analysis,
+        plan: &plan,
+        tables: &tables,
+        control,
+    };
+    let mut merge = Merge {
+        job: &job,
+        state: None,
+        damage: Vec::new(),
+        dropped: 0,
+    };
     if threads == 1 || plan.chunks.len() < 2 {
         for chunk in &plan.chunks {
             merge.add(chunk.index, job.run(chunk).ok_or(FoldError::Cancelled)?);
@@ -144,7 +164,10 @@ impl<A: Analysis> Merge<'_, A> {
             let message = format!("{} more places are damaged", self.dropped);
             self.damage.push(Damage::of("(and more)", message));
         }
-        Some(Outcome { report: analysis.finish(state), damage: self.damage })
+        Some(Outcome {
+            report: analysis.finish(state),
+            damage: self.damage,
+        })
     }
 }
 
@@ -152,7 +175,15 @@ impl Chunk {
     /// The chunk of a trace without packets.
     fn nothing() -> Chunk {
         let time = crate::chunk::DAWN;
-        Chunk { index: 0, group: 0, slices: Vec::new(), from: time, until: DUSK, earliest: time, bytes: 0 }
+        Chunk {
+            index: 0,
+            group: 0,
+            slices: Vec::new(),
+            from: time,
+            until: DUSK,
+            earliest: time,
+            bytes: 0,
+        }
     }
 }
 
@@ -165,17 +196,25 @@ where
 {
     let ahead = threads * 4;
     let next = AtomicUsize::new(0);
-    let waiting = Mutex::new(Waiting { frontier: 0, parts: BTreeMap::new(), merging: false });
+    let waiting = Mutex::new(Waiting {
+        frontier: 0,
+        parts: BTreeMap::new(),
+        merging: false,
+    });
     let moved = Condvar::new();
     let merge = Mutex::new(merge);
     let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(chunk) = job.plan.chunks.get(index) else { return };
+            let Some(chunk) = job.plan.chunks.get(index) else {
+                return;
+            };
             {
                 let mut waiting = lock(&waiting);
                 while index >= waiting.frontier + ahead && !job.control.is_cancelled() {
-                    waiting = moved.wait(waiting).unwrap_or_else(std::sync::PoisonError::into_inner);
+                    waiting = moved
+                        .wait(waiting)
+                        .unwrap_or_else(std::sync::PoisonError::into_inner);
                 }
             }
             let Some(folded) = job.run(chunk) else {
@@ -188,7 +227,10 @@ where
                 continue;
             }
             state.merging = true;
-            while let Some(folded) = { let frontier = state.frontier; state.parts.remove(&frontier) } {
+            while let Some(folded) = {
+                let frontier = state.frontier;
+                state.parts.remove(&frontier)
+            } {
                 let index = state.frontier;
                 drop(state);
                 lock(&merge).add(index, folded);
@@ -202,11 +244,17 @@ where
     std::thread::scope(|scope| {
         for _ in 1..threads {
             // Nested fields are decoded by recursion.
-            let _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+            let _ = std::thread::Builder::new()
+                .stack_size(STACK)
+                .spawn_scoped(scope, work);
         }
         work();
     });
-    if job.control.is_cancelled() { Err(FoldError::Cancelled) } else { Ok(()) }
+    if job.control.is_cancelled() {
+        Err(FoldError::Cancelled)
+    } else {
+        Ok(())
+    }
 }
 
 const STACK: usize = 16 << 20;

@@ -20,7 +20,9 @@ impl Tables {
             let layouts = content.layout.streams.iter().enumerate();
             layouts
                 .map(|(stream, layout)| {
-                    Arc::new(ScanTable::new(layout, |class| analysis.wants(trace, stream, class)))
+                    Arc::new(ScanTable::new(layout, |class| {
+                        analysis.wants(trace, stream, class)
+                    }))
                 })
                 .collect()
         };
@@ -79,7 +81,12 @@ impl<'t> Feed<'t> {
                 packet: None,
             })
         };
-        Feed { set, chunk, lanes: chunk.slices.iter().filter_map(lane).collect(), damage: Vec::new() }
+        Feed {
+            set,
+            chunk,
+            lanes: chunk.slices.iter().filter_map(lane).collect(),
+            damage: Vec::new(),
+        }
     }
 
     /// The chunk.
@@ -130,16 +137,30 @@ impl<'t> Feed<'t> {
     fn run_merged<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
         let mut heads: Vec<Option<Timestamp>> = self.lanes.iter_mut().map(Lane::peek).collect();
         loop {
-            let next = heads.iter().enumerate().filter_map(|(i, head)| head.map(|time| (time, i))).min();
+            let next = heads
+                .iter()
+                .enumerate()
+                .filter_map(|(i, head)| head.map(|time| (time, i)))
+                .min();
             let Some((time, index)) = next else { break };
-            let Some(lane) = self.lanes.get_mut(index) else { break };
+            let Some(lane) = self.lanes.get_mut(index) else {
+                break;
+            };
             let membership = time.min(lane.limit);
             let ours = self.chunk.from <= membership && membership < self.chunk.until;
             match lane.packet.take() {
                 Some((begin, lost_before)) if time < self.chunk.until => {
                     let lost_before = lost_before && ours;
                     let head = lane.scanner.packet_head();
-                    analysis.packet(partial, &StreamPlace { stream: lane.stream, begin, lost_before, head });
+                    analysis.packet(
+                        partial,
+                        &StreamPlace {
+                            stream: lane.stream,
+                            begin,
+                            lost_before,
+                            head,
+                        },
+                    );
                 }
                 Some(_) => {}
                 None => {
@@ -195,7 +216,10 @@ impl<'t> Lane<'t> {
         let packet = self.scanner.next_packet()?;
         // Packets whose heads are damaged were passed over: find this one's index.
         let packets = self.content.packets.get(self.next..).unwrap_or_default();
-        let passed = packets.iter().position(|candidate| *candidate == packet).unwrap_or(0);
+        let passed = packets
+            .iter()
+            .position(|candidate| *candidate == packet)
+            .unwrap_or(0);
         let index = self.next + passed;
         self.next = index + 1;
         let begin = self.time(self.scanner.packet_head().begin);
@@ -205,12 +229,19 @@ impl<'t> Lane<'t> {
         // not seen.
         let lost_before = self.content.lost_before(index);
         self.packet = Some((begin, lost_before));
-        Some(StreamPlace { stream: self.stream, begin, lost_before, head: self.scanner.packet_head() })
+        Some(StreamPlace {
+            stream: self.stream,
+            begin,
+            lost_before,
+            head: self.scanner.packet_head(),
+        })
     }
 
     /// The time of a clock value of this stream.
     pub fn time(&self, cycles: Option<u64>) -> Option<Timestamp> {
-        self.clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles))
+        self.clock
+            .zip(cycles)
+            .map(|(clock, cycles)| clock.timestamp(cycles))
     }
 
     fn run<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
@@ -222,7 +253,16 @@ impl<'t> Lane<'t> {
                 self.scanner.batch().for_each(|class, cycles, body, slots| {
                     // Clocks that go back are held.
                     floor = floor.max(clock.map_or(DAWN, |clock| clock.timestamp(cycles)));
-                    analysis.event(partial, &mut Record { stream, class, time: floor, body, slots });
+                    analysis.event(
+                        partial,
+                        &mut Record {
+                            stream,
+                            class,
+                            time: floor,
+                            body,
+                            slots,
+                        },
+                    );
                 });
                 self.floor = floor;
                 if progress == Progress::PacketEnd {
@@ -271,6 +311,15 @@ impl<'t> Lane<'t> {
         let Some(hit) = self.hit() else { return };
         let class = self.scanner.class(&hit);
         let (body, slots) = self.scanner.body(&hit);
-        analysis.event(partial, &mut Record { stream: self.stream, class, time, body, slots });
+        analysis.event(
+            partial,
+            &mut Record {
+                stream: self.stream,
+                class,
+                time,
+                body,
+                slots,
+            },
+        );
     }
 }

@@ -57,16 +57,35 @@ pub(super) fn recognise(header: &Node) -> Option<FastHeader> {
     let mut leaves = Vec::new();
     let (first, variant) = flatten(header, 0, &mut leaves)?;
     let Some((variant, at)) = variant else {
-        return Some(FastHeader { compact: form(&leaves, first)?, extended: None });
+        return Some(FastHeader {
+            compact: form(&leaves, first)?,
+            extended: None,
+        });
     };
-    let NodeKind::Variant(selector, options) = &variant.kind else { return None };
-    let [compact, extended] = &**options else { return None };
+    let NodeKind::Variant(selector, options) = &variant.kind else {
+        return None;
+    };
+    let [compact, extended] = &**options else {
+        return None;
+    };
     // The selector must be the id itself, and exactly one of its values mean "extended".
-    let (id, _) = leaves.iter().rev().find(|(leaf, _)| leaf.roles.contains(Roles::EVENT_CLASS_ID))?;
-    let NodeKind::Int(read, class) = &id.kind else { return None };
-    let most = if read.length >= 64 { return None } else { (1u64 << read.length) - 1 };
+    let (id, _) = leaves
+        .iter()
+        .rev()
+        .find(|(leaf, _)| leaf.roles.contains(Roles::EVENT_CLASS_ID))?;
+    let NodeKind::Int(read, class) = &id.kind else {
+        return None;
+    };
+    let most = if read.length >= 64 {
+        return None;
+    } else {
+        (1u64 << read.length) - 1
+    };
     let escape = selector.ranges.iter().find(|range| range.2 == 1)?;
-    let covers_rest = selector.ranges.iter().any(|&(lower, upper, option)| (lower, upper, option) == (0, most - 1, 0));
+    let covers_rest = selector
+        .ranges
+        .iter()
+        .any(|&(lower, upper, option)| (lower, upper, option) == (0, most - 1, 0));
     if !id.saves.contains(&selector.slot)
         || class.signed
         || (escape.0, escape.1) != (most, most)
@@ -78,10 +97,15 @@ pub(super) fn recognise(header: &Node) -> Option<FastHeader> {
     let of_option = |option: &Node| {
         let mut leaves = leaves.clone();
         let start = align(at, option.align)?;
-        let (end, None) = flatten(option, start, &mut leaves)? else { return None };
+        let (end, None) = flatten(option, start, &mut leaves)? else {
+            return None;
+        };
         form(&leaves, end)
     };
-    Some(FastHeader { compact: of_option(compact)?, extended: Some((most, of_option(extended)?)) })
+    Some(FastHeader {
+        compact: of_option(compact)?,
+        extended: Some((most, of_option(extended)?)),
+    })
 }
 
 /// Positions are constant only for alignments of up to a byte.
@@ -123,7 +147,10 @@ fn form(leaves: &[Leaf<'_>], end: u64) -> Option<HeaderForm> {
         Some((node, at)) => bit_field(node, *at).map(Some),
     };
     // Two timestamps in one form would update the clock twice: left to the general way.
-    let stamps = leaves.iter().filter(|(leaf, _)| leaf.roles.contains(Roles::CLOCK_TIMESTAMP)).count();
+    let stamps = leaves
+        .iter()
+        .filter(|(leaf, _)| leaf.roles.contains(Roles::CLOCK_TIMESTAMP))
+        .count();
     if stamps > 1 || !end.is_multiple_of(8) {
         return None;
     }
@@ -135,11 +162,17 @@ fn form(leaves: &[Leaf<'_>], end: u64) -> Option<HeaderForm> {
 }
 
 fn bit_field(node: &Node, at: u64) -> Option<BitField> {
-    let NodeKind::Int(FixedRead { length, .. }, class) = &node.kind else { return None };
+    let NodeKind::Int(FixedRead { length, .. }, class) = &node.kind else {
+        return None;
+    };
     let (shift, length) = ((at % 8) as u32, u32::from(*length));
     if class.signed || shift + length > 64 {
         return None;
     }
     let mask = if length == 64 { u64::MAX } else { (1 << length) - 1 };
-    Some(BitField { byte: (at / 8) as u32, shift, mask })
+    Some(BitField {
+        byte: (at / 8) as u32,
+        shift,
+        mask,
+    })
 }

@@ -125,22 +125,37 @@ const PACKET_START: (u64, u64) = (1 << 32, 0);
 const BIT: (u64, u64) = (1, 0);
 
 /// The scopes whose fields one event record shares with the others of its packet or stream.
-const SHARED: [Scope; 4] =
-    [Scope::PacketHeader, Scope::PacketContext, Scope::EventHeader, Scope::CommonContext];
+const SHARED: [Scope; 4] = [
+    Scope::PacketHeader,
+    Scope::PacketContext,
+    Scope::EventHeader,
+    Scope::CommonContext,
+];
 
 impl TraceLayout {
     /// Compiles.
     pub fn new(class: Arc<TraceClass>) -> Self {
         let mut shared = SlotMap::default();
         for stream in &class.streams {
-            let own = [&stream.packet_context, &stream.event_header, &stream.common_context];
-            own.into_iter().flatten().for_each(|class| shared.gather(class, &SHARED));
+            let own = [
+                &stream.packet_context,
+                &stream.event_header,
+                &stream.common_context,
+            ];
+            own.into_iter()
+                .flatten()
+                .for_each(|class| shared.gather(class, &SHARED));
             for event in &stream.events {
                 let own = [&event.specific_context, &event.payload];
-                own.into_iter().flatten().for_each(|class| shared.gather(class, &SHARED));
+                own.into_iter()
+                    .flatten()
+                    .for_each(|class| shared.gather(class, &SHARED));
             }
         }
-        class.packet_header.iter().for_each(|class| shared.gather(class, &SHARED));
+        class
+            .packet_header
+            .iter()
+            .for_each(|class| shared.gather(class, &SHARED));
         let mut layout = TraceLayout {
             packet_header: None,
             header_check: None,
@@ -152,17 +167,27 @@ impl TraceLayout {
         };
         layout.packet_header = layout.shared_node(Scope::PacketHeader, &shared, class.packet_header.as_ref());
         layout.header_check = layout.check(layout.packet_header.as_ref(), PACKET_START);
-        layout.streams = class.streams.iter().map(|stream| layout.stream(&shared, stream)).collect();
+        layout.streams = class
+            .streams
+            .iter()
+            .map(|stream| layout.stream(&shared, stream))
+            .collect();
         layout
     }
 
     /// The bytes of `magic` as packets begin with them, if they do.
     pub(crate) fn leading_magic(&self, magic: u32) -> Option<[u8; 4]> {
-        let NodeKind::Struct(members) = &self.packet_header.as_ref()?.kind else { return None };
+        let NodeKind::Struct(members) = &self.packet_header.as_ref()?.kind else {
+            return None;
+        };
         let first = members.first()?;
         match &first.kind {
             NodeKind::Int(read, _) if first.roles.contains(Roles::PACKET_MAGIC) && read.length == 32 => {
-                Some(if read.big { magic.to_be_bytes() } else { magic.to_le_bytes() })
+                Some(if read.big {
+                    magic.to_be_bytes()
+                } else {
+                    magic.to_le_bytes()
+                })
             }
             _ => None,
         }
@@ -174,7 +199,13 @@ impl TraceLayout {
     }
 
     fn shared_node(&mut self, scope: Scope, shared: &SlotMap, class: Option<&FieldClass>) -> Option<Node> {
-        let builder = NodeBuilder { scope, slots: shared, shared, next: &mut self.nodes, path: Vec::new() };
+        let builder = NodeBuilder {
+            scope,
+            slots: shared,
+            shared,
+            next: &mut self.nodes,
+            path: Vec::new(),
+        };
         class.map(|class| builder.root(class))
     }
 
@@ -196,7 +227,11 @@ impl TraceLayout {
         event_header.iter().for_each(|node| start.skip(node));
         let start = start.position();
         let common = common_context.as_ref();
-        let events: Vec<_> = class.events.iter().map(|event| self.event(shared, event, common, start)).collect();
+        let events: Vec<_> = class
+            .events
+            .iter()
+            .map(|event| self.event(shared, event, common, start))
+            .collect();
         let fast_header = event_header.as_ref().and_then(header::recognise);
         StreamLayout {
             id: class.id,
@@ -224,10 +259,18 @@ impl TraceLayout {
     ) -> EventLayout {
         let mut slots = SlotMap::behind(shared);
         let own = [&class.specific_context, &class.payload];
-        own.into_iter().flatten().for_each(|class| slots.gather(class, &[Scope::SpecificContext, Scope::Payload]));
+        own.into_iter()
+            .flatten()
+            .for_each(|class| slots.gather(class, &[Scope::SpecificContext, Scope::Payload]));
         self.slots = self.slots.max(slots.end());
         let mut part = |scope, class: &Option<FieldClass>| {
-            let builder = NodeBuilder { scope, slots: &slots, shared, next: &mut self.nodes, path: Vec::new() };
+            let builder = NodeBuilder {
+                scope,
+                slots: &slots,
+                shared,
+                next: &mut self.nodes,
+                path: Vec::new(),
+            };
             class.as_ref().map(|class| builder.root(class))
         };
         let specific_context = part(Scope::SpecificContext, &class.specific_context);
@@ -250,7 +293,10 @@ impl TraceLayout {
 /// True if anything behind the event header takes a length or a selector from it.
 fn header_is_referred_to(class: &StreamClass) -> bool {
     let mut used = SlotMap::default();
-    let contexts = class.events.iter().flat_map(|event| [&event.specific_context, &event.payload]);
+    let contexts = class
+        .events
+        .iter()
+        .flat_map(|event| [&event.specific_context, &event.payload]);
     std::iter::once(&class.common_context)
         .chain(contexts)
         .flatten()
@@ -286,8 +332,13 @@ impl StreamLayout {
 
     /// The packet context's member of that name.
     pub fn packet_context_member(&self, name: &str) -> Option<node::NodeId> {
-        let NodeKind::Struct(members) = &self.packet_context.as_ref()?.kind else { return None };
-        members.iter().find(|member| &*member.name == name).map(|member| member.id)
+        let NodeKind::Struct(members) = &self.packet_context.as_ref()?.kind else {
+            return None;
+        };
+        members
+            .iter()
+            .find(|member| &*member.name == name)
+            .map(|member| member.id)
     }
 
     /// The way to a field of an event class: `path` names members from the scope's root down
@@ -310,20 +361,28 @@ impl StreamLayout {
             }
             for step in path {
                 if let NodeKind::Array(node::Length::Static(length), element) = &node.kind {
-                    let index: u64 = step.parse().ok().filter(|index| index < length && *index < MOST_INDEX)?;
+                    let index: u64 = step
+                        .parse()
+                        .ok()
+                        .filter(|index| index < length && *index < MOST_INDEX)?;
                     skip.align(node.align);
                     (0..index).for_each(|_| skip.skip(element));
                     node = element;
                     continue;
                 }
-                let NodeKind::Struct(members) = &node.kind else { return None };
+                let NodeKind::Struct(members) = &node.kind else {
+                    return None;
+                };
                 skip.align(node.align);
                 let target = members.iter().position(|member| &*member.name == *step)?;
                 members[..target].iter().for_each(|member| skip.skip(member));
                 node = &members[target];
             }
             skip.align(node.align);
-            return Some(FieldRef { skip: skip.finish(), kind: node.kind.clone() });
+            return Some(FieldRef {
+                skip: skip.finish(),
+                kind: node.kind.clone(),
+            });
         }
         None
     }
@@ -364,11 +423,15 @@ impl FieldRef {
     pub fn integer(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<u64, DecodeError> {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
-            NodeKind::Int(read, _) | NodeKind::Bool(read) | NodeKind::BitArray(read, _) | NodeKind::BitMap(read, _) => {
-                body.fixed(*read)
-            }
+            NodeKind::Int(read, _)
+            | NodeKind::Bool(read)
+            | NodeKind::BitArray(read, _)
+            | NodeKind::BitMap(read, _) => body.fixed(*read),
             NodeKind::VarInt(class) => body.leb128(class.signed),
-            _ => Err(DecodeError::Length { at: body.pos, length: 0 }),
+            _ => Err(DecodeError::Length {
+                at: body.pos,
+                length: 0,
+            }),
         }
     }
 
@@ -377,7 +440,10 @@ impl FieldRef {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
             NodeKind::Float(read) => Ok(crate::walk::float(body.fixed(*read)?, read.length)),
-            _ => Err(DecodeError::Length { at: body.pos, length: 0 }),
+            _ => Err(DecodeError::Length {
+                at: body.pos,
+                length: 0,
+            }),
         }
     }
 
@@ -388,13 +454,19 @@ impl FieldRef {
             NodeKind::Str(encoding) => body.terminated(encoding.unit_bytes()),
             NodeKind::SizedStr(length, encoding) => {
                 let length = skip::count(*length, slots, &body, 8)?;
-                Ok(crate::walk::until_null(body.bytes(length)?, encoding.unit_bytes()))
+                Ok(crate::walk::until_null(
+                    body.bytes(length)?,
+                    encoding.unit_bytes(),
+                ))
             }
             NodeKind::Blob(length) => {
                 let length = skip::count(*length, slots, &body, 8)?;
                 body.bytes(length)
             }
-            _ => Err(DecodeError::Length { at: body.pos, length: 0 }),
+            _ => Err(DecodeError::Length {
+                at: body.pos,
+                length: 0,
+            }),
         }
     }
 }

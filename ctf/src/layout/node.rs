@@ -95,7 +95,10 @@ impl Selector {
         if self.dense {
             return self.ranges.get(value as usize).map(|range| range.2);
         }
-        self.ranges.iter().find(|&&(lower, upper, _)| lower <= value && value <= upper).map(|range| range.2)
+        self.ranges
+            .iter()
+            .find(|&&(lower, upper, _)| lower <= value && value <= upper)
+            .map(|range| range.2)
     }
 
     /// Raw ranges: negative ones are split off as their two's complement, so that they compare as
@@ -114,8 +117,15 @@ impl Selector {
                 }
             }
         }
-        let dense = ranges.iter().enumerate().all(|(i, range)| range.0 == i as u64 && range.1 == i as u64);
-        Selector { slot, ranges: ranges.into(), dense }
+        let dense = ranges
+            .iter()
+            .enumerate()
+            .all(|(i, range)| range.0 == i as u64 && range.1 == i as u64);
+        Selector {
+            slot,
+            ranges: ranges.into(),
+            dense,
+        }
     }
 }
 
@@ -146,7 +156,10 @@ impl NodeBuilder<'_> {
 
     /// Both maps were gathered from the classes that are compiled, so one of them has it.
     fn slot(&self, location: &FieldLocation) -> Slot {
-        self.slots.of(location).or_else(|| self.shared.of(location)).unwrap_or(Slot::MAX)
+        self.slots
+            .of(location)
+            .or_else(|| self.shared.of(location))
+            .unwrap_or(Slot::MAX)
     }
 
     fn node(&mut self, name: &str, class: &FieldClass) -> Node {
@@ -160,7 +173,16 @@ impl NodeBuilder<'_> {
             _ => 0,
         };
         let align = align_of(class, &kind);
-        Node { id, name: name.into(), align, roles, saves, kind, minimum_bits, element_bits }
+        Node {
+            id,
+            name: name.into(),
+            align,
+            roles,
+            saves,
+            kind,
+            minimum_bits,
+            element_bits,
+        }
     }
 
     fn kind(&mut self, class: &FieldClass) -> (NodeKind, Roles) {
@@ -168,7 +190,11 @@ impl NodeBuilder<'_> {
         let kind = match class {
             FieldClass::Int(int) => {
                 roles = int.roles;
-                if int.length > 64 { NodeKind::WideInt(int.clone()) } else { NodeKind::Int(fixed(int), int.clone()) }
+                if int.length > 64 {
+                    NodeKind::WideInt(int.clone())
+                } else {
+                    NodeKind::Int(fixed(int), int.clone())
+                }
             }
             FieldClass::Bool(int) => NodeKind::Bool(fixed(int)),
             FieldClass::BitArray(int) => NodeKind::BitArray(fixed(int), int.clone()),
@@ -177,21 +203,36 @@ impl NodeBuilder<'_> {
                 roles = int.roles;
                 NodeKind::VarInt(int.clone())
             }
-            FieldClass::Float { length: 128, byte_order, reversed_bits, .. } => {
-                NodeKind::WideFloat(FixedRead::new(64, *byte_order, false, *reversed_bits))
-            }
-            FieldClass::Float { length, byte_order, reversed_bits, .. } => {
-                NodeKind::Float(FixedRead::new(*length, *byte_order, false, *reversed_bits))
-            }
+            FieldClass::Float {
+                length: 128,
+                byte_order,
+                reversed_bits,
+                ..
+            } => NodeKind::WideFloat(FixedRead::new(64, *byte_order, false, *reversed_bits)),
+            FieldClass::Float {
+                length,
+                byte_order,
+                reversed_bits,
+                ..
+            } => NodeKind::Float(FixedRead::new(*length, *byte_order, false, *reversed_bits)),
             FieldClass::Str { encoding } => NodeKind::Str(*encoding),
-            FieldClass::StaticStr { length, encoding } => NodeKind::SizedStr(Length::Static(*length), *encoding),
+            FieldClass::StaticStr { length, encoding } => {
+                NodeKind::SizedStr(Length::Static(*length), *encoding)
+            }
             FieldClass::DynStr { length, encoding } => NodeKind::SizedStr(self.length(length), *encoding),
-            FieldClass::StaticBlob { length, roles: own, .. } => {
+            FieldClass::StaticBlob {
+                length, roles: own, ..
+            } => {
                 roles = *own;
                 NodeKind::Blob(Length::Static(*length))
             }
             FieldClass::DynBlob { length, .. } => NodeKind::Blob(self.length(length)),
-            FieldClass::Array { element, length, roles: own, .. } => {
+            FieldClass::Array {
+                element,
+                length,
+                roles: own,
+                ..
+            } => {
                 roles = *own;
                 self.array(Length::Static(*length), element)
             }
@@ -206,15 +247,28 @@ impl NodeBuilder<'_> {
                 NodeKind::Struct(class.members.iter().enumerate().map(member).collect())
             }
             FieldClass::Variant(class) => {
-                let ranges = class.options.iter().enumerate().map(|(i, option)| (i as u32, option.ranges.clone()));
+                let ranges = class
+                    .options
+                    .iter()
+                    .enumerate()
+                    .map(|(i, option)| (i as u32, option.ranges.clone()));
                 let selector = Selector::new(self.slot(&class.selector), ranges);
                 let option = |(index, option): (usize, &crate::schema::VariantOption)| {
                     self.child(index as u32, option.name.as_deref().unwrap_or(""), &option.class)
                 };
                 NodeKind::Variant(selector, class.options.iter().enumerate().map(option).collect())
             }
-            FieldClass::Optional { selector, ranges, element } => {
-                let present = ranges.clone().unwrap_or_else(|| vec![IntRange { lower: 1, upper: u64::MAX.into() }]);
+            FieldClass::Optional {
+                selector,
+                ranges,
+                element,
+            } => {
+                let present = ranges.clone().unwrap_or_else(|| {
+                    vec![IntRange {
+                        lower: 1,
+                        upper: u64::MAX.into(),
+                    }]
+                });
                 let selector = Selector::new(self.slot(selector), std::iter::once((0, present)));
                 NodeKind::Optional(selector, Box::new(self.child(0, "", element)))
             }
@@ -224,9 +278,12 @@ impl NodeBuilder<'_> {
 
     fn array(&mut self, length: Length, element: &FieldClass) -> NodeKind {
         if let FieldClass::Int(int) = element
-            && int.length == 8 && int.align == 8 && int.encoding.is_some() {
-                return NodeKind::SizedStr(length, Encoding::Utf8);
-            }
+            && int.length == 8
+            && int.align == 8
+            && int.encoding.is_some()
+        {
+            return NodeKind::SizedStr(length, Encoding::Utf8);
+        }
         NodeKind::Array(length, Box::new(self.child(0, "", element)))
     }
 }
@@ -234,9 +291,10 @@ impl NodeBuilder<'_> {
 /// The alignment, from that of the fields inside: what is inside is not gone through again.
 fn align_of(class: &FieldClass, kind: &NodeKind) -> u32 {
     let align = match (class, kind) {
-        (FieldClass::Struct(class), NodeKind::Struct(members)) => {
-            members.iter().map(|member| member.align).fold(class.min_align, u32::max)
-        }
+        (FieldClass::Struct(class), NodeKind::Struct(members)) => members
+            .iter()
+            .map(|member| member.align)
+            .fold(class.min_align, u32::max),
         (
             FieldClass::Array { min_align, .. } | FieldClass::Sequence { min_align, .. },
             NodeKind::Array(_, element),
@@ -264,10 +322,14 @@ fn minimum_bits(kind: &NodeKind) -> u64 {
         NodeKind::SizedStr(..) | NodeKind::Blob(_) => 0,
         NodeKind::Array(Length::Static(count), element) => count.saturating_mul(element.minimum_bits),
         NodeKind::Array(..) | NodeKind::Optional(..) => 0,
-        NodeKind::Struct(members) => {
-            members.iter().fold(0u64, |sum, member| sum.saturating_add(member.minimum_bits))
-        }
-        NodeKind::Variant(_, options) => options.iter().map(|option| option.minimum_bits).min().unwrap_or(0),
+        NodeKind::Struct(members) => members
+            .iter()
+            .fold(0u64, |sum, member| sum.saturating_add(member.minimum_bits)),
+        NodeKind::Variant(_, options) => options
+            .iter()
+            .map(|option| option.minimum_bits)
+            .min()
+            .unwrap_or(0),
     }
 }
 

@@ -58,7 +58,10 @@ impl Shape {
     /// Finds the shape of a program that starts at a byte boundary, if it has one.
     pub(super) fn new(ops: &[Op]) -> Option<Shape> {
         let string = ops.iter().position(|op| matches!(op, Op::Str(1)));
-        let mut finder = Finder { ops, branches: Vec::new() };
+        let mut finder = Finder {
+            ops,
+            branches: Vec::new(),
+        };
         let (before, string, tail) = match string {
             Some(string) => {
                 let mut before = 0;
@@ -74,7 +77,12 @@ impl Shape {
             }
             None => (0, false, finder.tail(0, 0, &mut Vec::new())?),
         };
-        Some(Shape { before: before as usize, string, tail, branches: finder.branches })
+        Some(Shape {
+            before: before as usize,
+            string,
+            tail,
+            branches: finder.branches,
+        })
     }
 
     /// Bytes before the string, or before the tail.
@@ -130,10 +138,18 @@ impl Finder<'_> {
                 Some(Op::Repeat(slot, element, stride)) if element == stride => {
                     let (place, read) = find(saved, *slot)?;
                     let element = bytes(*element)?;
-                    let Tail::Bytes(fixed) = self.tail(at + 1, bits, saved)? else { return None };
+                    let Tail::Bytes(fixed) = self.tail(at + 1, bits, saved)? else {
+                        return None;
+                    };
                     let width = u32::from(read.length) / 8;
-                    let sound = read.length % 8 == 0 && (1..=4).contains(&width) && !read.big && !read.reversed;
-                    break sound.then_some(Tail::Array { at: bytes(place)?, width, fixed, element })?;
+                    let sound =
+                        read.length % 8 == 0 && (1..=4).contains(&width) && !read.big && !read.reversed;
+                    break sound.then_some(Tail::Array {
+                        at: bytes(place)?,
+                        width,
+                        fixed,
+                        element,
+                    })?;
                 }
                 Some(_) => return None,
             }
@@ -150,16 +166,31 @@ impl Finder<'_> {
         }
         let place = bytes(place)?;
         let index = self.branches.len();
-        self.branches.push(Branch { at: place, tails: Vec::new() });
-        let options: Vec<Tail> =
-            targets.iter().map(|&target| self.tail(target as usize, bits, saved)).collect::<Option<_>>()?;
-        let option = |value| selector.select(value).and_then(|option| options.get(option as usize));
-        let tails = (0..256).map(|value| option(value).copied().unwrap_or(Tail::None)).collect();
+        self.branches.push(Branch {
+            at: place,
+            tails: Vec::new(),
+        });
+        let options: Vec<Tail> = targets
+            .iter()
+            .map(|&target| self.tail(target as usize, bits, saved))
+            .collect::<Option<_>>()?;
+        let option = |value| {
+            selector
+                .select(value)
+                .and_then(|option| options.get(option as usize))
+        };
+        let tails = (0..256)
+            .map(|value| option(value).copied().unwrap_or(Tail::None))
+            .collect();
         self.branches.get_mut(index)?.tails = tails;
         Some(Tail::Branch(index as u32))
     }
 }
 
 fn find(saved: &Saved, slot: Slot) -> Option<(u64, FixedRead)> {
-    saved.iter().rev().find(|(kept, ..)| *kept == slot).map(|&(_, place, read)| (place, read))
+    saved
+        .iter()
+        .rev()
+        .find(|(kept, ..)| *kept == slot)
+        .map(|&(_, place, read)| (place, read))
 }

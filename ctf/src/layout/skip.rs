@@ -135,7 +135,9 @@ pub(crate) fn start_packet(slots: &mut [u64]) {
 /// Counts elements without a bit. They could be repeated for ever at no cost in data: a packet
 /// may have so many, and one more for each of its bits.
 fn spend(slots: &mut [u64], cursor: &Cursor<'_>, count: u64) -> Result<(), DecodeError> {
-    let Some(spent) = special(slots, EMPTY) else { return Ok(()) };
+    let Some(spent) = special(slots, EMPTY) else {
+        return Ok(());
+    };
     *spent = spent.saturating_add(count);
     if *spent > MOST_EMPTY_ELEMENTS.saturating_add(cursor.pos) {
         return Err(DecodeError::EmptyElements { at: cursor.pos });
@@ -172,9 +174,15 @@ fn run(
             }
             Op::Repeat(slot, bits, stride) => {
                 let count = get(slots, *slot);
-                let error = DecodeError::Length { at: cursor.pos, length: count };
+                let error = DecodeError::Length {
+                    at: cursor.pos,
+                    length: count,
+                };
                 if count > 0 {
-                    let bits = (count - 1).checked_mul(*stride).and_then(|sum| sum.checked_add(*bits)).ok_or(error)?;
+                    let bits = (count - 1)
+                        .checked_mul(*stride)
+                        .and_then(|sum| sum.checked_add(*bits))
+                        .ok_or(error)?;
                     cursor.need(bits)?;
                     cursor.pos += bits;
                 }
@@ -214,8 +222,13 @@ fn run(
             }
             Op::Switch(selector, targets) => {
                 let value = get(slots, selector.slot);
-                let option = selector.select(value).and_then(|option| targets.get(option as usize));
-                at = *option.ok_or(DecodeError::NoOption { at: cursor.pos, selector: value })? as usize;
+                let option = selector
+                    .select(value)
+                    .and_then(|option| targets.get(option as usize));
+                at = *option.ok_or(DecodeError::NoOption {
+                    at: cursor.pos,
+                    selector: value,
+                })? as usize;
             }
             Op::Unless(selector, target) => {
                 if selector.select(get(slots, selector.slot)).is_none() {
@@ -242,7 +255,14 @@ pub(crate) fn count(
         Length::Slot(slot) => get(slots, slot),
     };
     let rest = cursor.end.saturating_sub(cursor.pos);
-    if least > 0 && count > rest / least { Err(DecodeError::Length { at: cursor.pos, length: count }) } else { Ok(count) }
+    if least > 0 && count > rest / least {
+        Err(DecodeError::Length {
+            at: cursor.pos,
+            length: count,
+        })
+    } else {
+        Ok(count)
+    }
 }
 
 #[inline(always)]
@@ -288,7 +308,16 @@ impl SkipBuilder {
     /// Starts from what is known of the position.
     pub(super) fn at((modulus, residue): (u64, u64), mixed: bool) -> Self {
         let byte_start = modulus >= 8 && residue % 8 == 0;
-        SkipBuilder { ops: Vec::new(), pending: 0, modulus, residue, byte_start, mixed, order: None, late: false }
+        SkipBuilder {
+            ops: Vec::new(),
+            pending: 0,
+            modulus,
+            residue,
+            byte_start,
+            mixed,
+            order: None,
+            late: false,
+        }
     }
 
     pub(super) fn finish(mut self) -> SkipProgram {
@@ -300,8 +329,17 @@ impl SkipBuilder {
             order || matches!(op, Op::Empty(_) | Op::Loop(..))
         };
         let has_state = self.ops.iter().any(state);
-        let shape = if self.byte_start && constant.is_none() { Shape::new(&self.ops).map(Box::new) } else { None };
-        SkipProgram { ops: self.ops.into(), constant, has_state, shape }
+        let shape = if self.byte_start && constant.is_none() {
+            Shape::new(&self.ops).map(Box::new)
+        } else {
+            None
+        };
+        SkipProgram {
+            ops: self.ops.into(),
+            constant,
+            has_state,
+            shape,
+        }
     }
 
     fn flush(&mut self) {
@@ -328,7 +366,11 @@ impl SkipBuilder {
 
     /// Only multiples of `unit` bits have been added since the last known position.
     fn blur(&mut self, unit: u64) {
-        let unit = if unit == 0 { self.modulus } else { 1 << unit.trailing_zeros() };
+        let unit = if unit == 0 {
+            self.modulus
+        } else {
+            1 << unit.trailing_zeros()
+        };
         self.modulus = self.modulus.min(unit);
         self.residue %= self.modulus;
     }
@@ -337,7 +379,10 @@ impl SkipBuilder {
     pub(super) fn skip(&mut self, node: &Node) {
         self.align(node.align);
         match &node.kind {
-            NodeKind::Int(read, _) | NodeKind::Bool(read) | NodeKind::BitArray(read, _) | NodeKind::BitMap(read, _) => {
+            NodeKind::Int(read, _)
+            | NodeKind::Bool(read)
+            | NodeKind::BitArray(read, _)
+            | NodeKind::BitMap(read, _) => {
                 self.check_order(read.big);
                 for &slot in &node.saves {
                     let ahead = u32::try_from(self.pending).unwrap_or_else(|_| {
@@ -460,7 +505,8 @@ impl SkipBuilder {
         body.tell_order();
         body.flush();
         let base = self.ops.len() as u32 + 2;
-        self.ops.push(Op::Loop(length, body.ops.len() as u32 + 1, element.minimum_bits));
+        self.ops
+            .push(Op::Loop(length, body.ops.len() as u32 + 1, element.minimum_bits));
         self.ops.push(Op::Align(element.align));
         self.ops.extend(body.ops.into_iter().map(|op| op.moved(base)));
         (self.modulus, self.residue) = meet(before, after);

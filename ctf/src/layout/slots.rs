@@ -23,24 +23,37 @@ pub(super) struct SlotMap {
 impl SlotMap {
     /// An empty map whose slots come behind those of `other`.
     pub(super) fn behind(other: &SlotMap) -> Self {
-        SlotMap { base: other.end(), ..SlotMap::default() }
+        SlotMap {
+            base: other.end(),
+            ..SlotMap::default()
+        }
     }
 
     /// Gives a slot to every location that `class` and its descendants use, in those scopes.
     pub(super) fn gather(&mut self, class: &FieldClass, scopes: &[Scope]) {
         match class {
-            FieldClass::DynStr { length, .. } | FieldClass::DynBlob { length, .. } => self.add(length, scopes),
+            FieldClass::DynStr { length, .. } | FieldClass::DynBlob { length, .. } => {
+                self.add(length, scopes)
+            }
             FieldClass::Array { element, .. } => self.gather(element, scopes),
             FieldClass::Sequence { element, length, .. } => {
                 self.add(length, scopes);
                 self.gather(element, scopes);
             }
-            FieldClass::Struct(class) => class.members.iter().for_each(|member| self.gather(&member.class, scopes)),
+            FieldClass::Struct(class) => class
+                .members
+                .iter()
+                .for_each(|member| self.gather(&member.class, scopes)),
             FieldClass::Variant(class) => {
                 self.add(&class.selector, scopes);
-                class.options.iter().for_each(|option| self.gather(&option.class, scopes));
+                class
+                    .options
+                    .iter()
+                    .for_each(|option| self.gather(&option.class, scopes));
             }
-            FieldClass::Optional { selector, element, .. } => {
+            FieldClass::Optional {
+                selector, element, ..
+            } => {
                 self.add(selector, scopes);
                 self.gather(element, scopes);
             }
@@ -53,10 +66,16 @@ impl SlotMap {
             return;
         }
         // Beyond the registers there is none: what needs it is reported as damaged when it is read.
-        let slot = Slot::try_from(self.end()).ok().filter(|&slot| usize::from(slot) < MOST_SLOTS).unwrap_or(Slot::MAX);
+        let slot = Slot::try_from(self.end())
+            .ok()
+            .filter(|&slot| usize::from(slot) < MOST_SLOTS)
+            .unwrap_or(Slot::MAX);
         self.slots.insert(location.clone(), slot);
         for path in &location.paths {
-            self.saves.entry((location.scope, path.clone())).or_default().push(slot);
+            self.saves
+                .entry((location.scope, path.clone()))
+                .or_default()
+                .push(slot);
         }
     }
 
@@ -70,7 +89,10 @@ impl SlotMap {
         if self.saves.is_empty() {
             return Box::default();
         }
-        self.saves.get(&(scope, path.to_vec())).map(|slots| slots.as_slice().into()).unwrap_or_default()
+        self.saves
+            .get(&(scope, path.to_vec()))
+            .map(|slots| slots.as_slice().into())
+            .unwrap_or_default()
     }
 
     /// The first slot behind this map's.

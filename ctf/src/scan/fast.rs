@@ -49,7 +49,12 @@ pub(super) struct End {
 }
 
 /// An end that no data can have: the general way finds out what is wrong.
-const NO_END: End = End { at: 0, mask: 0, fixed: u32::MAX, element: 0 };
+const NO_END: End = End {
+    at: 0,
+    mask: 0,
+    fixed: u32::MAX,
+    element: 0,
+};
 
 /// Where id and timestamp are in the first eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +67,19 @@ pub(super) struct Header {
 
 impl Header {
     /// LTTng's compact header: 5 and 27 bits.
-    pub(super) const COMPACT: Header =
-        Header { id_shift: 0, id_mask: 31, time_shift: 5, time_mask: (1 << 27) - 1 };
+    pub(super) const COMPACT: Header = Header {
+        id_shift: 0,
+        id_mask: 31,
+        time_shift: 5,
+        time_mask: (1 << 27) - 1,
+    };
     /// LTTng's large header: 16 and 32 bits.
-    pub(super) const LARGE: Header =
-        Header { id_shift: 0, id_mask: 0xffff, time_shift: 16, time_mask: 0xffff_ffff };
+    pub(super) const LARGE: Header = Header {
+        id_shift: 0,
+        id_mask: 0xffff,
+        time_shift: 16,
+        time_mask: 0xffff_ffff,
+    };
 }
 
 /// A place in the bytes at hand.
@@ -91,7 +104,12 @@ impl Fast {
             entries: vec![GENERAL; IDS].into_boxed_slice().try_into().ok()?,
             branches: vec![0; 256],
             ends: vec![NO_END],
-            header: Header { id_shift, id_mask: id.mask, time_shift, time_mask: time.mask },
+            header: Header {
+                id_shift,
+                id_mask: id.mask,
+                time_shift,
+                time_mask: time.mask,
+            },
             reach: 8,
         };
         for (event, &chosen) in layout.events.iter().zip(chosen) {
@@ -113,20 +131,19 @@ impl Fast {
     }
 
     fn shape(&mut self, shape: &Shape, header: u64) -> Option<u64> {
-        let mut first = self.branches.len() / 256;
+        let first = self.branches.len() / 256;
         if (first + shape.branches().len()) as u32 >= BRANCH_TABLES {
             return None;
         }
         let base = first as u32;
         self.branches.resize((first + shape.branches().len()) * 256, 0);
-        for branch in shape.branches() {
+        for (table, branch) in (first..).zip(shape.branches()) {
             for (value, tail) in branch.tails.iter().enumerate() {
                 let tail = self.tail(*tail, shape, base)?;
-                if let Some(place) = self.branches.get_mut(first * 256 + value) {
+                if let Some(place) = self.branches.get_mut(table * 256 + value) {
                     *place = tail;
                 }
             }
-            first += 1;
         }
         let tail = self.tail(shape.tail(), shape, base)?;
         let furthest = self.furthest(shape);
@@ -137,9 +154,17 @@ impl Fast {
 
     /// The furthest byte that any branch or end of the shape looks at, from the tail's start.
     fn furthest(&self, shape: &Shape) -> usize {
-        let of = |tail: &Tail| if let Tail::Array { at, .. } = tail { *at as usize + 4 } else { 0 };
+        let of = |tail: &Tail| {
+            if let Tail::Array { at, .. } = tail {
+                *at as usize + 4
+            } else {
+                0
+            }
+        };
         let branches = shape.branches();
-        let inner = branches.iter().flat_map(|branch| branch.tails.iter().map(of).chain([branch.at as usize + 1]));
+        let inner = branches
+            .iter()
+            .flat_map(|branch| branch.tails.iter().map(of).chain([branch.at as usize + 1]));
         inner.chain([of(&shape.tail())]).max().unwrap_or(0)
     }
 
@@ -168,15 +193,32 @@ impl Fast {
                 return (at < 1 << 14).then_some(TAIL_BRANCH | at << 14 | (base + index));
             }
             Tail::None => NO_END,
-            Tail::Bytes(bytes) => End { at: 0, mask: 0, fixed: bytes, element: 0 },
-            Tail::Array { at, width, fixed, element } => {
-                End { at, mask: u32::MAX >> (32 - 8 * width), fixed, element }
-            }
+            Tail::Bytes(bytes) => End {
+                at: 0,
+                mask: 0,
+                fixed: bytes,
+                element: 0,
+            },
+            Tail::Array {
+                at,
+                width,
+                fixed,
+                element,
+            } => End {
+                at,
+                mask: u32::MAX >> (32 - 8 * width),
+                fixed,
+                element,
+            },
         };
-        let index = self.ends.iter().position(|known| *known == end).unwrap_or_else(|| {
-            self.ends.push(end);
-            self.ends.len() - 1
-        });
+        let index = self
+            .ends
+            .iter()
+            .position(|known| *known == end)
+            .unwrap_or_else(|| {
+                self.ends.push(end);
+                self.ends.len() - 1
+            });
         u32::try_from(index).ok().filter(|&index| index <= TAIL_VALUE)
     }
 

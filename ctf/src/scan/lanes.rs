@@ -50,7 +50,11 @@ impl Fast {
         counts: &mut [u64; IDS],
     ) -> [u64; LANES] {
         let reach = self.reach();
-        if lanes.iter().zip(&*places).any(|(lane, place)| lane.data.len() < place.at.saturating_add(reach)) {
+        if lanes
+            .iter()
+            .zip(&*places)
+            .any(|(lane, place)| lane.data.len() < place.at.saturating_add(reach))
+        {
             return [0; LANES];
         }
         let entries: &[u64; IDS] = self.entries();
@@ -80,8 +84,8 @@ impl Fast {
                     }
                 }
                 let next = at[lane] + size;
-                let now =
-                    clock[lane].wrapping_add((word >> header.time_shift).wrapping_sub(clock[lane]) & header.time_mask);
+                let now = clock[lane]
+                    .wrapping_add((word >> header.time_shift).wrapping_sub(clock[lane]) & header.time_mask);
                 if next > ends[lane] || now >= limits[lane] {
                     break 'all;
                 }
@@ -92,7 +96,10 @@ impl Fast {
             rounds += 1;
         }
         for lane in 0..LANES {
-            places[lane] = Place { at: at[lane], clock: clock[lane] };
+            places[lane] = Place {
+                at: at[lane],
+                clock: clock[lane],
+            };
         }
         std::array::from_fn(|lane| rounds + u64::from(lane < stopped))
     }
@@ -119,7 +126,8 @@ impl Fast {
             let mut tail = (entry >> 32) as u32;
             while tail & TAIL_BRANCH != 0 {
                 let byte = *record.add(at + ((tail & TAIL_VALUE) >> 14) as usize);
-                tail = *branches.get_unchecked(((tail & (BRANCH_TABLES - 1)) << 8 | u32::from(byte)) as usize);
+                tail =
+                    *branches.get_unchecked(((tail & (BRANCH_TABLES - 1)) << 8 | u32::from(byte)) as usize);
             }
             let end = tails.get_unchecked((tail & TAIL_VALUE) as usize);
             let mut size = at + end.fixed as usize;

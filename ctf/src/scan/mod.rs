@@ -8,6 +8,7 @@
 
 mod fast;
 mod lanes;
+mod sink;
 
 use std::fs::File;
 use std::ops::Range;
@@ -22,8 +23,10 @@ use crate::reader::{MOST_HEAD, MOST_RECORD_BYTES, describe, may_go_on};
 use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
 use crate::window::{WINDOW, Window};
-use fast::{Fast, IDS};
+use fast::Fast;
 pub use lanes::LANES;
+pub use sink::Counts;
+use sink::{CountSink, HitSink, Sink};
 
 /// What to scan for in streams of one class.
 #[derive(Debug)]
@@ -38,7 +41,10 @@ impl ScanTable {
     /// A table for a stream class; `choose` tells by class index what is a hit.
     pub fn new(layout: &StreamLayout, choose: impl Fn(usize) -> bool) -> Self {
         let chosen: Vec<bool> = (0..layout.events.len()).map(choose).collect();
-        ScanTable { fast: Fast::new(layout, &chosen), chosen }
+        ScanTable {
+            fast: Fast::new(layout, &chosen),
+            chosen,
+        }
     }
 
     /// True if no class is chosen.
@@ -133,12 +139,19 @@ impl<'a> Batch<'a> {
 
 #[inline(always)]
 fn class(layout: &StreamLayout, hit: &Hit) -> usize {
-    if hit.general { hit.key as usize } else { layout.event_by_id(u64::from(hit.key)).unwrap_or(0) }
+    if hit.general {
+        hit.key as usize
+    } else {
+        layout.event_by_id(u64::from(hit.key)).unwrap_or(0)
+    }
 }
 
 #[inline(always)]
 fn body<'a>(layout: &StreamLayout, packet: Cursor<'a>, slots: &mut [u64], hit: &Hit) -> Cursor<'a> {
-    let mut cursor = Cursor { pos: hit.start, ..packet };
+    let mut cursor = Cursor {
+        pos: hit.start,
+        ..packet
+    };
     if hit.general {
         // Again, because what follows may take lengths and selectors from the header. It was
         // sound before, so it is now.
@@ -152,7 +165,12 @@ fn body<'a>(layout: &StreamLayout, packet: Cursor<'a>, slots: &mut [u64], hit: &
 impl<'t> Scanner<'t> {
     /// A scanner of the packets with those indices. `None` if the stream's class is unknown, which
     /// opening a trace excludes.
-    pub fn new(trace: &'t Trace, stream: &'t Stream, table: Arc<ScanTable>, packets: Range<usize>) -> Option<Self> {
+    pub fn new(
+        trace: &'t Trace,
+        stream: &'t Stream,
+        table: Arc<ScanTable>,
+        packets: Range<usize>,
+    ) -> Option<Self> {
         Some(Scanner {
             trace,
             stream,
@@ -239,12 +257,18 @@ impl<'t> Scanner<'t> {
             self.fill(packet, packet.offset, want);
             let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], 0));
             let have = (base + data.len() as u64) * 8;
-            let mut cursor = Cursor { data, base, pos: 0, end: have.min(packet.content_bits) };
+            let mut cursor = Cursor {
+                data,
+                base,
+                pos: 0,
+                end: have.min(packet.content_bits),
+            };
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
                     let (packet, is_other) = crate::packets::as_its_head_says(self.stream, *packet, &head);
                     if is_other && tell {
-                        let damage = Damage::at(self.path(&packet), packet.offset, crate::packets::OTHER_PACKET);
+                        let damage =
+                            Damage::at(self.path(&packet), packet.offset, crate::packets::OTHER_PACKET);
                         self.damage.push(damage);
                     }
                     self.packet = Some(packet);
@@ -255,7 +279,9 @@ impl<'t> Scanner<'t> {
                     self.went_back = false;
                     return true;
                 }
-                Err(_) if have < packet.content_bits && have / 8 >= want as u64 && want < MOST_HEAD => want *= 8,
+                Err(_) if have < packet.content_bits && have / 8 >= want as u64 && want < MOST_HEAD => {
+                    want *= 8
+                }
                 Err(error) => {
                     let damage = Damage::at(self.path(packet), packet.offset, error.to_string());
                     self.damage.push(damage.skipping(packet.bytes));
@@ -266,33 +292,48 @@ impl<'t> Scanner<'t> {
     }
 
     fn path(&self, packet: &Packet) -> std::path::PathBuf {
-        self.stream.files.get(packet.file as usize).map(|file| file.path.clone()).unwrap_or_default()
+        self.stream
+            .files
+            .get(packet.file as usize)
+            .map(|file| file.path.clone())
+            .unwrap_or_default()
     }
 
     fn fill(&mut self, packet: &Packet, from: u64, want: usize) {
-        let Some(data_file) = self.stream.files.get(packet.file as usize) else { return };
+        let Some(data_file) = self.stream.files.get(packet.file as usize) else {
+            return;
+        };
         if self.file.as_ref().is_none_or(|(index, _)| *index != packet.file) {
             self.window.clear();
             self.file = None;
             match File::open(&data_file.path) {
                 Ok(file) => self.file = Some((packet.file, file)),
                 Err(error) => {
-                    self.damage.push(Damage::of(&data_file.path, format!("cannot be opened: {error}")));
+                    self.damage
+                        .push(Damage::of(&data_file.path, format!("cannot be opened: {error}")));
                     return;
                 }
             }
         }
         if let Some((_, file)) = &self.file
-            && let Err(error) = self.window.ensure(file, from, want, data_file.bytes, WINDOW) {
-                self.damage.push(Damage::at(&data_file.path, from, format!("cannot be read: {error}")));
-            }
+            && let Err(error) = self.window.ensure(file, from, want, data_file.bytes, WINDOW)
+        {
+            self.damage.push(Damage::at(
+                &data_file.path,
+                from,
+                format!("cannot be read: {error}"),
+            ));
+        }
     }
 
     /// Scans on in the current packet; the hits are then to be had from [`Scanner::hits`].
     pub fn scan(&mut self) -> Progress {
         let mut hits = std::mem::take(&mut self.hits);
         hits.resize(BATCH, Hit::default());
-        let mut sink = HitSink { hits: &mut hits, count: 0 };
+        let mut sink = HitSink {
+            hits: &mut hits,
+            count: 0,
+        };
         let progress = self.run(&mut sink);
         let count = sink.count;
         hits.truncate(count);
@@ -308,14 +349,26 @@ impl<'t> Scanner<'t> {
     /// Counts the event records of the current packet by class into `counts`, as far as their
     /// clock values are less than `limit`; call again for those behind.
     pub fn count(&mut self, counts: &mut Counts, limit: u64) -> Counted {
-        let mut sink = CountSink { counts, events: 0, first: None, limit, stopped: false };
+        let mut sink = CountSink {
+            counts,
+            events: 0,
+            first: None,
+            limit,
+            stopped: false,
+        };
         let mut progress = Progress::More;
         while progress == Progress::More && !sink.stopped {
             progress = self.run(&mut sink);
         }
         let first = sink.first.unwrap_or(self.clock);
         let ended = progress == Progress::PacketEnd;
-        Counted { events: sink.events, first, last: self.clock, ended, limited: sink.stopped }
+        Counted {
+            events: sink.events,
+            first,
+            last: self.clock,
+            ended,
+            limited: sink.stopped,
+        }
     }
 
     /// Counts in the current packets of several scanners of one stream at once, each as far as its
@@ -326,14 +379,19 @@ impl<'t> Scanner<'t> {
         counts: &mut Counts,
         limits: [u64; LANES],
     ) -> [u64; LANES] {
-        let Some(table) = scanners.first().map(|scanner| scanner.table.clone()) else { return [0; LANES] };
-        let Some(fast) = &table.fast else { return [0; LANES] };
+        let Some(table) = scanners.first().map(|scanner| scanner.table.clone()) else {
+            return [0; LANES];
+        };
+        let Some(fast) = &table.fast else {
+            return [0; LANES];
+        };
         let mut places = scanners.each_ref().map(|scanner| scanner.place());
         let bases = scanners.each_ref().map(|scanner| scanner.content().1);
         let mut limit = limits.into_iter();
-        let lanes = scanners
-            .each_ref()
-            .map(|scanner| lanes::Lane { data: scanner.content().0, limit: limit.next().unwrap_or(0) });
+        let lanes = scanners.each_ref().map(|scanner| lanes::Lane {
+            data: scanner.content().0,
+            limit: limit.next().unwrap_or(0),
+        });
         let counted = fast.count_lanes(lanes, &mut places, &mut counts.by_id);
         for ((scanner, place), base) in scanners.into_iter().zip(places).zip(bases) {
             scanner.pos = (base + place.at as u64) * 8;
@@ -346,19 +404,30 @@ impl<'t> Scanner<'t> {
     fn content(&self) -> (&[u8], u64) {
         let packet = self.packet.unwrap_or(EMPTY);
         let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
-        let end = (packet.content_bits / 8).saturating_sub(base).min(data.len() as u64) as usize;
+        let end = (packet.content_bits / 8)
+            .saturating_sub(base)
+            .min(data.len() as u64) as usize;
         (data.get(..end).unwrap_or(data), base)
     }
 
     fn place(&self) -> fast::Place {
         let at = self.pos.div_ceil(8).saturating_sub(self.content().1) as usize;
-        fast::Place { at, clock: self.clock }
+        fast::Place {
+            at,
+            clock: self.clock,
+        }
     }
 
     /// Counts one event record of the current packet, if its clock value is less than `limit`, or
     /// brings more of the packet in.
     pub fn nudge(&mut self, counts: &mut Counts, limit: u64) -> Counted {
-        let mut sink = CountSink { counts, events: 0, first: None, limit, stopped: false };
+        let mut sink = CountSink {
+            counts,
+            events: 0,
+            first: None,
+            limit,
+            stopped: false,
+        };
         let progress = match self.packet {
             Some(packet) if self.low(&packet) => {
                 self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
@@ -374,7 +443,13 @@ impl<'t> Scanner<'t> {
         let first = sink.first.unwrap_or(self.clock);
         let (events, stopped) = (sink.events, sink.stopped);
         let ended = done || progress == Progress::PacketEnd;
-        Counted { events, first, last: self.clock, ended, limited: stopped }
+        Counted {
+            events,
+            first,
+            last: self.clock,
+            ended,
+            limited: stopped,
+        }
     }
 
     /// Brings all of the current packet into memory, for measurements without reading.
@@ -404,13 +479,25 @@ impl<'t> Scanner<'t> {
         let packet = self.packet.unwrap_or(EMPTY);
         let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
         let end = ((base + data.len() as u64) * 8).min(packet.content_bits);
-        let cursor = Cursor { data, base, pos: 0, end };
-        Batch { hits: &self.hits, layout: self.layout, cursor, slots: &mut self.slots }
+        let cursor = Cursor {
+            data,
+            base,
+            pos: 0,
+            end,
+        };
+        Batch {
+            hits: &self.hits,
+            layout: self.layout,
+            cursor,
+            slots: &mut self.slots,
+        }
     }
 
     #[inline(always)]
     fn run<S: Sink>(&mut self, sink: &mut S) -> Progress {
-        let Some(packet) = self.packet else { return Progress::PacketEnd };
+        let Some(packet) = self.packet else {
+            return Progress::PacketEnd;
+        };
         if self.pos >= packet.content_bits {
             return Progress::PacketEnd;
         }
@@ -429,7 +516,13 @@ impl<'t> Scanner<'t> {
 
     /// The fast way as far as it goes through the bytes at hand, the general one in between.
     #[inline(always)]
-    fn run_fast<S: Sink>(&mut self, packet: &Packet, fast: &Fast, table: &ScanTable, sink: &mut S) -> Progress {
+    fn run_fast<S: Sink>(
+        &mut self,
+        packet: &Packet,
+        fast: &Fast,
+        table: &ScanTable,
+        sink: &mut S,
+    ) -> Progress {
         loop {
             let (data, base) = self.content();
             let start = self.place();
@@ -459,7 +552,13 @@ impl<'t> Scanner<'t> {
     }
 
     /// The general way for so many records.
-    fn run_general<S: Sink>(&mut self, packet: &Packet, table: &ScanTable, sink: &mut S, records: u64) -> Progress {
+    fn run_general<S: Sink>(
+        &mut self,
+        packet: &Packet,
+        table: &ScanTable,
+        sink: &mut S,
+        records: u64,
+    ) -> Progress {
         for _ in 0..records {
             if self.pos >= packet.content_bits {
                 return Progress::PacketEnd;
@@ -470,7 +569,12 @@ impl<'t> Scanner<'t> {
             let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], self.pos >> 3));
             let have = (base + data.len() as u64) * 8;
             let end = have.min(packet.content_bits);
-            let mut cursor = Cursor { data, base, pos: self.pos, end };
+            let mut cursor = Cursor {
+                data,
+                base,
+                pos: self.pos,
+                end,
+            };
             match decode(self.layout, &mut cursor, &mut self.slots, self.clock) {
                 Ok((_, clock)) if sink.refuses(clock) => return Progress::More,
                 Ok((class, clock)) if cursor.pos > self.pos => {
@@ -500,7 +604,15 @@ impl<'t> Scanner<'t> {
                         return self.give_up(packet, error);
                     }
                 }
-                Ok(_) => return self.give_up(packet, DecodeError::Length { at: self.pos, length: 0 }),
+                Ok(_) => {
+                    return self.give_up(
+                        packet,
+                        DecodeError::Length {
+                            at: self.pos,
+                            length: 0,
+                        },
+                    );
+                }
                 Err(error) => return self.give_up(packet, error),
             }
         }
@@ -543,124 +655,4 @@ fn decode(
         event.body.run(cursor, slots)?;
     }
     Ok((head.class, head.clock))
-}
-
-/// What is done with event records; inlined into the hot loop.
-trait Sink {
-    fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place;
-    fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64);
-    fn is_full(&self) -> bool;
-    /// True if a record with that clock value is not wanted yet.
-    fn refuses(&mut self, clock: u64) -> bool {
-        let _ = clock;
-        false
-    }
-    fn has_hits(&self) -> bool;
-    /// True if the bytes at hand are running out and hits refer to them.
-    fn must_stop_for_window(&self, low: bool) -> bool {
-        low
-    }
-}
-
-struct HitSink<'a> {
-    hits: &'a mut [Hit],
-    count: usize,
-}
-
-impl Sink for HitSink<'_> {
-    fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place {
-        let room = self.hits.get_mut(self.count..).unwrap_or_default();
-        let (place, count) = fast.collect(data, start, room, |id, at, clock| Hit {
-            clock,
-            start: (base + at as u64) * 8,
-            key: u32::from(id),
-            general: false,
-        });
-        self.count += count;
-        place
-    }
-    #[inline(always)]
-    fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64) {
-        if let Some(place) = self.hits.get_mut(self.count) {
-            *place = Hit { clock, start, key: class as u32, general: true };
-        }
-        self.count += usize::from(chosen);
-    }
-    #[inline(always)]
-    fn is_full(&self) -> bool {
-        self.count >= self.hits.len()
-    }
-    #[inline(always)]
-    fn has_hits(&self) -> bool {
-        self.count > 0
-    }
-}
-
-/// Counts of event records by class.
-#[derive(Clone, Debug)]
-pub struct Counts {
-    by_id: Box<[u64; IDS]>,
-    by_class: Vec<u64>,
-}
-
-impl Counts {
-    /// All zero, for a stream class.
-    pub fn new(layout: &StreamLayout) -> Self {
-        let by_id = vec![0u64; IDS].into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([0; IDS]));
-        Counts { by_id, by_class: vec![0; layout.events.len()] }
-    }
-
-    /// Takes the counts by class index, leaving zero.
-    pub fn take(&mut self, layout: &StreamLayout) -> Vec<u64> {
-        let mut counts = std::mem::replace(&mut self.by_class, vec![0; layout.events.len()]);
-        for (count, event) in counts.iter_mut().zip(&layout.events) {
-            if let Some(by_id) = self.by_id.get_mut(event.id as usize) {
-                *count += std::mem::take(by_id);
-            }
-        }
-        counts
-    }
-}
-
-struct CountSink<'a> {
-    counts: &'a mut Counts,
-    events: u64,
-    first: Option<u64>,
-    limit: u64,
-    stopped: bool,
-}
-
-impl Sink for CountSink<'_> {
-    fn run_fast(&mut self, fast: &Fast, data: &[u8], _: u64, start: fast::Place) -> fast::Place {
-        let (place, events, first) = fast.count(data, start, &mut self.counts.by_id, self.limit);
-        if self.events == 0 && events > 0 {
-            self.first = Some(first);
-        }
-        self.events += events;
-        place
-    }
-    #[inline(always)]
-    fn general(&mut self, class: usize, _: bool, _: u64, clock: u64) {
-        if let Some(count) = self.counts.by_class.get_mut(class) {
-            *count += 1;
-        }
-        if self.events == 0 {
-            self.first = Some(clock);
-        }
-        self.events += 1;
-    }
-    #[inline(always)]
-    fn is_full(&self) -> bool {
-        self.stopped
-    }
-    #[inline(always)]
-    fn refuses(&mut self, clock: u64) -> bool {
-        // The greatest value is no limit: a clock may well have it.
-        self.stopped = clock >= self.limit && self.limit < u64::MAX;
-        self.stopped
-    }
-    #[inline(always)]
-    fn has_hits(&self) -> bool {
-        false
-    }
 }

@@ -33,7 +33,11 @@ fn size(text: &str) -> Result<u64, String> {
         Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
         _ => (text, 1u64),
     };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).filter(|&bytes| bytes > 0);
+    let bytes = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit))
+        .filter(|&bytes| bytes > 0);
     bytes.ok_or_else(|| format!("{text}: a number of bytes is expected, as 65536, 64K or 4M"))
 }
 
@@ -78,7 +82,9 @@ fn watch(control: &Control, interrupted: &Arc<AtomicBool>, finished: &AtomicBool
         }
         let total = control.total();
         if total > 0 {
-            progress.get_or_insert_with(|| Progress::new(total, false)).at(|| control.done());
+            progress
+                .get_or_insert_with(|| Progress::new(total, false))
+                .at(|| control.done());
         }
     }
     progress.iter_mut().for_each(Progress::finish);
@@ -91,7 +97,15 @@ mod tests {
         assert_eq!(super::size("4M"), Ok(4 << 20));
         assert_eq!(super::size("65536"), Ok(65536));
         assert_eq!(super::size("1k"), Ok(1024));
-        for wrong in ["", "M", "-1", "0", "4T", "99999999999999999999", "18446744073709551615G"] {
+        for wrong in [
+            "",
+            "M",
+            "-1",
+            "0",
+            "4T",
+            "99999999999999999999",
+            "18446744073709551615G",
+        ] {
             assert!(super::size(wrong).is_err(), "{wrong}");
         }
     }

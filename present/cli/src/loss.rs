@@ -31,7 +31,8 @@ impl Loss {
             }
             sum.backwards += u64::from(loss.unknown == Some(UnknownCount::CounterBackwards));
             sum.before |= loss.unknown == Some(UnknownCount::BeforeFirstPacket);
-            let time = |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0);
+            let time =
+                |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0);
             if let (Some(from), Some(to)) = (time(loss.from), time(loss.to)) {
                 let (first, last) = sum.range.unwrap_or((from, to));
                 sum.range = Some((first.min(from), last.max(to)));
@@ -63,7 +64,9 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<String> {
                 lines.push(format!("{file}: the tracer lost {}", parts.join(" and ")));
             }
             if loss.before {
-                lines.push(format!("{file}: the tracer had lost event records before the first packet at hand"));
+                lines.push(format!(
+                    "{file}: the tracer had lost event records before the first packet at hand"
+                ));
             }
             if loss.backwards > 0 {
                 lines.push(format!(

@@ -13,17 +13,36 @@ pub(crate) fn render(columns: &[Column], rows: impl IntoIterator<Item = Vec<Stri
     let mut table = Table::new();
     let rule = LineStyle::none().left(' ').fill('─').junction('─');
     let cells = ContentLineStyle::none().left(' ').junction(' ');
-    let style = TableStyle::new().header_lines(cells).header_separator(rule).content_lines(cells);
-    let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(width, _)| width.0.max(40));
-    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    let align = |numeric| if numeric { CellAlignment::Right } else { CellAlignment::Left };
-    table.set_header(columns.iter().map(|&(title, numeric)| Cell::new(title).set_alignment(align(numeric))));
+    let style = TableStyle::new()
+        .header_lines(cells)
+        .header_separator(rule)
+        .content_lines(cells);
+    let width =
+        terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(width, _)| width.0.max(40));
+    table
+        .load_style(style)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width);
+    let align = |numeric| {
+        if numeric {
+            CellAlignment::Right
+        } else {
+            CellAlignment::Left
+        }
+    };
+    table.set_header(
+        columns
+            .iter()
+            .map(|&(title, numeric)| Cell::new(title).set_alignment(align(numeric))),
+    );
     for row in rows {
         let cells = row.into_iter().zip(columns);
         table.add_row(cells.map(|(text, &(_, numeric))| Cell::new(text).set_alignment(align(numeric))));
     }
     let text = table.to_string();
-    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    text.lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
 }
 
 /// A number with its thousands apart.
@@ -41,7 +60,11 @@ pub(crate) fn grouped(number: u64) -> String {
 
 /// A part of a whole in per cent.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".to_owned() } else { format!("{:.2} %", part as f64 * 100.0 / whole as f64) }
+    if whole == 0 {
+        "-".to_owned()
+    } else {
+        format!("{:.2} %", part as f64 * 100.0 / whole as f64)
+    }
 }
 
 /// A number of bytes in a unit that suits it.
@@ -55,7 +78,11 @@ pub(crate) fn bytes(number: u64) -> String {
         }
         (value, unit) = (value / 1024.0, next);
     }
-    if unit == "B" { format!("{number} B") } else { format!("{value:.2} {unit}") }
+    if unit == "B" {
+        format!("{number} B")
+    } else {
+        format!("{value:.2} {unit}")
+    }
 }
 
 /// A number of nanoseconds in a unit that suits it.

@@ -57,15 +57,24 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     let zone = options::zone(args.clock_gmt);
     let range = args.time.range(&set, &zone, 0)?;
     let window = window(range);
-    let cpus = CpuSet((!args.select.cpu.is_empty()).then(|| args.select.cpu.iter().map(|&cpu| cpu as u32).collect()));
-    let by_thread = !(args.select.tid.is_empty() && args.select.pid.is_empty() && args.select.procname.is_empty());
+    let cpus = CpuSet(
+        (!args.select.cpu.is_empty()).then(|| args.select.cpu.iter().map(|&cpu| cpu as u32).collect()),
+    );
+    let by_thread =
+        !(args.select.tid.is_empty() && args.select.pid.is_empty() && args.select.procname.is_empty());
     let report = if by_thread {
         let start = || options::start_of(&set);
         let selection = Selection::new(&set, &args.select, &[], None, start, &zone)?;
         let count = Count::new(&set, window, cpus, PARTS);
         selected(&set, range, selection, &count, &mut warnings)
     } else {
-        fold::run(&set, &Count::new(&set, window, cpus, PARTS), &args.fold, window.to, &mut warnings)?
+        fold::run(
+            &set,
+            &Count::new(&set, window, cpus, PARTS),
+            &args.fold,
+            window.to,
+            &mut warnings,
+        )?
     };
     let mut out = Output::open(None)?;
     let text = match args.format {
@@ -102,7 +111,9 @@ fn selected(
         if time.0 > range.to {
             break;
         }
-        let wanted = selection.as_mut().is_none_or(|selection| selection.wants(time, reader));
+        let wanted = selection
+            .as_mut()
+            .is_none_or(|selection| selection.wants(time, reader));
         if wanted && time.0 >= range.from {
             let (trace, stream) = (reader.trace(), reader.stream());
             if let Some(event) = reader.event() {
@@ -120,7 +131,10 @@ fn json(report: &CountReport) -> Result<String, Failure> {
 }
 
 fn by_count(by_name: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
-    let mut rows: Vec<_> = by_name.iter().map(|(name, &count)| (name.as_str(), count)).collect();
+    let mut rows: Vec<_> = by_name
+        .iter()
+        .map(|(name, &count)| (name.as_str(), count))
+        .collect();
     rows.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
     rows
 }
@@ -140,14 +154,22 @@ fn tables(report: &CountReport, top: usize) -> String {
         let _ = write!(text, " in {}", table::duration(length));
         if length > 0 {
             let rate = u128::from(report.events) * 1_000_000_000 / u128::from(length);
-            let _ = write!(text, ", {} a second", grouped(u64::try_from(rate).unwrap_or(u64::MAX)));
+            let _ = write!(
+                text,
+                ", {} a second",
+                grouped(u64::try_from(rate).unwrap_or(u64::MAX))
+            );
         }
     }
     text.push_str("\n\n");
     let rows = by_count(&report.by_name);
     let shown = rows.iter().take(top);
-    let row = |&(name, count): &(&str, u64)| vec![name.to_owned(), grouped(count), percent(count, report.events)];
-    text += &table::render(&[("Event", false), ("Count", true), ("Share", true)], shown.map(row));
+    let row =
+        |&(name, count): &(&str, u64)| vec![name.to_owned(), grouped(count), percent(count, report.events)];
+    text += &table::render(
+        &[("Event", false), ("Count", true), ("Share", true)],
+        shown.map(row),
+    );
     if rows.len() > top {
         let _ = writeln!(text, "  ... and {} more", rows.len() - top);
     }
@@ -157,7 +179,12 @@ fn tables(report: &CountReport, top: usize) -> String {
         let part = report.rate.to.abs_diff(report.rate.from) / report.rate.counts.len().max(1) as u64;
         let most = report.rate.counts.iter().max().copied().unwrap_or(0);
         let bars = table::sparkline(&report.rate.counts);
-        let _ = writeln!(text, "\nOver time, {} a column, {} at most:\n  |{bars}|", table::duration(part), grouped(most));
+        let _ = writeln!(
+            text,
+            "\nOver time, {} a column, {} at most:\n  |{bars}|",
+            table::duration(part),
+            grouped(most)
+        );
     }
     if report.discarded_events > 0 || report.discarded_packets > 0 || !report.losses.is_empty() {
         let _ = writeln!(
@@ -171,11 +198,20 @@ fn tables(report: &CountReport, top: usize) -> String {
 }
 
 fn streams(report: &CountReport, top: usize) -> String {
-    let columns =
-        [("Stream", false), ("CPU", true), ("Event records", true), ("Share", true), ("Packets", true), ("Bytes", true)];
+    let columns = [
+        ("Stream", false),
+        ("CPU", true),
+        ("Event records", true),
+        ("Share", true),
+        ("Packets", true),
+        ("Bytes", true),
+    ];
     let row = |stream: &tracebraid_reports::count::StreamRow| {
         let name = std::path::Path::new(&stream.file);
-        let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = name
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         vec![
             name,
             stream.cpu.map(|cpu| cpu.to_string()).unwrap_or_default(),

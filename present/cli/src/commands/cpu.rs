@@ -74,7 +74,15 @@ pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
 
 /// One row a thread.
 fn csv(report: &CpuReport, rows: usize) -> String {
-    let mut table = crate::csv::Rows::new(&["host", "pid", "tid", "name", "active_ns", "active_share", "switches"]);
+    let mut table = crate::csv::Rows::new(&[
+        "host",
+        "pid",
+        "tid",
+        "name",
+        "active_ns",
+        "active_share",
+        "switches",
+    ]);
     for row in report.threads.iter().take(rows) {
         table.add([
             kernel::host(&report.hosts, row.thread.trace).unwrap_or_default(),
@@ -109,8 +117,14 @@ fn tables(report: &CpuReport, rows: usize) -> String {
 }
 
 fn cpus(report: &CpuReport) -> String {
-    let columns =
-        [("CPU", true), ("Active", true), ("Share", true), ("Idle", true), ("Unknown", true), ("Switches", true)];
+    let columns = [
+        ("CPU", true),
+        ("Active", true),
+        ("Share", true),
+        ("Idle", true),
+        ("Unknown", true),
+        ("Switches", true),
+    ];
     let rows = report.cpus.iter().map(|cpu| {
         vec![
             kernel::with_host(&report.hosts, cpu.trace, cpu.cpu.to_string()),
@@ -133,10 +147,19 @@ fn cpus(report: &CpuReport) -> String {
 }
 
 fn processes(report: &CpuReport, rows: usize) -> String {
-    let columns =
-        [("PID", true), ("Process", false), ("Threads", true), ("Active", true), ("Share", true), ("Switches", true)];
+    let columns = [
+        ("PID", true),
+        ("Process", false),
+        ("Threads", true),
+        ("Active", true),
+        ("Share", true),
+        ("Switches", true),
+    ];
     let row = |process: &tracebraid_reports::cpu::ProcessRow| {
-        let name = process.name.clone().unwrap_or_else(|| kernel::unnamed(process.pid.or(process.tid)));
+        let name = process
+            .name
+            .clone()
+            .unwrap_or_else(|| kernel::unnamed(process.pid.or(process.tid)));
         let id = match process.pid {
             Some(pid) => pid.to_string(),
             None => format!("tid {}", kernel::id(process.tid)),
@@ -150,12 +173,19 @@ fn processes(report: &CpuReport, rows: usize) -> String {
             grouped(process.switches),
         ]
     };
-    table::render(&columns, report.processes.iter().take(rows).map(row)) + &kernel::more(rows, report.processes.len())
+    table::render(&columns, report.processes.iter().take(rows).map(row))
+        + &kernel::more(rows, report.processes.len())
 }
 
 fn threads(report: &CpuReport, rows: usize) -> String {
-    let columns =
-        [("TID", true), ("PID", true), ("Thread", false), ("Active", true), ("Share", true), ("Switches", true)];
+    let columns = [
+        ("TID", true),
+        ("PID", true),
+        ("Thread", false),
+        ("Active", true),
+        ("Share", true),
+        ("Switches", true),
+    ];
     let row = |row: &tracebraid_reports::cpu::ThreadRow| {
         vec![
             kernel::id(row.thread.tid),
@@ -166,5 +196,6 @@ fn threads(report: &CpuReport, rows: usize) -> String {
             grouped(row.switches),
         ]
     };
-    table::render(&columns, report.threads.iter().take(rows).map(row)) + &kernel::more(rows, report.threads.len())
+    table::render(&columns, report.threads.iter().take(rows).map(row))
+        + &kernel::more(rows, report.threads.len())
 }

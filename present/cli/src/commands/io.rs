@@ -130,12 +130,12 @@ fn sums(stats: &IoStats) -> [String; 6] {
     ]
 }
 
-fn rows_of<const N: usize>(
-    first: [Column; N],
-    rows: impl Iterator<Item = ([String; N], IoStats)>,
-) -> String {
+fn rows_of<const N: usize>(first: [Column; N], rows: impl Iterator<Item = ([String; N], IoStats)>) -> String {
     let columns: Vec<Column> = first.into_iter().chain(SUMS).collect();
-    table::render(&columns, rows.map(|(about, stats)| about.into_iter().chain(sums(&stats)).collect()))
+    table::render(
+        &columns,
+        rows.map(|(about, stats)| about.into_iter().chain(sums(&stats)).collect()),
+    )
 }
 
 fn tables(report: &IoReport, rows: usize) -> String {
@@ -154,13 +154,23 @@ fn tables(report: &IoReport, rows: usize) -> String {
             grouped(total.unstarted),
         );
     }
-    let types = report.types.iter().map(|row| ([row.kind.name().to_owned()], row.stats));
+    let types = report
+        .types
+        .iter()
+        .map(|row| ([row.kind.name().to_owned()], row.stats));
     text += &format!("\n{}", rows_of([("Descriptor", false)], types));
-    let syscalls = report.syscalls.iter().take(rows).map(|row| ([row.name.to_owned()], row.stats));
+    let syscalls = report
+        .syscalls
+        .iter()
+        .take(rows)
+        .map(|row| ([row.name.to_owned()], row.stats));
     text += &format!("\n{}", rows_of([("System call", false)], syscalls));
     text += &kernel::more(rows, report.syscalls.len());
     let processes = report.processes.iter().take(rows).map(|row| {
-        let name = row.name.clone().unwrap_or_else(|| kernel::unnamed(row.pid.or(row.tid)));
+        let name = row
+            .name
+            .clone()
+            .unwrap_or_else(|| kernel::unnamed(row.pid.or(row.tid)));
         let id = match (row.pid, row.tid) {
             (Some(pid), _) => pid.to_string(),
             (None, Some(tid)) => format!("tid {tid}"),
@@ -170,11 +180,15 @@ fn tables(report: &IoReport, rows: usize) -> String {
     });
     text += &format!("\n{}", rows_of([("PID", true), ("Process", false)], processes));
     text += &kernel::more(rows, report.processes.len());
-    let threads = report
-        .threads
-        .iter()
-        .take(rows)
-        .map(|row| ([kernel::id(row.thread.tid), kernel::name(&report.hosts, &row.thread)], row.stats));
+    let threads = report.threads.iter().take(rows).map(|row| {
+        (
+            [
+                kernel::id(row.thread.tid),
+                kernel::name(&report.hosts, &row.thread),
+            ],
+            row.stats,
+        )
+    });
     text += &format!("\n{}", rows_of([("TID", true), ("Thread", false)], threads));
     text + &kernel::more(rows, report.threads.len())
 }

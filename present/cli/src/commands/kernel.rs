@@ -26,7 +26,11 @@ const ROWS: usize = 20;
 impl ShowArgs {
     /// Rows of a table.
     pub(super) fn rows(&self) -> usize {
-        self.top.unwrap_or(if self.format == ReportFormat::Table { ROWS } else { usize::MAX })
+        self.top.unwrap_or(if self.format == ReportFormat::Table {
+            ROWS
+        } else {
+            usize::MAX
+        })
     }
 }
 
@@ -39,12 +43,19 @@ pub(super) fn cpus(args: &SelectArgs) -> CpuSet {
 /// The threads that were chosen.
 pub(super) fn threads(args: &SelectArgs) -> ThreadFilter {
     let names = args.procname.iter().map(|name| Glob::new(name)).collect();
-    ThreadFilter { tids: args.tid.clone(), pids: args.pid.clone(), names }
+    ThreadFilter {
+        tids: args.tid.clone(),
+        pids: args.pid.clone(),
+        names,
+    }
 }
 
 /// The machine of a row, where there are several.
 pub(super) fn host(hosts: &[Host], trace: u32) -> Option<String> {
-    let host = hosts.iter().find(|host| host.trace == trace).filter(|_| hosts.len() > 1)?;
+    let host = hosts
+        .iter()
+        .find(|host| host.trace == trace)
+        .filter(|_| hosts.len() > 1)?;
     Some(host.name.clone().unwrap_or_else(|| format!("trace {trace}")))
 }
 
@@ -74,10 +85,19 @@ pub(super) fn with_host(hosts: &[Host], trace: u32, name: String) -> String {
 
 /// What stands for the name of one that has none.
 pub(super) fn unnamed(tid: Option<i32>) -> String {
-    (if tid.is_none() { "(thread not known)" } else { "(name not known)" }).to_owned()
+    (if tid.is_none() {
+        "(thread not known)"
+    } else {
+        "(name not known)"
+    })
+    .to_owned()
 }
 
 /// A line about the rows that are not shown.
 pub(super) fn more(shown: usize, all: usize) -> String {
-    if all > shown { format!("  ... and {} more\n", all - shown) } else { String::new() }
+    if all > shown {
+        format!("  ... and {} more\n", all - shown)
+    } else {
+        String::new()
+    }
 }

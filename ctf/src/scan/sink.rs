@@ -1,0 +1,136 @@
+//! What is done with the event records that are scanned: collect hits, or count.
+
+use super::Hit;
+use super::fast::{self, Fast, IDS};
+use crate::layout::StreamLayout;
+
+/// What is done with event records; inlined into the hot loop.
+pub(super) trait Sink {
+    fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place;
+    fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64);
+    fn is_full(&self) -> bool;
+    /// True if a record with that clock value is not wanted yet.
+    fn refuses(&mut self, clock: u64) -> bool {
+        let _ = clock;
+        false
+    }
+    fn has_hits(&self) -> bool;
+    /// True if the bytes at hand are running out and hits refer to them.
+    fn must_stop_for_window(&self, low: bool) -> bool {
+        low
+    }
+}
+
+pub(super) struct HitSink<'a> {
+    pub(super) hits: &'a mut [Hit],
+    pub(super) count: usize,
+}
+
+impl Sink for HitSink<'_> {
+    fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place {
+        let room = self.hits.get_mut(self.count..).unwrap_or_default();
+        let (place, count) = fast.collect(data, start, room, |id, at, clock| Hit {
+            clock,
+            start: (base + at as u64) * 8,
+            key: u32::from(id),
+            general: false,
+        });
+        self.count += count;
+        place
+    }
+    #[inline(always)]
+    fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64) {
+        if let Some(place) = self.hits.get_mut(self.count) {
+            *place = Hit {
+                clock,
+                start,
+                key: class as u32,
+                general: true,
+            };
+        }
+        self.count += usize::from(chosen);
+    }
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.count >= self.hits.len()
+    }
+    #[inline(always)]
+    fn has_hits(&self) -> bool {
+        self.count > 0
+    }
+}
+
+/// Counts of event records by class.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    pub(super) by_id: Box<[u64; IDS]>,
+    by_class: Vec<u64>,
+}
+
+impl Counts {
+    /// All zero, for a stream class.
+    pub fn new(layout: &StreamLayout) -> Self {
+        let by_id = vec![0u64; IDS]
+            .into_boxed_slice()
+            .try_into()
+            .unwrap_or_else(|_| Box::new([0; IDS]));
+        Counts {
+            by_id,
+            by_class: vec![0; layout.events.len()],
+        }
+    }
+
+    /// Takes the counts by class index, leaving zero.
+    pub fn take(&mut self, layout: &StreamLayout) -> Vec<u64> {
+        let mut counts = std::mem::replace(&mut self.by_class, vec![0; layout.events.len()]);
+        for (count, event) in counts.iter_mut().zip(&layout.events) {
+            if let Some(by_id) = self.by_id.get_mut(event.id as usize) {
+                *count += std::mem::take(by_id);
+            }
+        }
+        counts
+    }
+}
+
+pub(super) struct CountSink<'a> {
+    pub(super) counts: &'a mut Counts,
+    pub(super) events: u64,
+    pub(super) first: Option<u64>,
+    pub(super) limit: u64,
+    pub(super) stopped: bool,
+}
+
+impl Sink for CountSink<'_> {
+    fn run_fast(&mut self, fast: &Fast, data: &[u8], _: u64, start: fast::Place) -> fast::Place {
+        let (place, events, first) = fast.count(data, start, &mut self.counts.by_id, self.limit);
+        if self.events == 0 && events > 0 {
+            self.first = Some(first);
+        }
+        self.events += events;
+        place
+    }
+    #[inline(always)]
+    fn general(&mut self, class: usize, _: bool, _: u64, clock: u64) {
+        if let Some(count) = self.counts.by_class.get_mut(class) {
+            *count += 1;
+        }
+        if self.events == 0 {
+            self.first = Some(clock);
+        }
+        self.events += 1;
+    }
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.stopped
+    }
+    #[inline(always)]
+    fn refuses(&mut self, clock: u64) -> bool {
+        // The greatest value is no limit: a clock may well have it.
+        self.stopped = clock >= self.limit && self.limit < u64::MAX;
+        self.stopped
+    }
+    #[inline(always)]
+    fn has_hits(&self) -> bool {
+        false
+    }
+}
