@@ -142,14 +142,13 @@ impl TextField {
     /// Its first 16 bytes; what follows a null in them is as the tracer left it.
     #[inline(always)]
     pub fn comm(&self, body: &mut Body<'_, '_>) -> Option<Comm> {
-        if let Some((byte, 16)) = self.place {
-            if let Some(bytes) = body
+        if let Some((byte, 16)) = self.place
+            && let Some(bytes) = body
                 .bytes
                 .get(byte as usize..)
                 .and_then(|rest| rest.first_chunk::<16>())
-            {
-                return Some(Comm(*bytes));
-            }
+        {
+            return Some(Comm(*bytes));
         }
         self.bytes(body).map(Comm::new)
     }

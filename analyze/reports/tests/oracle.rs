@@ -241,9 +241,12 @@ fn compare(found: &Found, call: &Call, theirs: Option<&Counted>) -> String {
     }
 }
 
+/// What, calls, bytes.
+type Row = (&'static str, u64, u64);
+
 /// By trace: calls that succeeded and their bytes, by what our type of descriptor is to
 /// lttng-analyses, or why it counts something else. `docs/differences.md` explains each kind.
-const IO: &[(&str, &[(&str, u64, u64)])] = &[
+const IO: &[(&str, &[Row])] = &[
     (
         "kernel-mix-small",
         &[

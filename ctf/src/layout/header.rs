@@ -114,7 +114,6 @@ fn align(at: u64, align: u32) -> Option<u64> {
 }
 
 /// The leaves with their positions; the end; and the variant which must be the last field.
-#[allow(clippy::type_complexity)]
 fn flatten<'a>(node: &'a Node, at: u64, leaves: &mut Vec<Leaf<'a>>) -> Option<(u64, Option<Leaf<'a>>)> {
     let mut at = align(at, node.align)?;
     match &node.kind {

@@ -442,10 +442,10 @@ impl Lane {
     #[inline]
     pub(super) fn entry(&mut self, open: Open) {
         self.begins(First::Entry(open.time));
-        if let Some(lost) = self.open.replace(open) {
-            if lost.is_io() {
-                self.item(open.time, What::Unfinished(lost.time));
-            }
+        if let Some(lost) = self.open.replace(open)
+            && lost.is_io()
+        {
+            self.item(open.time, What::Unfinished(lost.time));
         }
         if open.call.action().is_done_at_entry() {
             if let Some(change) = Change::at_entry(&open) {

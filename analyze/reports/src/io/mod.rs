@@ -1,8 +1,8 @@
 //! What was read and written: bytes, calls, errors and latency by process, thread, system call
 //! and type of descriptor.
 //!
-//! Each CPU's chunks join entries with exits ([`lane`]); what threads take to other CPUs, and
-//! what descriptors are, is put together behind the watermark ([`settle`]).
+//! Each CPU's chunks join entries with exits (`lane`); what threads take to other CPUs, and
+//! what descriptors are, is put together behind the watermark (`settle`).
 //! `docs/reports-io.md` defines each number.
 
 mod call;

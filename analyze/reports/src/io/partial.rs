@@ -295,10 +295,10 @@ fn tell(lane: &mut Lane, event: &KernelEvent, time: i64, body: &mut Body<'_, '_>
         KernelEvent::Exec(exec) => {
             let tid = get(&exec.tid).map(|tid| tid as i32);
             let old = get(&exec.old_tid).map(|tid| tid as i32);
-            if let (Some(old), Some(tid)) = (old, tid) {
-                if old != tid {
-                    lane.switch(time, Some(old), tid);
-                }
+            if let (Some(old), Some(tid)) = (old, tid)
+                && old != tid
+            {
+                lane.switch(time, Some(old), tid);
             }
             if let Some(tid) = tid.or(lane.tid()) {
                 lane.tell(time, tid, What::Exec);

@@ -246,8 +246,11 @@ fn threads(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<IoTh
     rows
 }
 
+/// A process, or a thread whose process is not known: trace, process, thread.
+type ProcessKey = (u32, Option<i32>, Option<i32>);
+
 fn processes(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<IoProcess> {
-    let mut sums: BTreeMap<(u32, Option<i32>, Option<i32>), (u64, Account)> = BTreeMap::new();
+    let mut sums: BTreeMap<ProcessKey, (u64, Account)> = BTreeMap::new();
     for (key, account) in accounts {
         let thread = people.thread(*key);
         let alone = if thread.pid.is_none() { thread.tid } else { None };
@@ -255,7 +258,7 @@ fn processes(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<Io
         *threads += 1;
         sum.add(account);
     }
-    let row = |((trace, pid, tid), (threads, account)): ((u32, Option<i32>, Option<i32>), (u64, Account))| {
+    let row = |((trace, pid, tid), (threads, account)): (ProcessKey, (u64, Account))| {
         let first = pid.or(tid).map(|tid| people.thread(ThreadKey { trace, tid }));
         let name = first.and_then(|thread| thread.name);
         IoProcess {

@@ -91,6 +91,9 @@ pub fn range(set: &TraceSet, window: (i64, i64)) -> (i64, i64) {
     (from, last.min(window.1).max(from))
 }
 
+/// Trace, process, and thread if the process is not known.
+pub type ProcessKey = (u32, Option<i32>, Option<i32>);
+
 #[derive(Default)]
 struct Cpu {
     current: Option<(i32, i64)>,
@@ -225,7 +228,7 @@ fn report(
         switches: sum(|row| row.switches),
     };
     let mut by_thread = Vec::new();
-    let mut by_process: BTreeMap<(u32, Option<i32>, Option<i32>), (u64, u64, u64)> = BTreeMap::new();
+    let mut by_process: BTreeMap<ProcessKey, (u64, u64, u64)> = BTreeMap::new();
     for (&(trace, tid), &(active, switches)) in threads {
         if active == 0 && switches == 0 {
             continue;
