@@ -9,7 +9,7 @@ use crate::fd::FdType;
 pub struct Syscall(pub u16);
 
 /// What a system call does to file descriptors. Arguments are named in the order of
-/// [`SyscallSpec::arguments`].
+/// the arguments of `SyscallSpec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Reads from (descriptor); gives the bytes.
