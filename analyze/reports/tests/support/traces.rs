@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use tracebraid_ctf::trace::TraceSet;
 
@@ -36,42 +36,26 @@ pub fn oracle(trace: &str, file: &str) -> Option<serde_json::Value> {
     Some(serde_json::from_slice(&text).expect("the oracle is JSON"))
 }
 
-/// Where archives of this run are unpacked; removed by the system's cleaner of temporary files.
-fn unpacked() -> &'static PathBuf {
-    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
-    DIRECTORY.get_or_init(|| {
-        let directory =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("traces-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a temporary directory");
-        directory
-    })
-}
-
-/// The kernel trace of one of our own recordings: `archive` holds `inner`.
+/// The kernel trace of one of our own recordings: `archive` holds `inner`. It is unpacked once and
+/// kept below the target directory.
 pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
-    static ONCE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let name = format!("{archive}.tar.xz");
     let committed = PathBuf::from(ROOT).join("tests/data").join(&name);
-    let path = if committed.is_file() {
-        committed
-    } else {
-        shared(&format!("ours/{name}"))?
-    };
-    let _guard = ONCE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let directory = unpacked().join(archive);
+    let path = if committed.is_file() { committed } else { shared(&format!("ours/{name}"))? };
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // Another archive of that name has another size.
+    let bytes = std::fs::metadata(&path).expect("the archive is there").len();
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{archive}-{bytes}"));
     if !directory.is_dir() {
-        std::fs::create_dir_all(&directory).expect("a directory for the archive");
-        let done = Command::new("tar")
-            .arg("-xJf")
-            .arg(&path)
-            .arg("-C")
-            .arg(&directory)
-            .status();
-        assert!(
-            done.is_ok_and(|status| status.success()),
-            "{} can be unpacked",
-            path.display()
-        );
+        let fresh = directory.with_extension(std::process::id().to_string());
+        std::fs::create_dir_all(&fresh).expect("a directory for the archive");
+        let done = Command::new("tar").arg("-xJf").arg(&path).arg("-C").arg(&fresh).status();
+        assert!(done.is_ok_and(|status| status.success()), "{} can be unpacked", path.display());
+        // Another test program may have been faster.
+        if std::fs::rename(&fresh, &directory).is_err() {
+            let _ = std::fs::remove_dir_all(&fresh);
+        }
     }
     Some(directory.join(inner).join("kernel"))
 }

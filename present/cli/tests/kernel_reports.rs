@@ -1,0 +1,181 @@
+//! `cpu` and `io` as users call them, on a recorded kernel trace.
+
+mod support;
+
+use serde_json::Value;
+use support::{failure, recorded, run, text};
+
+fn trace() -> String {
+    recorded("kernel-mix-small")
+        .join("kernel-mix-small")
+        .to_str()
+        .expect("UTF-8")
+        .to_owned()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&text(arguments)).expect("JSON")
+}
+
+#[test]
+fn cpu_shows_tables_json_and_csv() {
+    let trace = trace();
+    let table = text(&["cpu", "--top", "3", &trace]);
+    assert!(table.starts_with(
+        "4 CPUs over 2.640188 s: 85.22 % active, 12.64 % idle, 2.14 % unknown; 9,433 switches\n"
+    ));
+    for part in [
+        "   284   284   ab ",
+        " 1.471132 s   55.72 % ",
+        "  ... and 242 more\n",
+    ] {
+        let line = part.trim_start();
+        assert!(table.contains(line), "{part}\n{table}");
+    }
+    let report = json(&["cpu", "--format", "json", &trace]);
+    assert_eq!(report["duration_ns"], 2_640_187_682u64);
+    assert_eq!(report["cpus"][1]["unknown_ns"], 28_900_662);
+    assert_eq!(report["threads"][0]["active_ns"], 1_471_131_630u64);
+    assert_eq!(report["threads"].as_array().map(Vec::len), Some(245));
+    let csv = text(&["cpu", "--format", "csv", "--top", "1", &trace]);
+    assert_eq!(
+        csv.lines().next(),
+        Some("host,pid,tid,name,active_ns,active_share,switches")
+    );
+    assert!(
+        csv.lines()
+            .nth(1)
+            .is_some_and(|line| line.starts_with(",284,284,ab,1471131630,")),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 2);
+}
+
+#[test]
+fn cpu_counts_what_is_chosen() {
+    let trace = trace();
+    let whole = json(&["cpu", "--format", "json", &trace]);
+    let one = json(&["cpu", "--format", "json", "--cpu", "2", &trace]);
+    assert_eq!(one["cpus"].as_array().map(Vec::len), Some(1));
+    assert_eq!(one["cpus"][0], whole["cpus"][2]);
+    let sum = |report: &Value| -> u64 {
+        let rows = report["threads"].as_array().expect("rows");
+        rows.iter().filter_map(|row| row["active_ns"].as_u64()).sum()
+    };
+    assert_eq!(Some(sum(&one)), one["cpus"][0]["active_ns"].as_u64());
+    let chosen = json(&["cpu", "--format", "json", "--procname", "nginx*,ab", &trace]);
+    let names: Vec<_> = chosen["threads"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| row["name"].clone())
+        .collect();
+    assert_eq!(names, ["ab", "nginx", "nginx"]);
+    // Two halves are the whole.
+    let first = json(&["cpu", "--format", "json", "--to", "1795225395.5", &trace]);
+    let second = json(&[
+        "cpu",
+        "--format",
+        "json",
+        "--from",
+        "1795225395500000001ns",
+        &trace,
+    ]);
+    assert_eq!(sum(&first) + sum(&second), sum(&whole));
+}
+
+#[test]
+fn io_shows_tables_json_and_csv() {
+    let trace = trace();
+    let table = text(&["io", "--top", "2", &trace]);
+    assert!(
+        table.starts_with("62.71 MiB read and 42.92 MiB written by 11,566 calls in 2.640188 s\n"),
+        "{table}"
+    );
+    let report = json(&["io", "--format", "json", &trace]);
+    assert_eq!(report["total"]["read_bytes"], 65_758_391);
+    assert_eq!(report["total"]["written_bytes"], 45_002_527);
+    let pipe = report["types"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .find(|row| row["type"] == "pipe")
+        .expect("pipes");
+    assert_eq!(
+        pipe["read_bytes"], pipe["written_bytes"],
+        "what goes into a pipe comes out"
+    );
+    let csv = text(&["io", "--format", "csv", &trace]);
+    assert!(csv.contains(",283,283,dd,disk,"), "{csv}");
+    let chosen = json(&["io", "--format", "json", "--tid", "283", &trace]);
+    assert_eq!(chosen["total"]["written_bytes"], 4_194_401);
+    assert_eq!(chosen["threads"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn threads_and_chunks_do_not_matter() {
+    let trace = trace();
+    for command in ["cpu", "io"] {
+        let expected = text(&[
+            command,
+            "--format",
+            "json",
+            "-j",
+            "1",
+            "--chunk-size",
+            "1G",
+            &trace,
+        ]);
+        for (threads, chunk) in [("1", "1"), ("2", "64K"), ("8", "300K")] {
+            let found = text(&[
+                command,
+                "--format",
+                "json",
+                "-j",
+                threads,
+                "--chunk-size",
+                chunk,
+                &trace,
+            ]);
+            assert!(
+                expected == found,
+                "{command} with {threads} threads and chunks of {chunk}"
+            );
+        }
+    }
+}
+
+#[test]
+fn traces_that_tell_nothing_of_it() {
+    let user_space = recorded("ust-cyg-profile").join("ust-cyg-profile");
+    let path = user_space.to_str().expect("UTF-8");
+    for (command, words) in [
+        ("cpu", "sched_switch was not recorded"),
+        ("io", "system calls were not recorded"),
+    ] {
+        let output = run(&[command, path]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(words),
+            "{command}"
+        );
+    }
+    assert_eq!(failure(&["cpu", "/does/not/exist"]).0, 3);
+    assert_eq!(failure(&["io", "--cpu", "x", path]).0, 2);
+}
+
+#[test]
+fn several_machines_are_told_apart() {
+    let both = ["twohost-server", "twohost-client"].map(|name| recorded("twohost").join(name));
+    let [server, client] = both.each_ref().map(|path| path.to_str().expect("UTF-8"));
+    let report = json(&["cpu", "--format", "json", server, client]);
+    let hosts = report["hosts"].as_array().expect("rows");
+    assert_eq!(hosts.len(), 2);
+    assert_eq!(report["cpus"].as_array().map(Vec::len), Some(4));
+    let table = text(&["io", "--procname", "worker*", server, client]);
+    let name = |at: usize| hosts[at]["name"].as_str().expect("a name").to_owned();
+    assert!(
+        table.contains(&format!("@ {}", name(0))) || table.contains(&format!("@ {}", name(1))),
+        "{table}"
+    );
+}
