@@ -45,14 +45,21 @@ pub struct EventModel {
     pub context: Option<Box<Context>>,
 }
 
+/// Linux has less.
+const MOST_CPUS: u32 = 1 << 14;
+
 impl EventModel {
     fn context(&self, of: impl Fn(&Context) -> &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i64> {
         of(self.context.as_ref()?).as_ref()?.get(body)
     }
 
-    /// CPU that the context names; 0 if it does not.
+    /// CPU that the context names; 0 if it does not. What no machine has is all one CPU.
     pub fn cpu(&self, body: &mut Body<'_, '_>) -> u32 {
-        self.context(|context| &context.cpu, body).unwrap_or(0) as u32
+        let cpu = self.context(|context| &context.cpu, body).unwrap_or(0);
+        u32::try_from(cpu)
+            .ok()
+            .filter(|&cpu| cpu < MOST_CPUS)
+            .unwrap_or(MOST_CPUS)
     }
 
     /// Thread that the context names.

@@ -4,10 +4,14 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::{CpuAnalysis, CpuOptions};
 use tracebraid_reports::io::{IoAnalysis, IoOptions};
 use tracebraid_reports::kernel::{CpuSet, Window};
@@ -450,4 +454,70 @@ impl<A: Analysis> Analysis for Keeper<'_, A> {
     }
     fn merge(&self, _: &mut A::Partial, _: A::Partial) {}
     fn finish(&self, _: A::Partial) {}
+}
+
+/// Long enough that descriptors' histories are forgotten on the way.
+#[test]
+fn long_traces_forget() {
+    let shape = support::synthetic::Shape {
+        cpus: 4,
+        steps: 150_000,
+        packet: 4000,
+        silent_losses: 5,
+        ..SHAPE
+    };
+    let (directory, set) = support::synthetic::trace(1, shape);
+    let expected = json(&support::model_io::io(&set, ALL, None));
+    let analysis = IoAnalysis::new(&set, Default::default());
+    for (threads, chunk_bytes) in [(1, u64::MAX), (1, 1), (3, 60_000)] {
+        let found = folded(&set, &analysis, threads, chunk_bytes);
+        same(
+            &format!("a long trace, chunks of {chunk_bytes} bytes"),
+            &expected,
+            &found,
+        );
+    }
+    std::fs::remove_dir_all(directory).expect("the trace can be removed");
+}
+
+#[test]
+fn count_is_the_same_in_every_way() {
+    for name in [
+        "kernel-mix-small",
+        "kernel-discarded",
+        "many-threads",
+        "synctraces/scp_src",
+    ] {
+        let Some(set) = support::traces::kernel_trace(name) else {
+            continue;
+        };
+        let (begin, end) = support::events::extent(&set);
+        for range in [ALL, (begin + (end - begin) / 3, end - (end - begin) / 3)] {
+            let analysis = Count::new(&set, window(range), CpuSet::default(), 60);
+            let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+            for trace in &set.traces {
+                for stream in &trace.streams {
+                    let mut reader = StreamReader::new(trace, stream, 0..stream.packets.len(), 1 << 16);
+                    while let Some(time) = reader.peek().flatten() {
+                        if range.0 <= time.0 && time.0 < range.1 {
+                            let event = reader.event().expect("an event");
+                            *expected.entry(event.class.name.to_string()).or_default() += 1;
+                        }
+                        reader.advance();
+                    }
+                }
+            }
+            let options = Options {
+                threads: 1,
+                chunk_bytes: u64::MAX,
+                until: None,
+            };
+            let report = fold(&set, &analysis, options, &Control::default())
+                .expect("nobody cancels")
+                .report;
+            assert_eq!(report.by_name, expected, "{name}");
+            assert_eq!(report.events, expected.values().sum::<u64>(), "{name}");
+            every_way(&format!("count of {name}"), &set, &analysis, &json(&report));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Partial state of the io analysis.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_fold::StreamPlace;
 use tracebraid_kernel_model::{Body, EventModel, FdType, KernelEvent, SyscallEntry, SyscallExit};
@@ -16,6 +18,9 @@ pub struct IoPartial {
     /// CPUs in the chunk that is being read.
     #[serde(skip)]
     lanes: Vec<Lane>,
+    #[serde(skip)]
+    lane_of: HashMap<CpuKey, usize>,
+    /// The lane that was used last.
     #[serde(skip)]
     last: usize,
     /// Processes that contexts told, in the chunk that is being read.
@@ -39,13 +44,10 @@ impl IoPartial {
     }
 
     fn find_lane(&mut self, key: CpuKey, anonymous: bool) -> usize {
-        match self.lanes.iter().position(|lane| lane.key == key) {
-            Some(at) => at,
-            None => {
-                self.lanes.push(Lane::new(key, anonymous));
-                self.lanes.len() - 1
-            }
-        }
+        *self.lane_of.entry(key).or_insert_with(|| {
+            self.lanes.push(Lane::new(key, anonymous));
+            self.lanes.len() - 1
+        })
     }
 
     pub(super) fn packet(&mut self, analysis: &IoAnalysis, packet: &StreamPlace<'_>) {
@@ -165,6 +167,7 @@ impl IoPartial {
             self.edges.push(edges);
         }
         self.edges.sort_by_key(|edges| edges.key);
+        self.lane_of.clear();
         self.told = Table::default();
     }
 

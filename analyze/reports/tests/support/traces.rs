@@ -42,7 +42,11 @@ pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let name = format!("{archive}.tar.xz");
     let committed = PathBuf::from(ROOT).join("tests/data").join(&name);
-    let path = if committed.is_file() { committed } else { shared(&format!("ours/{name}"))? };
+    let path = if committed.is_file() {
+        committed
+    } else {
+        shared(&format!("ours/{name}"))?
+    };
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // Another archive of that name has another size.
     let bytes = std::fs::metadata(&path).expect("the archive is there").len();
@@ -50,8 +54,17 @@ pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
     if !directory.is_dir() {
         let fresh = directory.with_extension(std::process::id().to_string());
         std::fs::create_dir_all(&fresh).expect("a directory for the archive");
-        let done = Command::new("tar").arg("-xJf").arg(&path).arg("-C").arg(&fresh).status();
-        assert!(done.is_ok_and(|status| status.success()), "{} can be unpacked", path.display());
+        let done = Command::new("tar")
+            .arg("-xJf")
+            .arg(&path)
+            .arg("-C")
+            .arg(&fresh)
+            .status();
+        assert!(
+            done.is_ok_and(|status| status.success()),
+            "{} can be unpacked",
+            path.display()
+        );
         // Another test program may have been faster.
         if std::fs::rename(&fresh, &directory).is_err() {
             let _ = std::fs::remove_dir_all(&fresh);
