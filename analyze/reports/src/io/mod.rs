@@ -5,6 +5,7 @@
 //! what descriptors are, is put together behind the watermark (`settle`).
 //! `docs/reports-io.md` defines each number.
 
+mod cache;
 mod call;
 mod change;
 mod descriptors;
@@ -12,6 +13,7 @@ mod lane;
 mod partial;
 mod report;
 mod settle;
+mod stretch;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;

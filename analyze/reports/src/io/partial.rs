@@ -8,8 +8,9 @@ use tracebraid_kernel_model::{Body, EventModel, FdType, KernelEvent, SyscallEntr
 
 use crate::io::IoAnalysis;
 use crate::io::call::{Exit, NONE, Open};
-use crate::io::lane::{Edges, Lane, Sink, What};
+use crate::io::lane::Lane;
 use crate::io::settle::{Scope, Settled};
+use crate::io::stretch::{Edges, Sink, What};
 use crate::kernel::{CpuKey, People, Source, Table, ThreadKey};
 
 /// What is known after some chunks.

@@ -6,7 +6,7 @@ use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::call::{Done, Exit, Group, Io, Open, Sums, Types};
 use crate::io::descriptors::Descriptors;
-use crate::io::lane::{Item, What};
+use crate::io::stretch::{Item, What};
 use crate::kernel::{CpuKey, CpuSet, Table, ThreadKey, Window};
 
 /// What counts.
