@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::tz::TimeZone;
+use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
 
@@ -139,6 +140,12 @@ pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
     TraceSet::open(&args.paths).map_err(|error| Failure::nothing_readable(error.to_string()))
 }
 
+/// Bytes of all streams.
+pub(crate) fn total_bytes(set: &TraceSet) -> u64 {
+    let streams = set.traces.iter().flat_map(|trace| &trace.streams);
+    streams.map(tracebraid_ctf::stream::Stream::bytes).sum()
+}
+
 /// Time of the first event record, in nanoseconds from the origin.
 pub(crate) fn start_of(set: &TraceSet) -> Option<i64> {
     let first = |trace, stream: &'_ tracebraid_ctf::stream::Stream| {
@@ -179,6 +186,11 @@ pub(crate) fn trace_names(set: &TraceSet, paths: &[PathBuf]) -> HashMap<PathBuf,
         }
     }
     names
+}
+
+/// What is worth knowing of the traces and no damage.
+pub(crate) fn notes(set: &TraceSet) -> impl Iterator<Item = &Damage> {
+    set.traces.iter().flat_map(|trace| &trace.notes)
 }
 
 /// Warnings for traces whose clocks cannot be related.

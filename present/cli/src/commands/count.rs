@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use clap::Args;
 use tracebraid_ctf::clock::Timestamp;
@@ -14,8 +15,9 @@ use tracebraid_reports::kernel::{CpuSet, Window};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::print::select::Selection;
+use crate::progress::Progress;
 use crate::table::{self, grouped, percent};
 use crate::warnings::Warnings;
 
@@ -66,7 +68,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
         let start = || options::start_of(&set);
         let selection = Selection::new(&set, &args.select, &[], None, start, &zone)?;
         let count = Count::new(&set, window, cpus, PARTS);
-        selected(&set, range, selection, &count, &mut warnings)
+        selected(&set, range, selection, &count, &mut warnings)?
     } else {
         fold::run(
             &set,
@@ -98,15 +100,21 @@ pub(super) fn window(range: TimeRange) -> Window {
 }
 
 /// Who an event record belongs to is known only in the order of time: one pass over all of them.
+///
+/// # Errors
+/// When the user interrupted it.
 fn selected(
     set: &TraceSet,
     range: TimeRange,
     mut selection: Option<Selection<'_>>,
     count: &Count<'_>,
     warnings: &mut Warnings,
-) -> CountReport {
+) -> Result<CountReport, Failure> {
+    let stop = output::interruption();
+    let mut progress = Progress::new(options::total_bytes(set), false);
     let mut merged = MergedReader::new(set);
     let mut counter = count.counter();
+    let mut since_check = 0u32;
     while let Some((time, reader)) = merged.next() {
         if time.0 > range.to {
             break;
@@ -120,9 +128,19 @@ fn selected(
                 counter.add(trace, stream, event.class_index, time);
             }
         }
+        since_check += 1;
+        if since_check >= 1 << 16 {
+            since_check = 0;
+            progress.at(|| merged.position());
+            if stop.load(Ordering::Relaxed) {
+                progress.finish();
+                return Err(Failure::interrupted());
+            }
+        }
     }
+    progress.finish();
     warnings.reading(&merged.take_damage());
-    counter.finish()
+    Ok(counter.finish())
 }
 
 fn json(report: &CountReport) -> Result<String, Failure> {

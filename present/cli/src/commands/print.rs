@@ -248,7 +248,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         selection,
         limit: args.limit.unwrap_or(u64::MAX),
         lines: Lines::new(args.line_options(zone, colours), names),
-        progress: Progress::new(total_bytes(&set), out.is_terminal()),
+        progress: Progress::new(options::total_bytes(&set), out.is_terminal()),
     };
     let damage = job.run(&set, &mut out)?;
     job.progress.finish();
@@ -257,14 +257,6 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         warnings.note(&loss);
     }
     Ok(warnings.finish(args.input.strict))
-}
-
-fn total_bytes(set: &TraceSet) -> u64 {
-    set.traces
-        .iter()
-        .flat_map(|trace| &trace.streams)
-        .map(tracebraid_ctf::stream::Stream::bytes)
-        .sum()
 }
 
 struct Job<'t> {
