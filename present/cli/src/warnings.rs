@@ -38,8 +38,18 @@ impl Warnings {
             self.damage(&format!("not read: {reason}"));
         }
         set.damage().for_each(|damage| self.damage(&damage.to_string()));
+        let mut notes = crate::options::notes(set);
+        notes
+            .by_ref()
+            .take(MOST_SHOWN)
+            .for_each(|note| self.note(&note.to_string()));
+        let more = notes.count();
+        if more > 0 {
+            self.note(&format!("{more} more of this kind; `tracebraid info` shows them"));
+        }
+        // The order of event records may be wrong: that is no sound result.
         if let Some(message) = crate::options::unrelated_clocks(set) {
-            self.note(&message);
+            self.damage(&message);
         }
     }
 

@@ -4,7 +4,8 @@ mod support;
 
 use std::io::Read;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use support::small::Small;
 use support::{failure, recorded, run, text, tracebraid};
@@ -118,7 +119,25 @@ fn an_empty_stream_is_no_damage() {
     let directory = tempfile::tempdir().unwrap();
     let trace = small(directory.path());
     std::fs::write(Path::new(&trace).join("empty"), "").unwrap();
-    assert_eq!(run(&["print", "--strict", &trace]).status.code(), Some(0));
+    for command in ["print", "info", "count", "cpu", "io"] {
+        let output = run(&[command, "--strict", &trace]);
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("empty: the stream file is empty"), "{message}");
+    }
+    let shown = text(&["info", &trace]);
+    assert!(
+        shown.contains("Notes\n") && shown.contains("small/empty: the stream file"),
+        "{shown}"
+    );
+    (0..30).for_each(|more| std::fs::write(Path::new(&trace).join(format!("more{more}")), "").unwrap());
+    let message = String::from_utf8(run(&["print", &trace]).stderr).unwrap();
+    assert_eq!(
+        message.matches("the stream file is empty").count(),
+        20,
+        "{message}"
+    );
+    assert!(message.contains("warning: 11 more of this kind"), "{message}");
 }
 
 #[test]
@@ -140,6 +159,14 @@ fn clocks_that_cannot_be_related() {
     assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 18);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("cannot be related"), "{message}");
+    for command in ["print", "count"] {
+        let strict = run(&[
+            command.as_ref(),
+            "--strict".as_ref(),
+            directory.path().as_os_str(),
+        ]);
+        assert_eq!(strict.status.code(), Some(1), "{command}");
+    }
 }
 
 #[test]
@@ -181,4 +208,47 @@ fn a_full_disk_is_an_error() {
     let (code, message) = failure(&["print", "-w", "/dev/full", &trace]);
     assert_eq!(code, 1);
     assert!(message.contains("cannot be written"), "{message}");
+}
+
+/// A trace that takes a while, and a Ctrl-C at ever later times: one comes while event records are read.
+#[test]
+fn ctrl_c_ends_a_count_of_threads() {
+    let directory = tempfile::tempdir().unwrap();
+    let times: Vec<u64> = (0..400_000).collect();
+    let trace = Small {
+        times: &times,
+        ..Small::default()
+    }
+    .write(&directory.path().join("long"));
+    let mut seen = Vec::new();
+    for milliseconds in (5..1000).step_by(5) {
+        let mut child = tracebraid()
+            .args(["count", "--procname", "nobody"])
+            .arg(&trace)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let interrupted = Instant::now();
+        let pid = child.id().to_string();
+        let kill = Command::new("kill")
+            .args(["-INT", &pid])
+            .stderr(Stdio::null())
+            .status();
+        kill.unwrap();
+        let status = child.wait().unwrap();
+        if status.code() == Some(130) {
+            assert!(interrupted.elapsed() < Duration::from_secs(1));
+            let mut message = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+            assert!(message.contains("interrupted"), "{message}");
+            return;
+        }
+        seen.push(status);
+        if status.success() {
+            break;
+        }
+    }
+    panic!("Ctrl-C never gave 130: {seen:?}");
 }

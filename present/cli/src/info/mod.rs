@@ -29,6 +29,8 @@ pub(crate) struct Info {
     /// Traces that could not be opened.
     pub(crate) not_read: Vec<NotRead>,
     pub(crate) damage: Vec<DamageInfo>,
+    /// What is no damage, but worth knowing.
+    pub(crate) notes: Vec<DamageInfo>,
 }
 
 #[derive(Debug, Serialize)]
@@ -139,6 +141,7 @@ impl Info {
             events: wanted.counts.map(|counts| counts.values().sum()),
             not_read: set.failed.iter().map(NotRead::of).collect(),
             damage: set.damage().map(DamageInfo::of).collect(),
+            notes: crate::options::notes(set).map(DamageInfo::of).collect(),
             traces,
         }
     }

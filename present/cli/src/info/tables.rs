@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use super::{Info, StreamInfo, TraceInfo};
+use super::{DamageInfo, Info, StreamInfo, TraceInfo};
 use crate::table::{bytes, duration, grouped, render};
 
 /// How it is shown.
@@ -67,6 +67,10 @@ impl View {
         }
         text += &self.lost(info);
         text += &self.damage(info);
+        if !info.notes.is_empty() {
+            text += &self.heading("Notes");
+            info.notes.iter().for_each(|note| text += &line(note));
+        }
         text
     }
 
@@ -240,16 +244,19 @@ impl View {
         for not_read in &info.not_read {
             let _ = writeln!(text, "  {}: not read: {}", not_read.path, not_read.reason);
         }
-        for damage in &info.damage {
-            let place = damage
-                .offset
-                .map_or_else(String::new, |offset| format!(": byte {offset}"));
-            let skipped = damage.skipped.filter(|&skipped| skipped > 0);
-            let skipped = skipped.map_or_else(String::new, |skipped| format!("; skipped {skipped} bytes"));
-            let _ = writeln!(text, "  {}{place}: {}{skipped}", damage.path, damage.message);
-        }
+        info.damage.iter().for_each(|damage| text += &line(damage));
         text
     }
+}
+
+/// A line for one thing that is wrong, or worth knowing.
+fn line(damage: &DamageInfo) -> String {
+    let place = damage
+        .offset
+        .map_or_else(String::new, |offset| format!(": byte {offset}"));
+    let skipped = damage.skipped.filter(|&skipped| skipped > 0);
+    let skipped = skipped.map_or_else(String::new, |skipped| format!("; skipped {skipped} bytes"));
+    format!("  {}{place}: {}{skipped}\n", damage.path, damage.message)
 }
 
 /// File name of a stream's first file, and how many there are more.
