@@ -1,11 +1,15 @@
 //! Finding the group of a call again.
 
-use crate::io::call::{Group, Io};
+use crate::io::call::Io;
+use crate::io::group::{Arena, ArenaKey, Group};
 use crate::kernel::{Table, ThreadKey};
 
 /// Finds the group of a call again. Groups that it has forgotten are still right, only more.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
+    key: ArenaKey,
+    /// The calls of its groups.
+    arena: Arena,
     entries: Vec<Entry>,
     /// Of the running thread. Those of a thread's groups that are older are not added to.
     epoch: u32,
@@ -24,18 +28,24 @@ const ENTRIES: usize = 256;
 /// Of threads that have not changed descriptors.
 const FIRST_EPOCH: u32 = 1;
 
-impl Default for Cache {
-    fn default() -> Self {
+impl Cache {
+    /// An empty one; its arena is known by that key.
+    pub(super) fn new(key: ArenaKey) -> Self {
         Cache {
+            key,
+            arena: Arena::default(),
             entries: vec![Entry::default(); ENTRIES],
             epoch: FIRST_EPOCH,
             last_epoch: FIRST_EPOCH,
             epochs: Table::default(),
         }
     }
-}
 
-impl Cache {
+    /// What is left of it.
+    pub(super) fn into_arena(self) -> (ArenaKey, Arena) {
+        (self.key, self.arena)
+    }
+
     /// Another thread runs.
     pub(super) fn turn_to(&mut self, thread: ThreadKey) {
         self.epoch = self.epochs.find(thread).copied().unwrap_or(FIRST_EPOCH);
@@ -61,7 +71,7 @@ impl Cache {
             && let Some(group) = groups.get_mut(entry.group as usize)
             && group.is_of(thread, io)
         {
-            group.add(io);
+            group.add(io, self.key, &mut self.arena);
             return;
         }
         *entry = Entry {

@@ -1,10 +1,9 @@
-//! Calls: an entry and its exit, and what calls with the same descriptor add up to.
+//! Calls: an entry and its exit, and their sums.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::change::Change;
-use crate::kernel::ThreadKey;
 
 /// An argument that the tracer did not record.
 pub(super) const NONE: i64 = i64::MIN;
@@ -122,121 +121,9 @@ impl Sums {
     }
 }
 
-/// Calls of one thread, by one system call, with the same descriptors, while that thread did not
-/// change descriptors. Others may have: then the calls are looked at one by one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Group {
-    pub(super) thread: ThreadKey,
-    pub(super) call: Syscall,
-    pub(super) fds: (i32, i32),
-    /// Times of the first and the last entry.
-    pub(super) first: i64,
-    pub(super) last: i64,
-    count: u64,
-    errors: u64,
-    bytes: u64,
-    latency: u64,
-    longest: u64,
-    /// Each call, if there are several.
-    calls: Vec<Single>,
-}
-
-/// One call of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Single {
-    entry: i64,
-    latency: u64,
-    result: i64,
-}
-
-impl Group {
-    pub(super) fn new(thread: ThreadKey, io: &Io) -> Group {
-        Group {
-            thread,
-            call: io.call,
-            fds: io.fds,
-            first: io.entry,
-            last: io.entry,
-            count: 1,
-            errors: u64::from(io.result < 0),
-            bytes: u64::try_from(io.result).unwrap_or(0),
-            latency: io.latency,
-            longest: io.latency,
-            calls: Vec::new(),
-        }
-    }
-
-    /// True if a call of that thread belongs to it.
-    #[inline(always)]
-    pub(super) fn is_of(&self, thread: ThreadKey, io: &Io) -> bool {
-        self.thread == thread && self.call == io.call && self.fds == io.fds
-    }
-
-    #[inline]
-    pub(super) fn add(&mut self, io: &Io) {
-        if self.calls.is_empty() {
-            let result = if self.errors > 0 { -1 } else { self.bytes as i64 };
-            self.calls.push(Single {
-                entry: self.first,
-                latency: self.latency,
-                result,
-            });
-        }
-        self.calls.push(Single {
-            entry: io.entry,
-            latency: io.latency,
-            result: io.result,
-        });
-        self.count += 1;
-        self.errors += u64::from(io.result < 0);
-        self.bytes = self.bytes.saturating_add(u64::try_from(io.result).unwrap_or(0));
-        self.latency = self.latency.saturating_add(io.latency);
-        self.longest = self.longest.max(io.latency);
-        self.first = self.first.min(io.entry);
-        self.last = self.last.max(io.entry);
-    }
-
-    /// Its sums: of what reads (or of all, if the call has one descriptor), and of what is
-    /// written to the second descriptor.
-    pub(super) fn sums(&self) -> (Sums, Option<Sums>) {
-        sums(
-            self.call,
-            self.count,
-            self.errors,
-            self.bytes,
-            self.latency,
-            self.longest,
-        )
-    }
-
-    /// Its calls as groups of one.
-    pub(super) fn split(&self) -> impl Iterator<Item = Group> + '_ {
-        self.calls.iter().map(|single| {
-            let Single {
-                entry,
-                latency,
-                result,
-            } = *single;
-            Group::new(
-                self.thread,
-                &Io {
-                    call: self.call,
-                    fds: self.fds,
-                    entry,
-                    latency,
-                    result,
-                },
-            )
-        })
-    }
-
-    /// True if it is one call.
-    pub(super) fn is_single(&self) -> bool {
-        self.count == 1
-    }
-}
-
-fn sums(
+/// Sums of calls of one system call: of what reads (or of all, if the call has one descriptor), and
+/// of what is written to the second descriptor.
+pub(super) fn sums(
     call: Syscall,
     calls: u64,
     errors: u64,

@@ -3,6 +3,7 @@
 use crate::io::cache::Cache;
 use crate::io::call::{Done, Exit, Open};
 use crate::io::change::Change;
+use crate::io::group::{ArenaKey, Arenas};
 use crate::io::stretch::{Boundary, Edges, First, Item, Sink, Stretch, UNNAMED, What, finish};
 use crate::kernel::{CpuKey, ThreadKey};
 
@@ -27,7 +28,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// A lane whose thread is not known; `UNKNOWN` if it never will be.
-    pub(super) fn new(key: CpuKey, never_known: bool) -> Lane {
+    pub(super) fn new(key: CpuKey, never_known: bool, arena: ArenaKey) -> Lane {
         Lane {
             key,
             head: None,
@@ -38,7 +39,7 @@ impl Lane {
             out: Sink::default(),
             began: (0, 0),
             before_first: 0,
-            cache: Cache::default(),
+            cache: Cache::new(arena),
         }
     }
 
@@ -201,7 +202,7 @@ impl Lane {
     }
 
     /// The chunk ends.
-    pub(super) fn end(mut self, sink: &mut Sink) -> Edges {
+    pub(super) fn end(mut self, sink: &mut Sink, arenas: &mut Arenas) -> Edges {
         let stretch = self.stretch();
         if sink.items.is_empty() && sink.groups.is_empty() {
             *sink = self.out;
@@ -209,6 +210,8 @@ impl Lane {
             sink.items.append(&mut self.out.items);
             sink.groups.append(&mut self.out.groups);
         }
+        let (key, arena) = self.cache.into_arena();
+        arenas.add(key, arena);
         match self.head {
             Some((head, boundary)) => Edges {
                 key: self.key,

@@ -9,6 +9,7 @@ mod cache;
 mod call;
 mod change;
 mod descriptors;
+mod group;
 mod lane;
 mod partial;
 mod report;
@@ -111,8 +112,8 @@ impl Analysis for IoAnalysis {
         self.sources.wants(trace, stream_class, class)
     }
 
-    fn begin(&self, _: &Chunk) -> IoPartial {
-        IoPartial::default()
+    fn begin(&self, chunk: &Chunk) -> IoPartial {
+        IoPartial::new(chunk.index)
     }
 
     fn packet(&self, partial: &mut IoPartial, packet: &StreamPlace<'_>) {

@@ -8,6 +8,7 @@ use tracebraid_kernel_model::{Body, EventModel, FdType, KernelEvent, SyscallEntr
 
 use crate::io::IoAnalysis;
 use crate::io::call::{Exit, NONE, Open};
+use crate::io::group::Arenas;
 use crate::io::lane::Lane;
 use crate::io::settle::{Scope, Settled};
 use crate::io::stretch::{Edges, Sink, What};
@@ -16,6 +17,9 @@ use crate::kernel::{CpuKey, People, Source, Table, ThreadKey};
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IoPartial {
+    /// Index of the chunk that is being read.
+    #[serde(skip)]
+    chunk: u64,
     /// CPUs in the chunk that is being read.
     #[serde(skip)]
     lanes: Vec<Lane>,
@@ -29,11 +33,20 @@ pub struct IoPartial {
     told: Table<i32>,
     edges: Vec<Edges>,
     sink: Sink,
+    arenas: Arenas,
     pub(super) people: People,
     settled: Settled,
 }
 
 impl IoPartial {
+    /// The state before a chunk.
+    pub(super) fn new(chunk: usize) -> Self {
+        IoPartial {
+            chunk: chunk as u64,
+            ..IoPartial::default()
+        }
+    }
+
     #[inline]
     fn lane(&mut self, key: CpuKey, anonymous: bool) -> &mut Lane {
         let at = match self.lanes.get(self.last) {
@@ -46,7 +59,8 @@ impl IoPartial {
 
     fn find_lane(&mut self, key: CpuKey, anonymous: bool) -> usize {
         *self.lane_of.entry(key).or_insert_with(|| {
-            self.lanes.push(Lane::new(key, anonymous));
+            let arena = (self.chunk << 16) + self.lanes.len() as u64;
+            self.lanes.push(Lane::new(key, anonymous, arena));
             self.lanes.len() - 1
         })
     }
@@ -164,7 +178,7 @@ impl IoPartial {
 
     pub(super) fn end_of_chunk(&mut self) {
         for lane in std::mem::take(&mut self.lanes) {
-            let edges = lane.end(&mut self.sink);
+            let edges = lane.end(&mut self.sink, &mut self.arenas);
             self.edges.push(edges);
         }
         self.edges.sort_by_key(|edges| edges.key);
@@ -174,6 +188,7 @@ impl IoPartial {
 
     pub(super) fn merge(&mut self, later: IoPartial) {
         self.people.merge(later.people);
+        self.arenas.merge(later.arenas);
         for edges in later.edges {
             match self.edges.binary_search_by_key(&edges.key, |edges| edges.key) {
                 Ok(at) => self.edges[at].join(edges, &mut self.sink),
@@ -200,7 +215,8 @@ impl IoPartial {
             wait
         });
         items.sort_by_key(|item| (item.time, item.cpu));
-        self.settled.settle(scope, &items, &mut self.sink.groups, until);
+        self.settled
+            .settle(scope, &items, &mut self.sink.groups, &mut self.arenas, until);
         self.settled.forget(self.asked_since(until));
     }
 
@@ -225,10 +241,11 @@ impl IoPartial {
         let mut items = std::mem::take(&mut self.sink.items);
         items.sort_by_key(|item| (item.time, item.cpu));
         self.settled
-            .settle(scope, &items, &mut self.sink.groups, i64::MAX);
+            .settle(scope, &items, &mut self.sink.groups, &mut self.arenas, i64::MAX);
         // Whatever began at the end of time.
         let rest = std::mem::take(&mut self.sink.groups);
-        rest.iter().for_each(|group| self.settled.group(group));
+        rest.iter()
+            .for_each(|group| self.settled.group(group, &mut self.arenas));
         self.settled.finish(scope);
         (self.settled, self.people)
     }

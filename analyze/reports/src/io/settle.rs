@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
-use crate::io::call::{Done, Exit, Group, Io, Open, Sums, Types};
+use crate::io::call::{Done, Exit, Io, Open, Sums, Types};
 use crate::io::descriptors::Descriptors;
+use crate::io::group::{Arenas, Group};
 use crate::io::stretch::{Item, What};
 use crate::kernel::{CpuKey, CpuSet, Table, ThreadKey, Window};
 
@@ -55,7 +56,14 @@ pub(super) struct Settled {
 impl Settled {
     /// Takes what happened next, ordered by time, and from the groups those whose calls all began
     /// before `until`, which is not before any item.
-    pub(super) fn settle(&mut self, scope: Scope<'_>, items: &[Item], groups: &mut Vec<Group>, until: i64) {
+    pub(super) fn settle(
+        &mut self,
+        scope: Scope<'_>,
+        items: &[Item],
+        groups: &mut Vec<Group>,
+        arenas: &mut Arenas,
+        until: i64,
+    ) {
         let mut taken = Vec::new();
         for item in items {
             self.item(scope, item, &mut taken);
@@ -63,7 +71,7 @@ impl Settled {
         let mut at = 0;
         while let Some(group) = groups.get(at) {
             if group.last < until {
-                self.group(&groups.swap_remove(at));
+                self.group(&groups.swap_remove(at), arenas);
             } else {
                 at += 1;
             }
@@ -215,16 +223,17 @@ impl Settled {
     }
 
     /// Adds up calls whose descriptors are known.
-    pub(super) fn group(&mut self, group: &Group) {
+    pub(super) fn group(&mut self, group: &Group, arenas: &mut Arenas) {
         let (types, until) = self.types_at(group.thread, group.call, group.fds, group.first);
         if group.is_single() || until.is_none_or(|until| until > group.last) {
             self.add(group, types);
-            return;
+        } else {
+            for single in arenas.split(group) {
+                let (types, _) = self.types_at(single.thread, single.call, single.fds, single.first);
+                self.add(&single, types);
+            }
         }
-        for single in group.split() {
-            let (types, _) = self.types_at(single.thread, single.call, single.fds, single.first);
-            self.add(&single, types);
-        }
+        arenas.release(group);
     }
 
     fn add(&mut self, group: &Group, types: Types) {

@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::io::call::{Done, Exit, Group, NONE, Open};
+use crate::io::call::{Done, Exit, NONE, Open};
 use crate::io::change::Change;
+use crate::io::group::Group;
 use crate::kernel::{CpuKey, ThreadKey};
 
 /// Something that happened to a thread at a time, to be looked at in the order of time.
