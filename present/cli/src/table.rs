@@ -2,47 +2,253 @@
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle};
 
-/// Width of tables that do not go to a terminal.
-const WIDTH: u16 = 120;
+/// What may become of a column that has too little room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Numbers, to the right; never cut.
+    Number,
+    /// Text that is shortened, but not below [`LEAST_TEXT`].
+    Text,
+    /// Text that means nothing when cut: times, UUIDs.
+    Whole,
+}
 
-/// A column's title and whether numbers are in it.
-pub(crate) type Column = (&'static str, bool);
+/// A column: its title and what may become of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    title: &'static str,
+    kind: Kind,
+    /// Order in which columns are left out where the table is too wide; 0 for those that stay.
+    left_out: u8,
+}
 
-/// Makes a table's text.
-pub(crate) fn render(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    let rule = LineStyle::none().left(' ').fill('─').junction('─');
-    let cells = ContentLineStyle::none().left(' ').junction(' ');
-    let style = TableStyle::new()
-        .header_lines(cells)
-        .header_separator(rule)
-        .content_lines(cells);
-    let width =
-        terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(width, _)| width.0.max(40));
-    table
-        .load_style(style)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width);
-    let align = |numeric| {
-        if numeric {
-            CellAlignment::Right
-        } else {
-            CellAlignment::Left
-        }
-    };
-    table.set_header(
-        columns
-            .iter()
-            .map(|&(title, numeric)| Cell::new(title).set_alignment(align(numeric))),
-    );
-    for row in rows {
-        let cells = row.into_iter().zip(columns);
-        table.add_row(cells.map(|(text, &(_, numeric))| Cell::new(text).set_alignment(align(numeric))));
+impl Column {
+    /// Numbers.
+    pub(crate) const fn number(title: &'static str) -> Self {
+        Column::of(title, Kind::Number)
     }
-    let text = table.to_string();
-    text.lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
+
+    /// Text that may be shortened.
+    pub(crate) const fn text(title: &'static str) -> Self {
+        Column::of(title, Kind::Text)
+    }
+
+    /// Text that may not be shortened.
+    pub(crate) const fn whole(title: &'static str) -> Self {
+        Column::of(title, Kind::Whole)
+    }
+
+    const fn of(title: &'static str, kind: Kind) -> Self {
+        Column {
+            title,
+            kind,
+            left_out: 0,
+        }
+    }
+
+    /// Says that it may be left out, after those with smaller numbers (from 1).
+    pub(crate) const fn left_out(mut self, order: u8) -> Self {
+        self.left_out = order;
+        self
+    }
+}
+
+/// Texts are not made shorter than this while there are columns to leave out.
+const LEAST_TEXT: usize = 12;
+/// Columns between columns, and fewer where there is too little room.
+const GAPS: [usize; 2] = [3, 2];
+
+/// Columns of the terminal; `None` if results go elsewhere, where nothing limits them.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let given = std::env::var("TRACEBRAID_COLUMNS").ok();
+    let given = given.and_then(|columns| columns.parse().ok());
+    let own = || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into());
+    given.or_else(own).map(|width: usize| width.max(40))
+}
+
+/// Makes a table's text, as wide as the terminal at most.
+pub(crate) fn render(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    render_within(columns, rows.into_iter().collect(), terminal_width())
+}
+
+fn render_within(columns: &[Column], mut rows: Vec<Vec<String>>, width: Option<usize>) -> String {
+    let mut widths: Vec<usize> = columns
+        .iter()
+        .map(|column| column.title.chars().count())
+        .collect();
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(width_of(cell));
+        }
+    }
+    let plan = Plan::new(columns, &widths, width.unwrap_or(usize::MAX));
+    for row in &mut rows {
+        for (cell, &width) in row.iter_mut().zip(&plan.widths) {
+            shorten(cell, width);
+        }
+    }
+    let mut text = plan.draw(columns, rows);
+    let missing: Vec<_> = columns
+        .iter()
+        .zip(&plan.shown)
+        .filter(|&(_, &shown)| !shown)
+        .map(|(column, _)| column.title)
+        .collect();
+    if !missing.is_empty() {
+        text += &paragraph_within(&format!("  (too narrow for: {})", missing.join(", ")), width);
+    }
+    text
+}
+
+/// How a table gets its width.
+struct Plan {
+    gap: usize,
+    widths: Vec<usize>,
+    shown: Vec<bool>,
+}
+
+impl Plan {
+    /// Tries smaller gaps, then shorter texts, then fewer columns.
+    fn new(columns: &[Column], widths: &[usize], room: usize) -> Plan {
+        let most = columns.iter().map(|column| column.left_out).max().unwrap_or(0);
+        let attempts = GAPS
+            .map(|gap| (gap, 0, usize::MAX))
+            .into_iter()
+            .chain((0..=most).map(|level| (GAPS[1], level, LEAST_TEXT)))
+            .chain([(GAPS[1], most, 1)]);
+        let mut plan = Plan {
+            gap: GAPS[0],
+            widths: widths.to_vec(),
+            shown: vec![true; columns.len()],
+        };
+        for (gap, level, least) in attempts {
+            plan.gap = gap;
+            plan.shown = columns
+                .iter()
+                .map(|column| column.left_out == 0 || column.left_out > level)
+                .collect();
+            plan.widths = widths.to_vec();
+            let mut excess = plan.total().saturating_sub(room);
+            for (index, column) in columns.iter().enumerate() {
+                if let (Kind::Text, Some(width)) = (column.kind, plan.widths.get_mut(index)) {
+                    let least = least.max(column.title.chars().count()).min(*width);
+                    let less = excess.min(*width - least);
+                    *width -= less;
+                    excess -= less;
+                }
+            }
+            if excess == 0 {
+                break;
+            }
+        }
+        plan
+    }
+
+    fn total(&self) -> usize {
+        let shown = self.widths.iter().zip(&self.shown).filter(|&(_, &shown)| shown);
+        shown.map(|(width, _)| width + self.gap).sum()
+    }
+
+    fn draw(&self, columns: &[Column], rows: Vec<Vec<String>>) -> String {
+        let mut table = Table::new();
+        let rule = LineStyle::none().left(' ').fill('─').junction('─');
+        let cells = ContentLineStyle::none().left(' ').junction(' ');
+        let style = TableStyle::new()
+            .header_lines(cells)
+            .header_separator(rule)
+            .content_lines(cells);
+        table
+            .load_style(style)
+            .set_content_arrangement(ContentArrangement::Disabled);
+        let line = |texts: Vec<String>| -> Vec<Cell> {
+            let cells = texts.into_iter().zip(columns).zip(&self.shown);
+            cells
+                .filter(|&(_, &shown)| shown)
+                .map(|((text, column), _)| Cell::new(text).set_alignment(column.alignment()))
+                .collect()
+        };
+        table.set_header(line(
+            columns.iter().map(|column| column.title.to_owned()).collect(),
+        ));
+        for row in rows {
+            table.add_row(line(row));
+        }
+        let left = u16::from(self.gap == GAPS[0]);
+        for column in table.column_iter_mut() {
+            column.set_padding((left, 1));
+        }
+        let text = table.to_string();
+        text.lines()
+            .map(|line| line.trim_end().to_owned() + "\n")
+            .collect()
+    }
+}
+
+impl Column {
+    fn alignment(&self) -> CellAlignment {
+        match self.kind {
+            Kind::Number => CellAlignment::Right,
+            Kind::Text | Kind::Whole => CellAlignment::Left,
+        }
+    }
+}
+
+/// Columns that a text takes.
+fn width_of(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    let mut table = Table::new();
+    table.add_row([text]);
+    table
+        .column_max_content_widths()
+        .first()
+        .map_or(0, |&width| width.into())
+}
+
+/// Cuts what is too long, and shows that.
+fn shorten(text: &mut String, width: usize) {
+    if width_of(text) <= width {
+        return;
+    }
+    while width_of(text) >= width && text.pop().is_some() {}
+    text.push('…');
+}
+
+/// Text with its lines broken between words, where the terminal is too narrow; never between a
+/// number and what it counts.
+pub(crate) fn paragraph(text: &str) -> String {
+    paragraph_within(text, terminal_width())
+}
+
+fn paragraph_within(text: &str, width: Option<usize>) -> String {
+    let width = width.unwrap_or(usize::MAX);
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let mut lines = String::new();
+    let mut column = 0;
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let mut unit = word.to_owned();
+        // `85.22 %` belongs to the word behind it, too.
+        let is_number = |word: &str| !word.contains(char::is_alphabetic) && !word.ends_with([',', ';', ')']);
+        let mut last = word;
+        while is_number(last)
+            && let Some(next) = words.next()
+        {
+            unit = unit + " " + next;
+            last = next;
+        }
+        let length = unit.chars().count();
+        if column > 0 && column + 1 + length > width {
+            lines.push('\n');
+            column = 0;
+        }
+        let before = if column == 0 { indent } else { 1 };
+        lines.extend(std::iter::repeat_n(' ', before));
+        lines += &unit;
+        column += before + length;
+    }
+    lines + "\n"
 }
 
 /// A number with its thousands apart.
@@ -110,6 +316,69 @@ pub(crate) fn sparkline(numbers: &[u64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn narrow_tables_keep_their_numbers_whole() {
+        let columns = [
+            Column::number("TID"),
+            Column::text("Thread"),
+            Column::number("Read"),
+            Column::number("Average").left_out(1),
+            Column::whole("Time").left_out(2),
+        ];
+        let row = || {
+            let cells = [
+                "1234",
+                "a long name of a thread",
+                "10.00 MiB",
+                "1.234 ms",
+                "01:02:03",
+            ];
+            cells.map(str::to_owned).to_vec()
+        };
+        let all = render_within(&columns, vec![row()], None);
+        assert!(
+            all.contains("  1234   a long name of a thread   10.00 MiB   1.234 ms   01:02:03\n"),
+            "{all}"
+        );
+        for width in 25..80 {
+            let text = render_within(&columns, vec![row()], Some(width));
+            let lines: Vec<_> = text.lines().take(3).collect();
+            assert_eq!(lines.len(), 3, "{text}");
+            assert!(
+                lines.iter().all(|line| line.chars().count() <= width),
+                "{width}\n{text}"
+            );
+            assert!(
+                text.contains("1234 ") && text.contains(" 10.00 MiB"),
+                "{width}\n{text}"
+            );
+            for (title, cell) in [("Average", "1.234 ms"), ("Time", "01:02:03")] {
+                assert_eq!(lines[0].contains(title), text.contains(cell), "{width}\n{text}");
+            }
+        }
+        let text = render_within(&columns, vec![row()], Some(50));
+        assert!(
+            text.contains(" a long name of a thr…  10.00 MiB  01:02:03\n"),
+            "{text}"
+        );
+        let wide = render_within(&[Column::text("Name")], vec![vec!["漢".repeat(40)]], Some(41));
+        assert!(
+            wide.lines().all(|line| width_of(line) <= 41) && wide.contains('…'),
+            "{wide}"
+        );
+    }
+
+    #[test]
+    fn paragraphs_break_between_words() {
+        let text = "4 CPUs over 2.640188 s: 85.22 % active, 12.64 % idle; 9,433 switches";
+        assert_eq!(paragraph_within(text, None), format!("{text}\n"));
+        assert_eq!(
+            paragraph_within(text, Some(30)),
+            "4 CPUs over 2.640188 s:\n85.22 % active, 12.64 % idle;\n9,433 switches\n"
+        );
+        assert_eq!(paragraph_within("  (too narrow)", Some(8)), "  (too\n  narrow)\n");
+    }
 
     #[test]
     fn numbers_read_well() {

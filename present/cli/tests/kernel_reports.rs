@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{failure, recorded, run, text};
+use support::{failure, recorded, run, text, tracebraid};
 
 fn trace() -> String {
     recorded("kernel-mix-small")
@@ -178,4 +178,70 @@ fn several_machines_are_told_apart() {
         table.contains(&format!("@ {}", name(0))) || table.contains(&format!("@ {}", name(1))),
         "{table}"
     );
+}
+
+/// What a command shows on a terminal of that width.
+fn shown(width: usize, arguments: &[&str], trace: &str) -> String {
+    let output = tracebraid()
+        .env("TRACEBRAID_COLUMNS", width.to_string())
+        .args(arguments)
+        .arg(trace)
+        .output()
+        .expect("the binary runs");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn everything_fits_narrow_terminals_and_no_number_is_cut() {
+    let trace = trace();
+    let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    for arguments in [&["info", "--events"][..], &["count"], &["cpu"], &["io"]] {
+        let whole = text(&[arguments, &[&trace]].concat());
+        for width in [80, 60] {
+            let narrow = shown(width, arguments, &trace);
+            for line in narrow.lines().filter(|line| !line.starts_with("Trace ")) {
+                assert!(line.chars().count() <= width, "{arguments:?} at {width}: {line}");
+            }
+            // Bars are for other parts of the range when there are fewer.
+            let rest = narrow.split("Over time").next().expect("text");
+            for word in rest.split_whitespace().filter(|word| number(word)) {
+                assert!(
+                    whole.contains(word) || word.ends_with('…'),
+                    "{arguments:?} at {width}: {word}"
+                );
+            }
+        }
+    }
+    insta::assert_snapshot!("io-80", shown(80, &["io", "--top", "2"], &trace));
+    insta::assert_snapshot!("cpu-60", shown(60, &["cpu", "--top", "2"], &trace));
+    insta::assert_snapshot!(
+        "info-80",
+        shown(80, &["info"], &trace)
+            .lines()
+            .skip(1)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+}
+
+#[test]
+fn the_biggest_streams_are_shown() {
+    let trace = trace();
+    let report = json(&["count", "--format", "json", &trace]);
+    let most = report["streams"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .max_by_key(|row| row["events"].as_u64());
+    let most = most.and_then(|row| row["cpu"].as_u64()).expect("a CPU");
+    assert_ne!(most, 0, "the first stream is no test");
+    let table = text(&["count", "--top", "1", &trace]);
+    let streams = table.split("Stream").nth(1).expect("a table");
+    let names: Vec<_> = streams.lines().skip(2).take(2).collect();
+    assert!(
+        names[0].trim_start().starts_with(&format!("kchan_{most} ")),
+        "{table}"
+    );
+    assert_eq!(names[1], "  ... and 3 more");
 }

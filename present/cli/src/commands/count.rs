@@ -18,7 +18,7 @@ use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRa
 use crate::output::{self, Output};
 use crate::print::select::Selection;
 use crate::progress::Progress;
-use crate::table::{self, grouped, percent};
+use crate::table::{self, Column, grouped, percent};
 use crate::warnings::Warnings;
 
 /// Counts event records: in all, by name, stream and CPU, over time; and what was lost.
@@ -37,7 +37,7 @@ pub(crate) struct CountArgs {
     select: SelectArgs,
     #[command(flatten)]
     fold: FoldArgs,
-    /// Show only so many rows of each table
+    /// Show only so many rows of each table: those with the most event records
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// How to show it
@@ -166,37 +166,40 @@ fn csv(report: &CountReport, top: usize) -> String {
 }
 
 fn tables(report: &CountReport, top: usize) -> String {
-    let mut text = format!("{} event records", grouped(report.events));
+    let mut head = format!("{} event records", grouped(report.events));
     if let (Some(first), Some(last)) = (report.first, report.last) {
         let length = last.abs_diff(first);
-        let _ = write!(text, " in {}", table::duration(length));
+        let _ = write!(head, " in {}", table::duration(length));
         if length > 0 {
             let rate = u128::from(report.events) * 1_000_000_000 / u128::from(length);
             let _ = write!(
-                text,
+                head,
                 ", {} a second",
                 grouped(u64::try_from(rate).unwrap_or(u64::MAX))
             );
         }
     }
-    text.push_str("\n\n");
+    let mut text = table::paragraph(&head) + "\n";
     let rows = by_count(&report.by_name);
     let shown = rows.iter().take(top);
     let row =
         |&(name, count): &(&str, u64)| vec![name.to_owned(), grouped(count), percent(count, report.events)];
     text += &table::render(
-        &[("Event", false), ("Count", true), ("Share", true)],
+        &[
+            Column::text("Event"),
+            Column::number("Count"),
+            Column::number("Share"),
+        ],
         shown.map(row),
     );
-    if rows.len() > top {
-        let _ = writeln!(text, "  ... and {} more", rows.len() - top);
-    }
+    text += &super::kernel::more(top, rows.len());
     text.push('\n');
     text += &streams(report, top);
-    if report.rate.counts.iter().any(|&count| count > 0) {
-        let part = report.rate.to.abs_diff(report.rate.from) / report.rate.counts.len().max(1) as u64;
-        let most = report.rate.counts.iter().max().copied().unwrap_or(0);
-        let bars = table::sparkline(&report.rate.counts);
+    let counts = parts(&report.rate.counts);
+    if counts.iter().any(|&count| count > 0) {
+        let part = report.rate.to.abs_diff(report.rate.from) / counts.len().max(1) as u64;
+        let most = counts.iter().max().copied().unwrap_or(0);
+        let bars = table::sparkline(&counts);
         let _ = writeln!(
             text,
             "\nOver time, {} a column, {} at most:\n  |{bars}|",
@@ -205,24 +208,39 @@ fn tables(report: &CountReport, top: usize) -> String {
         );
     }
     if report.discarded_events > 0 || report.discarded_packets > 0 || !report.losses.is_empty() {
-        let _ = writeln!(
-            text,
-            "\nLost by the tracer: {} event records, {} packets",
+        text.push('\n');
+        text += &table::paragraph(&format!(
+            "Lost by the tracer: {} event records, {} packets",
             grouped(report.discarded_events),
             grouped(report.discarded_packets)
-        );
+        ));
     }
     text
 }
 
+/// Numbers that are shown as bars: two together where the terminal is too narrow for all.
+fn parts(counts: &[u64]) -> Vec<u64> {
+    let room = table::terminal_width().map_or(usize::MAX, |width| width.saturating_sub(4));
+    let together = if counts.len() > room { 2 } else { 1 };
+    counts
+        .chunks(together)
+        .map(|counts| {
+            counts
+                .iter()
+                .fold(0, |sum: u64, &count| sum.saturating_add(count))
+        })
+        .collect()
+}
+
+/// The streams in the order of their files; those with the most event records first where not all are shown.
 fn streams(report: &CountReport, top: usize) -> String {
     let columns = [
-        ("Stream", false),
-        ("CPU", true),
-        ("Event records", true),
-        ("Share", true),
-        ("Packets", true),
-        ("Bytes", true),
+        Column::text("Stream"),
+        Column::number("CPU"),
+        Column::number("Event records"),
+        Column::number("Share"),
+        Column::number("Packets").left_out(2),
+        Column::number("Bytes").left_out(1),
     ];
     let row = |stream: &tracebraid_reports::count::StreamRow| {
         let name = std::path::Path::new(&stream.file);
@@ -239,5 +257,10 @@ fn streams(report: &CountReport, top: usize) -> String {
             table::bytes(stream.bytes),
         ]
     };
-    table::render(&columns, report.streams.iter().take(top).map(row))
+    let mut rows: Vec<_> = report.streams.iter().collect();
+    if rows.len() > top {
+        rows.sort_by_key(|stream| std::cmp::Reverse(stream.events));
+    }
+    let shown = rows.iter().take(top).map(|stream| row(stream));
+    table::render(&columns, shown) + &super::kernel::more(top, rows.len())
 }

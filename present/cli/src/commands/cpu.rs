@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs};
 use crate::output::Output;
-use crate::table::{self, grouped, percent};
+use crate::table::{self, Column, grouped, percent};
 use crate::warnings::Warnings;
 
 /// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace.
@@ -100,15 +100,19 @@ fn csv(report: &CpuReport, rows: usize) -> String {
 fn tables(report: &CpuReport, rows: usize) -> String {
     let total = &report.total;
     let all = report.duration_ns.saturating_mul(total.cpus);
-    let mut text = format!(
-        "{} CPUs over {}: {} active, {} idle, {} unknown; {} switches\n\n",
+    let mut text = table::paragraph(&format!(
+        "{} CPUs over {}: {} active, {} idle, {} unknown; {} switches",
         total.cpus,
         table::duration(report.duration_ns),
         percent(total.active_ns, all),
         percent(total.idle_ns, all),
         percent(total.unknown_ns, all),
         grouped(total.switches),
-    );
+    ));
+    text.push('\n');
+    if report.cpus.is_empty() {
+        return text;
+    }
     text += &cpus(report);
     text.push('\n');
     text += &processes(report, rows);
@@ -118,12 +122,12 @@ fn tables(report: &CpuReport, rows: usize) -> String {
 
 fn cpus(report: &CpuReport) -> String {
     let columns = [
-        ("CPU", true),
-        ("Active", true),
-        ("Share", true),
-        ("Idle", true),
-        ("Unknown", true),
-        ("Switches", true),
+        Column::number("CPU"),
+        Column::number("Active"),
+        Column::number("Share").left_out(2),
+        Column::number("Idle"),
+        Column::number("Unknown"),
+        Column::number("Switches").left_out(1),
     ];
     let rows = report.cpus.iter().map(|cpu| {
         vec![
@@ -138,22 +142,22 @@ fn cpus(report: &CpuReport) -> String {
     let mut text = table::render(&columns, rows);
     let inconsistent: u64 = report.cpus.iter().map(|cpu| cpu.inconsistent_switches).sum();
     if inconsistent > 0 {
-        text += &format!(
-            "  {} switches do not follow from the one before: events are missing\n",
+        text += &table::paragraph(&format!(
+            "  {} switches do not follow from the one before: events are missing",
             grouped(inconsistent)
-        );
+        ));
     }
     text
 }
 
 fn processes(report: &CpuReport, rows: usize) -> String {
     let columns = [
-        ("PID", true),
-        ("Process", false),
-        ("Threads", true),
-        ("Active", true),
-        ("Share", true),
-        ("Switches", true),
+        Column::number("PID"),
+        Column::text("Process"),
+        Column::number("Threads").left_out(3),
+        Column::number("Active"),
+        Column::number("Share").left_out(2),
+        Column::number("Switches").left_out(1),
     ];
     let row = |process: &tracebraid_reports::cpu::ProcessRow| {
         let name = process
@@ -179,12 +183,12 @@ fn processes(report: &CpuReport, rows: usize) -> String {
 
 fn threads(report: &CpuReport, rows: usize) -> String {
     let columns = [
-        ("TID", true),
-        ("PID", true),
-        ("Thread", false),
-        ("Active", true),
-        ("Share", true),
-        ("Switches", true),
+        Column::number("TID"),
+        Column::number("PID"),
+        Column::text("Thread"),
+        Column::number("Active"),
+        Column::number("Share").left_out(2),
+        Column::number("Switches").left_out(1),
     ];
     let row = |row: &tracebraid_reports::cpu::ThreadRow| {
         vec![

@@ -111,12 +111,12 @@ fn csv(report: &IoReport, rows: usize) -> String {
 
 /// The columns of sums, behind what a row is about.
 const SUMS: [Column; 6] = [
-    ("Read", true),
-    ("Written", true),
-    ("Calls", true),
-    ("Errors", true),
-    ("Average", true),
-    ("Longest", true),
+    Column::number("Read"),
+    Column::number("Written"),
+    Column::number("Calls"),
+    Column::number("Errors").left_out(2),
+    Column::number("Average").left_out(1),
+    Column::number("Longest").left_out(3),
 ];
 
 fn sums(stats: &IoStats) -> [String; 6] {
@@ -140,31 +140,34 @@ fn rows_of<const N: usize>(first: [Column; N], rows: impl Iterator<Item = ([Stri
 
 fn tables(report: &IoReport, rows: usize) -> String {
     let total = &report.total;
-    let mut text = format!(
-        "{} read and {} written by {} calls in {}\n",
+    let mut text = table::paragraph(&format!(
+        "{} read and {} written by {} calls in {}",
         table::bytes(total.read_bytes),
         table::bytes(total.written_bytes),
         grouped(total.calls),
         table::duration(report.duration_ns),
-    );
+    ));
     if total.unfinished > 0 || total.unstarted > 0 {
-        text += &format!(
-            "Not counted: {} calls whose end, and {} whose beginning is not in the trace\n",
+        text += &table::paragraph(&format!(
+            "Not counted: {} calls whose end, and {} whose beginning is not in the trace",
             grouped(total.unfinished),
             grouped(total.unstarted),
-        );
+        ));
+    }
+    if report.threads.is_empty() {
+        return text;
     }
     let types = report
         .types
         .iter()
         .map(|row| ([row.kind.name().to_owned()], row.stats));
-    text += &format!("\n{}", rows_of([("Descriptor", false)], types));
+    text += &format!("\n{}", rows_of([Column::text("Descriptor")], types));
     let syscalls = report
         .syscalls
         .iter()
         .take(rows)
         .map(|row| ([row.name.to_owned()], row.stats));
-    text += &format!("\n{}", rows_of([("System call", false)], syscalls));
+    text += &format!("\n{}", rows_of([Column::text("System call")], syscalls));
     text += &kernel::more(rows, report.syscalls.len());
     let processes = report.processes.iter().take(rows).map(|row| {
         let name = row
@@ -178,7 +181,10 @@ fn tables(report: &IoReport, rows: usize) -> String {
         };
         ([id, kernel::with_host(&report.hosts, row.trace, name)], row.stats)
     });
-    text += &format!("\n{}", rows_of([("PID", true), ("Process", false)], processes));
+    text += &format!(
+        "\n{}",
+        rows_of([Column::number("PID"), Column::text("Process")], processes)
+    );
     text += &kernel::more(rows, report.processes.len());
     let threads = report.threads.iter().take(rows).map(|row| {
         (
@@ -189,6 +195,9 @@ fn tables(report: &IoReport, rows: usize) -> String {
             row.stats,
         )
     });
-    text += &format!("\n{}", rows_of([("TID", true), ("Thread", false)], threads));
+    text += &format!(
+        "\n{}",
+        rows_of([Column::number("TID"), Column::text("Thread")], threads)
+    );
     text + &kernel::more(rows, report.threads.len())
 }

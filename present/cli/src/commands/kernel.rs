@@ -9,7 +9,8 @@ use crate::options::{ReportFormat, SelectArgs};
 /// How to show a report.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Show only so many rows of each table (of tables for people 20 if not given)
+    /// Show only so many processes, threads and system calls (in tables for people 20 if not given);
+    /// other tables are always whole
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// How to show it

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 
 use super::{DamageInfo, Info, StreamInfo, TraceInfo};
-use crate::table::{bytes, duration, grouped, render};
+use crate::table::{self, Column, bytes, duration, grouped, render};
 
 /// How it is shown.
 #[derive(Debug)]
@@ -41,6 +41,18 @@ impl View {
                 )
             }
             Err(_) => format!("{time} ns"),
+        }
+    }
+
+    /// A time in a table: where there is little room without the date, if that is the trace's.
+    fn short_time(&self, time: Option<i64>, begin: Option<i64>) -> String {
+        let (whole, begin) = (self.time(time), self.time(begin));
+        let narrow = table::terminal_width().is_some_and(|width| width < 100);
+        match (whole.split_once(' '), begin.split_once(' ')) {
+            (Some((date, short)), Some((day, _))) if narrow && date == day && date.contains('-') => {
+                short.to_owned()
+            }
+            _ => whole,
         }
     }
 
@@ -108,7 +120,7 @@ impl View {
             .environment
             .iter()
             .map(|(key, value)| vec![key.clone(), shown(value)]);
-        let table = render(&[("Environment", false), ("Value", false)], rows);
+        let table = render(&[Column::whole("Environment"), Column::text("Value")], rows);
         table + "\n"
     }
 
@@ -117,12 +129,12 @@ impl View {
             return String::new();
         }
         let columns = [
-            ("Clock", false),
-            ("Hz", true),
-            ("Offset s", true),
-            ("Offset cycles", true),
-            ("Origin", false),
-            ("UUID", false),
+            Column::text("Clock"),
+            Column::number("Hz"),
+            Column::number("Offset s"),
+            Column::number("Offset cycles"),
+            Column::whole("Origin").left_out(2),
+            Column::whole("UUID").left_out(1),
         ];
         let rows = trace.clocks.iter().map(|clock| {
             vec![
@@ -146,14 +158,14 @@ impl View {
             return "No data streams.\n\n".to_owned();
         }
         let columns = [
-            ("Stream", false),
-            ("Class", true),
-            ("Id", true),
-            ("CPU", true),
-            ("Packets", true),
-            ("Bytes", true),
-            ("Begin", false),
-            ("Duration", true),
+            Column::whole("Stream"),
+            Column::number("Class").left_out(1),
+            Column::number("Id").left_out(2),
+            Column::number("CPU"),
+            Column::number("Packets"),
+            Column::number("Bytes").left_out(3),
+            Column::whole("Begin").left_out(4),
+            Column::number("Duration"),
         ];
         let optional =
             |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
@@ -165,7 +177,7 @@ impl View {
                 optional(stream.cpu),
                 grouped(stream.packets),
                 grouped(stream.bytes),
-                self.time(stream.begin),
+                self.short_time(stream.begin, trace.begin),
                 length(super::duration(stream.begin, stream.end)),
             ]
         });
@@ -178,14 +190,14 @@ impl View {
         };
         let counted = events.iter().any(|event| event.count.is_some());
         let mut columns = vec![
-            ("Event class", false),
-            ("Stream class", true),
-            ("Id", true),
-            ("Fields", true),
-            ("Log level", true),
+            Column::text("Event class"),
+            Column::number("Stream class"),
+            Column::number("Id"),
+            Column::number("Fields").left_out(2),
+            Column::number("Log level").left_out(1),
         ];
         if counted {
-            columns.push(("Event records", true));
+            columns.push(Column::number("Event records"));
         }
         let rows = events.iter().map(|event| {
             let mut row = vec![
@@ -211,29 +223,31 @@ impl View {
             return "Nothing was lost, as far as the tracer counted.\n".to_owned();
         }
         let columns = [
-            ("Lost from", false),
-            ("Event records", true),
-            ("Packets", true),
-            ("Not before", false),
-            ("Not after", false),
-            ("Remark", false),
+            Column::whole("Lost from"),
+            Column::number("Event records"),
+            Column::number("Packets"),
+            Column::whole("Not before").left_out(1),
+            Column::whole("Not after").left_out(1),
         ];
         let rows = streams().filter(is_lossy).map(|stream| {
             let (from, to) = stream.lost_between.unzip();
-            let remark = match stream.loss_counter_faults {
-                0 => String::new(),
-                times => format!("counter runs backwards {times} times"),
-            };
             vec![
                 name(stream),
                 grouped(stream.lost_events),
                 grouped(stream.lost_packets),
-                self.time(from),
-                self.time(to),
-                remark,
+                self.short_time(from, info.begin),
+                self.short_time(to, info.begin),
             ]
         });
-        render(&columns, rows)
+        let mut text = render(&columns, rows);
+        for stream in streams().filter(|stream| stream.loss_counter_faults > 0) {
+            text += &table::paragraph(&format!(
+                "  {}: the counter runs backwards {} times: more was lost than it says",
+                name(stream),
+                stream.loss_counter_faults
+            ));
+        }
+        text
     }
 
     fn damage(&self, info: &Info) -> String {

@@ -17,7 +17,7 @@ pub fn tracebraid() -> Command {
     command
         .env("TZ", "UTC")
         .env_remove("NO_COLOR")
-        .env_remove("COLUMNS");
+        .env_remove("TRACEBRAID_COLUMNS");
     command
 }
 
