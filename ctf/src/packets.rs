@@ -35,11 +35,13 @@ const MOST_HEAD_BYTES: usize = 1 << 24;
 const SEARCH_BYTES: usize = 1 << 16;
 /// Places of a file where a packet may seem to begin and does not: after so many no more are tried.
 const MOST_CANDIDATES: u64 = 1 << 20;
+/// Places of a file within what packets claim for themselves that are looked at closely.
+const MOST_HIDDEN: u64 = 1024;
 /// Faults of one file that are told one by one.
 const MOST_FAULTS: u64 = 1000;
 
 /// What is said of a packet that is not the one which the index tells of.
-pub(crate) const OTHER_PACKET: &str = "the index tells of another packet here than the file has";
+const OTHER_PACKET: &str = "the index tells of another packet here than the file has";
 
 /// Finds the packets of a file: by its index if that agrees with it, else by reading all heads.
 /// The scans of a file that holds packets of several streams are several.
@@ -59,6 +61,7 @@ pub(crate) fn find(
         window: Window::default(),
         slots: layout.registers(),
         candidates: 0,
+        hidden: 0,
         faults: 0,
         damage,
     };
@@ -89,6 +92,7 @@ struct Finder<'a> {
     window: Window,
     slots: Vec<u64>,
     candidates: u64,
+    hidden: u64,
     faults: u64,
     damage: &'a mut Vec<Damage>,
 }
@@ -235,9 +239,12 @@ impl Finder<'_> {
         let mut scan: Option<FileScan> = None;
         for entry in [first, last] {
             let head = self.head(entry.offset, 0).ok()?.ok()?;
+            let claims_more = head.total_bits.is_some_and(|total| total > entry.packet_bits);
+            let is_index_right = claims_more && self.lead_to_heads(entries);
             let agrees = |told: Option<u64>, indexed| told.is_none_or(|told| told == indexed);
             let class_id = self.layout.streams.get(head.stream_class)?.id;
-            if !agrees(head.total_bits.or(head.content_bits), entry.packet_bits)
+            let size = head.total_bits.or(head.content_bits).filter(|_| !is_index_right);
+            if !agrees(size, entry.packet_bits)
                 || !agrees(head.content_bits.or(head.total_bits), entry.content_bits)
                 || (head.total_bits.is_none() && head.content_bits.is_none() && entries.len() > 1)
                 || !agrees(head.begin, entry.begin)
@@ -289,12 +296,34 @@ impl Finder<'_> {
         Some(scan)
     }
 
+    /// Whether there is a packet at each place that the index tells of.
+    fn lead_to_heads(&mut self, entries: &[index::IndexEntry]) -> bool {
+        entries
+            .iter()
+            .all(|entry| matches!(self.head(entry.offset, 0), Ok(Ok(_))))
+    }
+
     fn by_heads(&mut self) -> io::Result<Vec<FileScan>> {
         let mut scans: Vec<FileScan> = Vec::new();
         let (mut offset, mut clock) = (0, 0);
-        while offset < self.bytes {
-            match self.head(offset, clock)? {
-                Ok(head) => {
+        let mut last = Last::default();
+        loop {
+            let found = if offset < self.bytes {
+                Some(self.head(offset, clock)?)
+            } else {
+                None
+            };
+            let next = found.as_ref().map(|head| head.as_ref().ok());
+            if let Some(hidden) = self.hidden_in(&last, offset, next, clock)? {
+                self.cut(&mut scans, &last, hidden);
+                last.is_searched = true;
+                offset = hidden;
+                continue;
+            }
+            last.is_searched = true;
+            match found {
+                None => return Ok(scans),
+                Some(Ok(head)) => {
                     // In CTF 2 each packet starts its clock at 0; tracers that write CTF 1.8 with
                     // short timestamps let it run on.
                     if self.layout.class.version == CtfVersion::V1_8 {
@@ -302,9 +331,10 @@ impl Finder<'_> {
                     }
                     let (packet, is_clear) = self.packet(offset, &head)?;
                     offset = offset.saturating_add(packet.bytes.max(1));
-                    put(&mut scans, head, packet, is_clear);
+                    last = last.followed_by(&head, packet);
+                    last.scan = put(&mut scans, head, packet, is_clear);
                 }
-                Err(error) => {
+                Some(Err(error)) => {
                     let next = match self.behind_stranger(offset, &error)? {
                         Some(next) => next,
                         None => self.next_packet(offset.saturating_add(1))?,
@@ -315,7 +345,76 @@ impl Finder<'_> {
                 }
             }
         }
-        Ok(scans)
+    }
+
+    /// Where a packet begins that the last one claims for itself: its size is larger than it is.
+    ///
+    /// `next` is what is at `offset`, its end: `None` for the end of the file, `Some(None)` for
+    /// what is no packet. Padding is looked at only where something is wrong with the size: to
+    /// read it all would be to read the file.
+    fn hidden_in(
+        &mut self,
+        last: &Last,
+        offset: u64,
+        next: Option<Option<&PacketHead>>,
+        clock: u64,
+    ) -> io::Result<Option<u64>> {
+        let (Some(packet), Some(head)) = (last.packet, &last.head) else {
+            return Ok(None);
+        };
+        let padding = (packet.bytes.saturating_mul(8)).saturating_sub(packet.content_bits);
+        let is_suspect = match next {
+            Some(None) => padding > 0,
+            Some(Some(next)) => padding >= head.end_of_head && last.is_suspect(head, Some(next)),
+            None => padding >= head.end_of_head && last.is_suspect(head, None),
+        };
+        if last.is_searched || !is_suspect {
+            return Ok(None);
+        }
+        let mut at = packet.offset.saturating_add(packet.content_bits.div_ceil(8));
+        loop {
+            let found = self.next_packet_before(at, offset)?;
+            let (Some(found), true) = (found, self.hidden < MOST_HIDDEN) else {
+                return Ok(None);
+            };
+            self.hidden += 1;
+            if let Ok(hidden) = self.head(found, clock)?
+                && follows(head, &hidden)
+                && (matches!(next, Some(None))
+                    || is_next(head, &hidden)
+                    || self.follower(found, &hidden)?.is_some())
+            {
+                return Ok(Some(found));
+            }
+            at = found.saturating_add(1);
+        }
+    }
+
+    /// Where a packet ends by its own size, if that is where another one begins, or the file's end.
+    fn follower(&mut self, offset: u64, head: &PacketHead) -> io::Result<Option<u64>> {
+        let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
+        let declared = head.total_bits.or(head.content_bits);
+        let Some(total) = declared.filter(|&total| is_sound(total, head, rest)) else {
+            return Ok(None);
+        };
+        let next = offset.saturating_add(total / 8);
+        Ok((next >= self.bytes || self.head(next, 0)?.is_ok()).then_some(next))
+    }
+
+    /// Ends the last packet where the one begins that it claimed for itself.
+    fn cut(&mut self, scans: &mut [FileScan], last: &Last, hidden: u64) {
+        let packets = scans.get_mut(last.scan).map(|scan| &mut scan.packets);
+        let Some(packet) = packets.and_then(|packets| packets.last_mut()) else {
+            return;
+        };
+        let claimed = packet.bytes;
+        packet.bytes = hidden.saturating_sub(packet.offset);
+        let message = format!(
+            "the packet's size ({claimed} bytes) is not true: the next packet begins after {} bytes, at byte {hidden}",
+            packet.bytes
+        );
+        let damage = Damage::at(self.path, packet.offset, message);
+        self.complain(damage);
     }
 
     /// Where a packet ends that does not belong to this trace, or has another magic number, but
@@ -324,17 +423,14 @@ impl Finder<'_> {
         if !matches!(error, HeadError::Magic(_) | HeadError::Uuid) {
             return Ok(None);
         }
+        self.window.clear();
+        self.window
+            .ensure(&self.file, offset, HEAD_BYTES, self.bytes, HEAD_BYTES)?;
         let mut cursor = Cursor::new(self.window.bytes());
         let Ok(head) = PacketHead::decode_any(self.layout, &mut cursor, &mut self.slots) else {
             return Ok(None);
         };
-        let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
-        let declared = head.total_bits.or(head.content_bits);
-        let Some(total) = declared.filter(|&total| is_sound(total, &head, rest)) else {
-            return Ok(None);
-        };
-        let next = offset.saturating_add(total / 8);
-        Ok((next >= self.bytes || self.head(next, 0)?.is_ok()).then_some(next))
+        self.follower(offset, &head)
     }
 
     /// Decides where a packet ends, whatever its head says; false if the content's end is only
@@ -407,11 +503,17 @@ impl Finder<'_> {
     /// Offset of the next packet: of the magic number, if packets of this trace begin with it;
     /// else the end of the file.
     fn next_packet(&mut self, from: u64) -> io::Result<u64> {
+        let found = self.next_packet_before(from, self.bytes)?;
+        Ok(found.unwrap_or(self.bytes))
+    }
+
+    /// The same, if it begins before `until`.
+    fn next_packet_before(&mut self, from: u64, until: u64) -> io::Result<Option<u64>> {
         let Some(magic) = self.magic() else {
-            return Ok(self.bytes);
+            return Ok(None);
         };
         let mut at = from;
-        while at < self.bytes {
+        while at < until {
             self.window.clear();
             self.window
                 .ensure(&self.file, at, SEARCH_BYTES, self.bytes, SEARCH_BYTES)?;
@@ -425,20 +527,20 @@ impl Finder<'_> {
                     break;
                 }
                 self.candidates += 1;
-                if self.candidates > MOST_CANDIDATES {
-                    return Ok(self.bytes);
+                if self.candidates > MOST_CANDIDATES || at + found as u64 >= until {
+                    return Ok(None);
                 }
                 let mut cursor = Cursor::new(bytes.get(found..).unwrap_or_default());
                 let head = PacketHead::decode(self.layout, &mut cursor, &mut self.slots, 0);
                 // The same bytes may occur in a payload: only a sound head is a packet.
                 let rest = (self.bytes - at - found as u64).saturating_mul(8);
                 if head.is_ok_and(|head| is_plausible(&head, rest)) {
-                    return Ok(at + found as u64);
+                    return Ok(Some(at + found as u64));
                 }
             }
             at = next;
         }
-        Ok(self.bytes)
+        Ok(None)
     }
 }
 
@@ -448,9 +550,77 @@ fn is_plausible(head: &PacketHead, rest: u64) -> bool {
     extent.total.is_some() || is_unset(head.total_bits) || head.total_bits.is_some_and(|total| total > rest)
 }
 
-fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bool) {
-    let same = |scan: &&mut FileScan| scan.class == head.stream_class && scan.id == head.stream_id;
-    match scans.iter_mut().find(same) {
+/// The packet that was found last, to judge its size by those around it.
+#[derive(Default)]
+struct Last {
+    packet: Option<Packet>,
+    head: Option<PacketHead>,
+    /// Of its scan.
+    scan: usize,
+    /// Bits of the packet before it.
+    before: Option<u64>,
+    is_searched: bool,
+}
+
+impl Last {
+    fn followed_by(self, head: &PacketHead, packet: Packet) -> Last {
+        Last {
+            packet: Some(packet),
+            head: Some(head.clone()),
+            scan: 0,
+            before: self.packet.map(|packet| packet.bytes.saturating_mul(8)),
+            is_searched: false,
+        }
+    }
+
+    /// Packets of a stream are mostly of one size, and numbered: one that is larger than one
+    /// beside it, or alone, or behind which numbers are missing may hide others.
+    fn is_suspect(&self, head: &PacketHead, next: Option<&PacketHead>) -> bool {
+        let bits = self.packet.map_or(0, |packet| packet.bytes.saturating_mul(8));
+        let after = next.and_then(|next| next.total_bits);
+        let least = [self.before, after].into_iter().flatten().min();
+        let is_gap = next.is_some_and(|next| {
+            is_same_stream(head, next) && next.sequence != head.sequence && !is_next(head, next)
+        });
+        is_gap || least.is_none_or(|least| bits > least)
+    }
+}
+
+fn is_same_stream(first: &PacketHead, second: &PacketHead) -> bool {
+    (first.stream_class, first.stream_id) == (second.stream_class, second.stream_id)
+}
+
+/// How many packets the second's number is behind the first's.
+fn steps(first: &PacketHead, second: &PacketHead) -> Option<u64> {
+    let width = u32::from(first.sequence_width.clamp(1, 64));
+    let mask = u64::MAX >> (64 - width);
+    Some(second.sequence?.wrapping_sub(first.sequence?) & mask)
+}
+
+/// Whether the second's number comes right behind the first's.
+fn is_next(first: &PacketHead, second: &PacketHead) -> bool {
+    is_same_stream(first, second) && steps(first, second) == Some(1)
+}
+
+/// Whether the second packet can be one behind the first: not what a buffer had held before.
+fn follows(first: &PacketHead, second: &PacketHead) -> bool {
+    if !is_same_stream(first, second) {
+        return true;
+    }
+    let most = u64::MAX >> (65 - u32::from(first.sequence_width.clamp(2, 64)));
+    let is_numbered = steps(first, second).is_none_or(|steps| (1..=most).contains(&steps));
+    let is_later = match (first.begin, second.begin) {
+        (Some(first), Some(second)) => second >= first,
+        _ => true,
+    };
+    is_numbered && is_later
+}
+
+/// Gives the index of the scan that has it now.
+fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bool) -> usize {
+    let same = |scan: &FileScan| scan.class == head.stream_class && scan.id == head.stream_id;
+    let at = scans.iter().position(same).unwrap_or(scans.len());
+    match scans.get_mut(at) {
         Some(scan) => {
             if !is_clear {
                 scan.unclear.push(scan.packets.len());
@@ -466,17 +636,22 @@ fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bo
             unclear: if is_clear { Vec::new() } else { vec![0] },
         }),
     }
+    at
 }
 
-/// The packet as its own head has it: what an index told of it may be of another. Also whether
-/// that is so. The clock starts from the `begin` of the result.
-pub(crate) fn as_its_head_says(stream: &Stream, packet: Packet, head: &PacketHead) -> (Packet, bool) {
+/// The packet as its own head has it: what an index told of it may be of another. Also what is to
+/// be said if the two disagree. The clock starts from the `begin` of the result.
+pub(crate) fn as_its_head_says(
+    stream: &Stream,
+    packet: Packet,
+    head: &PacketHead,
+) -> (Packet, Option<String>) {
     if !stream
         .files
         .get(packet.file as usize)
         .is_some_and(|file| file.indexed)
     {
-        return (packet, false);
+        return (packet, None);
     }
     let whole = packet.bytes.saturating_mul(8);
     let content = head
@@ -484,7 +659,19 @@ pub(crate) fn as_its_head_says(stream: &Stream, packet: Packet, head: &PacketHea
         .or(head.total_bits)
         .unwrap_or(packet.content_bits);
     let total = head.total_bits.unwrap_or(whole);
-    let is_other = content != packet.content_bits || total != whole || head.begin != packet.begin;
+    let is_other = content != packet.content_bits || head.begin != packet.begin;
+    // Another packet of the index begins where this one ends by it.
+    let complaint = if !is_other && total > whole {
+        Some(format!(
+            "the packet's size ({} bytes) is not true: by the index it has {} bytes",
+            total / 8,
+            packet.bytes
+        ))
+    } else if is_other || total != whole {
+        Some(OTHER_PACKET.to_owned())
+    } else {
+        None
+    };
     let is_possible = content >= head.end_of_head && content <= whole;
     let content_bits = if is_possible { content } else { packet.content_bits };
     (
@@ -493,7 +680,7 @@ pub(crate) fn as_its_head_says(stream: &Stream, packet: Packet, head: &PacketHea
             begin: head.begin,
             ..packet
         },
-        is_other,
+        complaint,
     )
 }
 

@@ -36,6 +36,8 @@ pub struct StreamReader<'t> {
     /// Position in the packet, in bits.
     pos: u64,
     clock: u64,
+    /// In this packet, the clock has gone back.
+    went_back: bool,
     slots: Vec<u64>,
     /// The event record that comes next: its start, body, end and head.
     next: Option<Found>,
@@ -80,6 +82,7 @@ impl<'t> StreamReader<'t> {
             head: PacketHead::default(),
             pos: 0,
             clock: 0,
+            went_back: false,
             slots: trace.layout.registers(),
             next: None,
             head_bytes: Vec::new(),
@@ -246,6 +249,9 @@ impl<'t> StreamReader<'t> {
                     });
                 }
                 Ok((found, end)) => {
+                    if found.head.clock < self.clock && !self.went_back {
+                        self.tell_step_back(found.head.clock);
+                    }
                     self.pos = end;
                     self.next = Some(found);
                     return Ok(());
@@ -336,6 +342,7 @@ impl<'t> StreamReader<'t> {
                     self.pos = head.end_of_head;
                     // The clock starts anew in each packet: packets can be read in any order.
                     self.clock = packet.begin.unwrap_or(0);
+                    self.went_back = false;
                     self.begun += 1;
                     self.head = head;
                     return Some(());
@@ -361,9 +368,9 @@ impl<'t> StreamReader<'t> {
 
     /// The packet as its own head has it, where an index told of another.
     fn checked(&mut self, packet: Packet, head: &PacketHead) -> Packet {
-        let (packet, is_other) = packets::as_its_head_says(self.stream, packet, head);
-        if is_other {
-            let damage = Damage::at(self.path(&packet), packet.offset, packets::OTHER_PACKET);
+        let (packet, complaint) = packets::as_its_head_says(self.stream, packet, head);
+        if let Some(complaint) = complaint {
+            let damage = Damage::at(self.path(&packet), packet.offset, complaint);
             self.damage.push(damage);
         }
         packet
@@ -375,6 +382,19 @@ impl<'t> StreamReader<'t> {
             .get(packet.file as usize)
             .map(|file| file.path.clone())
             .unwrap_or_default()
+    }
+
+    /// The clock goes back at the position: told of once in a packet.
+    #[cold]
+    fn tell_step_back(&mut self, clock: u64) {
+        self.went_back = true;
+        let Some(packet) = &self.packet else { return };
+        let damage = Damage::at(
+            self.path(packet),
+            packet.offset.saturating_add(self.pos >> 3),
+            went_back(self.clock, clock),
+        );
+        self.damage.push(damage);
     }
 
     /// The rest of the packet cannot be decoded: without its length nothing says where the next
@@ -445,6 +465,14 @@ pub fn describe(error: DecodeError) -> String {
         DecodeError::Length { length: 0, .. } => "an event record without a single bit".to_owned(),
         error => format!("this event record cannot be decoded: {error}"),
     }
+}
+
+/// Words for a clock that goes back.
+pub(crate) fn went_back(before: u64, now: u64) -> String {
+    format!(
+        "the clock goes back by {} cycles here",
+        before.saturating_sub(now)
+    )
 }
 
 /// The part of the packet that the window has.

@@ -265,10 +265,9 @@ impl<'t> Scanner<'t> {
             };
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
-                    let (packet, is_other) = crate::packets::as_its_head_says(self.stream, *packet, &head);
-                    if is_other && tell {
-                        let damage =
-                            Damage::at(self.path(&packet), packet.offset, crate::packets::OTHER_PACKET);
+                    let (packet, complaint) = crate::packets::as_its_head_says(self.stream, *packet, &head);
+                    if let Some(complaint) = complaint.filter(|_| tell) {
+                        let damage = Damage::at(self.path(&packet), packet.offset, complaint);
                         self.damage.push(damage);
                     }
                     self.packet = Some(packet);
@@ -579,7 +578,7 @@ impl<'t> Scanner<'t> {
                 Ok((_, clock)) if sink.refuses(clock) => return Progress::More,
                 Ok((class, clock)) if cursor.pos > self.pos => {
                     if clock < self.clock && !std::mem::replace(&mut self.went_back, true) {
-                        let message = format!("the clock goes back by {} cycles here", self.clock - clock);
+                        let message = crate::reader::went_back(self.clock, clock);
                         let offset = packet.offset + (self.pos >> 3);
                         self.damage.push(Damage::at(self.path(packet), offset, message));
                     }

@@ -1,0 +1,118 @@
+//! A packet whose size is not true hides no other packet, with and without an index.
+
+mod formats_support;
+
+use std::fs;
+use std::path::Path;
+
+use formats_support::lttng::{self, METADATA, Packet};
+use formats_support::scan_counts;
+use tracebraid_ctf::reader::StreamReader;
+use tracebraid_ctf::trace::Trace;
+
+/// Event records by reading and by counting, and all that is told.
+fn read(place: &Path) -> (u64, u64, Vec<String>) {
+    let trace = Trace::open(place).unwrap();
+    let mut told: Vec<String> = trace.damage.iter().map(ToString::to_string).collect();
+    let (mut events, mut counted) = (0, 0);
+    for stream in &trace.streams {
+        let mut reader = StreamReader::new(&trace, stream, 0..stream.packets.len(), 1 << 16);
+        while reader.peek().is_some() {
+            events += 1;
+            reader.advance();
+        }
+        told.extend(reader.take_damage().iter().map(ToString::to_string));
+        counted += scan_counts(&trace, stream).0.iter().sum::<u64>();
+        assert_eq!(stream.losses(), [], "{told:?}");
+    }
+    (events, counted, told)
+}
+
+fn packets() -> Vec<Packet> {
+    (0..5)
+        .map(|number| {
+            let mut packet = Packet::new(0, number, &[100 * number + 1, 100 * number + 2]);
+            packet.padding = 4096 - packet.bytes().len() + packet.padding;
+            packet
+        })
+        .collect()
+}
+
+/// The packet of that number says that it is `more` bytes larger than it is.
+fn lies(number: usize, more: u64) -> Vec<u8> {
+    let mut packets = packets();
+    let packet = &mut packets[number];
+    let content = (lttng::HEAD + packet.events.len()) as u64 * 8;
+    packet.sizes = Some((content, (4096 + more) * 8));
+    lttng::file(&packets)
+}
+
+#[test]
+fn a_packet_that_claims_too_much_hides_no_other() {
+    for has_index in [false, true] {
+        for number in 0..5 {
+            for more in [1, 8, 1000, 4095, 4096, 5000, 8192, 3 * 4096] {
+                let place = tempfile::tempdir().unwrap();
+                fs::write(place.path().join("metadata"), METADATA).unwrap();
+                fs::write(place.path().join("stream"), lies(number, more)).unwrap();
+                if has_index {
+                    fs::create_dir(place.path().join("index")).unwrap();
+                    let index = lttng::index(&packets(), 1);
+                    fs::write(place.path().join("index/stream.idx"), index).unwrap();
+                }
+                let (events, counted, told) = read(place.path());
+                let case = format!("index {has_index}, packet {number}, {more} more: {told:?}");
+                assert_eq!((events, counted), (10, 10), "{case}");
+                let at = format!("stream: byte {}: ", number * 4096);
+                assert!(told.len() == 1 && told[0].contains(&at), "{case}");
+            }
+        }
+    }
+}
+
+/// Two in a row.
+#[test]
+fn several_may_claim_too_much() {
+    let mut packets = packets();
+    for packet in &mut packets[1..3] {
+        packet.sizes = Some(((lttng::HEAD + packet.events.len()) as u64 * 8, 2 * 4096 * 8));
+    }
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("metadata"), METADATA).unwrap();
+    fs::write(place.path().join("stream"), lttng::file(&packets)).unwrap();
+    let (events, counted, told) = read(place.path());
+    assert_eq!((events, counted, told.len()), (10, 10, 2), "{told:?}");
+}
+
+/// What a buffer had held before may look like an earlier packet.
+#[test]
+fn remains_in_padding_are_no_packets() {
+    let packets = packets();
+    let mut bytes = lttng::file(&packets);
+    let old = packets[0].bytes();
+    bytes[4096 * 4 + 2000..][..300].copy_from_slice(&old[..300]);
+    bytes[4096 * 4 + 3000..][..300].copy_from_slice(&old[..300]);
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("metadata"), METADATA).unwrap();
+    fs::write(place.path().join("stream"), bytes).unwrap();
+    assert_eq!(read(place.path()), (10, 10, vec![]));
+}
+
+#[test]
+fn a_clock_that_goes_back_is_told_of_once_in_a_packet() {
+    let mut packets = packets();
+    let mut packet = Packet::new(0, 1, &[101]);
+    packet.end = 200;
+    for time in [150, 140, 160, 130] {
+        packet.events.extend(lttng::extended(0, time, &[1, 0, 0, 0]));
+    }
+    packets[1] = packet;
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("metadata"), METADATA).unwrap();
+    fs::write(place.path().join("stream"), lttng::file(&packets)).unwrap();
+    let (events, _, told) = read(place.path());
+    assert_eq!(events, 13);
+    let at = 4096 + lttng::HEAD + 8 + 17;
+    let expected = format!("stream: byte {at}: the clock goes back by 10 cycles here");
+    assert!(told.len() == 1 && told[0].ends_with(&expected), "{told:?}");
+}
