@@ -43,6 +43,16 @@ pub enum DecodeError {
         /// The length.
         length: u64,
     },
+    /// An array or string of so many elements goes over the end of the content (or of the window at
+    /// hand).
+    TooLong {
+        /// Position of the array or string, in bits.
+        at: u64,
+        /// The length.
+        length: u64,
+        /// Bits that it wanted.
+        wanted: u64,
+    },
     /// A variable-length integer of more than 64 significant bits.
     VarIntTooLong {
         /// Position of the field, in bits.
@@ -84,6 +94,7 @@ impl DecodeError {
             DecodeError::OutOfBounds { at, .. }
             | DecodeError::NoOption { at, .. }
             | DecodeError::Length { at, .. }
+            | DecodeError::TooLong { at, .. }
             | DecodeError::VarIntTooLong { at }
             | DecodeError::ByteOrder { at }
             | DecodeError::EmptyElements { at }
@@ -115,7 +126,7 @@ impl std::fmt::Display for DecodeError {
             DecodeError::NoOption { selector, .. } => {
                 write!(f, "no option for the selector value {selector}")
             }
-            DecodeError::Length { length, .. } => {
+            DecodeError::Length { length, .. } | DecodeError::TooLong { length, .. } => {
                 write!(f, "a length of {length} is more than the packet can hold")
             }
             DecodeError::VarIntTooLong { .. } => {

@@ -60,6 +60,13 @@ impl std::fmt::Display for HeadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             HeadError::Decode(error) => write!(f, "the packet's header or context is damaged: {error}"),
+            HeadError::Magic(magic) if *magic == u64::from((MAGIC as u32).swap_bytes()) => {
+                write!(
+                    f,
+                    "not a packet: its magic number is {magic:#x}, which is {MAGIC:#x} in the other byte order: \
+                     the stream seems to be in the other byte order than the metadata says"
+                )
+            }
             HeadError::Magic(magic) => {
                 write!(
                     f,

@@ -222,7 +222,9 @@ impl Finder<'_> {
             let short = matches!(
                 result,
                 Err(HeadError::Decode(
-                    DecodeError::OutOfBounds { .. } | DecodeError::Length { .. }
+                    DecodeError::OutOfBounds { .. }
+                        | DecodeError::Length { .. }
+                        | DecodeError::TooLong { .. }
                 ))
             );
             let more = self.bytes.saturating_sub(offset) > want as u64 && want < MOST_HEAD_BYTES;

@@ -423,7 +423,7 @@ pub const MOST_RECORD_BYTES: u64 = 1 << 28;
 pub(crate) fn may_go_on(error: DecodeError, content_bits: u64) -> bool {
     match error {
         DecodeError::OutOfBounds { wanted: u64::MAX, .. } => true,
-        DecodeError::OutOfBounds { at, wanted } => {
+        DecodeError::OutOfBounds { at, wanted } | DecodeError::TooLong { at, wanted, .. } => {
             at.checked_add(wanted).is_some_and(|end| end <= content_bits)
         }
         DecodeError::Length { at, length } => length <= content_bits.saturating_sub(at),

@@ -112,7 +112,9 @@ fn time_and_memory_are_bounded() {
     for length in [1 << 21, 1 << 32, 1 << 60, u64::MAX] {
         let outcome = bounded("a length of 2^60", LENGTHS, &with_length(0, &[length]), MIB);
         assert!(
-            outcome.told[0].contains("byte 0: this event record cannot be decoded"),
+            outcome.told[0].contains(&format!(
+                "byte 0: this event record cannot be decoded: a length of {length} is more than the packet can hold"
+            )),
             "{:?}",
             outcome.told
         );

@@ -116,3 +116,17 @@ fn a_clock_that_goes_back_is_told_of_once_in_a_packet() {
     let expected = format!("stream: byte {at}: the clock goes back by 10 cycles here");
     assert!(told.len() == 1 && told[0].ends_with(&expected), "{told:?}");
 }
+
+#[test]
+fn a_stream_in_the_other_byte_order_is_called_that() {
+    let place = tempfile::tempdir().unwrap();
+    let metadata = METADATA.replace("byte_order = le", "byte_order = be");
+    fs::write(place.path().join("metadata"), metadata).unwrap();
+    fs::write(place.path().join("stream"), lttng::file(&packets())).unwrap();
+    let (events, _, told) = read(place.path());
+    assert_eq!(events, 0);
+    assert!(
+        told[0].contains("byte 0: ") && told[0].contains("the other byte order than the metadata says"),
+        "{told:?}"
+    );
+}

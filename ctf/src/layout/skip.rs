@@ -183,7 +183,11 @@ fn run(
                         .checked_mul(*stride)
                         .and_then(|sum| sum.checked_add(*bits))
                         .ok_or(error)?;
-                    cursor.need(bits)?;
+                    cursor.need(bits).map_err(|_| DecodeError::TooLong {
+                        at: cursor.pos,
+                        length: count,
+                        wanted: bits,
+                    })?;
                     cursor.pos += bits;
                 }
             }
