@@ -85,12 +85,27 @@ impl Stream {
         losses
     }
 
+    /// Whether bytes of the file were skipped between two packets: what is missing there is the
+    /// damage's, which is told of, not the tracer's.
+    fn is_damaged_between(&self, before: &Packet, packet: &Packet) -> bool {
+        let file = self.files.get(before.file as usize);
+        let Some(file) = file.filter(|_| before.file == packet.file) else {
+            return false;
+        };
+        let behind = |range: &std::ops::Range<u64>| range.start < before.offset;
+        let next = file.skipped.get(file.skipped.partition_point(behind));
+        next.is_some_and(|range| range.start < packet.offset)
+    }
+
     fn packets_between(&self, before: &Packet, packet: &Packet, index: usize) -> Option<Loss> {
         let (first, second) = (before.sequence?, packet.sequence?);
         // Equal numbers or earlier ones: the tracer does not count packets, or starts again.
         let lost = difference(first, second, self.head.sequence_width)
             .ok()?
             .checked_sub(1)?;
+        if self.is_damaged_between(before, packet) {
+            return None;
+        }
         let (from, to) = (before.end, packet.begin);
         (lost > 0).then_some(Loss {
             kind: LossKind::Packets,

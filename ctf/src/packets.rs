@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::bits::{Cursor, DecodeError};
@@ -23,6 +24,8 @@ pub(crate) struct FileScan {
     pub(crate) packets: Vec<Packet>,
     /// By index.
     pub(crate) indexed: bool,
+    /// Byte ranges of the file that are of no packet.
+    pub(crate) skipped: Vec<Range<u64>>,
     /// Indices of packets that do not tell where their content ends: the end is that of the
     /// last byte that is not zero.
     pub(crate) unclear: Vec<usize>,
@@ -264,6 +267,7 @@ impl Finder<'_> {
                 head,
                 packets: Vec::new(),
                 indexed: true,
+                skipped: Vec::new(),
                 unclear: Vec::new(),
             });
         }
@@ -309,6 +313,7 @@ impl Finder<'_> {
         let mut scans: Vec<FileScan> = Vec::new();
         let (mut offset, mut clock) = (0, 0);
         let mut last = Last::default();
+        let mut skipped_ranges = Vec::new();
         loop {
             let found = if offset < self.bytes {
                 Some(self.head(offset, clock)?)
@@ -324,7 +329,7 @@ impl Finder<'_> {
             }
             last.is_searched = true;
             match found {
-                None => return Ok(scans),
+                None => break,
                 Some(Ok(head)) => {
                     // In CTF 2 each packet starts its clock at 0; tracers that write CTF 1.8 with
                     // short timestamps let it run on.
@@ -343,10 +348,15 @@ impl Finder<'_> {
                     };
                     let skipped = next.saturating_sub(offset);
                     self.complain(Damage::at(self.path, offset, error.to_string()).skipping(skipped));
+                    skipped_ranges.push(offset..next);
                     offset = next;
                 }
             }
         }
+        for scan in &mut scans {
+            scan.skipped.clone_from(&skipped_ranges);
+        }
+        Ok(scans)
     }
 
     /// Where a packet begins that the last one claims for itself: its size is larger than it is.
@@ -635,6 +645,7 @@ fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bo
             head,
             packets: vec![packet],
             indexed: false,
+            skipped: Vec::new(),
             unclear: if is_clear { Vec::new() } else { vec![0] },
         }),
     }

@@ -28,6 +28,8 @@ pub struct DataFile {
     pub bytes: u64,
     /// Where its packets are was taken from an index, not from the packets themselves.
     pub indexed: bool,
+    /// Byte ranges where no packet was found when the trace was opened, in their order.
+    pub skipped: Vec<std::ops::Range<u64>>,
 }
 
 /// A packet in a file.

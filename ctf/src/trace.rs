@@ -51,6 +51,12 @@ pub enum OpenError {
         /// Place and reason.
         error: Box<MetadataError>,
     },
+    /// A file, not the directory of a trace.
+    #[error("{path}: this is a file: a trace is a directory{hint}", path = path.display(), hint = hint(path))]
+    NotDirectory {
+        /// The file.
+        path: PathBuf,
+    },
     /// No trace is there.
     #[error("{path}: no trace here: no directory below it has a file named `metadata`", path = path.display())]
     NoTrace {
@@ -59,12 +65,30 @@ pub enum OpenError {
     },
 }
 
+/// Which directory to give for a file of a trace.
+fn hint(path: &Path) -> String {
+    let directory = match path.parent() {
+        Some(parent) if parent == Path::new("") => Path::new("."),
+        Some(parent) => parent,
+        None => return String::new(),
+    };
+    if path.file_name().is_some_and(|name| name == "metadata") || directory.join("metadata").is_file() {
+        format!("; give the one that this file is in: {}", directory.display())
+    } else {
+        " with a file named `metadata`".to_owned()
+    }
+}
+
 impl Trace {
     /// Opens the trace in that directory (not below it).
     ///
     /// # Errors
     /// When the metadata cannot be read; damage of data streams is recorded in the trace.
     pub fn open(directory: &Path) -> Result<Trace, OpenError> {
+        if directory.is_file() {
+            let path = directory.to_owned();
+            return Err(OpenError::NotDirectory { path });
+        }
         let metadata_path = directory.join("metadata");
         let io_error = |path: &Path| {
             let path = path.to_owned();
@@ -219,6 +243,7 @@ fn stream_of(scan: FileScan, path: &Path, bytes: u64) -> Stream {
             path: path.to_owned(),
             bytes,
             indexed: scan.indexed,
+            skipped: scan.skipped,
         }],
         packets: scan.packets,
         head: scan.head,
@@ -300,12 +325,16 @@ impl TraceSet {
     /// Opens every trace at or below the paths.
     ///
     /// # Errors
-    /// When not a single trace can be opened.
+    /// When not a single trace can be opened, or one of the paths is no directory.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<TraceSet, OpenError> {
         let mut set = TraceSet::default();
         let mut first_error = None;
         for path in paths {
             let path = path.as_ref();
+            if path.is_file() {
+                let path = path.to_owned();
+                return Err(OpenError::NotDirectory { path });
+            }
             let directories = discover(path).map_err(|error| OpenError::Io {
                 path: path.to_owned(),
                 error,

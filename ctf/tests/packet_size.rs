@@ -8,7 +8,7 @@ use std::path::Path;
 use formats_support::lttng::{self, METADATA, Packet};
 use formats_support::scan_counts;
 use tracebraid_ctf::reader::StreamReader;
-use tracebraid_ctf::trace::Trace;
+use tracebraid_ctf::trace::{Trace, TraceSet};
 
 /// Event records by reading and by counting, and all that is told.
 fn read(place: &Path) -> (u64, u64, Vec<String>) {
@@ -129,4 +129,38 @@ fn a_stream_in_the_other_byte_order_is_called_that() {
         told[0].contains("byte 0: ") && told[0].contains("the other byte order than the metadata says"),
         "{told:?}"
     );
+}
+
+/// What damage took is not what the tracer lost; what the tracer lost elsewhere still is.
+#[test]
+fn packets_that_are_damaged_are_not_lost_by_the_tracer() {
+    let mut packets = packets();
+    packets[4].sequence = 6;
+    let mut bytes = lttng::file(&packets);
+    bytes[2 * 4096] ^= 1;
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("metadata"), METADATA).unwrap();
+    fs::write(place.path().join("stream"), bytes).unwrap();
+    let trace = Trace::open(place.path()).unwrap();
+    assert_eq!(trace.damage.len(), 1, "{:?}", trace.damage);
+    let losses = trace.streams[0].losses();
+    let lost: Vec<_> = losses.iter().map(|loss| (loss.packet, loss.count)).collect();
+    assert_eq!(lost, [(3, Some(2))]);
+}
+
+#[test]
+fn a_file_instead_of_a_directory_is_told_what_to_give() {
+    let place = tempfile::tempdir().unwrap();
+    lttng::write(place.path(), METADATA, &[("stream", &packets())]);
+    for name in ["metadata", "stream"] {
+        let file = place.path().join(name);
+        let expected = format!(
+            "{}: this is a file: a trace is a directory; give the one that this file is in: {}",
+            file.display(),
+            place.path().display()
+        );
+        let error = TraceSet::open(&[&file]).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(Trace::open(&file).unwrap_err().to_string(), expected);
+    }
 }
