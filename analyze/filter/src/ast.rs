@@ -75,6 +75,20 @@ pub enum Operator {
 }
 
 impl Operator {
+    /// How it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Operator::Equal => "==",
+            Operator::NotEqual => "!=",
+            Operator::Less => "<",
+            Operator::LessOrEqual => "<=",
+            Operator::Greater => ">",
+            Operator::GreaterOrEqual => ">=",
+            Operator::Matches => "=~",
+            Operator::MatchesNot => "!~",
+        }
+    }
+
     /// Whether it holds for two values that compare so.
     pub(crate) fn holds(self, ordering: std::cmp::Ordering) -> bool {
         match self {

@@ -133,6 +133,33 @@ impl<'t> Filter<'t> {
             .collect()
     }
 
+    /// Comparisons that hold for no value of the fields that they name, in any trace: an integer
+    /// with a word, say. Fields that there are not at all are left to [`Filter::unknown_fields`].
+    pub fn hopeless_comparisons(&self) -> Vec<String> {
+        let mut comparisons = Vec::new();
+        gather_comparisons(&self.expr, &mut comparisons);
+        let mut hopeless = Vec::new();
+        for (place, path, operator, value) in comparisons {
+            let field = Field::Path(place, path.to_vec());
+            let mut outcomes = self.compilers().filter_map(|compiler| {
+                let is_there = compiler.has(&field);
+                is_there.then(|| compiler.compare(&field, operator, value).can_hold())
+            });
+            // Nobody has it: not hopeless, but unknown.
+            if outcomes.next() == Some(false) && !outcomes.any(|can_hold| can_hold) {
+                hopeless.push(format!("{} {} {}", path.join("."), operator.sign(), value.text()));
+            }
+        }
+        hopeless
+    }
+
+    fn compilers(&self) -> impl Iterator<Item = Compiler<'t>> {
+        let streams = |trace: &'t Trace| trace.layout.streams.iter().map(move |stream| (trace, stream));
+        self.traces.iter().flat_map(streams).flat_map(|(trace, stream)| {
+            (0..stream.events.len()).map(move |event| Compiler { trace, stream, event })
+        })
+    }
+
     /// Whether the event record is wanted: `trace` and `stream_class` are the indices of its trace
     /// and of its stream's class.
     #[inline]
@@ -199,6 +226,17 @@ fn gather_paths<'e>(expr: &'e Expr, fields: &mut Vec<(Where, &'e [String])>) {
         Expr::Not(inner) => gather_paths(inner, fields),
         Expr::Compare(Field::Path(place, path), ..) | Expr::Has(Field::Path(place, path)) => {
             fields.push((*place, path));
+        }
+        _ => {}
+    }
+}
+
+fn gather_comparisons<'e>(expr: &'e Expr, found: &mut Vec<(Where, &'e [String], Operator, &'e Value)>) {
+    match expr {
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|part| gather_comparisons(part, found)),
+        Expr::Not(inner) => gather_comparisons(inner, found),
+        Expr::Compare(Field::Path(place, path), operator, value) => {
+            found.push((*place, path, *operator, value));
         }
         _ => {}
     }
@@ -403,6 +441,15 @@ fn whole(raw: u64, signed: bool) -> i128 {
 }
 
 impl Predicate {
+    /// False if it holds for no event record, for one comparison.
+    fn can_hold(&self) -> bool {
+        match self {
+            Predicate::Const(value) => *value,
+            Predicate::Label(_, _, ranges, true) => !ranges.is_empty(),
+            _ => true,
+        }
+    }
+
     fn holds(&self, event: &mut Event<'_>, subject: &Subject<'_>) -> bool {
         let integer = |field: &FieldRef, event: &mut Event<'_>| field.integer(event.body, event.slots).ok();
         match self {

@@ -15,4 +15,4 @@ pub mod tasks;
 
 pub use ast::Expr;
 pub use compile::{Filter, Subject};
-pub use parse::{FilterError, parse};
+pub use parse::{FilterError, parse, parse_with_times};

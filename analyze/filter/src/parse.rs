@@ -61,9 +61,21 @@ const DEPTH: usize = 200;
 /// # Errors
 /// With the place of what cannot be understood.
 pub fn parse(text: &str) -> Result<Expr, FilterError> {
+    parse_with_times(text, &|_| Ok(()))
+}
+
+/// Says why a text is not a time.
+pub type TimeCheck<'c> = &'c dyn Fn(&str) -> Result<(), String>;
+
+/// Parses an expression whose times must pass that check.
+///
+/// # Errors
+/// With the place of what cannot be understood.
+pub fn parse_with_times(text: &str, check_time: TimeCheck<'_>) -> Result<Expr, FilterError> {
     let tokens = tokens(text)?;
     let mut parser = Parser {
         text,
+        check_time,
         tokens,
         at: 0,
         depth: 0,
@@ -77,6 +89,7 @@ pub fn parse(text: &str) -> Result<Expr, FilterError> {
 
 struct Parser<'a> {
     text: &'a str,
+    check_time: TimeCheck<'a>,
     tokens: Vec<Placed>,
     at: usize,
     depth: usize,
@@ -182,6 +195,9 @@ impl Parser<'_> {
         if matches!(field, Field::Time) && matching {
             self.at = sign;
             return Err(self.error("times have no pattern"));
+        }
+        if matches!(field, Field::Time) {
+            (self.check_time)(&value.text()).map_err(|message| self.error(message))?;
         }
         self.at += 1;
         Ok(Expr::Compare(field, operator, value))
@@ -372,6 +388,8 @@ mod tests {
         }
         let error = parse("tid == abc").unwrap_err().to_string();
         assert!(error.ends_with("\n  tid == abc\n         ^"), "{error}");
+        let error = parse_with_times("a && time > foo", &|text| Err(format!("{text}?"))).unwrap_err();
+        assert_eq!((error.offset, error.message.as_str()), (12, "foo?"));
         assert!(parse(&"(".repeat(100_000)).is_err());
         assert!(parse(&"!".repeat(100_000)).is_err());
     }

@@ -107,17 +107,32 @@ impl TimeArgs {
 #[derive(Args, Debug)]
 pub(crate) struct SelectArgs {
     /// Only of these CPUs
-    #[arg(long, value_name = "CPU", value_delimiter = ',')]
+    #[arg(long, value_name = "CPU", value_delimiter = ',', value_parser = cpu_number)]
     pub(crate) cpu: Vec<u64>,
     /// Only of these threads
-    #[arg(long, value_name = "TID", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_name = "TID", value_delimiter = ',', allow_hyphen_values = true, value_parser = thread_id)]
     pub(crate) tid: Vec<i64>,
     /// Only of these processes
-    #[arg(long, value_name = "PID", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_name = "PID", value_delimiter = ',', allow_hyphen_values = true, value_parser = process_id)]
     pub(crate) pid: Vec<i64>,
     /// Only of threads with such a name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub(crate) procname: Vec<String>,
+}
+
+fn cpu_number(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "the number of a CPU is expected".to_owned())
+}
+
+fn thread_id(text: &str) -> Result<i64, String> {
+    let message = "a thread id is expected (names go with --procname)";
+    text.parse().map_err(|_| message.to_owned())
+}
+
+fn process_id(text: &str) -> Result<i64, String> {
+    let message = "a process id is expected (names go with --procname)";
+    text.parse().map_err(|_| message.to_owned())
 }
 
 /// The form of reports.

@@ -191,6 +191,14 @@ fn labels_floats_and_strings() {
         3
     );
     assert_eq!(count("odd == -2"), 3);
+    for (filter, hopeless) in [
+        ("label == 'no such'", true),
+        ("label < zero", true),
+        ("label =~ '*three'", false),
+    ] {
+        let message = String::from_utf8(run(&["print", "--filter", filter, trace]).stderr).unwrap();
+        assert_eq!(message.contains("never holds"), hopeless, "{filter}: {message}");
+    }
 }
 
 #[test]
@@ -203,4 +211,34 @@ fn what_cannot_be_understood_is_shown_with_its_place() {
     assert_eq!(output.status.code(), Some(0));
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("no event has a field `nxt_tid`"), "{message}");
+    let (code, message) = failure(&["print", "--filter", "sched_switch && time > foo", &trace]);
+    assert_eq!(code, 2);
+    assert!(
+        message.starts_with("error: --filter: `foo` is not a time"),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("\n  sched_switch && time > foo\n                         ^\n"),
+        "{message}"
+    );
+    for (filter, hopeless) in [
+        ("ret < abc", true),
+        ("ret != abc || sched_switch", true),
+        ("packet.cpu_id == x", true),
+        ("next_comm < abc && ret < 3", false),
+        ("packet.cpu_id == 1", false),
+    ] {
+        let output = run(&["print", "--limit", "1", "--filter", filter, &trace]);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(message.contains("never holds"), hopeless, "{filter}: {message}");
+    }
+    for (option, word) in [
+        ("--tid", "a thread id"),
+        ("--pid", "a process id"),
+        ("--cpu", "the number of a CPU"),
+    ] {
+        let (code, message) = failure(&["print", option, "x", &trace]);
+        assert_eq!(code, 2);
+        assert!(message.contains(&format!("{word} is expected")), "{message}");
+    }
 }

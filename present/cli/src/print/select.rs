@@ -1,5 +1,7 @@
 //! Which event records are shown: the options and the filter expression together.
 
+use std::cell::OnceCell;
+
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::layout::node::NodeId;
@@ -48,6 +50,11 @@ impl<'t> Selection<'t> {
         zone: &TimeZone,
     ) -> Result<Option<Self>, Failure> {
         let mut parts = Vec::new();
+        let begin = OnceCell::new();
+        let time_of = |text: &str| {
+            text.parse::<TimeSpec>()?
+                .resolve(*begin.get_or_init(&start), zone)
+        };
         let numbers = |field: Field, values: &mut dyn Iterator<Item = i128>| {
             let one = |value| Expr::Compare(field.clone(), Operator::Equal, Value::Integer(value));
             Expr::Or(values.map(one).collect())
@@ -72,14 +79,15 @@ impl<'t> Selection<'t> {
             ));
         }
         if let Some(text) = expression {
-            let parsed = tracebraid_filter::parse(text);
+            let check = |text: &str| time_of(text).map(drop);
+            let parsed = tracebraid_filter::parse_with_times(text, &check);
             parts.push(parsed.map_err(|error| Failure::usage(format!("--filter: {error}")))?);
         }
         if parts.is_empty() {
             return Ok(None);
         }
-        let time_of = |text: &str| text.parse::<TimeSpec>()?.resolve(start(), zone);
-        let filter = Filter::new(Expr::And(parts), set, &time_of).map_err(Failure::usage)?;
+        let filter = Filter::new(Expr::And(parts), set, &time_of)
+            .map_err(|error| Failure::usage(format!("--filter: {error}")))?;
         let tasks = set.traces.iter().map(|_| Tasks::default()).collect();
         Ok(Some(Selection {
             set,
@@ -89,9 +97,15 @@ impl<'t> Selection<'t> {
         }))
     }
 
-    /// Fields of the expression that no event has.
-    pub(crate) fn unknown_fields(&self) -> Vec<String> {
-        self.filter.unknown_fields()
+    /// What in the expression is probably not meant so.
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = String> {
+        let unknown = self.filter.unknown_fields().into_iter();
+        let unknown =
+            unknown.map(|field| format!("no event has a field `{field}`: no comparison with it holds"));
+        let hopeless = self.filter.hopeless_comparisons().into_iter();
+        unknown.chain(hopeless.map(|comparison| {
+            format!("`{comparison}` never holds: no value of the field compares with that")
+        }))
     }
 
     /// Whether the event records before a time range matter for those in it.
