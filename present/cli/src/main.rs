@@ -9,6 +9,7 @@ mod commands;
 mod csv;
 mod failure;
 mod fold;
+mod hints;
 mod info;
 mod loss;
 mod options;

@@ -252,3 +252,35 @@ fn ctrl_c_ends_a_count_of_threads() {
     }
     panic!("Ctrl-C never gave 130: {seen:?}");
 }
+
+#[test]
+fn a_selection_of_nothing_says_why() {
+    let trace = recorded("kernel-mix-small").join("kernel-mix-small");
+    let trace = trace.to_str().unwrap();
+    for command in ["print", "count", "cpu", "io"] {
+        for (options, reason) in [
+            (&["--cpu", "99"][..], "the trace has CPUs 0-3"),
+            (&["--tid", "7777777"], "asks for"),
+            (&["--procname", "nosuch"], "asks for"),
+            (
+                &["--from", "+1h"],
+                "the trace lasts from 2026-11-21 01:43:13.492423867 to 2026-11-21 01:43:16.793600874",
+            ),
+            (&["--to", "12"], "the trace lasts from"),
+        ] {
+            let arguments = [&[command][..], options, &[trace]].concat();
+            let output = run(&arguments);
+            assert_eq!(output.status.code(), Some(0));
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert!(
+                message.contains("no event record is selected") && message.contains(reason),
+                "{arguments:?}: {message}"
+            );
+            assert!(!message.contains("not recorded"), "{arguments:?}: {message}");
+        }
+        for options in [&["--cpu", "1"][..], &["--to", "+1s"]] {
+            let output = run(&[&[command][..], options, &[trace]].concat());
+            assert!(!String::from_utf8_lossy(&output.stderr).contains("no event record"));
+        }
+    }
+}

@@ -78,6 +78,9 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
             &mut warnings,
         )?
     };
+    if report.events == 0 {
+        crate::hints::nothing_selected(&set, &args.select, range, 0, &zone, &mut warnings);
+    }
     let mut out = Output::open(None)?;
     let text = match args.format {
         ReportFormat::Table => tables(&report, args.top.unwrap_or(usize::MAX)),

@@ -8,7 +8,7 @@ use tracebraid_reports::cpu::{CpuAnalysis, CpuOptions, CpuReport};
 use crate::commands::kernel::{self, ShowArgs};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
-use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs};
+use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
 use crate::output::Output;
 use crate::table::{self, Column, grouped, percent};
 use crate::warnings::Warnings;
@@ -41,7 +41,8 @@ pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
-    let range = args.time.range(&set, &options::zone(args.show.clock_gmt), 0)?;
+    let zone = options::zone(args.show.clock_gmt);
+    let range = args.time.range(&set, &zone, 0)?;
     let analysis = CpuAnalysis::new(
         &set,
         CpuOptions {
@@ -51,7 +52,11 @@ pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
         },
     );
     let mut report = fold::run(&set, &analysis, &args.fold, analysis.until(), &mut warnings)?;
-    if report.cpus.is_empty() {
+    if report.threads.is_empty() {
+        crate::hints::nothing_selected(&set, &args.select, range, 0, &zone, &mut warnings);
+    }
+    let chosen = range != TimeRange::ALL || !args.select.cpu.is_empty();
+    if report.cpus.is_empty() && !chosen {
         warnings.note("no event here tells who runs on which CPU: sched_switch was not recorded");
     }
     let mut out = Output::open(None)?;

@@ -22,7 +22,10 @@ use crate::warnings::Warnings;
   tracebraid info --events --counts TRACE
   tracebraid info --format json TRACE | jq '.traces[].environment'
 
-CSV has a row for each stream, or with --events a row for each event class.")]
+CSV has a row for each stream, or with --events a row for each event class.
+
+Damage inside packets is found by reading all event records, which only --counts does: give it
+together with --strict to check a whole trace.")]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

@@ -42,7 +42,8 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
-    let range = args.time.range(&set, &options::zone(args.show.clock_gmt), 0)?;
+    let zone = options::zone(args.show.clock_gmt);
+    let range = args.time.range(&set, &zone, 0)?;
     let analysis = IoAnalysis::new(
         &set,
         IoOptions {
@@ -55,6 +56,9 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
         warnings.note("no event here tells of reading or writing: system calls were not recorded");
     }
     let mut report = fold::run(&set, &analysis, &args.fold, analysis.until(), &mut warnings)?;
+    if report.total.calls == 0 {
+        crate::hints::nothing_selected(&set, &args.select, range, 0, &zone, &mut warnings);
+    }
     let mut out = Output::open(None)?;
     let rows = args.show.rows();
     let text = match args.show.format {

@@ -224,6 +224,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         .saturating_add(args.clock_offset_ns);
     let range = args.time.range(&set, &zone, offset)?;
     let start = || options::start_of(&set).map(|start| start.saturating_add(offset));
+    let shown_zone = zone.clone();
     let selection = Selection::new(
         &set,
         &args.select,
@@ -233,11 +234,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         &zone,
     )?;
     if let Some(selection) = &selection {
-        for field in selection.unknown_fields() {
-            warnings.note(&format!(
-                "no event has a field `{field}`: no comparison with it holds"
-            ));
-        }
+        selection.doubts().for_each(|doubt| warnings.note(&doubt));
     }
     let mut out = Output::open(args.output.as_deref())?;
     let colours = out.colours(args.color);
@@ -247,12 +244,16 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         offset,
         selection,
         limit: args.limit.unwrap_or(u64::MAX),
+        found: args.limit == Some(0),
         lines: Lines::new(args.line_options(zone, colours), names),
         progress: Progress::new(options::total_bytes(&set), out.is_terminal()),
     };
     let damage = job.run(&set, &mut out)?;
     job.progress.finish();
     warnings.reading(&damage);
+    if !job.found {
+        crate::hints::nothing_selected(&set, &args.select, range, offset, &shown_zone, &mut warnings);
+    }
     for loss in crate::loss::summary(&set) {
         warnings.note(&loss);
     }
@@ -265,6 +266,8 @@ struct Job<'t> {
     offset: i64,
     selection: Option<Selection<'t>>,
     limit: u64,
+    /// Whether anything was printed, or asked for.
+    found: bool,
     lines: Lines,
     progress: Progress,
 }
@@ -295,6 +298,7 @@ impl<'t> Job<'t> {
             }
             if self.wants(time, reader) && self.lines.put(&mut buffer, time, reader).is_ok() {
                 self.limit -= 1;
+                self.found = true;
             }
             since_check += 1;
             if buffer.len() >= PIECE || since_check >= 1 << 16 {

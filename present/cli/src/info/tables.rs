@@ -26,7 +26,7 @@ impl View {
     }
 
     /// A time with its date.
-    fn time(&self, time: Option<i64>) -> String {
+    pub(crate) fn time(&self, time: Option<i64>) -> String {
         let Some(time) = time else { return "-".to_owned() };
         match jiff::Timestamp::from_nanosecond(time.into()) {
             Ok(instant) => {

@@ -1,0 +1,114 @@
+//! Why nothing was selected: what the traces have instead of what was asked for.
+
+use std::collections::BTreeSet;
+
+use jiff::tz::TimeZone;
+use tracebraid_ctf::trace::TraceSet;
+
+use crate::info::tables::View;
+use crate::options::{SelectArgs, TimeRange};
+use crate::warnings::Warnings;
+
+/// Says why there is nothing, as far as the options are the reason; times are `offset` later than
+/// the clocks say.
+pub(crate) fn nothing_selected(
+    set: &TraceSet,
+    select: &SelectArgs,
+    range: TimeRange,
+    offset: i64,
+    zone: &TimeZone,
+    warnings: &mut Warnings,
+) {
+    let reason = outside(set, range, offset, zone)
+        .or_else(|| other_cpus(set, select))
+        .or_else(|| options(select));
+    if let Some(reason) = reason {
+        warnings.note(&format!("no event record is selected: {reason}"));
+    }
+}
+
+/// The range is before or behind all packets.
+fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Option<String> {
+    let mut times = set.traces.iter().flat_map(|trace| {
+        let packets = trace
+            .streams
+            .iter()
+            .flat_map(|stream| stream.packets.iter().map(move |packet| (stream, packet)));
+        packets.filter_map(|(stream, packet)| {
+            let clock = trace.clock(stream)?;
+            let time = |cycles| clock.timestamp(cycles).0.saturating_add(offset);
+            Some((time(packet.begin?), time(packet.end.or(packet.begin)?)))
+        })
+    });
+    let first = times.next()?;
+    let (begin, end) = times.fold(first, |(begin, end), (from, to)| (begin.min(from), end.max(to)));
+    if range.to >= begin && range.from <= end {
+        return None;
+    }
+    let view = View {
+        zone: zone.clone(),
+        colours: false,
+    };
+    Some(format!(
+        "the trace lasts from {} to {}",
+        view.time(Some(begin)),
+        view.time(Some(end))
+    ))
+}
+
+/// The traces have CPUs, but not these.
+fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<String> {
+    let cpus: BTreeSet<u64> = set
+        .traces
+        .iter()
+        .flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)))
+        .filter_map(|(trace, stream)| {
+            let layout = trace.layout.streams.get(stream.class)?;
+            stream.head.value(layout, "cpu_id")
+        })
+        .collect();
+    if select.cpu.is_empty() || cpus.is_empty() || select.cpu.iter().any(|cpu| cpus.contains(cpu)) {
+        return None;
+    }
+    Some(format!("the trace has CPUs {}", ranges(&cpus)))
+}
+
+/// Numbers, with those that follow each other as ranges.
+fn ranges(numbers: &BTreeSet<u64>) -> String {
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for &number in numbers {
+        match found.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => found.push((number, number)),
+        }
+    }
+    let texts = found.iter().map(|&(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// Threads of which it is known that they ran are none of these.
+fn options(select: &SelectArgs) -> Option<String> {
+    let given: Vec<_> = [
+        ("--tid", !select.tid.is_empty()),
+        ("--pid", !select.pid.is_empty()),
+        ("--procname", !select.procname.is_empty()),
+    ]
+    .into_iter()
+    .filter_map(|(option, is_given)| is_given.then_some(option))
+    .collect();
+    (!given.is_empty()).then(|| format!("none is known to belong to what {} asks for", given.join(" and ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn ranges_are_short() {
+        assert_eq!(
+            super::ranges(&[0, 1, 2, 3, 7, 9, 10, u64::MAX].into()),
+            "0-3, 7, 9-10, 18446744073709551615"
+        );
+    }
+}
