@@ -14,6 +14,7 @@ pub mod ctf2;
 pub mod damage;
 pub mod error;
 pub mod event;
+mod extent;
 pub mod index;
 pub mod layout;
 pub mod losses;

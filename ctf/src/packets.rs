@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::bits::{Cursor, DecodeError};
 use crate::damage::Damage;
+use crate::extent::{Content, Extent, extent, follows, is_next, is_plausible, is_same_stream, is_sound};
 use crate::index;
 use crate::layout::TraceLayout;
 use crate::packet::{HeadError, MAGIC, PacketHead};
@@ -98,98 +99,6 @@ struct Finder<'a> {
     hidden: u64,
     faults: u64,
     damage: &'a mut Vec<Damage>,
-}
-
-/// Sizes that tracers leave in a packet that they have not closed.
-fn is_unset(bits: Option<u64>) -> bool {
-    matches!(bits, Some(0 | 0xffff_ffff | u64::MAX))
-}
-
-/// What a packet's head says of its size, judged.
-struct Extent {
-    /// Its size, if that can be true as far as the file goes.
-    total: Option<u64>,
-    content: Content,
-    complaint: Option<String>,
-}
-
-/// Where a packet's content ends.
-#[derive(Clone, Copy)]
-enum Content {
-    /// After so many bits.
-    Known(u64),
-    /// The tracer did not get to say.
-    Open,
-    /// What the packet says cannot be. What is behind its event records may be what the
-    /// tracer's buffer had held before: it is not read.
-    Unknown,
-}
-
-/// Judges the sizes; `rest` bits of the file are left. Without a magic number nothing says where
-/// an open packet ends.
-fn extent(head: &PacketHead, rest: u64, has_magic: bool) -> Extent {
-    let (total, content) = (head.total_bits, head.content_bits);
-    let sound = |total: Option<u64>| total.filter(|&total| is_sound(total, head, rest));
-    if is_unset(content) || (is_unset(total) && content.is_none()) {
-        let message = "the tracer did not close this packet: its sizes are not set";
-        let total = sound(total.filter(|_| !is_unset(total)));
-        let is_bounded = has_magic || content.is_some() || total.is_some();
-        let content = if is_bounded {
-            Content::Open
-        } else {
-            Content::Unknown
-        };
-        return Extent {
-            total,
-            content,
-            complaint: Some(message.to_owned()),
-        };
-    }
-    // A head without sizes means one packet up to the end of the file.
-    let total = total.or(content).unwrap_or(rest);
-    let content = content.unwrap_or(total);
-    let needed = head.end_of_head;
-    let complaint = if total % 8 != 0 {
-        Some(format!(
-            "the packet's size, {total} bits, is not a whole number of bytes"
-        ))
-    } else if total < needed || content < needed {
-        Some(format!(
-            "the packet's size ({total} bits, content {content}) does not hold its own head ({needed} bits)"
-        ))
-    } else if content > total {
-        Some(format!(
-            "the packet's content ({content} bits) is larger than the packet ({total} bits)"
-        ))
-    } else if total > rest {
-        Some(format!(
-            "the file ends {} bytes before the packet does",
-            (total - rest) / 8
-        ))
-    } else {
-        None
-    };
-    // A size that cannot be true says nothing against that of the content.
-    let most = if total % 8 == 0 && total >= needed {
-        total
-    } else {
-        rest
-    };
-    let is_possible = content >= needed && content <= most;
-    let content = if is_possible {
-        Content::Known(content)
-    } else {
-        Content::Unknown
-    };
-    Extent {
-        total: sound(Some(total)),
-        content,
-        complaint,
-    }
-}
-
-fn is_sound(total: u64, head: &PacketHead, rest: u64) -> bool {
-    total > 0 && total.is_multiple_of(8) && total >= head.end_of_head && total <= rest
 }
 
 impl Finder<'_> {
@@ -556,12 +465,6 @@ impl Finder<'_> {
     }
 }
 
-/// A packet that was found by its magic number says of its size what can be true.
-fn is_plausible(head: &PacketHead, rest: u64) -> bool {
-    let extent = extent(head, rest, true);
-    extent.total.is_some() || is_unset(head.total_bits) || head.total_bits.is_some_and(|total| total > rest)
-}
-
 /// The packet that was found last, to judge its size by those around it.
 #[derive(Default)]
 struct Last {
@@ -596,36 +499,6 @@ impl Last {
         });
         is_gap || least.is_none_or(|least| bits > least)
     }
-}
-
-fn is_same_stream(first: &PacketHead, second: &PacketHead) -> bool {
-    (first.stream_class, first.stream_id) == (second.stream_class, second.stream_id)
-}
-
-/// How many packets the second's number is behind the first's.
-fn steps(first: &PacketHead, second: &PacketHead) -> Option<u64> {
-    let width = u32::from(first.sequence_width.clamp(1, 64));
-    let mask = u64::MAX >> (64 - width);
-    Some(second.sequence?.wrapping_sub(first.sequence?) & mask)
-}
-
-/// Whether the second's number comes right behind the first's.
-fn is_next(first: &PacketHead, second: &PacketHead) -> bool {
-    is_same_stream(first, second) && steps(first, second) == Some(1)
-}
-
-/// Whether the second packet can be one behind the first: not what a buffer had held before.
-fn follows(first: &PacketHead, second: &PacketHead) -> bool {
-    if !is_same_stream(first, second) {
-        return true;
-    }
-    let most = u64::MAX >> (65 - u32::from(first.sequence_width.clamp(2, 64)));
-    let is_numbered = steps(first, second).is_none_or(|steps| (1..=most).contains(&steps));
-    let is_later = match (first.begin, second.begin) {
-        (Some(first), Some(second)) => second >= first,
-        _ => true,
-    };
-    is_numbered && is_later
 }
 
 /// Gives the index of the scan that has it now.

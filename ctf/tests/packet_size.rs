@@ -32,7 +32,7 @@ fn packets() -> Vec<Packet> {
     (0..5)
         .map(|number| {
             let mut packet = Packet::new(0, number, &[100 * number + 1, 100 * number + 2]);
-            packet.padding = 4096 - packet.bytes().len() + packet.padding;
+            packet.padding += 4096 - packet.bytes().len();
             packet
         })
         .collect()
