@@ -125,11 +125,15 @@ fn count_stream(trace: &Trace, stream: &Stream, total: &mut Total) {
 fn count_together(scanners: &mut [Scanner<'_>], counts: &mut Counts) -> u64 {
     let mut events = 0;
     while let [a, b, c] = &mut *scanners {
-        let counted = Scanner::count_together([&mut *a, &mut *b, &mut *c], counts, [u64::MAX; LANES]);
+        let (counted, stopped) =
+            Scanner::count_together([&mut *a, &mut *b, &mut *c], counts, [u64::MAX; LANES]);
         events += counted.iter().sum::<u64>();
-        let nudged = [a, b, c].map(|scanner| scanner.nudge(counts, u64::MAX));
-        events += nudged.iter().map(|counted| counted.events).sum::<u64>();
-        if nudged.iter().any(|counted| counted.ended) {
+        let Some(scanner) = scanners.get_mut(stopped) else {
+            break;
+        };
+        let nudged = scanner.nudge(counts, u64::MAX);
+        events += nudged.events;
+        if nudged.ended {
             break;
         }
     }

@@ -48,7 +48,12 @@ impl Drop for Window {
 
 /// A spare buffer, or a new one, of at least that many bytes.
 fn buffer(size: usize) -> Vec<u8> {
-    let spare = || SPARE.try_with(|spare| spare.try_borrow_mut().ok()?.pop()).ok().flatten();
+    let spare = || {
+        SPARE
+            .try_with(|spare| spare.try_borrow_mut().ok()?.pop())
+            .ok()
+            .flatten()
+    };
     let spare = if size <= WINDOW { spare() } else { None };
     spare.unwrap_or_else(|| vec![0; size])
 }

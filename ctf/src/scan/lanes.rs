@@ -7,9 +7,9 @@
 //!
 //! # Safety argument
 //! [`Fast::reach`] is computed with the tables: from a record's first byte, no load that the tables
-//! lead to reaches further than `reach` bytes, given that a string is gone over only if it ends
-//! within eight bytes. A lane stops where less than `reach` bytes are left of its slice. So each
-//! load is inside of the lane's slice. Indices into the tables come from the tables themselves or
+//! lead to reaches further than `reach` bytes, given that a string ends within eight bytes; longer
+//! ones are gone over by eight as long as `reach` bytes are left. A lane stops where less than
+//! `reach` bytes are left of its slice. So each load is inside of the lane's slice. Indices into the tables come from the tables themselves or
 //! are 8 or 16 bits wide for tables of that size; they are checked when the tables are made.
 //! The tests run this under Miri too (`cargo +nightly miri test -p tracebraid-ctf lanes`).
 #![allow(unsafe_code)]
@@ -27,13 +27,14 @@ pub(super) struct Lane<'a> {
 }
 
 impl Fast {
-    /// Counts records of all lanes in turn until one of them has to stop; how many in each.
+    /// Counts records of all lanes in turn until one of them has to stop; how many in each, and
+    /// which one stopped.
     pub(super) fn count_lanes(
         &self,
         lanes: [Lane<'_>; LANES],
         places: &mut [Place; LANES],
         counts: &mut [u64; IDS],
-    ) -> [u64; LANES] {
+    ) -> ([u64; LANES], usize) {
         match self.header() {
             Header::LARGE => self.count_lanes_of(Header::LARGE, lanes, places, counts),
             Header::COMPACT => self.count_lanes_of(Header::COMPACT, lanes, places, counts),
@@ -48,14 +49,11 @@ impl Fast {
         lanes: [Lane<'_>; LANES],
         places: &mut [Place; LANES],
         counts: &mut [u64; IDS],
-    ) -> [u64; LANES] {
+    ) -> ([u64; LANES], usize) {
         let reach = self.reach();
-        if lanes
-            .iter()
-            .zip(&*places)
-            .any(|(lane, place)| lane.data.len() < place.at.saturating_add(reach))
-        {
-            return [0; LANES];
+        let is_short = |(lane, place): (&Lane<'_>, &Place)| lane.data.len() < place.at.saturating_add(reach);
+        if let Some(short) = lanes.iter().zip(&*places).position(is_short) {
+            return ([0; LANES], short);
         }
         let entries: &[u64; IDS] = self.entries();
         let mut rounds = 0;
@@ -77,8 +75,9 @@ impl Fast {
                 let entry = entries[id as usize];
                 let mut size = (entry & BYTES) as usize;
                 if entry & (STRING | TAIL) != 0 {
-                    // SAFETY: as above: the tables of this entry stay within `reach` bytes.
-                    match unsafe { self.measure(record, size, entry) } {
+                    let left = ends[lane] + reach - at[lane];
+                    // SAFETY: as above: `left` bytes are there, at least `reach`.
+                    match unsafe { self.measure(record, left, size, entry) } {
                         Some(measured) => size = measured,
                         None => break 'all,
                     }
@@ -101,27 +100,38 @@ impl Fast {
                 clock: clock[lane],
             };
         }
-        std::array::from_fn(|lane| rounds + u64::from(lane < stopped))
+        (
+            std::array::from_fn(|lane| rounds + u64::from(lane < stopped)),
+            stopped,
+        )
     }
 
     /// Size of a record of variable size, whose string or tail begins at `before`.
     ///
     /// # Safety
-    /// `record` must have [`Fast::reach`] readable bytes, and `entry` be of this table.
+    /// `record` must have `left` readable bytes, at least [`Fast::reach`], and `entry` be of this
+    /// table.
     #[inline(always)]
-    unsafe fn measure(&self, record: *const u8, before: usize, entry: u64) -> Option<usize> {
+    unsafe fn measure(&self, record: *const u8, left: usize, before: usize, entry: u64) -> Option<usize> {
         let (branches, tails) = self.tails();
         let mut at = before;
-        // SAFETY: the caller's promise, for each of the loads; `reach` counts eight bytes for the
-        // string, and the byte or word of each branch and end.
+        // SAFETY: the caller's promise, for each of the loads; `reach` counts the bytes before the
+        // string, eight bytes for it, and the byte or word of each branch and end. A longer string
+        // is gone over only as long as `reach` bytes are left behind each eight of it.
         unsafe {
             if entry & STRING != 0 {
-                let word = u64::from_le(record.add(at).cast::<u64>().read_unaligned());
-                let hit = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
-                if hit == 0 {
-                    return None;
+                loop {
+                    let word = u64::from_le(record.add(at).cast::<u64>().read_unaligned());
+                    let hit = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+                    if hit != 0 {
+                        at += (hit.trailing_zeros() >> 3) as usize + 1;
+                        break;
+                    }
+                    at += 8;
+                    if at + self.reach() > left {
+                        return None;
+                    }
                 }
-                at += (hit.trailing_zeros() >> 3) as usize + 1;
             }
             let mut tail = (entry >> 32) as u32;
             while tail & TAIL_BRANCH != 0 {

@@ -98,7 +98,8 @@ pub struct Scanner<'t> {
     trace: &'t Trace,
     stream: &'t Stream,
     layout: &'t StreamLayout,
-    table: Arc<ScanTable>,
+    /// Taken out while it is used, so that threads that share it need not count references.
+    table: Option<Arc<ScanTable>>,
     packets: Range<usize>,
     file: Option<(u32, File)>,
     window: Window,
@@ -175,7 +176,7 @@ impl<'t> Scanner<'t> {
             trace,
             stream,
             layout: trace.layout.streams.get(stream.class)?,
-            table,
+            table: Some(table),
             packets,
             file: None,
             window: Window::default(),
@@ -371,30 +372,34 @@ impl<'t> Scanner<'t> {
     }
 
     /// Counts in the current packets of several scanners of one stream at once, each as far as its
-    /// limit, until one has to stop: then every scanner wants a [`Scanner::nudge`]. How many event
-    /// records were counted in each.
+    /// limit, until one has to stop and wants a [`Scanner::nudge`]. How many event records were
+    /// counted in each, and which one stopped.
     pub fn count_together(
-        scanners: [&mut Scanner<'t>; LANES],
+        mut scanners: [&mut Scanner<'t>; LANES],
         counts: &mut Counts,
         limits: [u64; LANES],
-    ) -> [u64; LANES] {
-        let Some(table) = scanners.first().map(|scanner| scanner.table.clone()) else {
-            return [0; LANES];
+    ) -> ([u64; LANES], usize) {
+        let Some(table) = scanners.first_mut().and_then(|scanner| scanner.table.take()) else {
+            return ([0; LANES], 0);
         };
-        let Some(fast) = &table.fast else {
-            return [0; LANES];
-        };
-        let mut places = scanners.each_ref().map(|scanner| scanner.place());
-        let bases = scanners.each_ref().map(|scanner| scanner.content().1);
-        let mut limit = limits.into_iter();
-        let lanes = scanners.each_ref().map(|scanner| lanes::Lane {
-            data: scanner.content().0,
-            limit: limit.next().unwrap_or(0),
-        });
-        let counted = fast.count_lanes(lanes, &mut places, &mut counts.by_id);
-        for ((scanner, place), base) in scanners.into_iter().zip(places).zip(bases) {
-            scanner.pos = (base + place.at as u64) * 8;
-            scanner.clock = place.clock;
+        let mut counted = ([0; LANES], 0);
+        if let Some(fast) = &table.fast {
+            let mut places = scanners.each_ref().map(|scanner| scanner.place());
+            let contents = scanners.each_ref().map(|scanner| scanner.content());
+            let bases = contents.map(|(_, base)| base);
+            let mut limit = limits.into_iter();
+            let lanes = contents.map(|(data, _)| lanes::Lane {
+                data,
+                limit: limit.next().unwrap_or(0),
+            });
+            counted = fast.count_lanes(lanes, &mut places, &mut counts.by_id);
+            for ((scanner, place), base) in scanners.iter_mut().zip(places).zip(bases) {
+                scanner.pos = (base + place.at as u64) * 8;
+                scanner.clock = place.clock;
+            }
+        }
+        if let Some(scanner) = scanners.first_mut() {
+            scanner.table = Some(table);
         }
         counted
     }
@@ -433,8 +438,13 @@ impl<'t> Scanner<'t> {
                 Progress::More
             }
             Some(packet) => {
-                let table = self.table.clone();
-                self.run_general(&packet, &table, &mut sink, 1)
+                let table = self.table.take();
+                let progress = match &table {
+                    Some(table) => self.run_general(&packet, table, &mut sink, 1),
+                    None => Progress::PacketEnd,
+                };
+                self.table = table;
+                progress
             }
             None => Progress::PacketEnd,
         };
@@ -506,11 +516,15 @@ impl<'t> Scanner<'t> {
         if have < packet.content_bits && have.saturating_sub(self.pos) < LOW {
             self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
         }
-        let table = self.table.clone();
-        match &table.fast {
+        let Some(table) = self.table.take() else {
+            return Progress::PacketEnd;
+        };
+        let progress = match &table.fast {
             Some(fast) => self.run_fast(&packet, fast, &table, sink),
             None => self.run_general(&packet, &table, sink, u64::MAX),
-        }
+        };
+        self.table = Some(table);
+        progress
     }
 
     /// The fast way as far as it goes through the bytes at hand, the general one in between.

@@ -127,6 +127,7 @@ impl<'t> Count<'t> {
         }
         let counted = lane.scanner.nudge(&mut counts.wanted, run.part.limit);
         run.add(counted);
+        run.waits = run.events == 0;
         if counted.ended || counted.limited {
             self.close(partial, lane, run);
             if counted.ended {
@@ -154,25 +155,23 @@ impl<'t> Count<'t> {
             for (lane, run) in [&mut *a, &mut *b, &mut *c].into_iter().zip(&mut runs) {
                 match run.state {
                     State::Closed => self.open(lane, run),
-                    State::Open => self.step(partial, lane, run, counts),
-                    State::Finished => {}
+                    State::Open if run.waits => self.step(partial, lane, run, counts),
+                    State::Open | State::Finished => {}
                 }
             }
             if runs.iter().any(|run| run.state == State::Finished) {
                 break;
             }
-            // Each part begins with a step, which finds its first event record.
-            if runs
-                .iter()
-                .all(|run| run.state == State::Open && run.part.wanted && run.events > 0)
-            {
+            let is_ready = |run: &Run| run.state == State::Open && run.part.wanted && !run.waits;
+            if runs.iter().all(is_ready) {
                 let scanners = [&mut a.scanner, &mut b.scanner, &mut c.scanner];
                 let limits = runs.each_ref().map(|run| run.part.limit);
-                let counted = Scanner::count_together(scanners, &mut counts.wanted, limits);
+                let (counted, stopped) = Scanner::count_together(scanners, &mut counts.wanted, limits);
                 for ((run, events), lane) in runs.iter_mut().zip(counted).zip([&*a, &*b, &*c]) {
                     run.events += events;
                     run.last = lane.scanner.clock();
                 }
+                runs[stopped].waits = true;
             }
         }
         for (lane, run) in lanes.iter_mut().zip(&mut runs) {
@@ -230,6 +229,9 @@ enum State {
 struct Run {
     state: State,
     part: Part,
+    /// A step must come first: at the beginning of each part, which finds its first event record,
+    /// and where several lanes at once cannot go on.
+    waits: bool,
     events: u64,
     first: u64,
     last: u64,
@@ -243,13 +245,14 @@ impl Run {
             limit: 0,
             wanted: false,
         },
+        waits: true,
         events: 0,
         first: 0,
         last: 0,
     };
 
     fn go_to(&mut self, part: Part) {
-        (self.part, self.events) = (part, 0);
+        (self.part, self.waits, self.events) = (part, true, 0);
     }
 
     fn add(&mut self, counted: Counted) {
