@@ -11,7 +11,7 @@
 //! ones are gone over by eight as long as `reach` bytes are left. A lane stops where less than
 //! `reach` bytes are left of its slice. So each load is inside of the lane's slice. Indices into the tables come from the tables themselves or
 //! are 8 or 16 bits wide for tables of that size; they are checked when the tables are made.
-//! The tests run this under Miri too (`cargo +nightly miri test -p tracebraid-ctf lanes`).
+//! The tests below compare it with the checked loop and open no file, so that Miri can run them.
 #![allow(unsafe_code)]
 
 use super::fast::{BRANCH_TABLES, BYTES, Fast, Header, IDS, Place, STRING, TAIL, TAIL_BRANCH, TAIL_VALUE};
@@ -146,6 +146,101 @@ impl Fast {
                 size += (word & end.mask) as usize * end.element as usize;
             }
             Some(size)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::layout::TraceLayout;
+
+    const METADATA: &str = r#"/* CTF 1.8 */
+typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
+typealias integer { size = 16; align = 8; signed = false; } := uint16_t;
+typealias integer { size = 32; align = 8; signed = false; } := uint32_t;
+trace { major = 1; minor = 8; byte_order = le; };
+clock { name = c; };
+stream {
+    event.header := struct { uint16_t id; integer { size = 32; align = 8; map = clock.c.value; } timestamp; };
+};
+event { name = constant; id = 0; fields := struct { uint32_t a; }; };
+event { name = text; id = 1; fields := struct { uint16_t a; string b; uint8_t c; }; };
+event { name = list; id = 2; fields := struct { uint8_t n; uint16_t b[n]; uint8_t c; }; };
+event { name = choice; id = 3; fields := struct {
+    string a;
+    enum : uint8_t { X = 0, Y = 1 } tag;
+    variant <tag> { uint32_t X; struct { } Y; } v;
+}; };"#;
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % limit
+        }
+        fn bytes(&mut self, count: u64) -> Vec<u8> {
+            (0..count).map(|_| 1 + self.below(255) as u8).collect()
+        }
+    }
+
+    fn records(random: &mut Random, count: u64) -> Vec<u8> {
+        let mut data = Vec::new();
+        for time in 0..count as u32 {
+            let id = random.below(4) as u16;
+            data.extend(id.to_le_bytes());
+            data.extend((time * 3).to_le_bytes());
+            let text_bytes = random.below(30);
+            let text = [random.bytes(text_bytes), vec![0]].concat();
+            let list = random.below(5);
+            data.extend(match id {
+                0 => random.bytes(4),
+                1 => [random.bytes(2), text, random.bytes(1)].concat(),
+                2 => [vec![list as u8], random.bytes(list * 2), random.bytes(1)].concat(),
+                _ if list == 0 => [text, vec![1]].concat(),
+                _ => [text, vec![0], random.bytes(4)].concat(),
+            });
+        }
+        data
+    }
+
+    #[test]
+    fn lanes_count_what_the_checked_loop_counts() {
+        let class = crate::tsdl::parse(METADATA.as_bytes()).unwrap();
+        let layout = TraceLayout::new(Arc::new(class));
+        let fast = Fast::new(&layout.streams[0], &[false; 4]).unwrap();
+        for seed in 0..40 {
+            let mut random = Random(seed);
+            let content: [Vec<u8>; LANES] = std::array::from_fn(|_| {
+                let count = random.below(60);
+                records(&mut random, count)
+            });
+            let limit = [u64::MAX, 90][seed as usize % 2];
+            let mut places = [Place { at: 0, clock: 0 }; LANES];
+            let mut counts: Box<[u64; IDS]> = vec![0u64; IDS].into_boxed_slice().try_into().unwrap();
+            let lanes = content.each_ref().map(|data| Lane { data, limit });
+            let (counted, stopped) = fast.count_lanes(lanes, &mut places, &mut counts);
+            assert!(stopped < LANES);
+            let mut checked: Box<[u64; IDS]> = vec![0u64; IDS].into_boxed_slice().try_into().unwrap();
+            for lane in 0..LANES {
+                // The checked loop looks at four bytes for a length of one; no record is so short.
+                let end = content[lane].len().min(places[lane].at + 4);
+                let data = &content[lane][..end];
+                let (place, events, _) = fast.count(data, Place { at: 0, clock: 0 }, &mut checked, limit);
+                assert_eq!(
+                    (events, place.at),
+                    (counted[lane], places[lane].at),
+                    "seed {seed}"
+                );
+                assert!(place.clock == places[lane].clock && place.clock < limit);
+            }
+            assert_eq!(counts, checked);
         }
     }
 }
