@@ -5,7 +5,7 @@ use crate::layout::header::HeaderForm;
 use crate::layout::node::Node;
 use crate::layout::{EventLayout, StreamLayout};
 use crate::packet::{advance, variable_width};
-use crate::schema::{Encoding, IntClass, Roles};
+use crate::schema::{IntClass, Roles};
 use crate::walk::{Visitor, walk};
 
 /// What decoding the header of an event record gave; the cursor is then at its body.
@@ -107,19 +107,6 @@ impl Visitor for HeaderVisitor {
             self.clock = advance(self.clock, raw, variable_width(bytes));
         }
     }
-    fn wide_integer(&mut self, _: &Node, _: &IntClass, _: &[u8]) {}
-    fn boolean(&mut self, _: &Node, _: bool) {}
-    fn bits(&mut self, _: &Node, _: &IntClass, _: u64) {}
-    fn float(&mut self, _: &Node, _: u32, _: f64) {}
-    fn string(&mut self, _: &Node, _: Encoding, _: &[u8]) {}
-    fn blob(&mut self, _: &Node, _: &[u8]) {}
-    fn begin_struct(&mut self, _: &Node, _: usize) {}
-    fn end_struct(&mut self, _: &Node) {}
-    fn begin_array(&mut self, _: &Node, _: u64) {}
-    fn end_array(&mut self, _: &Node) {}
-    fn begin_variant(&mut self, _: &Node, _: usize) {}
-    fn end_variant(&mut self, _: &Node) {}
-    fn optional(&mut self, _: &Node, _: bool) {}
 }
 
 /// An event record that was found to be sound: its parts can be walked.

@@ -4,7 +4,7 @@ use crate::bits::{Cursor, DecodeError};
 use crate::layout::node::{Node, NodeId};
 use crate::layout::skip::{self, SkipProgram};
 use crate::layout::{StreamLayout, TraceLayout};
-use crate::schema::{CtfVersion, Encoding, IntClass, Roles, Uuid};
+use crate::schema::{CtfVersion, IntClass, Roles, Uuid};
 use crate::walk::{Visitor, walk};
 
 /// The magic number of data packets.
@@ -159,18 +159,11 @@ impl Visitor for HeadVisitor {
         let is_clock = node.roles.contains(Roles::CLOCK_TIMESTAMP);
         self.number(node, raw, if is_clock { variable_width(bytes) } else { 64 });
     }
-    fn wide_integer(&mut self, _: &Node, _: &IntClass, _: &[u8]) {}
-    fn boolean(&mut self, _: &Node, _: bool) {}
-    fn bits(&mut self, _: &Node, _: &IntClass, _: u64) {}
-    fn float(&mut self, _: &Node, _: u32, _: f64) {}
-    fn string(&mut self, _: &Node, _: Encoding, _: &[u8]) {}
     fn blob(&mut self, node: &Node, bytes: &[u8]) {
         if node.roles.contains(Roles::METADATA_UUID) {
             self.head.uuid = bytes.try_into().ok();
         }
     }
-    fn begin_struct(&mut self, _: &Node, _: usize) {}
-    fn end_struct(&mut self, _: &Node) {}
     fn begin_array(&mut self, node: &Node, _: u64) {
         self.in_uuid = node.roles.contains(Roles::METADATA_UUID);
     }
@@ -179,9 +172,6 @@ impl Visitor for HeadVisitor {
             self.head.uuid = self.uuid_bytes.as_slice().try_into().ok();
         }
     }
-    fn begin_variant(&mut self, _: &Node, _: usize) {}
-    fn end_variant(&mut self, _: &Node) {}
-    fn optional(&mut self, _: &Node, _: bool) {}
 }
 
 /// The clock's new value after a field of `width` bits updated its low bits: it never goes back,

@@ -6,42 +6,71 @@ use crate::layout::node::{Node, NodeKind};
 use crate::layout::skip::{self, count};
 use crate::schema::Encoding;
 
-/// Is told of the fields in the order of the data. Nodes carry names, classes and roles.
+/// Is told of the fields in the order of the data; what it does not want to know it need not write.
+/// Nodes carry names, classes and roles.
 ///
 /// Integers come as raw values: signed ones sign-extended to 64 bits (see the class's `signed`).
 pub trait Visitor {
     /// An integer or enumeration of up to 64 bits, fixed or variable-length.
-    fn integer(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64);
+    fn integer(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64) {
+        let _ = (node, class, raw);
+    }
     /// A variable-length integer that took so many bytes.
     fn variable_integer(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64, _bytes: u64) {
         self.integer(node, class, raw);
     }
     /// An integer of more than 64 bits: its bits, least significant byte first, not sign-extended.
-    fn wide_integer(&mut self, node: &Node, class: &crate::schema::IntClass, bytes: &[u8]);
+    fn wide_integer(&mut self, node: &Node, class: &crate::schema::IntClass, bytes: &[u8]) {
+        let _ = (node, class, bytes);
+    }
     /// A boolean.
-    fn boolean(&mut self, node: &Node, value: bool);
+    fn boolean(&mut self, node: &Node, value: bool) {
+        let _ = (node, value);
+    }
     /// A bit array or a bit map (then the class has mappings: its flags).
-    fn bits(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64);
+    fn bits(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64) {
+        let _ = (node, class, raw);
+    }
     /// A floating point number; `length` is 16, 32, 64 or 128 bits, the value rounded to `f64`.
-    fn float(&mut self, node: &Node, length: u32, value: f64);
+    fn float(&mut self, node: &Node, length: u32, value: f64) {
+        let _ = (node, length, value);
+    }
     /// A string, without terminator, in that encoding; not checked for validity.
-    fn string(&mut self, node: &Node, encoding: Encoding, bytes: &[u8]);
+    fn string(&mut self, node: &Node, encoding: Encoding, bytes: &[u8]) {
+        let _ = (node, encoding, bytes);
+    }
     /// A BLOB.
-    fn blob(&mut self, node: &Node, bytes: &[u8]);
+    fn blob(&mut self, node: &Node, bytes: &[u8]) {
+        let _ = (node, bytes);
+    }
     /// A structure begins.
-    fn begin_struct(&mut self, node: &Node, members: usize);
+    fn begin_struct(&mut self, node: &Node, members: usize) {
+        let _ = (node, members);
+    }
     /// It ends.
-    fn end_struct(&mut self, node: &Node);
+    fn end_struct(&mut self, node: &Node) {
+        let _ = node;
+    }
     /// An array or sequence begins.
-    fn begin_array(&mut self, node: &Node, length: u64);
+    fn begin_array(&mut self, node: &Node, length: u64) {
+        let _ = (node, length);
+    }
     /// It ends.
-    fn end_array(&mut self, node: &Node);
+    fn end_array(&mut self, node: &Node) {
+        let _ = node;
+    }
     /// A variant: the selected option's field follows, then `end_variant`.
-    fn begin_variant(&mut self, node: &Node, option: usize);
+    fn begin_variant(&mut self, node: &Node, option: usize) {
+        let _ = (node, option);
+    }
     /// It ends.
-    fn end_variant(&mut self, node: &Node);
+    fn end_variant(&mut self, node: &Node) {
+        let _ = node;
+    }
     /// An optional: if present, the field follows, then `end_optional`.
-    fn optional(&mut self, node: &Node, present: bool);
+    fn optional(&mut self, node: &Node, present: bool) {
+        let _ = (node, present);
+    }
     /// A present optional ends.
     fn end_optional(&mut self, _node: &Node) {}
 }
@@ -50,22 +79,7 @@ pub trait Visitor {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
-impl Visitor for Silent {
-    fn integer(&mut self, _: &Node, _: &crate::schema::IntClass, _: u64) {}
-    fn wide_integer(&mut self, _: &Node, _: &crate::schema::IntClass, _: &[u8]) {}
-    fn boolean(&mut self, _: &Node, _: bool) {}
-    fn bits(&mut self, _: &Node, _: &crate::schema::IntClass, _: u64) {}
-    fn float(&mut self, _: &Node, _: u32, _: f64) {}
-    fn string(&mut self, _: &Node, _: Encoding, _: &[u8]) {}
-    fn blob(&mut self, _: &Node, _: &[u8]) {}
-    fn begin_struct(&mut self, _: &Node, _: usize) {}
-    fn end_struct(&mut self, _: &Node) {}
-    fn begin_array(&mut self, _: &Node, _: u64) {}
-    fn end_array(&mut self, _: &Node) {}
-    fn begin_variant(&mut self, _: &Node, _: usize) {}
-    fn end_variant(&mut self, _: &Node) {}
-    fn optional(&mut self, _: &Node, _: bool) {}
-}
+impl Visitor for Silent {}
 
 /// Walks over one field. Only a field that its skip program got over is known to be walked in a
 /// time that the data bounds.

@@ -111,11 +111,6 @@ impl<'t> Feed<'t> {
         self.damage.extend(lane.scanner.take_damage());
     }
 
-    /// Its streams' parts, for analyses that scan packets themselves.
-    pub fn lanes(&mut self) -> &mut [Lane<'t>] {
-        &mut self.lanes
-    }
-
     pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
         let mut damage = std::mem::take(&mut self.damage);
         damage.extend(self.lanes.iter_mut().flat_map(|lane| lane.scanner.take_damage()));

@@ -46,11 +46,6 @@ impl ScanTable {
             chosen,
         }
     }
-
-    /// True if no class is chosen.
-    pub fn is_empty(&self) -> bool {
-        !self.chosen.iter().any(|&chosen| chosen)
-    }
 }
 
 /// A chosen event record.
@@ -238,21 +233,13 @@ impl<'t> Scanner<'t> {
             let index = self.packets.next()?;
             let packet = *self.stream.packets.get(index)?;
             self.packet = Some(packet);
-            if self.open(&packet, true) {
+            if self.open(&packet) {
                 return self.packet;
             }
         }
     }
 
-    /// Starts the current packet again from its first event record.
-    pub fn rewind(&mut self) -> bool {
-        match self.packet {
-            Some(packet) => self.open(&packet, false),
-            None => false,
-        }
-    }
-
-    fn open(&mut self, packet: &Packet, tell: bool) -> bool {
+    fn open(&mut self, packet: &Packet) -> bool {
         let mut want = 4096usize;
         loop {
             self.fill(packet, packet.offset, want);
@@ -267,7 +254,7 @@ impl<'t> Scanner<'t> {
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
                     let (packet, complaint) = crate::packets::as_its_head_says(self.stream, *packet, &head);
-                    if let Some(complaint) = complaint.filter(|_| tell) {
+                    if let Some(complaint) = complaint {
                         let damage = Damage::at(self.path(&packet), packet.offset, complaint);
                         self.damage.push(damage);
                     }

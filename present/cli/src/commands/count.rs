@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_reports::count::{Count, CountReport};
-use tracebraid_reports::kernel::{CpuSet, Window};
 
+use crate::commands::kernel;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
@@ -58,10 +57,8 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     warnings.opening(&set);
     let zone = options::zone(args.clock_gmt);
     let range = args.time.range(&set, &zone, 0)?;
-    let window = window(range);
-    let cpus = CpuSet(
-        (!args.select.cpu.is_empty()).then(|| args.select.cpu.iter().map(|&cpu| cpu as u32).collect()),
-    );
+    let window = kernel::window(range);
+    let cpus = kernel::cpus(&args.select);
     let by_thread =
         !(args.select.tid.is_empty() && args.select.pid.is_empty() && args.select.procname.is_empty());
     let report = if by_thread {
@@ -92,14 +89,6 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
         warnings.note(&loss);
     }
     Ok(warnings.finish(args.input.strict))
-}
-
-/// The range as reports take it: its end does not belong to it.
-pub(super) fn window(range: TimeRange) -> Window {
-    Window {
-        from: (range.from > i64::MIN).then_some(Timestamp(range.from)),
-        to: range.to.checked_add(1).filter(|&to| to < i64::MAX).map(Timestamp),
-    }
 }
 
 /// Who an event record belongs to is known only in the order of time: one pass over all of them.

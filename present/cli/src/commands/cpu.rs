@@ -46,7 +46,7 @@ pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
     let analysis = CpuAnalysis::new(
         &set,
         CpuOptions {
-            window: super::count::window(range),
+            window: kernel::window(range),
             cpus: kernel::cpus(&args.select),
             threads: kernel::threads(&args.select),
         },

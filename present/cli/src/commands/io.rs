@@ -47,7 +47,7 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     let analysis = IoAnalysis::new(
         &set,
         IoOptions {
-            window: super::count::window(range),
+            window: kernel::window(range),
             cpus: kernel::cpus(&args.select),
             threads: kernel::threads(&args.select),
         },

@@ -1,10 +1,11 @@
-//! What the commands on kernel traces share.
+//! What the reports' commands share.
 
 use clap::Args;
+use tracebraid_ctf::clock::Timestamp;
 use tracebraid_filter::glob::Glob;
-use tracebraid_reports::kernel::{CpuSet, Host, Thread, ThreadFilter};
+use tracebraid_reports::kernel::{CpuSet, Host, Thread, ThreadFilter, Window};
 
-use crate::options::{ReportFormat, SelectArgs};
+use crate::options::{ReportFormat, SelectArgs, TimeRange};
 
 /// How to show a report.
 #[derive(Args, Debug)]
@@ -32,6 +33,14 @@ impl ShowArgs {
         } else {
             usize::MAX
         })
+    }
+}
+
+/// The range as reports take it: its end does not belong to it.
+pub(super) fn window(range: TimeRange) -> Window {
+    Window {
+        from: (range.from > i64::MIN).then_some(Timestamp(range.from)),
+        to: range.to.checked_add(1).filter(|&to| to < i64::MAX).map(Timestamp),
     }
 }
 
