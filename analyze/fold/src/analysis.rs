@@ -30,6 +30,11 @@ pub trait Analysis: Sync {
         StreamRef::all(set).map(|stream| vec![stream]).collect()
     }
 
+    /// Packets of a stream that are scanned at once: chunks of one stream hold a multiple of that.
+    fn lanes(&self) -> usize {
+        1
+    }
+
     /// Whether event records of that class (by index in its stream class) are wanted.
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool;
 

@@ -72,20 +72,40 @@ pub struct Plan {
     pub watermarks: Vec<Timestamp>,
 }
 
+/// How to cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// Bytes of packets from which on a chunk is closed.
+    pub(crate) threshold: u64,
+    /// Of one stream: chunks hold a multiple of so many packets, unless they become too large.
+    pub(crate) packets: usize,
+    /// Packets that begin at or after this time are left out.
+    pub(crate) until: Timestamp,
+}
+
+impl Cut {
+    fn is_full(self, packets: usize, bytes: u64) -> bool {
+        let too_large = bytes >= self.threshold.saturating_mul(MOST_EXCESS);
+        bytes >= self.threshold && packets.is_multiple_of(self.packets.max(1)) || too_large
+    }
+}
+
+/// Times the threshold that a chunk may have in order to hold the wanted number of packets.
+const MOST_EXCESS: u64 = 4;
+
 /// The beginning of time; of streams without a clock, and of packets that do not say when they
 /// begin.
 pub(crate) const DAWN: Timestamp = Timestamp(i64::MIN);
 pub(crate) const DUSK: Timestamp = Timestamp(i64::MAX);
 
 impl Plan {
-    /// Cuts the groups into chunks of about `threshold` bytes, leaving out packets that begin at
-    /// or after `until`.
-    pub fn new(set: &TraceSet, groups: &[Vec<StreamRef>], threshold: u64, until: Timestamp) -> Plan {
+    /// Cuts the groups into chunks.
+    pub(crate) fn new(set: &TraceSet, groups: &[Vec<StreamRef>], cut: Cut) -> Plan {
         let mut chunks = Vec::new();
         for (group, streams) in groups.iter().enumerate() {
             match streams.as_slice() {
-                [stream] => by_packets(set, group, *stream, threshold, until, &mut chunks),
-                streams => by_time(set, group, streams, threshold, until, &mut chunks),
+                [stream] => by_packets(set, group, *stream, cut, &mut chunks),
+                streams => by_time(set, group, streams, cut, &mut chunks),
             }
         }
         // Stable: chunks of one group are in order already where their times are equal.
@@ -110,59 +130,31 @@ impl Plan {
 struct Begins<'a> {
     stream: &'a Stream,
     clock: Option<ClockConversion>,
-    /// The stream's clock value must be known at each packet, or it cannot be cut.
-    divisible: bool,
 }
 
 impl<'a> Begins<'a> {
     fn new(trace: &Trace, stream: &'a Stream) -> Self {
-        let divisible =
-            stream.packets.iter().all(|packet| packet.begin.is_some()) && !has_short_begin(trace, stream);
         Begins {
             stream,
             clock: trace.clock(stream),
-            divisible: divisible || trace.clock(stream).is_none(),
         }
+    }
+
+    /// True if it is known of all of them.
+    fn are_known(&self) -> bool {
+        self.clock.is_some() && self.stream.packets.iter().all(|packet| packet.begin.is_some())
     }
 
     fn at(&self, packet: usize) -> Timestamp {
-        match (
-            self.clock,
-            self.stream.packets.get(packet).and_then(|packet| packet.begin),
-        ) {
-            (Some(clock), Some(begin)) if self.divisible => clock.timestamp(begin),
-            _ => DAWN,
-        }
+        let begin = self.stream.packets.get(packet).and_then(|packet| packet.begin);
+        self.clock
+            .zip(begin)
+            .map_or(DAWN, |(clock, begin)| clock.timestamp(begin))
     }
 }
 
-/// A truncated timestamp of begin depends on the packet before.
-fn has_short_begin(trace: &Trace, stream: &Stream) -> bool {
-    use tracebraid_ctf::layout::node::{Node, NodeKind};
-    use tracebraid_ctf::schema::Roles;
-    fn short(node: &Node) -> bool {
-        match &node.kind {
-            NodeKind::Int(read, _) => node.roles.contains(Roles::CLOCK_TIMESTAMP) && read.length < 64,
-            NodeKind::Struct(members) => members.iter().any(short),
-            _ => false,
-        }
-    }
-    let context = trace
-        .layout
-        .streams
-        .get(stream.class)
-        .and_then(|layout| layout.packet_context.as_ref());
-    context.is_some_and(short)
-}
-
-fn by_packets(
-    set: &TraceSet,
-    group: usize,
-    stream_ref: StreamRef,
-    threshold: u64,
-    until: Timestamp,
-    chunks: &mut Vec<Chunk>,
-) {
+/// The clock starts anew in each packet, so any stream can be cut between any two.
+fn by_packets(set: &TraceSet, group: usize, stream_ref: StreamRef, cut: Cut, chunks: &mut Vec<Chunk>) {
     let Some((trace, stream)) = stream_ref.of(set) else {
         return;
     };
@@ -188,14 +180,14 @@ fn by_packets(
     };
     for (index, packet) in stream.packets.iter().enumerate() {
         let begin = begins.at(index);
-        if begin >= until {
+        if begin >= cut.until {
             close(start..index, bytes, earliest);
             (start, bytes, earliest) = (index + 1, 0, DUSK);
             continue;
         }
         bytes += packet.bytes;
         earliest = earliest.min(begin);
-        if bytes >= threshold && begins.divisible {
+        if cut.is_full(index + 1 - start, bytes) {
             close(start..index + 1, bytes, earliest);
             (start, bytes, earliest) = (index + 1, 0, DUSK);
         }
@@ -211,14 +203,7 @@ fn by_packets(
 
 /// Slices of time over several streams. A packet that reaches over a boundary belongs to both
 /// chunks; each takes the event records of its time.
-fn by_time(
-    set: &TraceSet,
-    group: usize,
-    streams: &[StreamRef],
-    threshold: u64,
-    until: Timestamp,
-    chunks: &mut Vec<Chunk>,
-) {
+fn by_time(set: &TraceSet, group: usize, streams: &[StreamRef], cut: Cut, chunks: &mut Vec<Chunk>) {
     let members: Vec<_> = streams
         .iter()
         .filter_map(|&stream_ref| {
@@ -226,9 +211,7 @@ fn by_time(
             Some((stream_ref, stream, Begins::new(trace, stream)))
         })
         .collect();
-    let divisible = members
-        .iter()
-        .all(|(_, _, begins)| begins.divisible && begins.clock.is_some());
+    let divisible = members.iter().all(|(_, _, begins)| begins.are_known());
     let mut begins: Vec<(Timestamp, u64)> = members
         .iter()
         .flat_map(|(_, stream, begins)| {
@@ -238,13 +221,13 @@ fn by_time(
                 .enumerate()
                 .map(|(index, packet)| (begins.at(index), packet.bytes))
         })
-        .filter(|(begin, _)| *begin < until)
+        .filter(|(begin, _)| *begin < cut.until)
         .collect();
     begins.sort_unstable();
     let mut bounds = vec![DAWN];
     let mut bytes = 0u64;
     for (begin, packet_bytes) in begins {
-        if bytes >= threshold && divisible && Some(&begin) > bounds.last() {
+        if bytes >= cut.threshold && divisible && Some(&begin) > bounds.last() {
             bounds.push(begin);
             bytes = 0;
         }
@@ -256,7 +239,7 @@ fn by_time(
         let mut bytes = 0;
         let mut slices = Vec::new();
         for (stream_ref, stream, begins) in &members {
-            let packets = overlapping(begins, from, to.min(until));
+            let packets = overlapping(begins, from, to.min(cut.until));
             bytes += stream
                 .packets
                 .get(packets.clone())
@@ -307,5 +290,27 @@ pub(crate) fn packet_limit(stream: &Stream, clock: Option<ClockConversion>, pack
     match stream.packets.get(packet + 1) {
         Some(next) => time(next.begin).map_or(DUSK, |begin| begin.max(end)),
         None => DUSK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_is_full_with_a_multiple_of_packets_or_when_it_gets_too_large() {
+        let cut = |threshold, packets| Cut {
+            threshold,
+            packets,
+            until: DUSK,
+        };
+        assert!(!cut(100, 3).is_full(3, 99));
+        assert!(cut(100, 3).is_full(3, 100));
+        assert!(!cut(100, 3).is_full(4, 399));
+        assert!(cut(100, 3).is_full(6, 399));
+        assert!(cut(100, 3).is_full(4, 400));
+        assert!(cut(1, 3).is_full(1, 4096), "a packet at a time can be asked for");
+        assert!(cut(100, 1).is_full(1, 100));
+        assert!(!cut(u64::MAX, 1).is_full(7, u64::MAX - 1));
     }
 }

@@ -9,7 +9,7 @@ use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::analysis::Analysis;
-use crate::chunk::{Chunk, DUSK, Plan};
+use crate::chunk::{Chunk, Cut, DUSK, Plan};
 use crate::control::Control;
 use crate::feed::{Feed, Tables};
 
@@ -67,8 +67,11 @@ pub fn fold<A: Analysis>(
     let plan = Plan::new(
         set,
         &analysis.groups(set),
-        options.chunk_bytes,
-        options.until.unwrap_or(DUSK),
+        Cut {
+            threshold: options.chunk_bytes,
+            packets: analysis.lanes(),
+            until: options.until.unwrap_or(DUSK),
+        },
     );
     control.plan(plan.bytes());
     let tables = Tables::new(set, analysis);

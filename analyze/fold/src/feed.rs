@@ -1,5 +1,6 @@
 //! Feeding a chunk to an analysis: one stream straight, several merged by time.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tracebraid_ctf::clock::{ClockConversion, Timestamp};
@@ -63,6 +64,38 @@ pub struct Lane<'t> {
     packet: Option<(Option<Timestamp>, bool)>,
 }
 
+/// The packets of a stream in a chunk, and lanes which take the next one as they come to an end.
+pub struct Shared<'t> {
+    packets: Range<usize>,
+    /// The lanes.
+    pub lanes: Vec<Lane<'t>>,
+    /// With the index of the packet.
+    damage: Vec<(usize, Damage)>,
+}
+
+impl Shared<'_> {
+    /// Gives that lane the next packet that nobody has; false if none is left.
+    pub fn next_packet(&mut self, lane: usize) -> bool {
+        let Some(lane) = self.lanes.get_mut(lane) else {
+            return false;
+        };
+        loop {
+            let read = lane.scanner.packets().start;
+            let damage = lane.scanner.take_damage();
+            self.damage
+                .extend(damage.into_iter().map(|damage| (read, damage)));
+            let Some(packet) = self.packets.next() else {
+                return false;
+            };
+            lane.scanner.go_on_with(packet..packet + 1);
+            lane.next = packet;
+            if lane.next_packet().is_some() {
+                return true;
+            }
+        }
+    }
+}
+
 impl<'t> Feed<'t> {
     pub(crate) fn new(set: &'t TraceSet, chunk: &'t Chunk, tables: &Tables) -> Self {
         let lane = |slice: &crate::chunk::StreamSlice| {
@@ -99,16 +132,19 @@ impl<'t> Feed<'t> {
         self.set
     }
 
-    /// Splits the packets of each stream into `parts` runs of about equal size, for analyses that
-    /// scan several packets at once. Damage goes back with [`Feed::give_back`].
-    pub fn split(&mut self, parts: usize) -> Vec<Vec<Lane<'t>>> {
-        let lanes = std::mem::take(&mut self.lanes);
-        lanes.into_iter().map(|lane| lane.split(parts)).collect()
+    /// For analyses that scan several packets at once: the packets of each stream, with as many
+    /// lanes as wanted to read them. Damage goes back with [`Feed::give_back`].
+    pub fn share(&mut self, lanes: usize) -> Vec<Shared<'t>> {
+        let whole = std::mem::take(&mut self.lanes);
+        whole.into_iter().map(|lane| lane.share(lanes)).collect()
     }
 
-    /// Takes what a split lane found.
-    pub fn give_back(&mut self, lane: &mut Lane<'t>) {
-        self.damage.extend(lane.scanner.take_damage());
+    /// Takes what the lanes found.
+    pub fn give_back(&mut self, mut shared: Shared<'t>) {
+        // Which lane read a packet depends on sizes; the order of the stream does not.
+        shared.damage.sort_by_key(|&(packet, _)| packet);
+        self.damage
+            .extend(shared.damage.into_iter().map(|(_, damage)| damage));
     }
 
     pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
@@ -173,37 +209,25 @@ impl<'t> Feed<'t> {
 }
 
 impl<'t> Lane<'t> {
-    /// Several lanes over the packets of this one, none of which was read yet.
-    fn split(self, parts: usize) -> Vec<Lane<'t>> {
-        let packets = self.scanner.packets();
-        let sizes = self.content.packets.get(packets.clone()).unwrap_or_default();
-        let total: u64 = sizes.iter().map(|packet| packet.bytes).sum();
-        let (mut lanes, mut start, mut passed) = (Vec::new(), packets.start, 0u64);
-        for part in 1..=parts as u64 {
-            let mut end = start;
-            // A packet belongs to the part in which its middle lies.
-            while let Some(packet) = self.content.packets.get(end).filter(|_| end < packets.end) {
-                if part < parts as u64 && passed + packet.bytes / 2 >= total * part / parts as u64 {
-                    break;
-                }
-                passed += packet.bytes;
-                end += 1;
-            }
-            lanes.push(Lane {
-                stream: self.stream,
-                content: self.content,
-                clock: self.clock,
-                next: start,
-                scanner: self.scanner.over(start..end),
-                at: 0,
-                more: false,
-                floor: DAWN,
-                limit: DUSK,
-                packet: None,
-            });
-            start = end;
+    /// Several lanes that share the packets of this one, none of which was read yet.
+    fn share(self, lanes: usize) -> Shared<'t> {
+        let lane = |_| Lane {
+            stream: self.stream,
+            content: self.content,
+            clock: self.clock,
+            next: self.next,
+            scanner: self.scanner.over(0..0),
+            at: 0,
+            more: false,
+            floor: DAWN,
+            limit: DUSK,
+            packet: None,
+        };
+        Shared {
+            packets: self.scanner.packets(),
+            lanes: (0..lanes).map(lane).collect(),
+            damage: Vec::new(),
         }
-        lanes
     }
 
     /// Goes to the next packet and says where it is; `None` behind the last one.

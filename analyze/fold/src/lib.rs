@@ -16,4 +16,4 @@ pub use analysis::{Analysis, Record, StreamPlace};
 pub use chunk::{Chunk, Plan, StreamRef, StreamSlice};
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
-pub use feed::{Feed, Lane};
+pub use feed::{Feed, Lane, Shared};

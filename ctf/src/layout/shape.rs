@@ -2,7 +2,8 @@
 //! compiled further so that getting over one takes a handful of instructions.
 //!
 //! A shape is: bytes, perhaps one string, then a tail: bytes; or an array whose length is in one
-//! of the bytes; or a decision by one byte between tails (variants of network headers).
+//! of the bytes, and a further tail; or a decision by one byte between tails (variants of network
+//! headers).
 
 use super::node::Selector;
 use super::skip::Op;
@@ -18,6 +19,8 @@ pub struct Shape {
     string: bool,
     tail: Tail,
     branches: Vec<Branch>,
+    /// Tails behind arrays; their distances are from the array's end.
+    behind: Vec<Tail>,
 }
 
 /// What comes behind the string, or the first bytes.
@@ -31,10 +34,12 @@ pub enum Tail {
         at: u32,
         /// Its width: 1 to 4.
         width: u32,
-        /// Bytes besides the elements.
+        /// Bytes besides the elements and the tail behind.
         fixed: u32,
         /// Bytes of an element.
         element: u32,
+        /// Index of the tail behind it, if more than bytes follow.
+        behind: Option<u32>,
     },
     /// Decide by the branch of that index.
     Branch(u32),
@@ -53,6 +58,8 @@ pub struct Branch {
 
 /// More would not be worth the memory.
 const MOST_BRANCHES: usize = 32;
+/// Arrays at most; this bounds the recursion as well.
+const MOST_ARRAYS: usize = 32;
 
 impl Shape {
     /// Finds the shape of a program that starts at a byte boundary, if it has one.
@@ -61,6 +68,8 @@ impl Shape {
         let mut finder = Finder {
             ops,
             branches: Vec::new(),
+            behind: Vec::new(),
+            arrays: 0,
         };
         let (before, string, tail) = match string {
             Some(string) => {
@@ -82,6 +91,7 @@ impl Shape {
             string,
             tail,
             branches: finder.branches,
+            behind: finder.behind,
         })
     }
 
@@ -104,6 +114,11 @@ impl Shape {
     pub fn branches(&self) -> &[Branch] {
         &self.branches
     }
+
+    /// The tails behind arrays.
+    pub fn behind(&self) -> &[Tail] {
+        &self.behind
+    }
 }
 
 fn bytes(bits: u64) -> Option<u32> {
@@ -114,6 +129,8 @@ fn bytes(bits: u64) -> Option<u32> {
 struct Finder<'a> {
     ops: &'a [Op],
     branches: Vec<Branch>,
+    behind: Vec<Tail>,
+    arrays: usize,
 }
 
 type Saved = Vec<(Slot, u64, FixedRead)>;
@@ -136,20 +153,7 @@ impl Finder<'_> {
                 }
                 Some(Op::Switch(selector, targets)) => break self.branch(selector, targets, bits, saved)?,
                 Some(Op::Repeat(slot, element, stride)) if element == stride => {
-                    let (place, read) = find(saved, *slot)?;
-                    let element = bytes(*element)?;
-                    let Tail::Bytes(fixed) = self.tail(at + 1, bits, saved)? else {
-                        return None;
-                    };
-                    let width = u32::from(read.length) / 8;
-                    let sound =
-                        read.length % 8 == 0 && (1..=4).contains(&width) && !read.big && !read.reversed;
-                    break sound.then_some(Tail::Array {
-                        at: bytes(place)?,
-                        width,
-                        fixed,
-                        element,
-                    })?;
+                    break self.array(at, *slot, *element, bits, saved)?;
                 }
                 Some(_) => return None,
             }
@@ -157,6 +161,30 @@ impl Finder<'_> {
         };
         saved.truncate(kept);
         Some(tail)
+    }
+
+    /// The array whose op is at `at`, and what follows. Lengths and selectors before the array
+    /// cannot be found again behind it: their distance is not constant.
+    fn array(&mut self, at: usize, slot: Slot, element: u64, bits: u64, saved: &Saved) -> Option<Tail> {
+        let (place, read) = find(saved, slot)?;
+        let width = u32::from(read.length) / 8;
+        let sound = read.length % 8 == 0 && (1..=4).contains(&width) && !read.big && !read.reversed;
+        (sound && self.arrays < MOST_ARRAYS).then_some(())?;
+        self.arrays += 1;
+        let (more, behind) = match self.tail(at + 1, 0, &mut Vec::new())? {
+            Tail::Bytes(more) => (more, None),
+            tail => {
+                self.behind.push(tail);
+                (0, Some(self.behind.len() as u32 - 1))
+            }
+        };
+        Some(Tail::Array {
+            at: bytes(place)?,
+            width,
+            fixed: bytes(bits)?.checked_add(more)?,
+            element: bytes(element)?,
+            behind,
+        })
     }
 
     fn branch(&mut self, selector: &Selector, targets: &[u32], bits: u64, saved: &mut Saved) -> Option<Tail> {

@@ -1,6 +1,7 @@
 //! The hot loops: event records whose id and timestamp lie in the first eight bytes, and whose
 //! size is constant or has a [`Shape`].
 
+use super::guess::add_guessed;
 use crate::bits::find_null;
 use crate::layout::StreamLayout;
 use crate::layout::shape::{Shape, Tail};
@@ -32,7 +33,11 @@ pub(super) struct Fast {
     /// By table and byte: a tail.
     branches: Vec<u32>,
     ends: Vec<End>,
+    /// Encoded tails behind arrays; the first is none.
+    behind: Vec<u32>,
     header: Header,
+    /// Greater than any id that has a size.
+    ids: usize,
     /// Bytes from a record's start that following the tables may load, strings of more than seven
     /// bytes aside.
     reach: usize,
@@ -46,6 +51,8 @@ pub(super) struct End {
     pub(super) mask: u32,
     pub(super) fixed: u32,
     pub(super) element: u32,
+    /// Index of the tail behind the array; 0 for none.
+    pub(super) behind: u32,
 }
 
 /// An end that no data can have: the general way finds out what is wrong.
@@ -54,6 +61,7 @@ const NO_END: End = End {
     mask: 0,
     fixed: u32::MAX,
     element: 0,
+    behind: 0,
 };
 
 /// Where id and timestamp are in the first eight bytes.
@@ -104,12 +112,14 @@ impl Fast {
             entries: vec![GENERAL; IDS].into_boxed_slice().try_into().ok()?,
             branches: vec![0; 256],
             ends: vec![NO_END],
+            behind: vec![0],
             header: Header {
                 id_shift,
                 id_mask: id.mask,
                 time_shift,
                 time_mask: time.mask,
             },
+            ids: 0,
             reach: 8,
         };
         for (event, &chosen) in layout.events.iter().zip(chosen) {
@@ -125,6 +135,7 @@ impl Fast {
             let flag = if chosen { CHOSEN } else { 0 };
             if let (Some(entry), Some(place)) = (entry, fast.entries.get_mut(event.id as usize)) {
                 *place = entry | flag;
+                fast.ids = fast.ids.max(event.id as usize + 1);
             }
         }
         Some(fast)
@@ -135,17 +146,23 @@ impl Fast {
         if (first + shape.branches().len()) as u32 >= BRANCH_TABLES {
             return None;
         }
-        let base = first as u32;
         self.branches.resize((first + shape.branches().len()) * 256, 0);
+        let places = Places {
+            branches: first as u32,
+            behind: self.behind.len() as u32,
+        };
+        self.behind.resize(self.behind.len() + shape.behind().len(), 0);
+        for (place, tail) in (places.behind as usize..).zip(shape.behind()) {
+            let tail = self.tail(*tail, shape, places)?;
+            *self.behind.get_mut(place)? = tail;
+        }
         for (table, branch) in (first..).zip(shape.branches()) {
             for (value, tail) in branch.tails.iter().enumerate() {
-                let tail = self.tail(*tail, shape, base)?;
-                if let Some(place) = self.branches.get_mut(table * 256 + value) {
-                    *place = tail;
-                }
+                let tail = self.tail(*tail, shape, places)?;
+                *self.branches.get_mut(table * 256 + value)? = tail;
             }
         }
-        let tail = self.tail(shape.tail(), shape, base)?;
+        let tail = self.tail(shape.tail(), shape, places)?;
         let furthest = self.furthest(shape);
         self.reach = self.reach.max(header as usize + shape.before() + 8 + furthest);
         let string = if shape.has_string() { STRING } else { 0 };
@@ -165,12 +182,18 @@ impl Fast {
         let inner = branches
             .iter()
             .flat_map(|branch| branch.tails.iter().map(of).chain([branch.at as usize + 1]));
-        inner.chain([of(&shape.tail())]).max().unwrap_or(0)
+        let outer = shape.behind().iter().map(of).chain([of(&shape.tail())]);
+        inner.chain(outer).max().unwrap_or(0)
     }
 
     /// See the field.
     pub(super) fn reach(&self) -> usize {
         self.reach
+    }
+
+    /// See the field.
+    pub(super) fn ids(&self) -> usize {
+        self.ids
     }
 
     pub(super) fn header(&self) -> Header {
@@ -181,16 +204,16 @@ impl Fast {
         &self.entries
     }
 
-    /// Branches and ends.
-    pub(super) fn tails(&self) -> (&[u32], &[End]) {
-        (&self.branches, &self.ends)
+    /// Branches, ends, and tails behind arrays.
+    pub(super) fn tails(&self) -> (&[u32], &[End], &[u32]) {
+        (&self.branches, &self.ends, &self.behind)
     }
 
-    fn tail(&mut self, tail: Tail, shape: &Shape, base: u32) -> Option<u32> {
+    fn tail(&mut self, tail: Tail, shape: &Shape, places: Places) -> Option<u32> {
         let end = match tail {
             Tail::Branch(index) => {
                 let at = shape.branches().get(index as usize)?.at;
-                return (at < 1 << 14).then_some(TAIL_BRANCH | at << 14 | (base + index));
+                return (at < 1 << 14).then_some(TAIL_BRANCH | at << 14 | (places.branches + index));
             }
             Tail::None => NO_END,
             Tail::Bytes(bytes) => End {
@@ -198,17 +221,20 @@ impl Fast {
                 mask: 0,
                 fixed: bytes,
                 element: 0,
+                behind: 0,
             },
             Tail::Array {
                 at,
                 width,
                 fixed,
                 element,
+                behind,
             } => End {
                 at,
                 mask: u32::MAX >> (32 - 8 * width),
                 fixed,
                 element,
+                behind: behind.map_or(0, |index| places.behind + index),
             },
         };
         let index = self
@@ -230,18 +256,25 @@ impl Fast {
             at += find_null(data.get(at..)?)? + 1;
         }
         let mut tail = (entry >> 32) as u32;
-        while tail & TAIL_BRANCH != 0 {
-            let byte = *data.get(at + ((tail & TAIL_VALUE) >> 14) as usize)?;
-            let table = tail & (BRANCH_TABLES - 1);
-            tail = *self.branches.get((table << 8 | u32::from(byte)) as usize)?;
+        loop {
+            while tail & TAIL_BRANCH != 0 {
+                let byte = *data.get(at + ((tail & TAIL_VALUE) >> 14) as usize)?;
+                let table = tail & (BRANCH_TABLES - 1);
+                tail = *self.branches.get((table << 8 | u32::from(byte)) as usize)?;
+            }
+            let end = self.ends.get((tail & TAIL_VALUE) as usize)?;
+            let start = at;
+            at += end.fixed as usize;
+            if end.mask == 0 {
+                return Some(at);
+            }
+            let word = data.get(start + end.at as usize..)?.first_chunk::<4>()?;
+            at += (u32::from_le_bytes(*word) & end.mask) as usize * end.element as usize;
+            if end.behind == 0 {
+                return Some(at);
+            }
+            tail = *self.behind.get(end.behind as usize)?;
         }
-        let end = self.ends.get((tail & TAIL_VALUE) as usize)?;
-        let mut behind = at + end.fixed as usize;
-        if end.mask != 0 {
-            let word = data.get(at + end.at as usize..)?.first_chunk::<4>()?;
-            behind += (u32::from_le_bytes(*word) & end.mask) as usize * end.element as usize;
-        }
-        Some(behind)
     }
 
     /// Gets over records, telling of each; stops at one that is for the general way, or when told.
@@ -261,7 +294,7 @@ impl Fast {
             let mut next = at + (entry & BYTES) as usize;
             if entry & (STRING | TAIL) != 0 {
                 match self.behind(data, next, entry) {
-                    Some(behind) => next = behind,
+                    Some(behind) => next = add_guessed(at, behind - at),
                     None => break,
                 }
             }
@@ -294,7 +327,7 @@ impl Fast {
         &self,
         data: &[u8],
         start: Place,
-        counts: &mut [u64; IDS],
+        counts: &mut [u64],
         limit: u64,
     ) -> (Place, u64, u64) {
         let (mut events, mut first) = (0u64, 0);
@@ -302,7 +335,9 @@ impl Fast {
             if clock >= limit {
                 return false;
             }
-            counts[id as usize] += 1;
+            if let Some(count) = counts.get_mut(id as usize) {
+                *count += 1;
+            }
             if events == 0 {
                 first = clock;
             }
@@ -332,6 +367,13 @@ impl Fast {
         });
         (place, count)
     }
+}
+
+/// Where the tables of a shape begin in those of all.
+#[derive(Clone, Copy)]
+struct Places {
+    branches: u32,
+    behind: u32,
 }
 
 fn size(bytes: u64) -> Option<u64> {

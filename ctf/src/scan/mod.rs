@@ -7,6 +7,7 @@
 //! touched.
 
 mod fast;
+mod guess;
 mod lanes;
 mod sink;
 
@@ -106,7 +107,9 @@ pub struct Scanner<'t> {
     /// A clock that goes back is reported once for each packet.
     went_back: bool,
     slots: Vec<u64>,
+    /// Room for a batch of hits, of which so many are there.
     hits: Vec<Hit>,
+    found: usize,
     damage: Vec<Damage>,
 }
 
@@ -182,6 +185,7 @@ impl<'t> Scanner<'t> {
             went_back: false,
             slots: trace.layout.registers(),
             hits: Vec::new(),
+            found: 0,
             damage: Vec::new(),
         })
     }
@@ -208,8 +212,14 @@ impl<'t> Scanner<'t> {
             went_back: false,
             slots: self.trace.layout.registers(),
             hits: Vec::new(),
+            found: 0,
             damage: Vec::new(),
         }
+    }
+
+    /// Goes on with those packets instead of the ones that come next.
+    pub fn go_on_with(&mut self, packets: Range<usize>) {
+        self.packets = packets;
     }
 
     /// Damage that was found since the last call.
@@ -322,15 +332,14 @@ impl<'t> Scanner<'t> {
             count: 0,
         };
         let progress = self.run(&mut sink);
-        let count = sink.count;
-        hits.truncate(count);
+        self.found = sink.count.min(BATCH);
         self.hits = hits;
         progress
     }
 
     /// The hits of the last [`Scanner::scan`].
     pub fn hits(&self) -> &[Hit] {
-        &self.hits
+        self.hits.get(..self.found).unwrap_or_default()
     }
 
     /// Counts the event records of the current packet by class into `counts`, as far as their
@@ -482,7 +491,7 @@ impl<'t> Scanner<'t> {
             end,
         };
         Batch {
-            hits: &self.hits,
+            hits: self.hits.get(..self.found).unwrap_or_default(),
             layout: self.layout,
             cursor,
             slots: &mut self.slots,

@@ -63,19 +63,22 @@ impl Sink for HitSink<'_> {
 /// Counts of event records by class.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    pub(super) by_id: Box<[u64; IDS]>,
+    /// Up to the greatest id of the stream class.
+    pub(super) by_id: Vec<u64>,
     by_class: Vec<u64>,
 }
 
 impl Counts {
     /// All zero, for a stream class.
     pub fn new(layout: &StreamLayout) -> Self {
-        let by_id = vec![0u64; IDS]
-            .into_boxed_slice()
-            .try_into()
-            .unwrap_or_else(|_| Box::new([0; IDS]));
+        let most = layout
+            .events
+            .iter()
+            .map(|event| event.id)
+            .filter(|&id| id < IDS as u64)
+            .max();
         Counts {
-            by_id,
+            by_id: vec![0; most.map_or(0, |id| id as usize + 1)],
             by_class: vec![0; layout.events.len()],
         }
     }

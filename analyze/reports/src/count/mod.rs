@@ -9,7 +9,7 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::scan::{Counted, Counts, LANES, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_fold::{Analysis, Chunk, Feed, Lane, Record, StreamPlace, StreamRef};
+use tracebraid_fold::{Analysis, Chunk, Feed, Lane, Record, Shared, StreamPlace, StreamRef};
 
 use crate::kernel::{CpuSet, Window};
 pub use report::{CountReport, LossRow, Rate, StreamRow};
@@ -139,26 +139,29 @@ impl<'t> Count<'t> {
     }
 
     /// Goes to the next packet.
-    fn open(&self, lane: &mut Lane<'_>, run: &mut Run) {
-        run.state = if lane.next_packet().is_some() {
+    fn open(&self, shared: &mut Shared<'_>, index: usize, run: &mut Run) {
+        run.state = if shared.next_packet(index) {
             State::Open
         } else {
             State::Finished
         };
-        run.go_to(self.first_part(lane));
+        if let Some(lane) = shared.lanes.get(index) {
+            run.go_to(self.first_part(lane));
+        }
     }
 
-    /// Counts in several runs of packets of one stream at once, and in what is left one by one.
-    fn stream(&self, partial: &mut CountPartial, lanes: &mut [Lane<'_>], counts: &mut Two) {
+    /// Counts in several packets of one stream at once, and in what is left one by one.
+    fn stream(&self, partial: &mut CountPartial, shared: &mut Shared<'_>, counts: &mut Two) {
         let mut runs = [Run::CLOSED; LANES];
-        while let [a, b, c] = &mut *lanes {
-            for (lane, run) in [&mut *a, &mut *b, &mut *c].into_iter().zip(&mut runs) {
-                match run.state {
-                    State::Closed => self.open(lane, run),
-                    State::Open if run.waits => self.step(partial, lane, run, counts),
-                    State::Open | State::Finished => {}
+        loop {
+            for (index, run) in runs.iter_mut().enumerate() {
+                match (run.state, shared.lanes.get_mut(index)) {
+                    (State::Closed, _) => self.open(shared, index, run),
+                    (State::Open, Some(lane)) if run.waits => self.step(partial, lane, run, counts),
+                    _ => {}
                 }
             }
+            let [a, b, c] = &mut *shared.lanes else { break };
             if runs.iter().any(|run| run.state == State::Finished) {
                 break;
             }
@@ -174,18 +177,19 @@ impl<'t> Count<'t> {
                 runs[stopped].waits = true;
             }
         }
-        for (lane, run) in lanes.iter_mut().zip(&mut runs) {
-            self.alone(partial, lane, run, counts);
+        for (index, run) in runs.iter_mut().enumerate() {
+            while run.state != State::Finished {
+                match (run.state, shared.lanes.get_mut(index)) {
+                    (State::Open, Some(lane)) => self.alone(partial, lane, run, counts),
+                    _ => self.open(shared, index, run),
+                }
+            }
         }
     }
 
-    /// Counts what is left of a lane.
+    /// Counts what is left of a lane's packet.
     fn alone(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, counts: &mut Two) {
-        while run.state != State::Finished {
-            if run.state == State::Closed {
-                self.open(lane, run);
-                continue;
-            }
+        while run.state == State::Open {
             let into = if run.part.wanted {
                 &mut counts.wanted
             } else {
@@ -410,6 +414,10 @@ impl Analysis for Count<'_> {
         false
     }
 
+    fn lanes(&self) -> usize {
+        LANES
+    }
+
     fn begin(&self, _: &Chunk) -> CountPartial {
         CountPartial::default()
     }
@@ -421,8 +429,8 @@ impl Analysis for Count<'_> {
     /// Event records are counted where they are scanned; none is looked at by itself.
     fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) {
         let set = feed.set();
-        for mut lanes in feed.split(LANES) {
-            let Some(stream_ref) = lanes.first().map(|lane| lane.stream) else {
+        for mut shared in feed.share(LANES) {
+            let Some(stream_ref) = shared.lanes.first().map(|lane| lane.stream) else {
                 continue;
             };
             let Some((trace, stream)) = stream_ref.of(set) else {
@@ -435,12 +443,12 @@ impl Analysis for Count<'_> {
                 wanted: Counts::new(layout),
                 unwanted: Counts::new(layout),
             };
-            self.stream(partial, &mut lanes, &mut counts);
+            self.stream(partial, &mut shared, &mut counts);
             partial.add_classes(
                 (stream_ref.trace, stream.class as u32),
                 counts.wanted.take(layout),
             );
-            lanes.iter_mut().for_each(|lane| feed.give_back(lane));
+            feed.give_back(shared);
         }
     }
 
