@@ -8,12 +8,13 @@
 //! Known namings: lttng-modules 2.0 to 2.14 (`sys_NAME` with `exit_syscall`,
 //! `syscall_entry_NAME` with `syscall_exit_NAME`, and their `compat_` forms), and those of perf
 //! and ftrace where a CTF trace has them (`sched:sched_switch`, `syscalls:sys_enter_NAME`,
-//! `raw_syscalls:sys_enter`).
+//! `raw_syscalls:sys_enter`; the same without what is before the colon).
 #![forbid(unsafe_code)]
 
 mod comm;
 mod fd;
 mod field;
+mod finder;
 mod model;
 mod names;
 mod numbers;

@@ -2,14 +2,15 @@
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::packet::PacketHead;
-use tracebraid_ctf::schema::{Scope, TraceClass};
+use tracebraid_ctf::schema::TraceClass;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::comm::Comm;
 use crate::field::{Body, IntField, TextField};
-use crate::names::{Meaning, meaning};
+use crate::finder::Finder;
+use crate::names::meanings;
 use crate::numbers::Numbers;
-use crate::syscall::{Argument, Syscall, SyscallSpec};
+use crate::syscall::Syscall;
 
 /// What is known of the kernel events of a trace set.
 #[derive(Clone, Debug, Default)]
@@ -68,10 +69,17 @@ impl EventModel {
         self.context(|context| &context.tid, body).map(|tid| tid as i32)
     }
 
-    /// Process that the context names.
+    /// Process that the context names. perf gives -1 for threads that are no more, and other numbers
+    /// than the kernel's own when it records from within a namespace: neither is a process.
     #[inline(always)]
     pub fn pid(&self, body: &mut Body<'_, '_>) -> Option<i32> {
-        self.context(|context| &context.pid, body).map(|pid| pid as i32)
+        let pid = self.context(|context| &context.pid, body)?;
+        if let Some(seen) = self.context.as_ref()?.pid_goes_with.as_ref()
+            && seen.get(body).map(|seen| seen as i32) != self.tid(body)
+        {
+            return None;
+        }
+        (pid >= 0).then_some(pid as i32)
     }
 
     /// Name of the thread that the context gives.
@@ -94,6 +102,8 @@ pub struct Context {
     pub tid: Option<IntField>,
     /// Process.
     pub pid: Option<IntField>,
+    /// Thread as numbered where the process is: `pid` counts only where this is `tid`.
+    pub pid_goes_with: Option<IntField>,
     /// Name of the thread.
     pub name: Option<TextField>,
 }
@@ -198,15 +208,16 @@ pub struct StateFd {
 /// A system call begins.
 #[derive(Clone, Debug)]
 pub struct SyscallEntry {
-    which: Which,
-    arguments: [Option<IntField>; 3],
-    raw: Vec<IntField>,
+    pub(crate) which: Which,
+    pub(crate) arguments: [Option<IntField>; 3],
+    /// All arguments in the order of the call, where the event class does not tell them apart.
+    pub(crate) raw: Vec<IntField>,
 }
 
 /// A system call ends.
 #[derive(Clone, Debug)]
 pub struct SyscallExit {
-    which: Option<Which>,
+    pub(crate) which: Option<Which>,
     /// What it gives.
     pub result: IntField,
     /// The descriptors that `pipe` and `socketpair` make.
@@ -219,8 +230,9 @@ pub struct SyscallExit {
 #[derive(Clone, Debug)]
 pub struct PairField(pub IntField, pub IntField);
 
+/// Which system call an event class is about.
 #[derive(Clone, Debug)]
-enum Which {
+pub(crate) enum Which {
     Fixed(Syscall),
     Number(Box<(IntField, Numbers)>),
 }
@@ -242,17 +254,20 @@ impl SyscallEntry {
         self.which.get(body)
     }
 
-    /// The argument in that place of [`crate::Action`]'s description.
+    /// The argument in that place of [`crate::Action`]'s description, from 0 to `u32::MAX`. All of
+    /// them are integers of 32 bits to the kernel; tracers that give whole registers give whatever
+    /// the caller left in the rest.
     #[inline(always)]
     pub fn argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
-        match self.arguments.get(place) {
+        let argument = match self.arguments.get(place) {
             Some(Some(field)) => field.get(body),
             _ if self.raw.is_empty() => None,
             _ => {
                 let (_, position) = call.spec()?.arguments.get(place)?;
                 self.raw.get(usize::from(*position))?.get(body)
             }
-        }
+        };
+        argument.map(|argument| i64::from(argument as u32))
     }
 
     /// The call, if it is always the same.
@@ -306,7 +321,9 @@ impl KernelModel {
 
 impl TraceModel {
     fn new(class: &TraceClass, streams: &[StreamLayout]) -> TraceModel {
-        let host = class.env_str("hostname").map(str::to_owned);
+        // LTTng's name, perf's name.
+        let host = class.env_str("hostname").or(class.env_str("host"));
+        let host = host.map(str::to_owned);
         // A user-space tracepoint may have any name.
         if class.env_str("domain").is_some_and(|domain| domain != "kernel") {
             return TraceModel {
@@ -325,17 +342,13 @@ impl TraceModel {
 
 impl StreamModel {
     fn new(layout: &StreamLayout, numbers: &Numbers) -> StreamModel {
-        let meanings: Vec<_> = layout.events.iter().map(|event| meaning(&event.name)).collect();
-        // Without exits that close any call, entries of calls outside the table say nothing.
-        let any_exit = meanings.contains(&Some(Meaning::AnyExit));
+        let meanings = meanings(layout.events.iter().map(|event| &*event.name));
         let mut stream = StreamModel {
             places: vec![0; meanings.len()],
             models: Vec::new(),
         };
         for ((event, meaning), place) in meanings.into_iter().enumerate().zip(&mut stream.places) {
-            let Some(meaning) = meaning.filter(|&it| it != Meaning::Entry(Syscall::OTHER) || any_exit) else {
-                continue;
-            };
+            let Some(meaning) = meaning else { continue };
             let finder = Finder { layout, event };
             let Some(event) = finder.event(meaning, numbers) else {
                 continue;
@@ -386,159 +399,5 @@ impl StreamModel {
             true => CpuSource::Event,
             false => CpuSource::Unknown,
         }
-    }
-}
-
-/// Finds the fields of one event class.
-struct Finder<'a> {
-    layout: &'a StreamLayout,
-    event: usize,
-}
-
-impl Finder<'_> {
-    fn ints(&self, scope: Scope, names: &[&str]) -> Option<IntField> {
-        self.find(scope, names, IntField::new)
-    }
-
-    fn int(&self, names: &[&str]) -> Option<IntField> {
-        self.ints(Scope::Payload, names)
-    }
-
-    fn text(&self, names: &[&str]) -> Option<TextField> {
-        self.find(Scope::Payload, names, TextField::new)
-    }
-
-    /// The first of those names that the event has and that is what is wanted; writers of CTF 1.8
-    /// escape names by underscores, of which the schema takes away one.
-    fn find<T>(
-        &self,
-        scope: Scope,
-        names: &[&str],
-        make: impl Fn(tracebraid_ctf::layout::FieldRef) -> Option<T>,
-    ) -> Option<T> {
-        names.iter().find_map(|name| {
-            let escaped = format!("_{name}");
-            let found = |name: &str| self.layout.field(self.event, scope, &[name]).and_then(&make);
-            found(name).or_else(|| found(&escaped))
-        })
-    }
-
-    fn element(&self, name: &str, index: &str) -> Option<IntField> {
-        self.layout
-            .field(self.event, Scope::Payload, &[name, index])
-            .and_then(IntField::new)
-    }
-
-    fn context(&self) -> Context {
-        let scopes = [Scope::CommonContext, Scope::SpecificContext];
-        let int = |names: &[&str]| scopes.iter().find_map(|scope| self.ints(*scope, names));
-        Context {
-            cpu: int(&["cpu_id", "perf_cpu", "cpu"]).or_else(|| self.int(&["common_cpu"])),
-            tid: int(&["tid", "perf_tid"]).or_else(|| self.int(&["common_pid"])),
-            pid: int(&["pid", "perf_pid"]),
-            name: scopes
-                .iter()
-                .find_map(|scope| self.find(*scope, &["procname"], TextField::new)),
-        }
-    }
-
-    fn event(&self, meaning: Meaning, numbers: &Numbers) -> Option<KernelEvent> {
-        Some(match meaning {
-            Meaning::Switch => KernelEvent::Switch(Switch {
-                prev_tid: self.int(&["prev_tid", "prev_pid"])?,
-                next_tid: self.int(&["next_tid", "next_pid"])?,
-                prev_name: self.text(&["prev_comm"]),
-                next_name: self.text(&["next_comm"]),
-            }),
-            Meaning::Fork => KernelEvent::Fork(self.fork()?),
-            Meaning::Exec => KernelEvent::Exec(Exec {
-                path: self.text(&["filename"]),
-                tid: self.int(&["tid", "pid"]),
-                old_tid: self.int(&["old_tid", "old_pid"]),
-            }),
-            Meaning::ThreadExit => KernelEvent::ThreadExit(self.int(&["tid", "pid"])?),
-            Meaning::Rename => {
-                KernelEvent::Rename(self.int(&["tid", "pid"])?, self.text(&["newcomm", "new_comm"])?)
-            }
-            Meaning::ProcessState => KernelEvent::ProcessState(ProcessState {
-                tid: self.int(&["tid"])?,
-                pid: self.int(&["pid"])?,
-                name: self.text(&["name"]),
-                table: self.int(&["file_table_address"]),
-            }),
-            Meaning::FileDescriptor => KernelEvent::StateFd(StateFd {
-                pid: self.int(&["pid"]),
-                table: self.int(&["file_table_address"]),
-                fd: self.int(&["fd"])?,
-                flags: self.int(&["flags"]),
-                path: self.text(&["filename"]),
-            }),
-            Meaning::Entry(call) => KernelEvent::Entry(self.entry(call)),
-            Meaning::RawEntry => {
-                let raw = ["0", "1", "2", "3", "4", "5"]
-                    .iter()
-                    .map_while(|index| self.element("args", index));
-                let number = self.int(&["id", "nr"])?;
-                let which = Which::Number(Box::new((number, numbers.clone())));
-                KernelEvent::Entry(SyscallEntry {
-                    which,
-                    arguments: [None, None, None],
-                    raw: raw.collect(),
-                })
-            }
-            Meaning::Exit(call) => KernelEvent::Exit(self.exit(Some(Which::Fixed(call)))?),
-            Meaning::AnyExit => KernelEvent::Exit(self.exit(None)?),
-            Meaning::RawExit => {
-                let number = Box::new((self.int(&["id", "nr"])?, numbers.clone()));
-                KernelEvent::Exit(self.exit(Some(Which::Number(number)))?)
-            }
-        })
-    }
-
-    /// LTTng calls a thread `tid` and a process `pid`; ftrace calls a thread `pid`.
-    fn fork(&self) -> Option<Fork> {
-        let lttng = self.int(&["child_tid"]).is_some();
-        Some(Fork {
-            parent_tid: if lttng {
-                self.int(&["parent_tid"])
-            } else {
-                self.int(&["parent_pid"])
-            },
-            parent_pid: if lttng { self.int(&["parent_pid"]) } else { None },
-            child_tid: if lttng {
-                self.int(&["child_tid"])?
-            } else {
-                self.int(&["child_pid"])?
-            },
-            child_pid: if lttng { self.int(&["child_pid"]) } else { None },
-            child_name: self.text(&["child_comm"]),
-        })
-    }
-
-    fn entry(&self, call: Syscall) -> SyscallEntry {
-        let arguments: &[Argument] = call
-            .spec()
-            .map_or(&[], |spec: &'static SyscallSpec| spec.arguments);
-        let field = |place: usize| arguments.get(place).and_then(|(names, _)| self.int(names));
-        SyscallEntry {
-            which: Which::Fixed(call),
-            arguments: [field(0), field(1), field(2)],
-            raw: Vec::new(),
-        }
-    }
-
-    fn exit(&self, which: Option<Which>) -> Option<SyscallExit> {
-        let pair = ["fildes", "socket", "usockvec"].iter().find_map(|name| {
-            Some(Box::new(PairField(
-                self.element(name, "0")?,
-                self.element(name, "1")?,
-            )))
-        });
-        Some(SyscallExit {
-            which,
-            result: self.int(&["ret"])?,
-            pair,
-            family: self.int(&["family"]),
-        })
     }
 }

@@ -42,6 +42,12 @@ pub enum Action {
     Close,
     /// Closes from (first) to (last); (flags).
     CloseRange,
+    /// Makes a thread or process, by (flags); none: as `fork` does.
+    Clone,
+    /// Makes one whose flags stand in memory, which tracers do not record.
+    CloneByMemory,
+    /// Gives the thread its own copy of what (flags) say.
+    Unshare,
     /// None of these.
     Other,
 }
@@ -55,7 +61,8 @@ impl Action {
 
     /// True if its exit tells nothing that its entry did not.
     pub fn is_done_at_entry(self) -> bool {
-        matches!(self, Action::Close | Action::CloseRange)
+        use Action::*;
+        matches!(self, Close | CloseRange | Clone | CloneByMemory)
     }
 }
 
@@ -167,6 +174,11 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
         (&["max_fd", "last"], 1),
         (&["flags"], 2)
     ),
+    call!("clone", Clone, (&["clone_flags", "flags"], 0)),
+    call!("clone3", CloneByMemory),
+    call!("fork", Clone),
+    call!("vfork", Clone),
+    call!("unshare", Unshare, (&["unshare_flags", "flags"], 0)),
 ];
 
 impl Syscall {
