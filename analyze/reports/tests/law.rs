@@ -16,6 +16,8 @@ use tracebraid_reports::cpu::{CpuAnalysis, CpuOptions};
 use tracebraid_reports::io::{IoAnalysis, IoOptions};
 use tracebraid_reports::kernel::{CpuSet, Window};
 
+use support::naming::Naming;
+
 const ALL: (i64, i64) = (i64::MIN, i64::MAX);
 
 fn window((from, to): (i64, i64)) -> Window {
@@ -145,8 +147,12 @@ const SHAPE: support::synthetic::Shape = support::synthetic::Shape {
     lost_packets: 0,
     counted_losses: 0,
     packet: 900,
-    old_names: false,
+    naming: Naming::Lttng,
+    told_memory: true,
+    told_threads: false,
+    clone3: false,
     tid_context: false,
+    pid_context: false,
     two_streams: false,
     ties: true,
 };
@@ -255,7 +261,8 @@ fn lost_packets() {
 #[test]
 fn one_exit_for_all_calls() {
     let shape = support::synthetic::Shape {
-        old_names: true,
+        naming: Naming::OldLttng,
+        told_memory: false,
         silent_losses: 20,
         lost_packets: 20,
         ..SHAPE

@@ -29,17 +29,39 @@ pub(super) enum Change {
     CloseOnExec { fd: i32, cloexec: bool },
     /// Closed.
     Closed { fd: i32 },
-    /// All from the first to the last are closed, or get the flag.
-    Range { first: i64, last: i64, only_flag: bool },
+    /// All from the first to the last are closed, or get the flag; in a copy of its own, where
+    /// others had the same.
+    Range {
+        first: i64,
+        last: i64,
+        only_flag: bool,
+        unshared: bool,
+    },
+    /// The thread is about to make another one. Nothing where the trace does not tell how.
+    Cloning(Option<Sharing>),
+    /// The thread has a copy of its own.
+    Unshared,
+}
+
+/// What a new thread has in common with the one that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sharing {
+    /// The process.
+    pub(super) process: bool,
+    /// The descriptors, not a copy of them.
+    pub(super) files: bool,
 }
 
 /// Flags and commands of Linux.
 const O_CLOEXEC: i64 = 0o2_000_000;
+const CLOSE_RANGE_UNSHARE: i64 = 2;
 const CLOSE_RANGE_CLOEXEC: i64 = 4;
 const F_DUPFD: i64 = 0;
 const F_SETFD: i64 = 2;
 const F_DUPFD_CLOEXEC: i64 = 1030;
 const FD_CLOEXEC: i64 = 1;
+const CLONE_FILES: i64 = 0x400;
+const CLONE_THREAD: i64 = 0x1_0000;
 
 fn has(flags: i64, mask: i64) -> bool {
     flags != NONE && flags & mask != 0
@@ -118,6 +140,7 @@ impl Change {
                 },
                 _ => return None,
             },
+            Action::Unshare if has(first, CLONE_FILES) => Change::Unshared,
             _ => return None,
         })
     }
@@ -134,7 +157,17 @@ impl Change {
                 first,
                 last: second,
                 only_flag: has(third, CLOSE_RANGE_CLOEXEC),
+                unshared: has(third, CLOSE_RANGE_UNSHARE),
             }),
+            Action::Clone => {
+                let without_flags = open.call.arguments() == 0;
+                let told = without_flags || first != NONE;
+                Some(Change::Cloning(told.then_some(Sharing {
+                    process: has(first, CLONE_THREAD),
+                    files: has(first, CLONE_FILES),
+                })))
+            }
+            Action::CloneByMemory => Some(Change::Cloning(None)),
             _ => None,
         }
     }

@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::FdType;
 
 use crate::io::call::NO_FD;
-use crate::io::change::Change;
+use crate::io::change::{Change, Sharing};
 use crate::kernel::{Table, ThreadKey};
+
+/// A descriptor that is not open, as far as is known.
+const NOTHING: (FdType, bool) = (FdType::Unknown, false);
 
 /// What a descriptor was from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +20,26 @@ struct Since {
     cloexec: bool,
 }
 
-/// The descriptors of a process, each with its history.
+/// Descriptors by number, each with its history: those of a process, or of several that share them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Process {
+struct FdTable {
     fds: BTreeMap<i32, Vec<Since>>,
-    /// Other threads that are known to live.
+    /// Threads that are known to have it, but for one.
     others: u32,
+    /// Some of them are of other processes.
+    shared: bool,
+    /// The process whose id it has as its own has another one by now.
+    lent: bool,
+}
+
+/// Which process a thread belongs to, and which table it has, from a time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Belonging {
+    since: i64,
+    pid: i32,
+    table: i32,
+    /// Process and table of the thread that made it, as long as nothing tells whether it has the same.
+    maker: Option<(i32, i32)>,
 }
 
 /// Descriptors of all processes. Changes must be told in the order of time.
@@ -30,11 +47,16 @@ struct Process {
 /// A change at a time holds for calls that begin at that time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Descriptors {
-    processes: Table<Process>,
-    /// Processes of threads, with their history; who is not in it is alone in its process.
-    members: Table<Vec<(i64, i32)>>,
+    /// By the process that had it first, or by a negative number that no thread has.
+    tables: Table<FdTable>,
+    /// Belongings of threads, with their history; who is not in it is alone in its process.
+    members: Table<Vec<Belonging>>,
+    /// What threads are about to make.
+    cloning: Table<Option<Sharing>>,
     /// Processes by trace and address of their table, in the state dump.
-    tables: BTreeMap<u32, BTreeMap<i64, i32>>,
+    addresses: BTreeMap<u32, BTreeMap<i64, i32>>,
+    /// How many tables have negative numbers.
+    numbered: i32,
     /// Entries of histories, and how many there were after the last forgetting.
     entries: usize,
     kept: usize,
@@ -51,11 +73,8 @@ pub(super) struct Answer {
 impl Descriptors {
     /// What a thread's descriptor was at a time.
     pub(super) fn kind(&self, thread: ThreadKey, fd: i32, time: i64) -> Answer {
-        let (process, moves) = self.process_at(thread, time);
-        let history = self
-            .processes
-            .find(process)
-            .and_then(|process| process.fds.get(&fd));
+        let (table, moves) = self.table_at(thread, time);
+        let history = self.tables.find(table).and_then(|table| table.fds.get(&fd));
         let history = history.map(Vec::as_slice).unwrap_or_default();
         let after = history.partition_point(|since| since.time <= time);
         let kind = after
@@ -69,61 +88,89 @@ impl Descriptors {
         }
     }
 
-    fn process_at(&self, thread: ThreadKey, time: i64) -> (ThreadKey, Option<i64>) {
+    /// The table of a thread at a time, and when it gets another one.
+    fn table_at(&self, thread: ThreadKey, time: i64) -> (ThreadKey, Option<i64>) {
         let Some(history) = self.members.find(thread) else {
             return (thread, None);
         };
-        let after = history.partition_point(|(since, _)| *since <= time);
-        let tid = after
+        let after = history.partition_point(|belonging| belonging.since <= time);
+        let table = after
             .checked_sub(1)
             .and_then(|at| history.get(at))
-            .map_or(thread.tid, |(_, pid)| *pid);
-        (thread.with(tid), history.get(after).map(|(since, _)| *since))
+            .map_or(thread.tid, |belonging| belonging.table);
+        (
+            thread.with(table),
+            history.get(after).map(|belonging| belonging.since),
+        )
     }
 
-    /// The process of a thread now.
-    fn process_of(&self, thread: ThreadKey) -> ThreadKey {
+    /// What a thread belongs to now.
+    fn belonging(&self, thread: ThreadKey) -> Belonging {
         let last = self.members.find(thread).and_then(|history| history.last());
-        thread.with(last.map_or(thread.tid, |(_, pid)| *pid))
+        last.copied().unwrap_or(Belonging {
+            since: i64::MIN,
+            pid: thread.tid,
+            table: thread.tid,
+            maker: None,
+        })
     }
 
-    /// What a process's descriptor is now.
-    fn now(&self, process: ThreadKey, fd: i32) -> (FdType, bool) {
-        let history = self
-            .processes
-            .find(process)
-            .and_then(|process| process.fds.get(&fd));
+    fn table_of(&self, thread: ThreadKey) -> ThreadKey {
+        thread.with(self.belonging(thread).table)
+    }
+
+    /// The table of a process now.
+    fn table_of_process(&self, process: ThreadKey) -> ThreadKey {
+        let first = self.belonging(process);
+        // The id may have been that of another process's thread.
+        if first.pid == process.tid {
+            process.with(first.table)
+        } else {
+            process
+        }
+    }
+
+    /// What a table's descriptor is now.
+    fn now(&self, table: ThreadKey, fd: i32) -> (FdType, bool) {
+        let history = self.tables.find(table).and_then(|table| table.fds.get(&fd));
         history
             .and_then(|history| history.last())
-            .map_or((FdType::Unknown, false), |since| (since.kind, since.cloexec))
+            .map_or(NOTHING, |since| (since.kind, since.cloexec))
     }
 
-    fn set(&mut self, process: ThreadKey, fd: i32, time: i64, kind: FdType, cloexec: bool) {
+    fn set(&mut self, table: ThreadKey, fd: i32, time: i64, kind: FdType, cloexec: bool) {
         if fd == NO_FD {
             return;
         }
-        let history = self.processes.get(process).fds.entry(fd).or_default();
-        match history.last() {
-            Some(last) if (last.kind, last.cloexec) == (kind, cloexec) => return,
-            None if (kind, cloexec) == (FdType::Unknown, false) => return,
-            _ => {}
+        // Nothing more is known of what is not known.
+        let cloexec = cloexec && kind != FdType::Unknown;
+        let fds = &mut self.tables.get(table).fds;
+        if (kind, cloexec) == NOTHING && !fds.contains_key(&fd) {
+            return;
+        }
+        let history = fds.entry(fd).or_default();
+        if history
+            .last()
+            .is_some_and(|last| (last.kind, last.cloexec) == (kind, cloexec))
+        {
+            return;
         }
         history.push(Since { time, kind, cloexec });
         self.entries += 1;
     }
 
-    /// A thread changed its process's descriptors.
+    /// A thread changed its descriptors.
     pub(super) fn change(&mut self, thread: ThreadKey, time: i64, change: Change) {
-        let process = self.process_of(thread);
+        let table = self.table_of(thread);
         match change {
-            Change::Opened { fd, kind, cloexec } => self.set(process, fd, time, kind, cloexec),
+            Change::Opened { fd, kind, cloexec } => self.set(table, fd, time, kind, cloexec),
             Change::Pair {
                 fds: (first, second),
                 kind,
                 cloexec,
             } => {
-                self.set(process, first, time, kind, cloexec);
-                self.set(process, second, time, kind, cloexec);
+                self.set(table, first, time, kind, cloexec);
+                self.set(table, second, time, kind, cloexec);
             }
             Change::Accepted {
                 fd,
@@ -131,58 +178,114 @@ impl Descriptors {
                 kind,
                 cloexec,
             } => {
-                let kind = kind.unwrap_or_else(|| match self.now(process, from).0 {
+                let kind = kind.unwrap_or_else(|| match self.now(table, from).0 {
                     FdType::Unknown => FdType::Socket,
                     kind => kind,
                 });
-                self.set(process, fd, time, kind, cloexec);
+                self.set(table, fd, time, kind, cloexec);
             }
             Change::Duplicated { from, to, cloexec } => {
-                let kind = self.now(process, from).0;
-                self.set(process, to, time, kind, cloexec);
+                let kind = self.now(table, from).0;
+                self.set(table, to, time, kind, cloexec);
             }
             Change::CloseOnExec { fd, cloexec } => {
-                let kind = self.now(process, fd).0;
-                self.set(process, fd, time, kind, cloexec);
+                let kind = self.now(table, fd).0;
+                self.set(table, fd, time, kind, cloexec);
             }
-            Change::Closed { fd } => self.set(process, fd, time, FdType::Unknown, false),
+            Change::Closed { fd } => self.set(table, fd, time, FdType::Unknown, false),
             Change::Range {
                 first,
                 last,
                 only_flag,
+                unshared,
             } => {
-                for fd in self.fds(process) {
+                let table = if unshared {
+                    self.unshare(thread, time)
+                } else {
+                    table
+                };
+                for fd in self.fds(table) {
                     if (first..=last).contains(&i64::from(fd)) {
                         let kind = if only_flag {
-                            self.now(process, fd).0
+                            self.now(table, fd).0
                         } else {
                             FdType::Unknown
                         };
-                        self.set(process, fd, time, kind, only_flag);
+                        self.set(table, fd, time, kind, only_flag);
                     }
                 }
             }
-        }
-    }
-
-    fn fds(&self, process: ThreadKey) -> Vec<i32> {
-        self.processes
-            .find(process)
-            .map(|process| process.fds.keys().copied().collect())
-            .unwrap_or_default()
-    }
-
-    /// A process executes a program.
-    pub(super) fn exec(&mut self, thread: ThreadKey, time: i64) {
-        let process = self.process_of(thread);
-        for fd in self.fds(process) {
-            if self.now(process, fd).1 {
-                self.set(process, fd, time, FdType::Unknown, false);
+            Change::Cloning(sharing) => *self.cloning.get(thread) = sharing,
+            Change::Unshared => {
+                self.unshare(thread, time);
             }
         }
     }
 
-    /// A thread is made. Without its process it is taken for a process of its own.
+    fn fds(&self, table: ThreadKey) -> Vec<i32> {
+        self.tables
+            .find(table)
+            .map(|table| table.fds.keys().copied().collect())
+            .unwrap_or_default()
+    }
+
+    fn clear(&mut self, table: ThreadKey, time: i64) {
+        for fd in self.fds(table) {
+            self.set(table, fd, time, FdType::Unknown, false);
+        }
+    }
+
+    /// Makes one table a copy of another one.
+    fn copy(&mut self, from: ThreadKey, to: ThreadKey, time: i64) {
+        self.clear(to, time);
+        for fd in self.fds(from) {
+            let (kind, cloexec) = self.now(from, fd);
+            self.set(to, fd, time, kind, cloexec);
+        }
+        *self.tables.get(to) = FdTable {
+            fds: std::mem::take(&mut self.tables.get(to).fds),
+            ..FdTable::default()
+        };
+    }
+
+    /// A table that nobody has.
+    fn unused(&mut self, thread: ThreadKey) -> ThreadKey {
+        self.numbered = self.numbered.saturating_add(1);
+        // No thread has the number below 0, which stands for all that are not known.
+        thread.with(ThreadKey::UNKNOWN - self.numbered)
+    }
+
+    /// A thread gets a copy of its table for itself, if others have it too.
+    fn unshare(&mut self, thread: ThreadKey, time: i64) -> ThreadKey {
+        let Belonging { pid, table, .. } = self.belonging(thread);
+        let old = thread.with(table);
+        if self.tables.find(old).is_none_or(|table| table.others == 0) {
+            return old;
+        }
+        let new = self.unused(thread);
+        self.copy(old, new, time);
+        self.belongs(thread, time, pid, new.tid);
+        let left = self.tables.get(old);
+        left.others = left.others.saturating_sub(1);
+        left.shared &= left.others > 0;
+        left.lent |= old == thread;
+        new
+    }
+
+    /// A process executes a program: what it shared with other processes it shares no more.
+    pub(super) fn exec(&mut self, thread: ThreadKey, time: i64) {
+        let mut table = self.table_of(thread);
+        if self.tables.find(table).is_some_and(|table| table.shared) {
+            table = self.unshare(thread, time);
+        }
+        for fd in self.fds(table) {
+            if self.now(table, fd).1 {
+                self.set(table, fd, time, FdType::Unknown, false);
+            }
+        }
+    }
+
+    /// A thread is made. If nothing tells its process, it is taken for a process of its own.
     pub(super) fn fork(
         &mut self,
         parent: ThreadKey,
@@ -194,73 +297,112 @@ impl Descriptors {
         if let Some(pid) = parent_pid {
             self.member(parent, time, pid);
         }
-        let child_key = parent.with(child);
-        match child_pid.filter(|&pid| pid != child) {
-            Some(pid) => {
-                self.put_member(child_key, time, pid);
-                self.processes.get(parent.with(pid)).others += 1;
-            }
-            None => {
-                let from = self.process_of(parent);
-                self.put_member(child_key, time, child);
-                for fd in self.fds(child_key) {
-                    self.set(child_key, fd, time, FdType::Unknown, false);
-                }
-                for fd in self.fds(from) {
-                    let (kind, cloexec) = self.now(from, fd);
-                    self.set(child_key, fd, time, kind, cloexec);
-                }
-                self.processes.get(child_key).others = 0;
-            }
+        let child = parent.with(child);
+        let from = self.belonging(parent);
+        // The call may have failed, and another one have been lost.
+        let fits = |how: &Sharing| child_pid.is_none_or(|pid| (pid != child.tid) == how.process);
+        let how = self.cloning.get(parent).take().filter(fits);
+        let same_process = how.is_some_and(|how| how.process);
+        let pid = child_pid.unwrap_or(if same_process { from.pid } else { child.tid });
+        if how.map_or(pid != child.tid, |how| how.files) {
+            let table = if how.is_some() || pid == from.pid {
+                parent.with(from.table)
+            } else {
+                self.table_of_process(parent.with(pid))
+            };
+            self.belongs(child, time, pid, table.tid);
+            let files = self.tables.get(table);
+            files.others += 1;
+            files.shared |= pid != from.pid;
+        } else {
+            let is_lent = self.tables.find(child).is_some_and(|table| table.lent);
+            let table = if is_lent { self.unused(child) } else { child };
+            self.belongs(child, time, pid, table.tid);
+            let is_told = how.is_some() || child_pid.is_some();
+            let last = self.members.get(child).last_mut().filter(|_| !is_told);
+            last.into_iter()
+                .for_each(|last| last.maker = Some((from.pid, from.table)));
+            self.copy(parent.with(from.table), table, time);
         }
     }
 
-    /// A thread ends. With its last thread a process closes everything.
+    /// A thread ends. With the last thread that has a table everything in it is closed.
     pub(super) fn exit(&mut self, thread: ThreadKey, time: i64) {
-        let process = self.process_of(thread);
-        if self.processes.find(process).is_none() {
+        let table = self.table_of(thread);
+        if self.tables.find(table).is_none() {
             return;
         }
-        let others = &mut self.processes.get(process).others;
-        if *others > 0 {
-            *others -= 1;
+        let files = self.tables.get(table);
+        if files.others > 0 {
+            files.others -= 1;
+            files.shared &= files.others > 0;
             return;
         }
-        for fd in self.fds(process) {
-            self.set(process, fd, time, FdType::Unknown, false);
-        }
+        files.lent = false;
+        self.clear(table, time);
     }
 
-    fn put_member(&mut self, thread: ThreadKey, time: i64, pid: i32) {
-        if self.process_of(thread).tid != pid {
-            self.members.get(thread).push((time, pid));
-            self.entries += 1;
-        }
+    fn belongs(&mut self, thread: ThreadKey, since: i64, pid: i32, table: i32) {
+        self.members.get(thread).push(Belonging {
+            since,
+            pid,
+            table,
+            maker: None,
+        });
+        self.entries += 1;
     }
 
     /// A thread turns out to belong to a process; what it seemed to have alone is the process's.
     pub(super) fn member(&mut self, thread: ThreadKey, time: i64, pid: i32) {
-        if self.process_of(thread).tid == pid {
+        let before = self.belonging(thread);
+        if before.pid == pid {
             return;
         }
-        let own = self.process_of(thread) == thread;
-        self.put_member(thread, time, pid);
-        let process = thread.with(pid);
-        if own {
-            for fd in self.fds(thread) {
-                let (kind, cloexec) = self.now(thread, fd);
-                if self.now(process, fd).0 == FdType::Unknown {
-                    self.set(process, fd, time, kind, cloexec);
-                }
-                self.set(thread, fd, time, FdType::Unknown, false);
-            }
-            self.processes.get(process).others += 1;
+        let table = match before.maker {
+            Some((process, table)) if process == pid => thread.with(table),
+            _ => self.table_of_process(thread.with(pid)),
+        };
+        self.belongs(thread, time, pid, table.tid);
+        if before.table != thread.tid {
+            return;
         }
+        for fd in self.fds(thread) {
+            let (kind, cloexec) = self.now(thread, fd);
+            // What it had from the one that made it the process has closed, if it is not there.
+            let is_news = self.changed(thread, fd).is_some_and(|time| time > before.since);
+            if is_news && self.now(table, fd).0 == FdType::Unknown {
+                self.set(table, fd, time, kind, cloexec);
+            }
+            self.set(thread, fd, time, FdType::Unknown, false);
+        }
+        self.tables.get(table).others += 1;
     }
 
-    /// State dump: a process's table is at that address.
-    pub(super) fn table(&mut self, thread: ThreadKey, pid: i32, address: i64) {
-        self.tables.entry(thread.trace).or_default().insert(address, pid);
+    /// When a table's descriptor changed for the last time.
+    fn changed(&self, table: ThreadKey, fd: i32) -> Option<i64> {
+        let history = self.tables.find(table)?.fds.get(&fd)?;
+        history.last().map(|since| since.time)
+    }
+
+    /// State dump: a process's table is at that address. Who has the same address as another one
+    /// before, and of whom nothing is known yet, shares that one's.
+    pub(super) fn table(&mut self, process: ThreadKey, time: i64, address: i64) {
+        let mut fds = self.fds(process).into_iter();
+        let is_known = self.members.find(process).is_some() || fds.any(|fd| self.now(process, fd) != NOTHING);
+        let addresses = self.addresses.entry(process.trace).or_default();
+        let first = *addresses.entry(address).or_insert(process.tid);
+        if first == process.tid {
+            return;
+        }
+        if is_known {
+            addresses.insert(address, process.tid);
+            return;
+        }
+        let table = self.table_of_process(process.with(first));
+        self.belongs(process, time, process.tid, table.tid);
+        let files = self.tables.get(table);
+        files.others += 1;
+        files.shared = true;
     }
 
     /// State dump: a process, or whoever has the table, has a descriptor. What is known of it
@@ -276,11 +418,11 @@ impl Descriptors {
         kind: FdType,
         cloexec: bool,
     ) {
-        let by_table = || self.tables.get(&trace)?.get(&table?).copied();
+        let by_table = || self.addresses.get(&trace)?.get(&table?).copied();
         let Some(pid) = pid.or_else(by_table) else { return };
-        let process = self.process_of(ThreadKey { trace, tid: pid });
-        if self.now(process, fd).0 == FdType::Unknown {
-            self.set(process, fd, time, kind, cloexec);
+        let table = self.table_of_process(ThreadKey { trace, tid: pid });
+        if self.now(table, fd).0 == FdType::Unknown {
+            self.set(table, fd, time, kind, cloexec);
         }
     }
 
@@ -290,21 +432,20 @@ impl Descriptors {
             return;
         }
         self.entries = 0;
-        for process in self.processes.values() {
-            process.fds.retain(|_, history| {
+        for table in self.tables.values() {
+            table.fds.retain(|_, history| {
                 let after = history.partition_point(|since| since.time <= before);
                 history.drain(..after.saturating_sub(1));
-                let gone = |since: &Since| {
-                    since.time <= before && (since.kind, since.cloexec) == (FdType::Unknown, false)
-                };
+                let gone = |since: &Since| since.time <= before && (since.kind, since.cloexec) == NOTHING;
                 self.entries += history.len();
                 !matches!(history.as_slice(), [only] if gone(only))
             });
         }
-        self.processes
-            .retain(|process| !process.fds.is_empty() || process.others > 0);
+        self.tables
+            .retain(|table| !table.fds.is_empty() || table.others > 0 || table.lent);
+        self.cloning.retain(Option::is_some);
         for history in self.members.values() {
-            let after = history.partition_point(|(since, _)| *since <= before);
+            let after = history.partition_point(|belonging| belonging.since <= before);
             history.drain(..after.saturating_sub(1));
             self.entries += history.len();
         }

@@ -14,6 +14,8 @@ pub(super) struct Lane {
     /// Set at the first boundary.
     head: Option<(Stretch, Boundary)>,
     tid: i32,
+    /// How many stretches there were, this one among them.
+    pub(super) stretches: u64,
     /// True as long as the stretch is the chunk's first.
     at_head: bool,
     first: First,
@@ -33,6 +35,7 @@ impl Lane {
             key,
             head: None,
             tid: if never_known { ThreadKey::UNKNOWN } else { UNNAMED },
+            stretches: 1,
             at_head: true,
             first: First::Nothing,
             open: None,
@@ -153,6 +156,7 @@ impl Lane {
 
     #[inline]
     fn ends(&mut self, boundary: Boundary) {
+        self.stretches += 1;
         if self.at_head || self.tid == UNNAMED {
             self.ends_unknown(boundary);
         } else if let Some((time, what)) = self.open.take().and_then(|open| boundary.leaves(open)) {

@@ -28,14 +28,22 @@ pub struct IoPartial {
     /// The lane that was used last.
     #[serde(skip)]
     last: usize,
-    /// Processes that contexts told, in the chunk that is being read.
+    /// What contexts told last, in the chunk that is being read.
     #[serde(skip)]
-    told: Table<i32>,
+    told: Table<Told>,
     edges: Vec<Edges>,
     sink: Sink,
     arenas: Arenas,
     pub(super) people: People,
     settled: Settled,
+}
+
+/// What a context told of a thread. In another stretch it may be another thread of that id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    pid: i32,
+    cpu: CpuKey,
+    stretch: u64,
 }
 
 impl IoPartial {
@@ -105,6 +113,14 @@ impl IoPartial {
         };
         let key = CpuKey { trace, cpu };
         let lane = self.lane(key, analysis.is_anonymous(trace));
+        if model.context.is_some() {
+            if let KernelEvent::Entry(_) | KernelEvent::Exit(_) = model.event {
+                observe(lane, model, time, body);
+            }
+            // Before the event itself: what a thread does it does to what its process has.
+            self.context(model, key, time, body);
+        }
+        let lane = &mut self.lanes[self.last];
         match &model.event {
             KernelEvent::Switch(switch) => {
                 let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
@@ -128,13 +144,11 @@ impl IoPartial {
                 }
             }
             KernelEvent::Entry(entry) => {
-                observe(lane, model, time, body);
                 if let Some(open) = open(entry, time, body) {
                     lane.entry(open);
                 }
             }
             KernelEvent::Exit(exit) => {
-                observe(lane, model, time, body);
                 let counts = analysis.scope().counts(time, key);
                 if let Some(exit) = exit_of(exit, time, counts, body) {
                     lane.exit(exit);
@@ -144,9 +158,6 @@ impl IoPartial {
                 tell(lane, event, time, body);
                 crate::kernel::learn(&mut self.people, model, key, time, body);
             }
-        }
-        if model.context.is_some() {
-            self.context(model, key, time, body);
         }
     }
 
@@ -166,7 +177,12 @@ impl IoPartial {
             tid,
         };
         if let Some(pid) = model.pid(body) {
-            if std::mem::replace(self.told.get(thread), pid) != pid {
+            let told = Told {
+                pid,
+                cpu: key,
+                stretch: lane.stretches,
+            };
+            if std::mem::replace(self.told.get(thread), told) != told {
                 lane.tell(time, tid, What::Member { pid, table: None });
             }
             self.people.get(thread).learn_pid(time, key, pid);

@@ -140,10 +140,10 @@ impl Settled {
             What::Exec => self.descriptors.exec(thread, time),
             What::End => self.descriptors.exit(thread, time),
             What::Member { pid, table } => {
-                self.descriptors.member(thread, time, pid);
                 if let Some(address) = table {
-                    self.descriptors.table(thread, pid, address);
+                    self.descriptors.table(thread.with(pid), time, address);
                 }
+                self.descriptors.member(thread, time, pid);
             }
             What::Holds {
                 pid,

@@ -4,6 +4,8 @@
 pub mod events;
 pub mod lttng;
 pub mod model_cpu;
+pub mod model_fds;
 pub mod model_io;
+pub mod naming;
 pub mod synthetic;
 pub mod traces;

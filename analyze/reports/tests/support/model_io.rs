@@ -10,6 +10,7 @@ use tracebraid_reports::io::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, 
 
 use super::events::{Entry, Record, What, by_cpu, merged};
 use super::model_cpu::{People, hosts, range};
+use super::model_fds::Descriptors;
 
 /// A call with both of its ends.
 #[derive(Clone, Debug)]
@@ -63,7 +64,7 @@ const COPIES: &[(&str, &str, &str)] = &[
     ("tee", "fdin", "fdout"),
     ("copy_file_range", "fd_in", "fd_out"),
 ];
-const ANONYMOUS: &[&str] = &[
+pub const ANONYMOUS: &[&str] = &[
     "eventfd",
     "eventfd2",
     "epoll_create",
@@ -92,8 +93,10 @@ const CHANGES: &[&str] = &[
     "dup2",
     "dup3",
     "fcntl",
-    "close",
+    "unshare",
 ];
+/// Calls whose exit tells nothing that their entry did not.
+const AT_ENTRY: &[&str] = &["close", "close_range", "clone", "clone3", "fork", "vfork"];
 
 fn is_io(name: &str) -> bool {
     READS.contains(&name)
@@ -103,7 +106,7 @@ fn is_io(name: &str) -> bool {
 }
 
 fn is_known(name: &str) -> bool {
-    is_io(name) || ANONYMOUS.contains(&name) || CHANGES.contains(&name)
+    is_io(name) || ANONYMOUS.contains(&name) || CHANGES.contains(&name) || AT_ENTRY.contains(&name)
 }
 
 fn wanted(event: &str) -> bool {
@@ -116,8 +119,7 @@ fn wanted(event: &str) -> bool {
         "lttng_statedump_file_descriptor",
     ];
     match call_of(event) {
-        // What a close does is done at its entry.
-        Some((false, Some(name))) if name == "close" => false,
+        Some((false, Some(name))) if AT_ENTRY.contains(&name.as_str()) => false,
         // Old exits do not tell the call: all entries count.
         Some((_, Some(name))) => {
             event.contains("syscall_") && is_known(&name)
@@ -179,256 +181,6 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, Step)> {
     all
 }
 
-/// What one descriptor was since when, the latest last.
-type History = Vec<(i64, FdType, bool)>;
-
-/// Descriptors of processes, by trace and process.
-#[derive(Default)]
-struct Descriptors {
-    histories: HashMap<(u32, i32), BTreeMap<i32, History>>,
-    members: HashMap<(u32, i32), Vec<(i64, i32)>>,
-    tables: HashMap<(u32, i64), i32>,
-    others: HashMap<(u32, i32), u32>,
-}
-
-impl Descriptors {
-    fn process(&self, trace: u32, tid: i32, time: i64) -> (u32, i32) {
-        let history = self
-            .members
-            .get(&(trace, tid))
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        (
-            trace,
-            history
-                .iter()
-                .rev()
-                .find(|(since, _)| *since <= time)
-                .map_or(tid, |(_, pid)| *pid),
-        )
-    }
-
-    fn kind(&self, process: (u32, i32), fd: i32, time: i64) -> (FdType, bool) {
-        let history = self.histories.get(&process).and_then(|fds| fds.get(&fd));
-        let found = history.and_then(|history| history.iter().rev().find(|(since, _, _)| *since <= time));
-        found.map_or((FdType::Unknown, false), |(_, kind, cloexec)| (*kind, *cloexec))
-    }
-
-    fn set(&mut self, process: (u32, i32), fd: i32, time: i64, kind: FdType, cloexec: bool) {
-        if fd != -1 {
-            self.histories
-                .entry(process)
-                .or_default()
-                .entry(fd)
-                .or_default()
-                .push((time, kind, cloexec));
-        }
-    }
-
-    fn fds(&self, process: (u32, i32)) -> Vec<i32> {
-        self.histories
-            .get(&process)
-            .map(|fds| fds.keys().copied().collect())
-            .unwrap_or_default()
-    }
-
-    fn close_all(&mut self, process: (u32, i32), time: i64) {
-        for fd in self.fds(process) {
-            self.set(process, fd, time, FdType::Unknown, false);
-        }
-    }
-
-    fn put_member(&mut self, trace: u32, tid: i32, time: i64, pid: i32) {
-        self.members.entry((trace, tid)).or_default().push((time, pid));
-    }
-
-    fn member(&mut self, trace: u32, tid: i32, time: i64, pid: i32) {
-        let before = self.process(trace, tid, i64::MAX).1;
-        if before == pid {
-            return;
-        }
-        self.put_member(trace, tid, time, pid);
-        if before == tid {
-            for fd in self.fds((trace, tid)) {
-                let (kind, cloexec) = self.kind((trace, tid), fd, i64::MAX);
-                if self.kind((trace, pid), fd, i64::MAX).0 == FdType::Unknown {
-                    self.set((trace, pid), fd, time, kind, cloexec);
-                }
-                self.set((trace, tid), fd, time, FdType::Unknown, false);
-            }
-            *self.others.entry((trace, pid)).or_default() += 1;
-        }
-    }
-
-    /// Events other than system calls.
-    fn event(&mut self, trace: u32, running: i32, time: i64, event: &Record) {
-        match event.name.as_str() {
-            "sched_process_fork" => {
-                let parent = event.id("parent_tid").unwrap_or(running);
-                let child = event.id("child_tid").unwrap();
-                if let Some(pid) = event.id("parent_pid") {
-                    self.member(trace, parent, time, pid);
-                }
-                match event.id("child_pid").filter(|&pid| pid != child) {
-                    Some(pid) => {
-                        self.put_member(trace, child, time, pid);
-                        *self.others.entry((trace, pid)).or_default() += 1;
-                    }
-                    None => {
-                        let from = self.process(trace, parent, i64::MAX);
-                        self.put_member(trace, child, time, child);
-                        self.close_all((trace, child), time);
-                        for fd in self.fds(from) {
-                            let (kind, cloexec) = self.kind(from, fd, i64::MAX);
-                            self.set((trace, child), fd, time, kind, cloexec);
-                        }
-                        self.others.insert((trace, child), 0);
-                    }
-                }
-            }
-            "sched_process_exec" => {
-                let process = self.process(trace, event.id("tid").or(event.id("pid")).unwrap(), i64::MAX);
-                for fd in self.fds(process) {
-                    if self.kind(process, fd, i64::MAX).1 {
-                        self.set(process, fd, time, FdType::Unknown, false);
-                    }
-                }
-            }
-            "sched_process_exit" => {
-                let process = self.process(trace, event.id("tid").unwrap(), i64::MAX);
-                match self.others.get_mut(&process).filter(|others| **others > 0) {
-                    Some(others) => *others -= 1,
-                    None => self.close_all(process, time),
-                }
-            }
-            "lttng_statedump_process_state" => {
-                let (tid, pid) = (event.id("tid").unwrap(), event.id("pid").unwrap());
-                self.member(trace, tid, time, pid);
-                if let Some(address) = event.int("file_table_address") {
-                    self.tables.insert((trace, address), pid);
-                }
-            }
-            "lttng_statedump_file_descriptor" => {
-                let by_table = || {
-                    self.tables
-                        .get(&(trace, event.int("file_table_address")?))
-                        .copied()
-                };
-                let Some(pid) = event.id("pid").or_else(by_table) else {
-                    return;
-                };
-                let process = self.process(trace, pid, i64::MAX);
-                let path = event.text("filename").unwrap_or_default();
-                let kind = match path {
-                    path if path.starts_with("/memfd:") => FdType::Anonymous,
-                    path if path.starts_with('/') => FdType::Disk,
-                    path if path.starts_with("socket:") => FdType::Socket,
-                    path if path.starts_with("pipe:") => FdType::Pipe,
-                    path if path.starts_with("anon_inode:") || path.starts_with("inotify") => {
-                        FdType::Anonymous
-                    }
-                    _ => FdType::Unknown,
-                };
-                let fd = event.id("fd").unwrap();
-                if self.kind(process, fd, i64::MAX).0 == FdType::Unknown {
-                    let cloexec = event.int("flags").is_some_and(|flags| flags & 0x80000 != 0);
-                    self.set(process, fd, time, kind, cloexec);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// A call that has ended.
-    fn call(&mut self, call: &Call) {
-        let result = call.exit.int("ret").unwrap();
-        if result < 0 {
-            return;
-        }
-        let time = call.exit_time;
-        let process = self.process(call.trace, call.tid, i64::MAX);
-        let has = |field: &str, mask: i64| call.entry.int(field).is_some_and(|flags| flags & mask != 0);
-        let family = |family: i64| match family {
-            1 => FdType::Unix,
-            2 | 10 | 17 => FdType::Network,
-            _ => FdType::Socket,
-        };
-        let made = result as i32;
-        let pair = |field: &str| call.exit.lists.get(field).filter(|list| list.len() == 2).cloned();
-        match call.name.as_str() {
-            "open" | "openat" => self.set(process, made, time, FdType::Disk, has("flags", 0x80000)),
-            "openat2" | "creat" => self.set(process, made, time, FdType::Disk, false),
-            "memfd_create" => self.set(process, made, time, FdType::Anonymous, has("flags", 1)),
-            "perf_event_open" => self.set(process, made, time, FdType::Anonymous, has("flags", 8)),
-            "eventfd" | "epoll_create" | "signalfd" | "inotify_init" | "pidfd_open" => {
-                self.set(process, made, time, FdType::Anonymous, false);
-            }
-            name if ANONYMOUS.contains(&name) => {
-                self.set(process, made, time, FdType::Anonymous, has("flags", 0x80000));
-            }
-            "socket" => {
-                let kind = call.entry.int("family").map_or(FdType::Socket, family);
-                self.set(process, made, time, kind, has("type", 0x80000));
-            }
-            "accept" | "accept4" => {
-                let listening = call.entry.id("fd").or(call.entry.id("sockfd")).unwrap_or(-1);
-                let told = call.exit.int("family").filter(|&family| family > 0).map(family);
-                let kind = told.unwrap_or(match self.kind(process, listening, i64::MAX).0 {
-                    FdType::Unknown => FdType::Socket,
-                    kind => kind,
-                });
-                self.set(process, made, time, kind, has("flags", 0x80000));
-            }
-            "pipe" | "pipe2" => {
-                for fd in pair("fildes").unwrap_or_default() {
-                    self.set(
-                        process,
-                        fd as i32,
-                        time,
-                        FdType::Pipe,
-                        call.name == "pipe2" && has("flags", 0x80000),
-                    );
-                }
-            }
-            "socketpair" => {
-                let kind = call.entry.int("family").map_or(FdType::Socket, family);
-                for fd in pair("socket").unwrap_or_default() {
-                    self.set(process, fd as i32, time, kind, has("type", 0x80000));
-                }
-            }
-            "dup" => {
-                let old = call.entry.id("fildes").or(call.entry.id("fd")).unwrap_or(-1);
-                let kind = self.kind(process, old, i64::MAX).0;
-                self.set(process, made, time, kind, false);
-            }
-            "dup2" | "dup3" => {
-                let old = call.entry.id("oldfd").unwrap_or(-1);
-                if old != made {
-                    let kind = self.kind(process, old, i64::MAX).0;
-                    self.set(
-                        process,
-                        made,
-                        time,
-                        kind,
-                        call.name == "dup3" && has("flags", 0x80000),
-                    );
-                }
-            }
-            "fcntl" => {
-                let fd = call.entry.id("fd").unwrap_or(-1);
-                let kind = self.kind(process, fd, i64::MAX).0;
-                match call.entry.int("cmd").unwrap_or(-1) {
-                    0 => self.set(process, made, time, kind, false),
-                    1030 => self.set(process, made, time, kind, true),
-                    2 => self.set(process, fd, time, kind, has("arg", 1)),
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 /// What the passes find.
 pub struct Found {
     pub calls: Vec<Call>,
@@ -444,9 +196,9 @@ impl Found {
         if call.tid == -1 {
             return FdType::Unknown;
         }
-        let process = self.descriptors.process(call.trace, call.tid, call.entry_time);
+        let table = self.descriptors.table(call.trace, call.tid, call.entry_time);
         self.descriptors
-            .kind(process, call.entry.id(field).unwrap_or(-1), call.entry_time)
+            .kind(table, call.entry.id(field).unwrap_or(-1), call.entry_time)
             .0
     }
 }
@@ -527,11 +279,9 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
                 if entry {
                     before.iter().for_each(|open| unfinished(tid, open));
                     let name = name.unwrap();
-                    if name == "close" {
+                    if AT_ENTRY.contains(&name.as_str()) {
                         if tid != -1 {
-                            let process = found.descriptors.process(trace, tid, i64::MAX);
-                            let fd = event.id("fd").unwrap();
-                            found.descriptors.set(process, fd, time, FdType::Unknown, false);
+                            found.descriptors.entry(trace, tid, time, &name, &event);
                         }
                     } else {
                         cpu.open = Some(Open {

@@ -2,8 +2,11 @@
 //! come and go, and events that get lost.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracebraid_ctf::trace::TraceSet;
+
+use super::naming::{Field, Maker, Naming, TEXT, Value};
 
 /// A generator of numbers: the same for the same seed everywhere.
 #[derive(Clone, Debug)]
@@ -42,23 +45,32 @@ pub struct Shape {
     pub counted_losses: u64,
     /// Bytes of a packet.
     pub packet: usize,
-    /// The tracer of old: one exit for all system calls.
-    pub old_names: bool,
+    /// Which tracer's names.
+    pub naming: Naming,
+    /// Exits tell what stands in memory: the two descriptors of a pipe, the peer of a connection.
+    pub told_memory: bool,
+    /// All that becomes of threads is told: each is made by a `clone` with its flags, none gets
+    /// the id of another one.
+    pub told_threads: bool,
+    /// By a `clone3`, whose flags stand in memory. Then no thread gets descriptors for itself: what
+    /// tells its process does not tell that.
+    pub clone3: bool,
     /// Each event tells its thread.
     pub tid_context: bool,
+    /// And its process, and both as numbered in a namespace.
+    pub pid_context: bool,
     /// System calls have streams of their own.
     pub two_streams: bool,
     /// Events may have equal times.
     pub ties: bool,
 }
 
-/// The event classes: name and fields (name, bits, signed); `text` fields are 16 characters.
+/// An event class: name and fields (name, bits, elements of a list).
+#[derive(PartialEq)]
 struct Class {
     name: String,
-    fields: &'static [(&'static str, u32)],
+    fields: Vec<(&'static str, u32, usize)>,
 }
-
-const TEXT: u32 = 128;
 
 struct Tracer {
     classes: Vec<Class>,
@@ -100,22 +112,29 @@ impl Tracer {
         }
     }
 
-    fn class(&mut self, name: &str, fields: &'static [(&'static str, u32)]) -> usize {
-        match self.classes.iter().position(|class| class.name == name) {
+    fn class(&mut self, name: String, fields: &[Field<'_>]) -> usize {
+        let field = |(name, bits, value): &Field<'_>| match value {
+            Value::List(list) => (*name, *bits, list.len()),
+            _ => (*name, *bits, 0),
+        };
+        let class = Class {
+            name,
+            fields: fields.iter().map(field).collect(),
+        };
+        match self.classes.iter().position(|known| *known == class) {
             Some(at) => at,
             None => {
-                self.classes.push(Class {
-                    name: name.to_owned(),
-                    fields,
-                });
+                self.classes.push(class);
                 self.classes.len() - 1
             }
         }
     }
 
-    fn write(&mut self, cpu: u64, time: u64, tid: i32, name: &str, fields: Fields<'_>) {
-        let names: &'static [(&'static str, u32)] = fields.0;
-        let class = self.class(name, names);
+    /// The fields are those of LTTng.
+    fn write(&mut self, cpu: u64, time: u64, maker: Maker, name: &str, fields: Vec<Field<'_>>) {
+        let (name, fields) = self.shape.naming.event(maker, name, fields);
+        let is_call = name.contains("sys");
+        let class = self.class(name, &fields);
         if self.random.chance(self.shape.silent_losses) {
             return;
         }
@@ -123,11 +142,21 @@ impl Tracer {
         record.extend((class as u16).to_le_bytes());
         record.extend(time.to_le_bytes());
         if self.shape.tid_context {
-            record.extend(tid.to_le_bytes());
+            record.extend(maker.tid.to_le_bytes());
         }
-        for (&(_, bits), value) in names.iter().zip(fields.1) {
+        if self.shape.pid_context {
+            record.extend(maker.pid.to_le_bytes());
+            // All are the first of their namespace.
+            record.extend([1i32.to_le_bytes(), 1i32.to_le_bytes()].concat());
+        }
+        for (_, bits, value) in &fields {
+            let bytes = *bits as usize / 8;
             match value {
-                Value::Int(value) => record.extend(&value.to_le_bytes()[..bits as usize / 8]),
+                Value::Int(value) => record.extend(&value.to_le_bytes()[..bytes]),
+                Value::List(list) => {
+                    list.iter()
+                        .for_each(|value| record.extend(&value.to_le_bytes()[..bytes]));
+                }
                 Value::Text(text) => {
                     let mut bytes = [0u8; 16];
                     bytes[..text.len().min(15)].copy_from_slice(&text.as_bytes()[..text.len().min(15)]);
@@ -135,7 +164,7 @@ impl Tracer {
                 }
             }
         }
-        let calls = self.shape.two_streams && (name.contains("sys"));
+        let calls = self.shape.two_streams && is_call;
         let at = cpu + if calls { self.shape.cpus } else { 0 };
         let (packet, lost) = (
             self.shape.packet,
@@ -165,8 +194,18 @@ impl Tracer {
              uint32_t cpu_id; };\n\
              event.header := struct { uint16_t id; clock_t timestamp; };\n",
         );
-        if self.shape.tid_context {
-            text += "event.context := struct { integer { size = 32; align = 8; signed = true; } _tid; };\n";
+        let contexts = [
+            (self.shape.tid_context, &["_tid"][..]),
+            (self.shape.pid_context, &["_pid", "_vtid", "_vpid"]),
+        ];
+        let contexts = contexts.iter().filter(|(has, _)| *has);
+        let contexts: Vec<_> = contexts.flat_map(|(_, names)| *names).collect();
+        if !contexts.is_empty() {
+            text += "event.context := struct {\n";
+            for name in contexts {
+                text += &format!("integer {{ size = 32; align = 8; signed = true; }} {name};\n");
+            }
+            text += "};\n";
         }
         text += "};\n";
         for (id, class) in self.classes.iter().enumerate() {
@@ -174,19 +213,34 @@ impl Tracer {
                 "event {{ name = \"{}\"; id = {id}; fields := struct {{\n",
                 class.name
             );
-            for (name, bits) in class.fields {
+            for (name, bits, length) in &class.fields {
+                let list = if *length > 0 {
+                    format!("[{length}]")
+                } else {
+                    String::new()
+                };
                 text += &match *bits {
                     TEXT => format!(
                         "integer {{ size = 8; align = 8; signed = true; encoding = UTF8; }} _{name}[16];\n"
                     ),
-                    // Two integers of 32 bits.
-                    65 => format!("integer {{ size = 32; align = 8; signed = true; }} _{name}[2];\n"),
-                    bits => format!("integer {{ size = {bits}; align = 8; signed = true; }} _{name};\n"),
+                    bits => {
+                        format!("integer {{ size = {bits}; align = 8; signed = true; }} _{name}{list};\n")
+                    }
                 };
             }
             text += "}; };\n";
         }
         text
+    }
+
+    fn open(self) -> (PathBuf, TraceSet) {
+        static TRACES: AtomicU64 = AtomicU64::new(0);
+        let number = TRACES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("synthetic-{}-{number}", std::process::id());
+        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        self.save(&directory);
+        let set = TraceSet::open(&[&directory]).expect("the trace can be opened");
+        (directory, set)
     }
 
     fn save(mut self, directory: &Path) {
@@ -234,14 +288,7 @@ impl Stream {
     }
 }
 
-enum Value<'a> {
-    Int(i64),
-    Text(&'a str),
-}
-
-struct Fields<'a>(&'static [(&'static str, u32)], Vec<Value<'a>>);
-
-use Value::{Int, Text};
+use Value::{Int, List, Text};
 
 #[derive(Clone, Debug)]
 struct Task {
@@ -250,10 +297,32 @@ struct Task {
     name: String,
     /// The call it is in: name, and what its exit gives.
     call: Option<(&'static str, i64)>,
+    /// The flags of its last `clone`.
+    flags: i64,
     on: Option<u64>,
 }
 
-const CALLS: [&str; 12] = [
+impl Task {
+    fn new(tid: i32, pid: i32, name: String) -> Self {
+        Task {
+            tid,
+            pid,
+            name,
+            call: None,
+            flags: 0,
+            on: None,
+        }
+    }
+
+    fn maker(&self) -> Maker {
+        Maker {
+            tid: self.tid,
+            pid: self.pid,
+        }
+    }
+}
+
+const CALLS: [&str; 17] = [
     "read",
     "write",
     "sendfile64",
@@ -266,309 +335,312 @@ const CALLS: [&str; 12] = [
     "accept",
     "recvmsg",
     "futex",
+    "read",
+    "clone",
+    "clone3",
+    "unshare",
+    "close_range",
 ];
 
 /// Writes a trace and opens it.
+/// Writes a trace and opens it.
 pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
-    let mut random = Random::new(seed);
-    let mut tracer = Tracer::new(shape, seed);
-    let mut tasks: Vec<Task> = (0..shape.threads)
-        .map(|at| {
+    let mut machine = Machine::new(seed, shape);
+    for step in 0..shape.steps {
+        machine.step(step);
+    }
+    machine.tracer.open()
+}
+
+/// An event on a CPU at a time: who makes it, its name and its fields as LTTng has them.
+pub type Scripted<'a> = (u64, u64, Maker, &'a str, Vec<Field<'a>>);
+
+/// Writes a trace of those events and opens it.
+pub fn scripted(shape: Shape, events: Vec<Scripted<'_>>) -> (PathBuf, TraceSet) {
+    let mut tracer = Tracer::new(shape, 0);
+    for (cpu, time, maker, name, fields) in events {
+        tracer.write(cpu, time, maker, name, fields);
+    }
+    tracer.open()
+}
+
+/// CPUs and the threads that they run.
+struct Machine {
+    random: Random,
+    tracer: Tracer,
+    tasks: Vec<Task>,
+    running: Vec<Option<usize>>,
+    time: u64,
+    next_tid: i32,
+}
+
+impl Machine {
+    fn new(seed: u64, shape: Shape) -> Self {
+        let task = |at: u64| {
             let tid = 100 + at as i32;
             // Some threads share a process.
-            let pid = if at % 3 == 2 { tid - 1 } else { tid };
-            Task {
-                tid,
-                pid,
-                name: format!("task{at}"),
-                call: None,
-                on: None,
-            }
-        })
-        .collect();
-    let mut running: Vec<Option<usize>> = vec![None; shape.cpus as usize];
-    let mut time = 1000u64;
-    let mut next_tid = 1000;
-    for step in 0..shape.steps {
+            let pid = if at % 3 == 2 && !shape.told_threads {
+                tid - 1
+            } else {
+                tid
+            };
+            Task::new(tid, pid, format!("task{at}"))
+        };
+        Machine {
+            random: Random::new(seed),
+            tracer: Tracer::new(shape, seed),
+            tasks: (0..shape.threads).map(task).collect(),
+            running: vec![None; shape.cpus as usize],
+            time: 1000,
+            next_tid: 1000,
+        }
+    }
+
+    fn step(&mut self, step: u64) {
+        let shape = self.tracer.shape;
         // Equal times on different CPUs happen.
-        time += if random.chance(150) && shape.ties {
+        self.time += if self.random.chance(150) && shape.ties {
             0
         } else {
-            1 + random.below(50)
+            1 + self.random.below(50)
         };
-        let cpu = random.below(shape.cpus);
-        let at = cpu as usize;
-        if random.chance(25) || step < shape.cpus {
-            let now = running[at];
-            let free: Vec<usize> = (0..tasks.len())
-                .filter(|&task| tasks[task].on.is_none())
-                .collect();
-            let next = if random.chance(200) || free.is_empty() {
-                None
-            } else {
-                Some(free[random.below(free.len() as u64) as usize])
-            };
-            if now == next {
-                continue;
-            }
-            let name =
-                |task: Option<usize>| task.map_or("swapper".to_owned(), |task| tasks[task].name.clone());
-            let tid = |task: Option<usize>| task.map_or(0, |task| tasks[task].tid);
-            let (prev_name, next_name, prev, after) = (name(now), name(next), tid(now), tid(next));
-            let fields: &'static [(&'static str, u32)] = &[
-                ("prev_comm", TEXT),
-                ("prev_tid", 32),
-                ("prev_prio", 32),
-                ("prev_state", 64),
-                ("next_comm", TEXT),
-                ("next_tid", 32),
-                ("next_prio", 32),
-            ];
-            let values = vec![
-                Text(&prev_name),
-                Int(prev.into()),
-                Int(20),
-                Int(0),
-                Text(&next_name),
-                Int(after.into()),
-                Int(20),
-            ];
-            tracer.write(cpu, time, prev, "sched_switch", Fields(fields, values));
-            now.into_iter().for_each(|task| tasks[task].on = None);
-            next.into_iter().for_each(|task| tasks[task].on = Some(cpu));
-            running[at] = next;
-            continue;
+        let cpu = self.random.below(shape.cpus);
+        if self.random.chance(25) || step < shape.cpus {
+            self.switch(cpu);
+            return;
         }
-        let Some(task) = running[at] else { continue };
-        match random.below(200) {
-            0 => fork(
-                &mut random,
-                &mut tracer,
-                &mut tasks,
-                task,
-                cpu,
-                time,
-                &mut next_tid,
-            ),
-            1 if tasks[task].call.is_none() => exec(&mut random, &mut tracer, &mut tasks[task], cpu, time),
-            2 => state_dump(&mut random, &mut tracer, &tasks, cpu, time),
-            3 => tasks[task].name = format!("renamed{step}"),
-            _ => call(&mut random, &mut tracer, &mut tasks[task], cpu, time),
+        let Some(task) = self.running[cpu as usize] else {
+            return;
+        };
+        match self.random.below(200) {
+            0 if !shape.told_threads => self.fork(task, cpu, None),
+            1 if self.tasks[task].call.is_none() => self.exec(task, cpu),
+            2 => self.state_dump(cpu),
+            3 => self.tasks[task].name = format!("renamed{step}"),
+            _ => match self.tasks[task].call.take() {
+                Some((name, result)) => {
+                    if name.starts_with("clone") && result > 0 {
+                        let flags = self.tasks[task].flags;
+                        self.fork(task, cpu, Some(flags));
+                    }
+                    self.exit(task, cpu, name, result);
+                }
+                None => self.entry(task, cpu),
+            },
         }
     }
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!(
-        "synthetic-{}-{seed}-{:?}",
-        std::process::id(),
-        std::thread::current().id()
-    ));
-    tracer.save(&directory);
-    let set = TraceSet::open(&[&directory]).expect("the trace can be opened");
-    (directory, set)
-}
 
-fn call(random: &mut Random, tracer: &mut Tracer, task: &mut Task, cpu: u64, time: u64) {
-    let old = tracer.shape.old_names;
-    let tid = task.tid;
-    let mut write = |name: &str, fields| tracer.write(cpu, time, tid, name, fields);
-    if let Some((name, result)) = task.call.take() {
-        let event = if old {
-            "exit_syscall".to_owned()
+    fn write(&mut self, cpu: u64, maker: Maker, name: &str, fields: Vec<Field<'_>>) {
+        self.tracer.write(cpu, self.time, maker, name, fields);
+    }
+
+    fn switch(&mut self, cpu: u64) {
+        let now = self.running[cpu as usize];
+        let free: Vec<usize> = (0..self.tasks.len())
+            .filter(|&task| self.tasks[task].on.is_none())
+            .collect();
+        let next = if self.random.chance(200) || free.is_empty() {
+            None
         } else {
-            format!("syscall_exit_{name}")
+            Some(free[self.random.below(free.len() as u64) as usize])
         };
-        let fields = match name {
-            "pipe2" if !old => Fields(
-                &[("ret", 64), ("fildes", 65)],
-                vec![Int(0), Int(result | (result + 1) << 32)],
-            ),
-            "accept" if !old => Fields(&[("ret", 64), ("family", 16)], vec![Int(result), Int(result % 3)]),
-            _ => Fields(&[("ret", 64)], vec![Int(result)]),
-        };
-        write(&event, fields);
-        return;
+        if now == next {
+            return;
+        }
+        let idle = Task::new(0, 0, "swapper".to_owned());
+        let task = |task: Option<usize>| task.map_or(idle.clone(), |task| self.tasks[task].clone());
+        let (prev, after) = (task(now), task(next));
+        let fields = vec![
+            ("prev_comm", TEXT, Text(&prev.name)),
+            ("prev_tid", 32, Int(prev.tid.into())),
+            ("prev_prio", 32, Int(20)),
+            ("prev_state", 64, Int(0)),
+            ("next_comm", TEXT, Text(&after.name)),
+            ("next_tid", 32, Int(after.tid.into())),
+            ("next_prio", 32, Int(20)),
+        ];
+        self.write(cpu, prev.maker(), "sched_switch", fields);
+        now.into_iter().for_each(|task| self.tasks[task].on = None);
+        next.into_iter().for_each(|task| self.tasks[task].on = Some(cpu));
+        self.running[cpu as usize] = next;
     }
-    let name = CALLS[random.below(CALLS.len() as u64) as usize];
-    let event = if old {
-        format!("sys_{name}")
-    } else {
-        format!("syscall_entry_{name}")
-    };
+
+    fn exit(&mut self, task: usize, cpu: u64, name: &str, result: i64) {
+        let mut fields = vec![("ret", 64, Int(result))];
+        if self.tracer.shape.told_memory {
+            match name {
+                "pipe2" => fields.push(("fildes", 32, List(vec![result, result + 1]))),
+                "accept" => fields.push(("family", 16, Int(result % 3))),
+                _ => {}
+            }
+        }
+        let maker = self.tasks[task].maker();
+        self.write(cpu, maker, &format!("exit {name}"), fields);
+    }
+
+    fn entry(&mut self, task: usize, cpu: u64) {
+        let mut name = CALLS[self.random.below(CALLS.len() as u64) as usize];
+        if self.tracer.shape.told_threads && name.starts_with("clone") {
+            name = if self.tracer.shape.clone3 {
+                "clone3"
+            } else {
+                "clone"
+            };
+        }
+        if self.tracer.shape.clone3 && ["unshare", "close_range"].contains(&name) {
+            name = "futex";
+        }
+        let failed = self.random.chance(100);
+        let (fields, result) = arguments(&mut self.random, name);
+        let maker = self.tasks[task].maker();
+        if let ("clone", Some((_, _, Int(flags)))) = (name, fields.first()) {
+            self.tasks[task].flags = *flags;
+        }
+        if name == "clone3" {
+            let flags = [0, CLONE_FILES | CLONE_THREAD];
+            self.tasks[task].flags = flags[self.random.below(2) as usize];
+        }
+        self.write(cpu, maker, &format!("entry {name}"), fields);
+        self.tasks[task].call = Some((name, if failed { -11 } else { result }));
+    }
+
+    /// A new thread, and of a call to `clone` its flags.
+    fn fork(&mut self, parent: usize, cpu: u64, flags: Option<i64>) {
+        // Ids are used again, with a new process behind them.
+        let may_reuse = !self.tracer.shape.told_threads;
+        let reuse = (self.random.chance(300) && may_reuse).then(|| {
+            self.tasks
+                .iter()
+                .position(|task| task.on.is_none() && task.call.is_none())
+        });
+        let (tid, at) = match reuse.flatten() {
+            Some(at) => (self.tasks[at].tid, at),
+            None => {
+                self.next_tid += 1;
+                (self.next_tid, self.tasks.len())
+            }
+        };
+        let parent = self.tasks[parent].clone();
+        let is_thread = match flags {
+            Some(flags) => flags & CLONE_THREAD != 0,
+            None => self.random.chance(500) && tid != parent.pid,
+        };
+        let pid = if is_thread { parent.pid } else { tid };
+        let mut child = Task::new(tid, pid, format!("child{tid}"));
+        // The new thread comes out of the call, too.
+        child.call = flags.map(|_| ("clone", 0));
+        let fields = vec![
+            ("parent_comm", TEXT, Text(&parent.name)),
+            ("parent_tid", 32, Int(parent.tid.into())),
+            ("parent_pid", 32, Int(parent.pid.into())),
+            ("child_comm", TEXT, Text(&child.name)),
+            ("child_tid", 32, Int(tid.into())),
+            ("child_pid", 32, Int(pid.into())),
+        ];
+        self.write(cpu, parent.maker(), "sched_process_fork", fields);
+        match self.tasks.get_mut(at) {
+            Some(task) => *task = child,
+            None => self.tasks.push(child),
+        }
+    }
+
+    fn exec(&mut self, task: usize, cpu: u64) {
+        // A thread that is not its process's first takes over the id of that one: only when it is
+        // not in the way of the simulation, with an id of its own.
+        let old = self.tasks[task].tid;
+        if self.random.chance(300) && !self.tracer.shape.told_threads {
+            self.tasks[task].tid += 100_000;
+        }
+        let Maker { tid, pid } = self.tasks[task].maker();
+        let name = format!("exec{tid}");
+        let fields = vec![
+            ("filename", TEXT, Text(&name)),
+            ("tid", 32, Int(tid.into())),
+            ("old_tid", 32, Int(old.into())),
+        ];
+        self.write(cpu, Maker { tid, pid }, "sched_process_exec", fields);
+        if tid != old && pid != old {
+            let fields = vec![
+                ("comm", TEXT, Text("x")),
+                ("tid", 32, Int(old.into())),
+                ("prio", 32, Int(20)),
+            ];
+            self.write(cpu, Maker { tid, pid }, "sched_process_exit", fields);
+        }
+        self.tasks[task].name = name;
+    }
+
+    fn state_dump(&mut self, cpu: u64) {
+        let task = self.tasks[self.random.below(self.tasks.len() as u64) as usize].clone();
+        // Some processes share what they have.
+        let address = i64::from(task.pid & !1) << 8;
+        let fields = vec![
+            ("tid", 32, Int(task.tid.into())),
+            ("pid", 32, Int(task.pid.into())),
+            ("name", TEXT, Text(&task.name)),
+            ("file_table_address", 64, Int(address)),
+        ];
+        self.write(cpu, task.maker(), "lttng_statedump_process_state", fields);
+        let path = ["/tmp/file", "socket:[12]", "pipe:[7]", "anon_inode:[e]"][self.random.below(4) as usize];
+        let fields = vec![
+            ("file_table_address", 64, Int(address)),
+            ("fd", 32, Int(self.random.below(8) as i64)),
+            ("flags", 32, Int(0)),
+            ("filename", TEXT, Text(path)),
+        ];
+        self.write(cpu, task.maker(), "lttng_statedump_file_descriptor", fields);
+    }
+}
+
+const CLONE_FILES: i64 = 0x400;
+const CLONE_THREAD: i64 = 0x1_0000;
+
+/// Arguments of a call, and what it gives if it does not fail.
+fn arguments(random: &mut Random, name: &str) -> (Vec<Field<'static>>, i64) {
     let fd = |random: &mut Random| Int(random.below(8) as i64);
-    let failed = random.chance(100);
+    let one_of = |random: &mut Random, list: [i64; 4]| list[random.below(4) as usize];
     let made = 3 + random.below(5) as i64;
-    let (fields, result) = match name {
-        "read" | "write" | "recvmsg" => (
-            Fields(&[("fd", 32), ("count", 64)], vec![fd(random), Int(4096)]),
-            made * 100,
+    match name {
+        "read" | "write" | "recvmsg" => (vec![("fd", 32, fd(random)), ("count", 64, Int(4096))], made * 100),
+        "sendfile64" => (
+            vec![("out_fd", 32, fd(random)), ("in_fd", 32, fd(random))],
+            made * 1000,
         ),
-        "sendfile64" => {
-            let fds = vec![fd(random), fd(random)];
-            (Fields(&[("out_fd", 32), ("in_fd", 32)], fds), made * 1000)
-        }
         "openat" => {
-            let flags = if random.chance(500) { 0x80000 } else { 0 };
-            (
-                Fields(&[("dfd", 32), ("flags", 32)], vec![Int(-100), Int(flags)]),
-                made,
-            )
+            let flags = one_of(random, [0x80000, 0x80000, 0, 0]);
+            (vec![("dfd", 32, Int(-100)), ("flags", 32, Int(flags))], made)
         }
-        "close" => (Fields(&[("fd", 32)], vec![fd(random)]), 0),
-        "dup2" => (
-            Fields(&[("oldfd", 32), ("newfd", 32)], vec![fd(random), Int(made)]),
-            made,
-        ),
+        "close" => (vec![("fd", 32, fd(random))], 0),
+        "close_range" => {
+            let last = one_of(random, [4, 6, -1, -1]);
+            let flags = one_of(random, [0, 2, 4, 6]);
+            let fields = vec![
+                ("fd", 32, fd(random)),
+                ("max_fd", 32, Int(last)),
+                ("flags", 32, Int(flags)),
+            ];
+            (fields, 0)
+        }
+        "dup2" => (vec![("oldfd", 32, fd(random)), ("newfd", 32, Int(made))], made),
         "socket" => {
-            let family = [1, 2, 10, 16][random.below(4) as usize];
-            (
-                Fields(&[("family", 32), ("type", 32)], vec![Int(family), Int(1)]),
-                made,
-            )
+            let family = one_of(random, [1, 2, 10, 16]);
+            (vec![("family", 32, Int(family)), ("type", 32, Int(1))], made)
         }
-        "pipe2" => (Fields(&[("flags", 32)], vec![Int(0x80000)]), made),
+        "pipe2" => (vec![("flags", 32, Int(0x80000))], made),
         "fcntl" => {
-            let cmd = [0, 1, 2, 1030][random.below(4) as usize];
-            (
-                Fields(
-                    &[("fd", 32), ("cmd", 32), ("arg", 64)],
-                    vec![fd(random), Int(cmd), Int(1)],
-                ),
-                made,
-            )
+            let cmd = one_of(random, [0, 1, 2, 1030]);
+            let fields = vec![("fd", 32, fd(random)), ("cmd", 32, Int(cmd)), ("arg", 64, Int(1))];
+            (fields, made)
         }
-        "accept" => (Fields(&[("fd", 32)], vec![fd(random)]), made),
-        _ => (Fields(&[("uaddr", 64)], vec![Int(0)]), 0),
-    };
-    write(&event, fields);
-    task.call = Some((name, if failed { -11 } else { result }));
-}
-
-fn fork(
-    random: &mut Random,
-    tracer: &mut Tracer,
-    tasks: &mut Vec<Task>,
-    parent: usize,
-    cpu: u64,
-    time: u64,
-    next_tid: &mut i32,
-) {
-    // Ids are used again, with a new process behind them.
-    let reuse = random.chance(300).then(|| {
-        tasks
-            .iter()
-            .position(|task| task.on.is_none() && task.call.is_none())
-    });
-    let (tid, at) = match reuse.flatten() {
-        Some(at) => (tasks[at].tid, at),
-        None => {
-            *next_tid += 1;
-            (*next_tid, tasks.len())
+        "accept" => (vec![("fd", 32, fd(random))], made),
+        "clone" => {
+            let flags = one_of(random, [0, CLONE_FILES, CLONE_THREAD, CLONE_FILES | CLONE_THREAD]);
+            (vec![("clone_flags", 64, Int(flags | 17))], made)
         }
-    };
-    let parent = tasks[parent].clone();
-    let pid = if random.chance(500) { parent.pid } else { tid };
-    let pid = if tid == parent.pid { tid } else { pid };
-    let child = Task {
-        tid,
-        pid,
-        name: format!("child{tid}"),
-        call: None,
-        on: None,
-    };
-    let fields: &'static [(&'static str, u32)] = &[
-        ("parent_comm", TEXT),
-        ("parent_tid", 32),
-        ("parent_pid", 32),
-        ("child_comm", TEXT),
-        ("child_tid", 32),
-        ("child_pid", 32),
-    ];
-    let values = vec![
-        Text(&parent.name),
-        Int(parent.tid.into()),
-        Int(parent.pid.into()),
-        Text(&child.name),
-        Int(tid.into()),
-        Int(pid.into()),
-    ];
-    tracer.write(
-        cpu,
-        time,
-        parent.tid,
-        "sched_process_fork",
-        Fields(fields, values),
-    );
-    match tasks.get_mut(at) {
-        Some(task) => *task = child,
-        None => tasks.push(child),
+        "unshare" => {
+            let flags = one_of(random, [0, 0, CLONE_FILES, CLONE_FILES]);
+            (vec![("unshare_flags", 64, Int(flags))], 0)
+        }
+        _ => (vec![("uaddr", 64, Int(0))], made),
     }
-}
-
-fn exec(random: &mut Random, tracer: &mut Tracer, task: &mut Task, cpu: u64, time: u64) {
-    // A thread that is not its process's first takes over the id of that one: only when it is not
-    // in the way of the simulation, with an id of its own.
-    let old = task.tid;
-    if random.chance(300) {
-        task.tid += 100_000;
-    }
-    let name = format!("exec{}", task.tid);
-    let fields: &'static [(&'static str, u32)] = &[("filename", TEXT), ("tid", 32), ("old_tid", 32)];
-    let values = vec![Text(&name), Int(task.tid.into()), Int(old.into())];
-    tracer.write(cpu, time, task.tid, "sched_process_exec", Fields(fields, values));
-    let (tid, pid) = (task.tid, task.pid);
-    let leaves: &'static [(&'static str, u32)] = &[("comm", TEXT), ("tid", 32), ("prio", 32)];
-    if tid != old && pid != old {
-        tracer.write(
-            cpu,
-            time,
-            tid,
-            "sched_process_exit",
-            Fields(leaves, vec![Text("x"), Int(old.into()), Int(20)]),
-        );
-    }
-    task.name = name;
-}
-
-fn state_dump(random: &mut Random, tracer: &mut Tracer, tasks: &[Task], cpu: u64, time: u64) {
-    let Some(task) = tasks.get(random.below(tasks.len() as u64) as usize) else {
-        return;
-    };
-    let fields: &'static [(&'static str, u32)] = &[
-        ("tid", 32),
-        ("pid", 32),
-        ("name", TEXT),
-        ("file_table_address", 64),
-    ];
-    let values = vec![
-        Int(task.tid.into()),
-        Int(task.pid.into()),
-        Text(&task.name),
-        Int(i64::from(task.pid) << 8),
-    ];
-    tracer.write(
-        cpu,
-        time,
-        task.tid,
-        "lttng_statedump_process_state",
-        Fields(fields, values),
-    );
-    let path = ["/tmp/file", "socket:[12]", "pipe:[7]", "anon_inode:[e]"][random.below(4) as usize];
-    let fields: &'static [(&'static str, u32)] = &[
-        ("file_table_address", 64),
-        ("fd", 32),
-        ("flags", 32),
-        ("filename", TEXT),
-    ];
-    let values = vec![
-        Int(i64::from(task.pid) << 8),
-        Int(random.below(8) as i64),
-        Int(0),
-        Text(path),
-    ];
-    tracer.write(
-        cpu,
-        time,
-        task.tid,
-        "lttng_statedump_file_descriptor",
-        Fields(fields, values),
-    );
 }
