@@ -264,6 +264,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// A number of things: `1 call`, `2 calls`.
+pub(crate) fn number_of(number: u64, one: &str, more: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { more })
+}
+
 /// A part of a whole in per cent.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {

@@ -106,13 +106,13 @@ fn tables(report: &CpuReport, rows: usize) -> String {
     let total = &report.total;
     let all = report.duration_ns.saturating_mul(total.cpus);
     let mut text = table::paragraph(&format!(
-        "{} CPUs over {}: {} active, {} idle, {} unknown; {} switches",
-        total.cpus,
+        "{} over {}: {} active, {} idle, {} unknown; {}",
+        table::number_of(total.cpus, "CPU", "CPUs"),
         table::duration(report.duration_ns),
         percent(total.active_ns, all),
         percent(total.idle_ns, all),
         percent(total.unknown_ns, all),
-        grouped(total.switches),
+        table::number_of(total.switches, "switch", "switches"),
     ));
     text.push('\n');
     if report.cpus.is_empty() {
@@ -148,8 +148,8 @@ fn cpus(report: &CpuReport) -> String {
     let inconsistent: u64 = report.cpus.iter().map(|cpu| cpu.inconsistent_switches).sum();
     if inconsistent > 0 {
         text += &table::paragraph(&format!(
-            "  {} switches do not follow from the one before: events are missing",
-            grouped(inconsistent)
+            "  {} from the one before: events are missing",
+            table::number_of(inconsistent, "switch does not follow", "switches do not follow"),
         ));
     }
     text

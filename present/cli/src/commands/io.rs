@@ -142,22 +142,34 @@ fn rows_of<const N: usize>(first: [Column; N], rows: impl Iterator<Item = ([Stri
     )
 }
 
+fn calls(number: u64) -> String {
+    table::number_of(number, "call", "calls")
+}
+
+/// What is known of calls that lost their beginning or their end.
+fn incomplete(total: &IoStats) -> String {
+    let mut lacks = Vec::new();
+    for (number, what) in [(total.unfinished, "end"), (total.unstarted, "beginning")] {
+        if number > 0 {
+            lacks.push(format!("{} without {what}", calls(number)));
+        }
+    }
+    if lacks.is_empty() {
+        return String::new();
+    }
+    table::paragraph(&format!("Not counted: {} in the trace", lacks.join(" and ")))
+}
+
 fn tables(report: &IoReport, rows: usize) -> String {
     let total = &report.total;
     let mut text = table::paragraph(&format!(
-        "{} read and {} written by {} calls in {}",
+        "{} read and {} written by {} in {}",
         table::bytes(total.read_bytes),
         table::bytes(total.written_bytes),
-        grouped(total.calls),
+        calls(total.calls),
         table::duration(report.duration_ns),
     ));
-    if total.unfinished > 0 || total.unstarted > 0 {
-        text += &table::paragraph(&format!(
-            "Not counted: {} calls whose end, and {} whose beginning is not in the trace",
-            grouped(total.unfinished),
-            grouped(total.unstarted),
-        ));
-    }
+    text += &incomplete(total);
     if report.threads.is_empty() {
         return text;
     }
