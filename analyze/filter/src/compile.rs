@@ -302,18 +302,23 @@ impl Compiler<'_> {
         field(self.stream, self.event, place, path)
     }
 
-    /// A context that tells of every event record what the field means.
+    /// A context that tells of every event record what the field means; perf and ftrace put it
+    /// before the event's own fields.
     fn context(&self, field: &Field) -> Option<FieldRef> {
-        let names: &[&str] = match field {
-            Field::Tid => &["tid", "vtid"],
-            Field::Pid => &["pid", "vpid"],
-            Field::Procname => &["procname"],
-            Field::Cpu => &["cpu_id"],
+        let (names, perf): (&[&str], &[&str]) = match field {
+            Field::Tid => (&["tid", "vtid"], &["common_pid", "perf_tid"]),
+            Field::Pid => (&["pid", "vpid"], &["perf_pid"]),
+            Field::Procname => (&["procname"], &[]),
+            Field::Cpu => (&["cpu_id"], &[]),
             _ => return None,
         };
-        names
-            .iter()
-            .find_map(|&name| self.find(Where::Context, &[name.to_owned()]))
+        let find = |place, names: &[&str]| {
+            let mut names = names.iter();
+            names.find_map(|&name| self.find(place, &[name.to_owned()]))
+        };
+        let domain = self.trace.layout.class.env_str("domain");
+        let may_be_perf = domain.is_none_or(|domain| domain == "kernel");
+        find(Where::Context, names).or_else(|| find(Where::Payload, perf).filter(|_| may_be_perf))
     }
 
     fn has(&self, field: &Field) -> bool {

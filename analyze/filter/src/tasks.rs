@@ -110,18 +110,24 @@ impl Says {
     fn of(stream: &StreamLayout, event: usize) -> Says {
         let name = stream.events.get(event).map_or("", |event| &event.name);
         let field = |name: &str| stream.field(event, Scope::Payload, &[name]);
-        let says = match name {
+        // perf puts a subsystem before the name; it and ftrace call a thread's id `pid`.
+        let says = match name.strip_prefix("sched:").unwrap_or(name) {
             "sched_switch" => field("prev_tid")
-                .zip(field("next_tid"))
+                .or_else(|| field("prev_pid"))
+                .zip(field("next_tid").or_else(|| field("next_pid")))
                 .map(|(prev, next)| Says::Switch {
                     tids: [prev, next],
                     names: [field("prev_comm"), field("next_comm")],
                 }),
-            "sched_process_fork" => field("child_tid").map(|tid| Says::Task {
-                tid,
-                pid: field("child_pid"),
-                name: field("child_comm"),
-            }),
+            "sched_process_fork" => {
+                let (lttng, other) = (field("child_tid"), field("child_pid"));
+                let pid = lttng.is_some().then(|| other.clone()).flatten();
+                lttng.or(other).map(|tid| Says::Task {
+                    tid,
+                    pid,
+                    name: field("child_comm"),
+                })
+            }
             "lttng_statedump_process_state" => field("tid").map(|tid| Says::Task {
                 tid,
                 pid: field("pid"),
