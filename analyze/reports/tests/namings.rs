@@ -142,13 +142,14 @@ fn perf() {
     }
 }
 
+/// Nothing but `clone` tells processes: not ftrace, and not perf where its numbers are others.
 #[test]
-fn ftrace() {
+fn ftrace_and_perf_in_a_namespace() {
     let lttng = Shape {
         tid_context: true,
         ..SHAPE
     };
-    for naming in [Naming::Ftrace, Naming::FtraceRaw] {
+    for naming in [Naming::Ftrace, Naming::FtraceRaw, Naming::PerfInside] {
         let other = Shape { naming, ..SHAPE };
         same(&format!("{naming:?}"), lttng, other, without_processes);
     }

@@ -137,6 +137,31 @@ fn threads_by_context() {
     assert!(text(&["print", "--no-delta", "--pid", "264", "--procname", "cyg*", trace]) == all);
 }
 
+/// perf tells the thread of every event record, but in no context.
+#[test]
+fn threads_of_perf() {
+    let trace = recorded("perf-mix").join("perf-mix");
+    let trace = trace.to_str().unwrap();
+    let all = text(&["print", "--no-delta", trace]);
+    for (option, id, field) in [
+        ("--tid", "13867", " common_pid = 13867,"),
+        ("--tid", "0", " common_pid = 0,"),
+        ("--pid", "13859", " perf_pid = 13859,"),
+    ] {
+        let expected: String = all
+            .split_inclusive('\n')
+            .filter(|line| line.contains(field))
+            .collect();
+        assert!(expected.len() > 1000, "{option} {id}");
+        let found = text(&["print", "--no-delta", option, id, trace]);
+        assert!(found == expected, "{option} {id}");
+    }
+    // Names are those of switches.
+    let named = text(&["print", "--no-delta", "--procname", "swapper/0", trace]);
+    let idle = |line: &str| line.contains("{ cpu_id = 0 }") && line.contains(" common_pid = 0,");
+    assert!(named.lines().count() > 40 && named.lines().all(idle), "{named}");
+}
+
 #[test]
 fn times() {
     let directory = tempfile::tempdir().unwrap();

@@ -245,3 +245,24 @@ fn the_biggest_streams_are_shown() {
     );
     assert_eq!(names[1], "  ... and 3 more");
 }
+
+#[test]
+fn traces_of_perf() {
+    let trace = recorded("perf-mix").join("perf-mix");
+    let trace = trace.to_str().expect("UTF-8");
+    let cpu = text(&["cpu", trace]);
+    assert!(
+        cpu.starts_with("2 CPUs over 9.507 ms: 69.94 % active, 28.79 % idle, 1.27 % unknown; 99 switches\n"),
+        "{cpu}"
+    );
+    let io = text(&["io", "--pid", "13864", trace]);
+    assert!(
+        io.starts_with("0 B read and 4.88 KiB written by 50 calls in 9.507 ms\n"),
+        "{io}"
+    );
+    let io = text(&["io", trace]);
+    assert!(
+        io.contains("\nNot counted: 1 call without beginning in the trace\n"),
+        "{io}"
+    );
+}

@@ -8,7 +8,7 @@ use support::small::Small;
 use support::{babeltrace2, first_difference, published, recorded, run, sha256, text};
 
 /// Hashes of what babeltrace 2.2 prints (TZ=UTC); Debian's 2.0.4 shows an earlier string for an empty one.
-const RECORDED: [(&str, &str, &str); 6] = [
+const RECORDED: [(&str, &str, &str); 7] = [
     (
         "kernel-mix-small",
         "kernel-mix-small",
@@ -38,6 +38,12 @@ const RECORDED: [(&str, &str, &str); 6] = [
         "kernel-discarded",
         "kernel-discarded",
         "4b27f20709ef59803781e23962c234f47e624ba6167fdf9e3b7e50b593dc9c13",
+    ),
+    // It has no empty strings: the hash is 2.0.4's.
+    (
+        "perf-mix",
+        "perf-mix",
+        "a229f9545b1b0d33f1e267c95d2ef94cfb775eabe60c35b5fefa0d59b38a3a07",
     ),
 ];
 

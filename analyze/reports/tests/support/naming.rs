@@ -11,6 +11,8 @@ pub enum Naming {
     Perf,
     /// perf, with calls by number.
     PerfRaw,
+    /// perf that records from within a PID namespace.
+    PerfInside,
     /// ftrace: as perf, but without what perf adds and without the subsystems.
     Ftrace,
     /// ftrace, with calls by number.
@@ -69,7 +71,7 @@ fn register(call: &str, field: &str, place: usize) -> usize {
 
 impl Naming {
     fn is_perf(self) -> bool {
-        matches!(self, Naming::Perf | Naming::PerfRaw)
+        matches!(self, Naming::Perf | Naming::PerfRaw | Naming::PerfInside)
     }
 
     /// True if its fields tell whose an event is.
@@ -89,8 +91,16 @@ impl Naming {
         let mut all = Vec::new();
         if self.is_perf() {
             all.push(("perf_ip", 64, Value::Int(0)));
-            all.push(int("perf_tid", maker.tid));
-            all.push(int("perf_pid", maker.pid));
+            // Numbers of the namespace; some are others' outside.
+            let inside = |id: i32| {
+                if self == Naming::PerfInside {
+                    id / 2 * 3
+                } else {
+                    id
+                }
+            };
+            all.push(int("perf_tid", inside(maker.tid)));
+            all.push(int("perf_pid", inside(maker.pid)));
         }
         if self.tells_threads() {
             all.push(int("common_pid", maker.tid));
@@ -106,7 +116,7 @@ impl Naming {
             // Whole registers.
             Naming::Perf => (format!("syscalls:sys_enter_{call}"), registers(fields)),
             Naming::Ftrace => (format!("sys_enter_{call}"), registers(fields)),
-            Naming::PerfRaw => by_number("raw_syscalls:sys_enter", call, fields),
+            Naming::PerfRaw | Naming::PerfInside => by_number("raw_syscalls:sys_enter", call, fields),
             Naming::FtraceRaw => by_number("sys_enter", call, fields),
         }
     }
@@ -122,7 +132,7 @@ impl Naming {
             Naming::OldLttng => ("exit_syscall".to_owned(), fields),
             Naming::Perf => (format!("syscalls:sys_exit_{call}"), fields),
             Naming::Ftrace => (format!("sys_exit_{call}"), fields),
-            Naming::PerfRaw => numbered("raw_syscalls:sys_exit", fields),
+            Naming::PerfRaw | Naming::PerfInside => numbered("raw_syscalls:sys_exit", fields),
             Naming::FtraceRaw => numbered("sys_exit", fields),
         }
     }
