@@ -1,6 +1,7 @@
 //! Which process has which descriptors, and what each of them was when.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::FdType;
@@ -204,20 +205,24 @@ impl Descriptors {
                 } else {
                     table
                 };
-                for fd in self.fds(table) {
-                    if (first..=last).contains(&i64::from(fd)) {
-                        let kind = if only_flag {
-                            self.now(table, fd).0
-                        } else {
-                            FdType::Unknown
-                        };
-                        self.set(table, fd, time, kind, only_flag);
-                    }
-                }
+                self.close_range(table, time, first..=last, only_flag);
             }
             Change::Cloning(sharing) => *self.cloning.get(thread) = sharing,
             Change::Unshared => {
                 self.unshare(thread, time);
+            }
+        }
+    }
+
+    fn close_range(&mut self, table: ThreadKey, time: i64, range: RangeInclusive<i64>, only_flag: bool) {
+        for fd in self.fds(table) {
+            if range.contains(&i64::from(fd)) {
+                let kind = if only_flag {
+                    self.now(table, fd).0
+                } else {
+                    FdType::Unknown
+                };
+                self.set(table, fd, time, kind, only_flag);
             }
         }
     }

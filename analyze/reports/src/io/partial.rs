@@ -127,18 +127,12 @@ impl IoPartial {
                     return;
                 };
                 lane.switch(time, Some(prev as i32), next as i32);
-                let names = [(prev, &switch.prev_name), (next, &switch.next_name)];
-                for (tid, name) in names {
-                    if let Some(name) = name
-                        .as_ref()
-                        .filter(|_| tid != 0)
-                        .and_then(|name| name.comm(body))
-                    {
+                for (tid, name) in [(prev, &switch.prev_name), (next, &switch.next_name)] {
+                    let name = name.as_ref().filter(|_| tid != 0);
+                    if let Some(name) = name.and_then(|name| name.comm(body)) {
+                        let tid = tid as i32;
                         self.people
-                            .get(ThreadKey {
-                                trace,
-                                tid: tid as i32,
-                            })
+                            .get(ThreadKey { trace, tid })
                             .learn_name(time, key, name);
                     }
                 }
