@@ -1,5 +1,7 @@
 //! What the schema says of accepted metadata of CTF 2, and that no damage makes the parser panic.
 
+use std::sync::Arc;
+
 use tracebraid_ctf::ctf2;
 use tracebraid_ctf::schema::{
     ByteOrder, ClockOrigin, CtfVersion, DisplayBase, Encoding, EnvValue, FieldClass, FieldLocation, IntRange,
@@ -33,11 +35,11 @@ fn member<'a>(class: &'a StructClass, name: &str) -> &'a FieldClass {
         .class
 }
 
-fn at(scope: Scope, paths: &[&[u32]]) -> FieldLocation {
-    FieldLocation {
+fn at(scope: Scope, paths: &[&[u32]]) -> Arc<FieldLocation> {
+    Arc::new(FieldLocation {
         scope,
         paths: paths.iter().map(|path| path.to_vec()).collect(),
-    }
+    })
 }
 
 fn range(lower: i128, upper: i128) -> IntRange {
@@ -199,17 +201,12 @@ fn event_record_class() {
         byte_order: ByteOrder::Big,
         reversed_bits: false,
     };
-    let FieldClass::Optional {
-        selector,
-        ranges,
-        element,
-    } = member(payload, "sometimes")
-    else {
+    let FieldClass::Optional(optional) = member(payload, "sometimes") else {
         panic!()
     };
-    assert_eq!(*selector, at(Scope::PacketContext, &[&[0]]));
+    assert_eq!(optional.selector, at(Scope::PacketContext, &[&[0]]));
     assert_eq!(
-        (ranges.as_deref(), &**element),
+        (optional.ranges.as_deref(), &optional.element),
         (Some(&[range(1, 2), range(250, 255)][..]), &float)
     );
     assert_eq!(
@@ -264,16 +261,12 @@ fn resolved_locations() {
     }
 
     // Through an optional that is being decoded.
-    let FieldClass::Optional {
-        selector,
-        ranges: None,
-        element,
-    } = member(payload, "maybe")
-    else {
+    let FieldClass::Optional(optional) = member(payload, "maybe") else {
         panic!()
     };
-    assert_eq!(*selector, at(Scope::SpecificContext, &[&[0]]));
-    let FieldClass::Sequence { length, .. } = member(structure(Some(element)), "items") else {
+    assert_eq!(optional.ranges, None);
+    assert_eq!(optional.selector, at(Scope::SpecificContext, &[&[0]]));
+    let FieldClass::Sequence { length, .. } = member(structure(Some(&optional.element)), "items") else {
         panic!()
     };
     assert_eq!(*length, at(Scope::Payload, &[&[3, 0, 0]]));

@@ -21,10 +21,10 @@ fn nested_structs(levels: usize) -> String {
 
 fn depth(class: &TraceClass) -> usize {
     let mut depth = 0;
-    let mut next = class.streams[0].events[0].payload.clone();
+    let mut next = class.streams[0].events[0].payload.as_ref();
     while let Some(FieldClass::Struct(class)) = next {
         depth += 1;
-        next = class.members.first().map(|member| member.class.clone());
+        next = class.members.first().map(|member| &member.class);
     }
     depth
 }

@@ -294,7 +294,7 @@ fn enumerations_and_the_options_that_they_select() {
     assert_eq!(found, expected);
     assert!(int(&t.class).is_enum);
     let v = variant(&v.class);
-    assert_eq!(v.selector, location(Scope::Payload, &[&[0]]));
+    assert_eq!(*v.selector, location(Scope::Payload, &[&[0]]));
     let options: Vec<_> = v
         .options
         .iter()
@@ -405,7 +405,7 @@ fn roles_and_clock_of_an_lttng_trace() {
     let [id, v] = members(header) else { panic!() };
     assert_eq!(int(&id.class).roles, Roles::EVENT_CLASS_ID);
     let v = variant(&v.class);
-    assert_eq!(v.selector, location(Scope::EventHeader, &[&[0]]));
+    assert_eq!(*v.selector, location(Scope::EventHeader, &[&[0]]));
     assert_eq!(v.options[0].ranges, [IntRange { lower: 0, upper: 30 }]);
     assert_eq!(
         int(&members(&v.options[0].class)[0].class).roles,

@@ -3,6 +3,7 @@
 //! CTF 2 leaves attributes to their producers: what is not understood is ignored, never an error.
 
 use super::json::{Kind, Property, Value};
+use crate::schema::Name;
 
 /// Namespaces whose `log-level` and `emf-uri` are understood, the preferred one first.
 const NAMESPACES: [&str; 2] = ["babeltrace.org,2020", "lttng.org,2009"];
@@ -39,9 +40,9 @@ pub(super) fn log_level(attributes: Option<&Value>) -> Option<i64> {
 }
 
 /// The URI of the Eclipse Modeling Framework's model.
-pub(super) fn emf_uri(attributes: Option<&Value>) -> Option<String> {
+pub(super) fn emf_uri(attributes: Option<&Value>) -> Option<Name> {
     match find(attributes, "emf-uri")? {
-        Kind::Str(uri) => Some(uri.clone()),
+        Kind::Str(uri) => Some(uri.as_str().into()),
         _ => None,
     }
 }

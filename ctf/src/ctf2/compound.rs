@@ -66,7 +66,7 @@ pub(super) fn structure(aliases: &Aliases, object: Object<'_>) -> Result<RawClas
             let message = format!("duplicate structure member name `{}`", shown(name));
             return Err(Fault::new(name_value.at, message));
         }
-        members.push((name.to_owned(), aliases.read(member.need("field-class")?)?));
+        members.push((name.into(), aliases.read(member.need("field-class")?)?));
     }
     RawClass::new(object.at, RawKind::Struct { min_align, members }, None)
 }
@@ -113,7 +113,7 @@ pub(super) fn variant(aliases: &Aliases, object: Object<'_>) -> Result<RawClass>
             "name",
             "selector-field-ranges",
         ]])?;
-        let name = option.string("name")?;
+        let name = option.name("name")?;
         if let (Some(name), Some(value)) = (&name, option.get("name"))
             && !names.insert(name.clone())
         {

@@ -13,7 +13,7 @@ use super::json::{Kind, Value};
 use super::location::{Location, read_location};
 use super::object::{Object, properties_of, range_set, shown, string_of, uint_of};
 use super::roles;
-use crate::schema::{ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, IntRange, Mapping, Roles};
+use crate::schema::{ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, IntRange, Mapping, Name, Roles};
 
 /// How deep field classes may be nested, counted through aliases: bounds every recursion over them.
 const MAX_DEPTH: u32 = 100;
@@ -44,7 +44,7 @@ pub(super) enum RawKind {
     /// Dynamic-length BLOB.
     DynBlob {
         length: Location,
-        media_type: Option<String>,
+        media_type: Option<Name>,
     },
     /// Static-length array.
     Array {
@@ -61,7 +61,7 @@ pub(super) enum RawKind {
     /// Structure.
     Struct {
         min_align: u32,
-        members: Vec<(String, Arc<RawClass>)>,
+        members: Vec<(Name, Arc<RawClass>)>,
     },
     /// Optional.
     Optional {
@@ -79,7 +79,7 @@ pub(super) enum RawKind {
 /// An option of a variant.
 #[derive(Debug)]
 pub(super) struct RawOption {
-    pub(super) name: Option<String>,
+    pub(super) name: Option<Name>,
     pub(super) ranges: Vec<IntRange>,
     pub(super) class: Arc<RawClass>,
 }
@@ -477,7 +477,7 @@ fn static_blob(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
         let message = format!("`length` {length}: the role `metadata-stream-uuid` needs a length of 16");
         return Err(Fault::new(object.need("length")?.at, message));
     }
-    let media_type = object.string("media-type")?;
+    let media_type = object.name("media-type")?;
     let kind = RawKind::Plain(FieldClass::StaticBlob {
         length,
         media_type,
@@ -491,7 +491,7 @@ fn dynamic_blob(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
     let length = read_location(object.need("length-field-location")?)?;
     let kind = RawKind::DynBlob {
         length,
-        media_type: object.string("media-type")?,
+        media_type: object.name("media-type")?,
     };
     RawClass::new(object.at, kind, None)
 }

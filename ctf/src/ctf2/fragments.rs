@@ -340,9 +340,9 @@ impl Builder {
         }
         stream.events.push(EventClass {
             id,
-            name: object.string("name")?.unwrap_or_default(),
-            namespace: object.string("namespace")?,
-            uid: object.string("uid")?,
+            name: object.name("name")?.unwrap_or_default(),
+            namespace: object.name("namespace")?,
+            uid: object.name("uid")?,
             log_level: attributes::log_level(object.get("attributes")),
             model_emf_uri: attributes::emf_uri(object.get("attributes")),
             specific_context,

@@ -2,7 +2,7 @@
 
 use super::fault::{Fault, Result};
 use super::json::{Kind, Property, Value};
-use crate::schema::IntRange;
+use crate::schema::{IntRange, Name};
 
 /// A JSON object that is read as something of CTF 2.
 #[derive(Clone, Copy)]
@@ -73,6 +73,13 @@ impl<'a> Object<'a> {
     pub(super) fn string(&self, key: &str) -> Result<Option<String>> {
         self.get(key)
             .map(|value| string_of(value, key).map(str::to_owned))
+            .transpose()
+    }
+
+    /// An optional string that the schema keeps.
+    pub(super) fn name(&self, key: &str) -> Result<Option<Name>> {
+        self.get(key)
+            .map(|value| string_of(value, key).map(Name::from))
             .transpose()
     }
 

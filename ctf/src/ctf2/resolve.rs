@@ -8,7 +8,8 @@ use super::field_class::{RawClass, RawKind};
 use super::location::{Finder, Location, Roots, Step, TargetKind};
 use super::roles::RoleContext;
 use crate::schema::{
-    FieldClass, FieldLocation, IntRange, Member, Roles, StructClass, VariantClass, VariantOption,
+    FieldClass, FieldLocation, IntRange, Member, OptionalClass, Roles, StructClass, VariantClass,
+    VariantOption,
 };
 
 /// Field classes that any metadata stream may have, aliases written out.
@@ -126,11 +127,11 @@ impl<'a> Resolver<'a> {
                 selector,
                 ranges,
                 element,
-            } => FieldClass::Optional {
+            } => FieldClass::Optional(Arc::new(OptionalClass {
                 selector: self.optional_selector(selector, ranges.as_deref())?,
                 ranges: ranges.clone(),
-                element: Arc::new(self.part(raw, 0, element)?),
-            },
+                element: self.part(raw, 0, element)?,
+            })),
             RawKind::Variant { selector, options } => {
                 let selector = self.variant_selector(selector)?;
                 let options = (0u32..)
@@ -159,18 +160,18 @@ impl<'a> Resolver<'a> {
         class
     }
 
-    fn length(&mut self, location: &Location) -> Result<FieldLocation> {
+    fn length(&mut self, location: &Location) -> Result<Arc<FieldLocation>> {
         let (found, kind) = self.finder.find(location)?;
         match kind {
-            TargetKind::Unsigned => Ok(found),
+            TargetKind::Unsigned => Ok(found.into()),
             other => Err(self.mismatch(location, "length", other, "an unsigned integer")),
         }
     }
 
-    fn variant_selector(&mut self, location: &Location) -> Result<FieldLocation> {
+    fn variant_selector(&mut self, location: &Location) -> Result<Arc<FieldLocation>> {
         let (found, kind) = self.finder.find(location)?;
         match kind {
-            TargetKind::Unsigned | TargetKind::Signed => Ok(found),
+            TargetKind::Unsigned | TargetKind::Signed => Ok(found.into()),
             other => Err(self.mismatch(location, "selector", other, "an integer")),
         }
     }
@@ -179,10 +180,12 @@ impl<'a> Resolver<'a> {
         &mut self,
         location: &Location,
         ranges: Option<&[IntRange]>,
-    ) -> Result<FieldLocation> {
+    ) -> Result<Arc<FieldLocation>> {
         let (found, kind) = self.finder.find(location)?;
         match (kind, ranges) {
-            (TargetKind::Boolean, None) | (TargetKind::Unsigned | TargetKind::Signed, Some(_)) => Ok(found),
+            (TargetKind::Boolean, None) | (TargetKind::Unsigned | TargetKind::Signed, Some(_)) => {
+                Ok(found.into())
+            }
             (other, None) => {
                 let expecting = "a boolean where there is no `selector-field-ranges` property";
                 Err(self.mismatch(location, "selector", other, expecting))

@@ -14,7 +14,7 @@ mod slots;
 use std::sync::Arc;
 
 use crate::bits::{Cursor, DecodeError, FixedRead};
-use crate::schema::{EventClass, FieldClass, Roles, Scope, StreamClass, TraceClass};
+use crate::schema::{EventClass, FieldClass, Name, Roles, Scope, StreamClass, TraceClass};
 use header::FastHeader;
 use node::{Node, NodeBuilder, NodeKind};
 use skip::{SkipBuilder, SkipProgram};
@@ -74,7 +74,7 @@ pub struct EventLayout {
     /// Its id.
     pub id: u64,
     /// Its name.
-    pub name: Box<str>,
+    pub name: Name,
     /// Specific context.
     pub specific_context: Option<Node>,
     /// Payload.
@@ -282,7 +282,7 @@ impl TraceLayout {
             .for_each(|part| body.skip(part));
         EventLayout {
             id: class.id,
-            name: class.name.as_str().into(),
+            name: class.name.clone(),
             specific_context,
             payload,
             body: body.finish(),

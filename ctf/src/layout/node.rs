@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::slots::{Slot, SlotMap};
 use crate::bits::FixedRead;
-use crate::schema::{Encoding, FieldClass, FieldLocation, IntClass, IntRange, Roles, Scope};
+use crate::schema::{Encoding, FieldClass, FieldLocation, IntClass, IntRange, Name, Roles, Scope};
 
 /// Identifies a node among all nodes of a trace; dense from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub struct Node {
     /// Its number in the trace.
     pub id: NodeId,
     /// Name as a member of its struct or as an option; empty for elements and roots.
-    pub name: Box<str>,
+    pub name: Name,
     /// Alignment in bits at its start.
     pub align: u32,
     /// Its roles.
@@ -140,29 +140,29 @@ pub(super) struct NodeBuilder<'a> {
 
 impl NodeBuilder<'_> {
     pub(super) fn root(mut self, class: &FieldClass) -> Node {
-        self.node("", class)
+        self.node(Name::default(), class)
     }
 
-    fn child(&mut self, step: u32, name: &str, class: &FieldClass) -> Node {
+    fn child(&mut self, step: u32, name: Name, class: &FieldClass) -> Node {
         self.path.push(step);
         let node = self.node(name, class);
         self.path.pop();
         node
     }
 
-    fn length(&self, location: &FieldLocation) -> Length {
+    fn length(&self, location: &Arc<FieldLocation>) -> Length {
         Length::Slot(self.slot(location))
     }
 
     /// Both maps were gathered from the classes that are compiled, so one of them has it.
-    fn slot(&self, location: &FieldLocation) -> Slot {
+    fn slot(&self, location: &Arc<FieldLocation>) -> Slot {
         self.slots
             .of(location)
             .or_else(|| self.shared.of(location))
             .unwrap_or(Slot::MAX)
     }
 
-    fn node(&mut self, name: &str, class: &FieldClass) -> Node {
+    fn node(&mut self, name: Name, class: &FieldClass) -> Node {
         let id = NodeId(*self.next);
         *self.next += 1;
         let saves = self.slots.saves(self.scope, &self.path);
@@ -175,7 +175,7 @@ impl NodeBuilder<'_> {
         let align = align_of(class, &kind);
         Node {
             id,
-            name: name.into(),
+            name,
             align,
             roles,
             saves,
@@ -242,7 +242,7 @@ impl NodeBuilder<'_> {
             }
             FieldClass::Struct(class) => {
                 let member = |(index, member): (usize, &crate::schema::Member)| {
-                    self.child(index as u32, &member.name, &member.class)
+                    self.child(index as u32, member.name.clone(), &member.class)
                 };
                 NodeKind::Struct(class.members.iter().enumerate().map(member).collect())
             }
@@ -254,23 +254,23 @@ impl NodeBuilder<'_> {
                     .map(|(i, option)| (i as u32, option.ranges.clone()));
                 let selector = Selector::new(self.slot(&class.selector), ranges);
                 let option = |(index, option): (usize, &crate::schema::VariantOption)| {
-                    self.child(index as u32, option.name.as_deref().unwrap_or(""), &option.class)
+                    self.child(
+                        index as u32,
+                        option.name.clone().unwrap_or_default(),
+                        &option.class,
+                    )
                 };
                 NodeKind::Variant(selector, class.options.iter().enumerate().map(option).collect())
             }
-            FieldClass::Optional {
-                selector,
-                ranges,
-                element,
-            } => {
-                let present = ranges.clone().unwrap_or_else(|| {
+            FieldClass::Optional(class) => {
+                let present = class.ranges.clone().unwrap_or_else(|| {
                     vec![IntRange {
                         lower: 1,
                         upper: u64::MAX.into(),
                     }]
                 });
-                let selector = Selector::new(self.slot(selector), std::iter::once((0, present)));
-                NodeKind::Optional(selector, Box::new(self.child(0, "", element)))
+                let selector = Selector::new(self.slot(&class.selector), std::iter::once((0, present)));
+                NodeKind::Optional(selector, Box::new(self.child(0, Name::default(), &class.element)))
             }
         };
         (kind, roles)
@@ -284,7 +284,7 @@ impl NodeBuilder<'_> {
         {
             return NodeKind::SizedStr(length, Encoding::Utf8);
         }
-        NodeKind::Array(length, Box::new(self.child(0, "", element)))
+        NodeKind::Array(length, Box::new(self.child(0, Name::default(), element)))
     }
 }
 

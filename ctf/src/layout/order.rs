@@ -17,10 +17,9 @@ pub(super) fn is_mixed(class: &TraceClass) -> bool {
             .flat_map(|event| [&event.specific_context, &event.payload]);
         own.into_iter().chain(events)
     });
-    let mut left: Vec<&FieldClass> = streams.chain([&class.packet_header]).flatten().collect();
     let mut found = Found::default();
-    while let Some(class) = left.pop() {
-        found.look(class, &mut left);
+    for root in streams.chain([&class.packet_header]).flatten() {
+        root.all().for_each(|class| found.look(class));
     }
     found.little && found.big && found.bits
 }
@@ -33,7 +32,7 @@ struct Found {
 }
 
 impl Found {
-    fn look<'c>(&mut self, class: &'c FieldClass, left: &mut Vec<&'c FieldClass>) {
+    fn look(&mut self, class: &FieldClass) {
         match class {
             FieldClass::Int(int)
             | FieldClass::Bool(int)
@@ -42,17 +41,7 @@ impl Found {
             FieldClass::Float {
                 align, byte_order, ..
             } => self.field(*byte_order, *align < 8),
-            FieldClass::Array { element, .. }
-            | FieldClass::Sequence { element, .. }
-            | FieldClass::Optional { element, .. } => left.push(element),
-            FieldClass::Struct(class) => left.extend(class.members.iter().map(|member| &member.class)),
-            FieldClass::Variant(class) => left.extend(class.options.iter().map(|option| &option.class)),
-            FieldClass::VarInt(_)
-            | FieldClass::Str { .. }
-            | FieldClass::StaticStr { .. }
-            | FieldClass::DynStr { .. }
-            | FieldClass::StaticBlob { .. }
-            | FieldClass::DynBlob { .. } => {}
+            _ => {}
         }
     }
 

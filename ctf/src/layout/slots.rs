@@ -2,6 +2,7 @@
 //! event record is decoded.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::schema::{FieldClass, FieldLocation, Scope};
 
@@ -16,7 +17,7 @@ pub(super) const MOST_SLOTS: usize = Slot::MAX as usize - 8;
 pub(super) struct SlotMap {
     /// Slots before this one belong to others.
     base: usize,
-    slots: HashMap<FieldLocation, Slot>,
+    slots: HashMap<Arc<FieldLocation>, Slot>,
     saves: HashMap<(Scope, Vec<u32>), Vec<Slot>>,
 }
 
@@ -31,37 +32,14 @@ impl SlotMap {
 
     /// Gives a slot to every location that `class` and its descendants use, in those scopes.
     pub(super) fn gather(&mut self, class: &FieldClass, scopes: &[Scope]) {
-        match class {
-            FieldClass::DynStr { length, .. } | FieldClass::DynBlob { length, .. } => {
-                self.add(length, scopes)
+        for class in class.all() {
+            if let Some(location) = class.location() {
+                self.add(location, scopes);
             }
-            FieldClass::Array { element, .. } => self.gather(element, scopes),
-            FieldClass::Sequence { element, length, .. } => {
-                self.add(length, scopes);
-                self.gather(element, scopes);
-            }
-            FieldClass::Struct(class) => class
-                .members
-                .iter()
-                .for_each(|member| self.gather(&member.class, scopes)),
-            FieldClass::Variant(class) => {
-                self.add(&class.selector, scopes);
-                class
-                    .options
-                    .iter()
-                    .for_each(|option| self.gather(&option.class, scopes));
-            }
-            FieldClass::Optional {
-                selector, element, ..
-            } => {
-                self.add(selector, scopes);
-                self.gather(element, scopes);
-            }
-            _ => {}
         }
     }
 
-    fn add(&mut self, location: &FieldLocation, scopes: &[Scope]) {
+    fn add(&mut self, location: &Arc<FieldLocation>, scopes: &[Scope]) {
         if !scopes.contains(&location.scope) || self.slots.contains_key(location) {
             return;
         }
@@ -80,7 +58,7 @@ impl SlotMap {
     }
 
     /// The slot of a location.
-    pub(super) fn of(&self, location: &FieldLocation) -> Option<Slot> {
+    pub(super) fn of(&self, location: &Arc<FieldLocation>) -> Option<Slot> {
         self.slots.get(location).copied()
     }
 

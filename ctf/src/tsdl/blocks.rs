@@ -9,8 +9,8 @@ use super::sema::{Limits, Sema};
 use super::types::{ClockUse, TyKind, TyRef};
 use super::values;
 use crate::schema::{
-    ByteOrder, ClockClass, ClockIndex, ClockOrigin, CtfVersion, EnvValue, EventClass, FieldClass, Roles,
-    Scope, StreamClass, TraceClass, Uuid,
+    ByteOrder, ClockClass, ClockIndex, ClockOrigin, CtfVersion, EnvValue, EventClass, FieldClass, Name,
+    Names, Roles, Scope, StreamClass, TraceClass, Uuid,
 };
 
 /// Frequency of clocks that give none.
@@ -43,6 +43,7 @@ pub(super) fn evaluate<'a>(ast: &'a Ast<'a>, limits: Limits) -> Res<TraceClass> 
         implicit_clock: implicit_clock(&clocks),
         used_implicit_clock: false,
         budget: Budget::new(limits.text),
+        names: Names::default(),
         sema: &mut sema,
     };
     let (packet_header, stream_classes) = assembly.assemble(&streams, &clocks)?;
@@ -370,9 +371,9 @@ struct Event<'a> {
     id: Option<u64>,
     /// With the place of its value.
     stream_id: Option<(u64, u32)>,
-    name: Option<String>,
+    name: Option<Name>,
     log_level: Option<i64>,
-    model_emf_uri: Option<String>,
+    model_emf_uri: Option<Name>,
     context: Option<TyRef<'a>>,
     fields: Option<TyRef<'a>>,
 }
@@ -392,9 +393,9 @@ fn event_block<'a>(sema: &mut Sema<'a>, block: &'a Block<'a>) -> Res<Event<'a>> 
         match attr.key.text().as_ref() {
             "id" => event.id = Some(values::unsigned(attr)?),
             "stream_id" => event.stream_id = Some((values::unsigned(attr)?, values::plain(attr)?.at)),
-            "name" => event.name = Some(values::name(attr)?),
+            "name" => event.name = Some(values::name(attr)?.into()),
             "loglevel" => event.log_level = Some(values::signed(attr)?),
-            "model.emf.uri" => event.model_emf_uri = Some(values::string(attr)?),
+            "model.emf.uri" => event.model_emf_uri = Some(values::string(attr)?.into()),
             "context" => event.context = Some(root(sema, attr)?),
             "fields" => event.fields = Some(root(sema, attr)?),
             _ => unknown(sema, attr)?,
@@ -463,6 +464,7 @@ struct Assembly<'s, 'a> {
     implicit_clock: Option<ClockIndex>,
     used_implicit_clock: bool,
     budget: Budget,
+    names: Names,
     sema: &'s mut Sema<'a>,
 }
 
@@ -498,6 +500,7 @@ impl<'a> Assembly<'_, 'a> {
             &mut self.sema.open_locations,
             self.implicit_clock,
             &mut self.budget,
+            &mut self.names,
         );
         let class = builder.root(at)?;
         let found = builder.found;

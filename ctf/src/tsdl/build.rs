@@ -9,7 +9,7 @@ use super::lexer::{Res, error};
 use super::resolve::{Frame, Walk, Words, option_ranges};
 use super::types::{Base, Location, StructTy, Ty, TyKind, TyRef, VariantTy};
 use crate::schema::{
-    ClockIndex, FieldClass, FieldLocation, IntClass, IntRange, Member, Roles, Scope, StructClass,
+    ClockIndex, FieldClass, FieldLocation, IntClass, IntRange, Member, Names, Roles, Scope, StructClass,
     VariantClass, VariantOption,
 };
 
@@ -50,6 +50,7 @@ pub(super) struct Builder<'x, 'a> {
     implicit_clock: Option<ClockIndex>,
     frames: Vec<Frame<'x, 'a>>,
     budget: &'x mut Budget,
+    names: &'x mut Names,
     pub(super) found: Found,
 }
 
@@ -90,6 +91,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         open_locations: &'x mut [(&'a Path<'a>, bool)],
         implicit_clock: Option<ClockIndex>,
         budget: &'x mut Budget,
+        names: &'x mut Names,
     ) -> Self {
         Builder {
             scope,
@@ -98,6 +100,7 @@ impl<'x, 'a> Builder<'x, 'a> {
             implicit_clock,
             frames: Vec::new(),
             budget,
+            names,
             found: Found::default(),
         }
     }
@@ -183,7 +186,7 @@ impl<'x, 'a> Builder<'x, 'a> {
             let class = self.class(ty, Some(shown));
             self.frames.pop();
             built.push(Member {
-                name: shown.to_owned(),
+                name: self.names.get(shown),
                 class: class?,
             });
         }
@@ -222,7 +225,7 @@ impl<'x, 'a> Builder<'x, 'a> {
             self.budget
                 .take(name.at, ranges.len() as u64 / 2 + name.text.len() as u64 / 64)?;
             options.push(VariantOption {
-                name: Some(variant.options.shown(name.text).to_owned()),
+                name: Some(self.names.get(variant.options.shown(name.text))),
                 ranges: ranges.to_vec(),
                 class: class?,
             });
@@ -299,7 +302,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         }
     }
 
-    fn length(&mut self, location: &Location<'a>) -> Res<FieldLocation> {
+    fn length(&mut self, location: &Location<'a>) -> Res<Arc<FieldLocation>> {
         let (scope, head, walk) = self.walk(location)?;
         walk.check_length()?;
         let steps = walk
@@ -313,21 +316,21 @@ impl<'x, 'a> Builder<'x, 'a> {
             .iter()
             .map(|target| [&head, target.path.as_slice()].concat())
             .collect();
-        Ok(FieldLocation { scope, paths })
+        Ok(Arc::new(FieldLocation { scope, paths }))
     }
 
     fn tag(
         &mut self,
         location: &Location<'a>,
         variant: &'x VariantTy<'a>,
-    ) -> Res<(FieldLocation, Arc<IntClass>)> {
+    ) -> Res<(Arc<FieldLocation>, Arc<IntClass>)> {
         let options = Rc::clone(&variant.options);
         let (scope, head, walk) = self.walk(location)?;
         let target = walk.check_tag(&options)?;
         let paths = vec![[&head, target.path.as_slice()].concat()];
         self.budget
             .take(variant.at, (head.len() + target.path.len()) as u64 / 4)?;
-        Ok((FieldLocation { scope, paths }, target.class.clone()))
+        Ok((Arc::new(FieldLocation { scope, paths }), target.class.clone()))
     }
 
     /// Resolves a location: the scope, the steps to where the walk began, and the walk.

@@ -161,9 +161,9 @@ pub fn expected(value: &Value, class: &FieldClass, out: &mut String) {
             out.push_str("> ");
         }
         (Value::Optional(None), _) => out.push_str("none "),
-        (Value::Optional(Some(value)), FieldClass::Optional { element, .. }) => {
+        (Value::Optional(Some(value)), FieldClass::Optional(class)) => {
             out.push_str("some( ");
-            expected(value, element, out);
+            expected(value, &class.element, out);
             out.push_str(") ");
         }
         _ => panic!("{value:?} is no value of {class:?}"),
@@ -361,7 +361,7 @@ fn leaves(class: &FieldClass, path: &mut Vec<String>, found: &mut impl FnMut(&[S
     match class {
         FieldClass::Struct(class) => {
             for member in &class.members {
-                path.push(member.name.clone());
+                path.push(member.name.to_string());
                 leaves(&member.class, path, found);
                 path.pop();
             }

@@ -201,7 +201,7 @@ fn run_count(args: &CountArgs) -> Result<()> {
             for packet in &stream.packets {
                 let events = &class.streams[packet.head.stream_class].events;
                 for event in &packet.events {
-                    *counts.entry(events[event.class].name.clone()).or_default() += 1;
+                    *counts.entry(events[event.class].name.to_string()).or_default() += 1;
                 }
             }
         }

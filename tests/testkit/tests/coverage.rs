@@ -91,14 +91,10 @@ impl Seen {
                     self.class(&option.class, scope, depth + 1);
                 }
             }
-            FieldClass::Optional {
-                selector,
-                ranges,
-                element,
-            } => {
-                self.note(format!("optional with ranges: {}", ranges.is_some()));
-                self.location(selector, scope);
-                self.class(element, scope, depth + 1);
+            FieldClass::Optional(class) => {
+                self.note(format!("optional with ranges: {}", class.ranges.is_some()));
+                self.location(&class.selector, scope);
+                self.class(&class.element, scope, depth + 1);
             }
         }
     }

@@ -237,12 +237,12 @@ fn event_classes(trace: &Trace, wanted: Wanted<'_>) -> Vec<EventInfo> {
         .map(|(stream, event)| EventInfo {
             stream_class: stream.id,
             id: event.id,
-            name: event.name.clone(),
+            name: event.name.to_string(),
             log_level: event.log_level,
             fields: fields(&event.specific_context) + fields(&event.payload),
             count: wanted
                 .counts
-                .map(|counts| counts.get(&event.name).copied().unwrap_or(0)),
+                .map(|counts| counts.get(&*event.name).copied().unwrap_or(0)),
         })
         .collect()
 }

@@ -80,25 +80,8 @@ impl Finder<'_> {
     }
 
     fn field(&mut self, class: &FieldClass) {
-        match class {
-            FieldClass::DynStr { length, .. } | FieldClass::DynBlob { length, .. } => self.keep(length),
-            FieldClass::Array { element, .. } => self.field(element),
-            FieldClass::Sequence { element, length, .. } => {
-                self.keep(length);
-                self.field(element);
-            }
-            FieldClass::Struct(class) => class.members.iter().for_each(|member| self.field(&member.class)),
-            FieldClass::Variant(class) => {
-                self.keep(&class.selector);
-                class.options.iter().for_each(|option| self.field(&option.class));
-            }
-            FieldClass::Optional {
-                selector, element, ..
-            } => {
-                self.keep(selector);
-                self.field(element);
-            }
-            _ => {}
+        for location in class.all().filter_map(FieldClass::location) {
+            self.keep(location);
         }
     }
 

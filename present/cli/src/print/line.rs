@@ -367,7 +367,7 @@ impl LineMaker<'_> {
                 .map(|name| format!("{name} ({level})"))
         });
         property(head, "loglevel", wanted(properties.log_level, level));
-        let emf = class.and_then(|class| class.model_emf_uri.clone());
+        let emf = class.and_then(|class| class.model_emf_uri.as_deref().map(str::to_owned));
         property(head, "model.emf.uri", wanted(properties.emf, emf));
         if shown > 0 && !named {
             head.put(b" ");

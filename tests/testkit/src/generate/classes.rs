@@ -6,8 +6,8 @@ use super::needs::Needs;
 use crate::rng::Rng;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{
-    ByteOrder, ClockClass, ClockOrigin, CtfVersion, EnvValue, EventClass, FieldClass, Member, Roles, Scope,
-    StreamClass, TraceClass, Uuid,
+    ByteOrder, ClockClass, ClockOrigin, CtfVersion, EnvValue, EventClass, FieldClass, Member, Name, Roles,
+    Scope, StreamClass, TraceClass, Uuid,
 };
 
 /// How the headers of a stream class's event records tell the time.
@@ -310,12 +310,12 @@ impl Maker<'_> {
         EventClass {
             id,
             name: if has_name {
-                format!("{name}{id}")
+                format!("{name}{id}").into()
             } else {
-                String::new()
+                Name::default()
             },
             namespace: (is_ctf2 && fields.rng.chance(20)).then(|| "example.com,2026".into()),
-            uid: (is_ctf2 && fields.rng.chance(20)).then(|| format!("e{id}")),
+            uid: (is_ctf2 && fields.rng.chance(20)).then(|| format!("e{id}").into()),
             log_level: (!is_ctf2 && fields.rng.chance(30)).then(|| fields.rng.below(15) as i64),
             model_emf_uri: (!is_ctf2 && fields.rng.chance(20)).then(|| "http://example.com/model".into()),
             specific_context,

@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{
     ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Mapping,
-    Member, Roles, Scope, StructClass, VariantClass, VariantOption,
+    Member, Name, OptionalClass, Roles, Scope, StructClass, VariantClass, VariantOption,
 };
 
 /// Deepest nesting of random classes.
@@ -97,6 +97,7 @@ impl<'a> FieldMaker<'a> {
             27..55 if !self.candidates.is_empty() => self.dependent(),
             _ => self.field(true),
         };
+        let name = name.into();
         Member { name, class }
     }
 
@@ -130,7 +131,7 @@ impl<'a> FieldMaker<'a> {
             }
             125..130 => FieldClass::StaticBlob {
                 length: self.rng.below(9),
-                media_type: self.rng.chance(30).then(|| "image/png".to_string()),
+                media_type: self.rng.chance(30).then(|| "image/png".into()),
                 roles: Roles::NONE,
             },
             _ => FieldClass::Int(Arc::new(self.random_int())),
@@ -448,7 +449,7 @@ impl<'a> FieldMaker<'a> {
     }
 
     fn with_length(&mut self, candidate: &Candidate) -> FieldClass {
-        let length = candidate.location.clone();
+        let length = Arc::new(candidate.location.clone());
         match self.rng.below(if self.is_ctf2() { 4 } else { 1 }) {
             0 | 1 => {
                 let min_align = self.array_align();
@@ -474,14 +475,14 @@ impl<'a> FieldMaker<'a> {
     fn optional(&mut self, candidate: &Candidate, ranges: Option<Vec<IntRange>>) -> FieldClass {
         let known = self.candidates.len();
         self.path.push(0);
-        let element = Arc::new(self.field(true));
+        let element = self.field(true);
         self.path.pop();
         self.candidates.truncate(known);
-        FieldClass::Optional {
-            selector: candidate.location.clone(),
+        FieldClass::Optional(Arc::new(OptionalClass {
+            selector: Arc::new(candidate.location.clone()),
             ranges,
             element,
-        }
+        }))
     }
 
     fn variant(&mut self, candidate: &Candidate, choices: &[(Option<String>, Vec<IntRange>)]) -> FieldClass {
@@ -504,7 +505,7 @@ impl<'a> FieldMaker<'a> {
             let name = if self.is_ctf2() && self.rng.chance(20) {
                 None
             } else {
-                name.clone()
+                name.as_deref().map(Name::from)
             };
             options.push(VariantOption {
                 name,
@@ -539,7 +540,7 @@ impl<'a> FieldMaker<'a> {
             self.candidates.push(common);
         }
         FieldClass::Variant(Arc::new(VariantClass {
-            selector: candidate.location.clone(),
+            selector: Arc::new(candidate.location.clone()),
             options,
         }))
     }
@@ -553,7 +554,7 @@ impl<'a> FieldMaker<'a> {
             ..class
         }));
         let member = Member {
-            name: name.to_string(),
+            name: name.into(),
             class,
         };
         let at = self.rng.below(2);

@@ -375,10 +375,10 @@ impl Maker<'_> {
             class,
         };
         let variant = VariantClass {
-            selector: FieldLocation {
+            selector: Arc::new(FieldLocation {
                 scope: Scope::EventHeader,
                 paths: vec![vec![0]],
-            },
+            }),
             options: vec![
                 option("compact", short, compact),
                 option("extended", long, extended),

@@ -148,17 +148,13 @@ impl<'a> ValueMaker<'a> {
                     value: Box::new(value),
                 }
             }
-            FieldClass::Optional {
-                selector,
-                ranges,
-                element,
-            } => {
-                let selector = self.lookup(selector);
-                let is_present = match ranges {
+            FieldClass::Optional(class) => {
+                let selector = self.lookup(&class.selector);
+                let is_present = match &class.ranges {
                     None => selector != 0,
                     Some(ranges) => ranges.iter().any(|range| range.contains(selector)),
                 };
-                Value::Optional(is_present.then(|| Box::new(self.inner(0, element))))
+                Value::Optional(is_present.then(|| Box::new(self.inner(0, &class.element))))
             }
         }
     }

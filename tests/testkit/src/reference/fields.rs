@@ -60,11 +60,9 @@ impl Targets {
                 self.add(&class.selector);
                 inner.extend(class.options.iter().map(|option| &option.class));
             }
-            FieldClass::Optional {
-                selector, element, ..
-            } => {
-                self.add(selector);
-                inner.push(element);
+            FieldClass::Optional(class) => {
+                self.add(&class.selector);
+                inner.push(&class.element);
             }
             FieldClass::Int(_)
             | FieldClass::Bool(_)
@@ -241,20 +239,16 @@ impl<'r> Cursor<'r> {
             }
             FieldClass::Struct(class) => self.structure(class),
             FieldClass::Variant(class) => self.variant(class),
-            FieldClass::Optional {
-                selector,
-                ranges,
-                element,
-            } => {
-                let selector = self.lookup(selector)?;
-                let present = match ranges {
+            FieldClass::Optional(class) => {
+                let selector = self.lookup(&class.selector)?;
+                let present = match &class.ranges {
                     None => selector != 0,
                     Some(ranges) => ranges.iter().any(|range| range.contains(selector)),
                 };
                 if !present {
                     return Ok(Value::Optional(None));
                 }
-                let value = self.inner(0, element)?;
+                let value = self.inner(0, &class.element)?;
                 Ok(Value::Optional(Some(Box::new(value))))
             }
         }

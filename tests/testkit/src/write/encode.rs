@@ -88,10 +88,8 @@ impl Encoder {
                 };
                 self.field(&option.class, value)
             }
-            (FieldClass::Optional { .. }, Value::Optional(None)) => Ok(()),
-            (FieldClass::Optional { element, .. }, Value::Optional(Some(value))) => {
-                self.field(element, value)
-            }
+            (FieldClass::Optional(_), Value::Optional(None)) => Ok(()),
+            (FieldClass::Optional(class), Value::Optional(Some(value))) => self.field(&class.element, value),
             (class, value) => Err(EncodeError(format!("{value:?} in {class:?}"))),
         }
     }

@@ -272,8 +272,8 @@ impl Context<'_> {
             "name",
             (!event.name.is_empty()).then_some(event.name.as_str()),
         );
-        put(&mut fragment, "namespace", event.namespace.clone());
-        put(&mut fragment, "uid", event.uid.clone());
+        put(&mut fragment, "namespace", event.namespace.as_deref());
+        put(&mut fragment, "uid", event.uid.as_deref());
         let place = Place {
             stream: Some(stream),
             event: Some(index),
@@ -348,14 +348,14 @@ impl Context<'_> {
             } => {
                 let mut fields = object("static-length-blob");
                 fields.insert("length".into(), (*length).into());
-                put(&mut fields, "media-type", media_type.clone());
+                put(&mut fields, "media-type", media_type.as_deref());
                 put(&mut fields, "roles", roles(*of));
                 fields
             }
             FieldClass::DynBlob { length, media_type } => {
                 let mut fields = object("dynamic-length-blob");
                 fields.insert("length-field-location".into(), self.location(length, place));
-                put(&mut fields, "media-type", media_type.clone());
+                put(&mut fields, "media-type", media_type.as_deref());
                 fields
             }
             FieldClass::Array {
@@ -391,19 +391,18 @@ impl Context<'_> {
             }
             FieldClass::Struct(class) => self.structure(class, place),
             FieldClass::Variant(class) => self.variant(class, place),
-            FieldClass::Optional {
-                selector,
-                ranges: of,
-                element,
-            } => {
+            FieldClass::Optional(class) => {
                 let mut fields = object("optional");
-                fields.insert("selector-field-location".into(), self.location(selector, place));
+                fields.insert(
+                    "selector-field-location".into(),
+                    self.location(&class.selector, place),
+                );
                 put(
                     &mut fields,
                     "selector-field-ranges",
-                    of.as_ref().map(|of| ranges(of)),
+                    class.ranges.as_deref().map(ranges),
                 );
-                fields.insert("field-class".into(), self.field(element, place));
+                fields.insert("field-class".into(), self.field(&class.element, place));
                 fields
             }
         };
@@ -412,7 +411,7 @@ impl Context<'_> {
 
     fn structure(&self, class: &StructClass, place: Place) -> Map<String, Json> {
         let mut fields = object("structure");
-        let member = |member: &tracebraid_ctf::schema::Member| json!({"name": member.name, "field-class": self.field(&member.class, place)});
+        let member = |member: &tracebraid_ctf::schema::Member| json!({"name": member.name.as_str(), "field-class": self.field(&member.class, place)});
         if !class.members.is_empty() {
             fields.insert(
                 "member-classes".into(),
@@ -435,7 +434,7 @@ impl Context<'_> {
         );
         let option = |option: &tracebraid_ctf::schema::VariantOption| {
             let mut fields = Map::new();
-            put(&mut fields, "name", option.name.clone());
+            put(&mut fields, "name", option.name.as_deref());
             fields.insert("selector-field-ranges".into(), ranges(&option.ranges));
             fields.insert("field-class".into(), self.field(&option.class, place));
             Json::Object(fields)

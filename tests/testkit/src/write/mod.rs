@@ -41,7 +41,7 @@ fn scope_root(
 }
 
 /// Names of the structure members on a path: other steps have none in a field location.
-fn member_names(root: &FieldClass, path: &[u32]) -> Vec<String> {
+fn member_names<'c>(root: &'c FieldClass, path: &[u32]) -> Vec<&'c str> {
     let mut names = Vec::new();
     let mut class = root;
     for &step in path {
@@ -50,7 +50,7 @@ fn member_names(root: &FieldClass, path: &[u32]) -> Vec<String> {
                 let Some(member) = structure.members.get(step as usize) else {
                     break;
                 };
-                names.push(member.name.clone());
+                names.push(member.name.as_str());
                 &member.class
             }
             FieldClass::Variant(variant) => {
@@ -59,9 +59,8 @@ fn member_names(root: &FieldClass, path: &[u32]) -> Vec<String> {
                 };
                 &option.class
             }
-            FieldClass::Array { element, .. }
-            | FieldClass::Sequence { element, .. }
-            | FieldClass::Optional { element, .. } => element,
+            FieldClass::Optional(optional) => &optional.element,
+            FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. } => element,
             _ => break,
         };
     }

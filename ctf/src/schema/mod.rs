@@ -6,8 +6,18 @@
 //!
 //! Units: sizes, lengths and alignments of fixed-length fields are in **bits**; lengths of
 //! strings and BLOBs are in **bytes**.
+//!
+//! A trace may have a million event classes and field classes nested as deep: names and locations
+//! are shared, and nothing here recurses (see `nesting`).
+
+mod name;
+mod nesting;
 
 use std::sync::Arc;
+
+pub use name::Name;
+pub(crate) use name::Names;
+pub use nesting::{All, MOST_LEVELS, Parts};
 
 /// Version of the Common Trace Format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,15 +155,15 @@ pub struct EventClass {
     /// Its id; 0 when the metadata gives none.
     pub id: u64,
     /// Its name. CTF 1.8 without a name, or CTF 2 without one: empty.
-    pub name: String,
+    pub name: Name,
     /// CTF 2 namespace.
-    pub namespace: Option<String>,
+    pub namespace: Option<Name>,
     /// CTF 2 uid.
-    pub uid: Option<String>,
+    pub uid: Option<Name>,
     /// CTF 1.8 `loglevel`, or LTTng's attribute in CTF 2.
     pub log_level: Option<i64>,
     /// CTF 1.8 `model.emf.uri`, or LTTng's attribute in CTF 2.
-    pub model_emf_uri: Option<String>,
+    pub model_emf_uri: Option<Name>,
     /// Specific context; a struct.
     pub specific_context: Option<FieldClass>,
     /// Payload; a struct.
@@ -346,8 +356,8 @@ pub struct IntClass {
     pub mappings: Arc<[Mapping]>,
 }
 
-/// A field class.
-#[derive(Clone, Debug, PartialEq)]
+/// A field class. A clone shares what is within it.
+#[derive(Clone)]
 pub enum FieldClass {
     /// Fixed-length integer or enumeration.
     Int(Arc<IntClass>),
@@ -386,7 +396,7 @@ pub enum FieldClass {
     /// String whose length in bytes another field gives.
     DynStr {
         /// Where the length is.
-        length: FieldLocation,
+        length: Arc<FieldLocation>,
         /// Its encoding.
         encoding: Encoding,
     },
@@ -395,16 +405,16 @@ pub enum FieldClass {
         /// Bytes.
         length: u64,
         /// IANA media type.
-        media_type: Option<String>,
+        media_type: Option<Name>,
         /// Roles: only [`Roles::METADATA_UUID`] occurs.
         roles: Roles,
     },
     /// BLOB whose length in bytes another field gives.
     DynBlob {
         /// Where the length is.
-        length: FieldLocation,
+        length: Arc<FieldLocation>,
         /// IANA media type.
-        media_type: Option<String>,
+        media_type: Option<Name>,
     },
     /// Array of fixed length.
     Array {
@@ -422,7 +432,7 @@ pub enum FieldClass {
         /// Class of its elements.
         element: Arc<FieldClass>,
         /// Where the length is.
-        length: FieldLocation,
+        length: Arc<FieldLocation>,
         /// Minimum alignment in bits (CTF 2), else 1.
         min_align: u32,
     },
@@ -431,14 +441,7 @@ pub enum FieldClass {
     /// Variant: one of several options, selected by another field.
     Variant(Arc<VariantClass>),
     /// CTF 2 optional: present or not, selected by another field.
-    Optional {
-        /// Where the selector is.
-        selector: FieldLocation,
-        /// `None`: the selector is a boolean; else the integer ranges that mean "present".
-        ranges: Option<Vec<IntRange>>,
-        /// Class of the field if present.
-        element: Arc<FieldClass>,
-    },
+    Optional(Arc<OptionalClass>),
 }
 
 /// A structure.
@@ -456,16 +459,27 @@ pub struct StructClass {
 pub struct Member {
     /// Its name as shown to users: in CTF 1.8 without the one leading underscore that the
     /// format's escaping adds.
-    pub name: String,
+    pub name: Name,
     /// Its class.
     pub class: FieldClass,
+}
+
+/// An optional.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionalClass {
+    /// Where the selector is.
+    pub selector: Arc<FieldLocation>,
+    /// `None`: the selector is a boolean; else the integer ranges that mean "present".
+    pub ranges: Option<Vec<IntRange>>,
+    /// Class of the field if present.
+    pub element: FieldClass,
 }
 
 /// A variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantClass {
     /// Where the selector is.
-    pub selector: FieldLocation,
+    pub selector: Arc<FieldLocation>,
     /// Its options, in the order of the metadata.
     pub options: Vec<VariantOption>,
 }
@@ -474,45 +488,12 @@ pub struct VariantClass {
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantOption {
     /// Its name as shown to users (CTF 1.8: one leading underscore removed), if it has one.
-    pub name: Option<String>,
+    pub name: Option<Name>,
     /// Values of the selector that select it. In CTF 1.8 those of the enumeration's label;
     /// empty where the enumeration lacks the label: the option can never be selected.
     pub ranges: Vec<IntRange>,
     /// Its class.
     pub class: FieldClass,
-}
-
-impl FieldClass {
-    /// Alignment in bits that decoding the field starts with: a power of two.
-    ///
-    /// Variants and optionals have none of their own (1): the selected option aligns itself.
-    pub fn align(&self) -> u32 {
-        match self {
-            FieldClass::Int(int)
-            | FieldClass::Bool(int)
-            | FieldClass::BitArray(int)
-            | FieldClass::BitMap(int) => int.align,
-            FieldClass::Float { align, .. } => *align,
-            FieldClass::VarInt(_)
-            | FieldClass::Str { .. }
-            | FieldClass::StaticStr { .. }
-            | FieldClass::DynStr { .. }
-            | FieldClass::StaticBlob { .. }
-            | FieldClass::DynBlob { .. } => 8,
-            FieldClass::Array {
-                element, min_align, ..
-            }
-            | FieldClass::Sequence {
-                element, min_align, ..
-            } => element.align().max(*min_align),
-            FieldClass::Struct(class) => class
-                .members
-                .iter()
-                .map(|member| member.class.align())
-                .fold(class.min_align, u32::max),
-            FieldClass::Variant(_) | FieldClass::Optional { .. } => 1,
-        }
-    }
 }
 
 impl TraceClass {
