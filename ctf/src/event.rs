@@ -42,7 +42,7 @@ pub fn decode_head(
         }
         None => {
             let mut visitor = HeaderVisitor { id: None, clock };
-            if let Some(header) = &layout.event_header {
+            if let Some(header) = layout.event_header.root() {
                 if let Some(check) = &layout.header_check {
                     check.run(&mut cursor.clone(), slots)?;
                 }
@@ -135,7 +135,7 @@ impl Event<'_> {
     /// Not for an event record that a reader handed out.
     pub fn walk_header<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), DecodeError> {
         let mut cursor = self.start;
-        match &self.stream.event_header {
+        match self.stream.event_header.root() {
             Some(header) => walk(header, &mut cursor, self.slots, visitor),
             None => Ok(()),
         }
@@ -158,9 +158,9 @@ impl Event<'_> {
             (Scope::Payload, &self.class.payload),
         ];
         for (scope, part) in parts {
-            if let Some(node) = part {
+            if let Some(root) = part.root() {
                 begin(visitor, scope);
-                walk(node, &mut cursor, self.slots, visitor)?;
+                walk(root, &mut cursor, self.slots, visitor)?;
             }
         }
         Ok(())

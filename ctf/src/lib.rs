@@ -26,6 +26,7 @@ mod packets;
 pub mod reader;
 pub mod scan;
 pub mod schema;
+mod stack;
 pub mod stream;
 pub mod trace;
 pub mod tsdl;

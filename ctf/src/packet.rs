@@ -228,7 +228,7 @@ impl PacketHead {
             ..HeadVisitor::default()
         };
         skip::start_packet(slots);
-        if let Some(header) = &layout.packet_header {
+        if let Some(header) = layout.packet_header.root() {
             check(layout.header_check.as_ref(), cursor, slots)?;
             let result = walk(header, cursor, slots, &mut visitor);
             // A wrong magic number explains whatever else went wrong.
@@ -252,7 +252,7 @@ impl PacketHead {
         if let Some(context) = layout
             .streams
             .get(class)
-            .and_then(|stream| stream.packet_context.as_ref())
+            .and_then(|stream| stream.packet_context.root())
         {
             visitor.context = true;
             check(

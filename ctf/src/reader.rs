@@ -120,10 +120,10 @@ impl<'t> StreamReader<'t> {
     /// Not for a packet that event records are read from.
     pub fn walk_packet_context<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), DecodeError> {
         let mut cursor = Cursor::new(&self.head_bytes);
-        if let Some(header) = &self.trace.layout.packet_header {
+        if let Some(header) = self.trace.layout.packet_header.root() {
             walk(header, &mut cursor, &mut self.slots, &mut Silent)?;
         }
-        match &self.layout.packet_context {
+        match self.layout.packet_context.root() {
             Some(context) => walk(context, &mut cursor, &mut self.slots, visitor),
             None => Ok(()),
         }

@@ -4,7 +4,9 @@
 use crate::bits::{Cursor, DecodeError};
 use crate::layout::node::{Node, NodeKind};
 use crate::layout::skip::{self, count};
+use crate::layout::tree::{Part, Parts};
 use crate::schema::Encoding;
+use crate::stack::Stack;
 
 /// Is told of the fields in the order of the data; what it does not want to know it need not write.
 /// Nodes carry names, classes and roles.
@@ -81,17 +83,65 @@ pub struct Silent;
 
 impl Visitor for Silent {}
 
-/// Walks over one field. Only a field that its skip program got over is known to be walked in a
-/// time that the data bounds.
+/// A field whose parts are being walked over.
+#[derive(Debug)]
+struct Open<'n> {
+    node: &'n Node,
+    left: Left<'n>,
+}
+
+/// What comes next in it.
+#[derive(Debug)]
+enum Left<'n> {
+    Parts(Parts<'n>),
+    /// So many times the element.
+    Elements(Part<'n>, u64),
+}
+
+/// Walks over one field and all that is within it. Only a field that its skip program got over is
+/// known to be walked in a time that the data bounds.
 ///
 /// # Errors
 /// When the data cannot be what the layout says; the visitor has then seen what came before.
 pub fn walk<V: Visitor>(
-    node: &Node,
+    part: Part<'_>,
     cursor: &mut Cursor<'_>,
     slots: &mut [u64],
     visitor: &mut V,
 ) -> Result<(), DecodeError> {
+    let mut open = Stack::new();
+    let mut next = Some(part);
+    loop {
+        while let Some(part) = next {
+            next = enter(part, cursor, slots, visitor, &mut open)?;
+        }
+        let Some(top) = open.last_mut() else { return Ok(()) };
+        next = match &mut top.left {
+            Left::Parts(parts) => parts.next(),
+            Left::Elements(_, 0) => None,
+            Left::Elements(element, left) => {
+                *left -= 1;
+                Some(*element)
+            }
+        };
+        if next.is_none() {
+            end(top.node, visitor);
+            open.pop();
+        }
+    }
+}
+
+/// Walks over a field without parts; opens another one, and gives the part that comes next if it
+/// is known.
+#[inline(always)]
+fn enter<'n, V: Visitor>(
+    part: Part<'n>,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    visitor: &mut V,
+    open: &mut Stack<Open<'n>>,
+) -> Result<Option<Part<'n>>, DecodeError> {
+    let node = part.node();
     cursor.align(node.align);
     match &node.kind {
         NodeKind::Int(read, class) => {
@@ -127,58 +177,63 @@ pub fn walk<V: Visitor>(
             let length = count(*length, slots, cursor, 8)?;
             visitor.blob(node, cursor.bytes(length)?);
         }
-        NodeKind::Struct(members) => {
-            cursor.need(0)?;
-            visitor.begin_struct(node, members.len());
-            for member in members {
-                walk(member, cursor, slots, visitor)?;
-            }
-            visitor.end_struct(node);
-        }
         NodeKind::Float(read) => {
             let raw = cursor.fixed(*read)?;
             visitor.float(node, u32::from(read.length), float(raw, read.length));
         }
-        _ => walk_rare(node, cursor, slots, visitor)?,
+        NodeKind::Struct(members) => {
+            cursor.need(0)?;
+            visitor.begin_struct(node, *members as usize);
+            let left = Left::Parts(part.parts());
+            open.push(Open { node, left });
+        }
+        _ => return enter_rare(part, cursor, slots, visitor, open),
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The kinds that are worth no place in the hot function's code.
-fn walk_rare<V: Visitor>(
-    node: &Node,
+fn enter_rare<'n, V: Visitor>(
+    part: Part<'n>,
     cursor: &mut Cursor<'_>,
     slots: &mut [u64],
     visitor: &mut V,
-) -> Result<(), DecodeError> {
+    open: &mut Stack<Open<'n>>,
+) -> Result<Option<Part<'n>>, DecodeError> {
+    let node = part.node();
+    let alone = Open {
+        node,
+        left: Left::Parts(Parts::default()),
+    };
     match &node.kind {
-        NodeKind::Array(length, element) => {
-            let length = count(*length, slots, cursor, node.element_bits)?;
+        NodeKind::Array(length) => {
+            let Some(element) = part.element() else {
+                return Ok(None);
+            };
+            let length = count(*length, slots, cursor, element.minimum_bits)?;
             cursor.need(0)?;
             visitor.begin_array(node, length);
-            for _ in 0..length {
-                walk(element, cursor, slots, visitor)?;
-            }
-            visitor.end_array(node);
+            let left = Left::Elements(element, length);
+            open.push(Open { node, left });
         }
-        NodeKind::Variant(selector, options) => {
-            let raw = skip::get(slots, selector.slot);
-            let option = selector.select(raw).map(|option| option as usize);
-            let chosen = option.and_then(|option| options.get(option).map(|node| (option, node)));
+        NodeKind::Variant(choice) => {
+            let raw = skip::get(slots, choice.selector.slot);
+            let option = choice.selector.select(raw).map(|option| option as usize);
+            let chosen = option.and_then(|option| part.option(option).map(|chosen| (option, chosen)));
             let (option, chosen) = chosen.ok_or(DecodeError::NoOption {
                 at: cursor.pos,
                 selector: raw,
             })?;
             visitor.begin_variant(node, option);
-            walk(chosen, cursor, slots, visitor)?;
-            visitor.end_variant(node);
+            open.push(alone);
+            return Ok(Some(chosen));
         }
-        NodeKind::Optional(selector, element) => {
+        NodeKind::Optional(selector) => {
             let present = selector.select(skip::get(slots, selector.slot)).is_some();
             visitor.optional(node, present);
             if present {
-                walk(element, cursor, slots, visitor)?;
-                visitor.end_optional(node);
+                open.push(alone);
+                return Ok(part.element());
             }
         }
         NodeKind::WideFloat(half) => {
@@ -192,7 +247,18 @@ fn walk_rare<V: Visitor>(
         }
         _ => {}
     }
-    Ok(())
+    Ok(None)
+}
+
+/// All parts of a field have been walked over.
+#[inline(always)]
+fn end<V: Visitor>(node: &Node, visitor: &mut V) {
+    match node.kind {
+        NodeKind::Struct(_) => visitor.end_struct(node),
+        NodeKind::Array(_) => visitor.end_array(node),
+        NodeKind::Variant(_) => visitor.end_variant(node),
+        _ => visitor.end_optional(node),
+    }
 }
 
 #[inline(always)]

@@ -121,8 +121,8 @@ impl TextField {
             NodeKind::Str(_) | NodeKind::SizedStr(Length::Slot(_), _) => None,
             NodeKind::SizedStr(Length::Static(length), _) => Some(*length),
             // Characters that nobody marked as text.
-            NodeKind::Array(Length::Static(length), element) => match &element.kind {
-                NodeKind::Int(read, _) if read.length == 8 => Some(*length),
+            NodeKind::Array(Length::Static(length)) => match field.element() {
+                Some(NodeKind::Int(read, _)) if read.length == 8 => Some(*length),
                 _ => return None,
             },
             _ => return None,

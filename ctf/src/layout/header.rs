@@ -3,7 +3,8 @@
 //! Covers LTTng's compact and large headers (an id, a truncated timestamp, and an escape value of
 //! the id behind which both come in full) and all plain little-endian headers.
 
-use super::node::{Node, NodeKind};
+use super::node::{Node, NodeKind, Selector};
+use super::tree::Part;
 use crate::bits::FixedRead;
 use crate::schema::Roles;
 
@@ -49,23 +50,24 @@ pub struct FastHeader {
 type Leaf<'a> = (&'a Node, u64);
 
 /// Recognises such a header.
-pub(super) fn recognise(header: &Node) -> Option<FastHeader> {
+pub(super) fn recognise(header: Part<'_>) -> Option<FastHeader> {
     // Every event record then starts at a byte boundary, and none needs more than that.
     if header.align != 8 {
         return None;
     }
     let mut leaves = Vec::new();
     let (first, variant) = flatten(header, 0, &mut leaves)?;
-    let Some((variant, at)) = variant else {
+    let Some(variant) = variant else {
         return Some(FastHeader {
             compact: form(&leaves, first)?,
             extended: None,
         });
     };
-    let NodeKind::Variant(selector, options) = &variant.kind else {
+    let NodeKind::Variant(choice) = &variant.kind else {
         return None;
     };
-    let [compact, extended] = &**options else {
+    let mut options = variant.parts();
+    let (Some(compact), Some(extended), None) = (options.next(), options.next(), options.next()) else {
         return None;
     };
     // The selector must be the id itself, and exactly one of its values mean "extended".
@@ -73,31 +75,10 @@ pub(super) fn recognise(header: &Node) -> Option<FastHeader> {
         .iter()
         .rev()
         .find(|(leaf, _)| leaf.roles.contains(Roles::EVENT_CLASS_ID))?;
-    let NodeKind::Int(read, class) = &id.kind else {
-        return None;
-    };
-    let most = if read.length >= 64 {
-        return None;
-    } else {
-        (1u64 << read.length) - 1
-    };
-    let escape = selector.ranges.iter().find(|range| range.2 == 1)?;
-    let covers_rest = selector
-        .ranges
-        .iter()
-        .any(|&(lower, upper, option)| (lower, upper, option) == (0, most - 1, 0));
-    if !id.saves.contains(&selector.slot)
-        || class.signed
-        || (escape.0, escape.1) != (most, most)
-        || !covers_rest
-        || selector.ranges.len() != 2
-    {
-        return None;
-    }
-    let of_option = |option: &Node| {
+    let most = escape_value(id, &choice.selector)?;
+    let of_option = |option: Part<'_>| {
         let mut leaves = leaves.clone();
-        let start = align(at, option.align)?;
-        let (end, None) = flatten(option, start, &mut leaves)? else {
+        let (end, None) = flatten(option, first, &mut leaves)? else {
             return None;
         };
         form(&leaves, end)
@@ -108,34 +89,51 @@ pub(super) fn recognise(header: &Node) -> Option<FastHeader> {
     })
 }
 
+/// The largest value of an id, if it means the second option, and all others the first.
+fn escape_value(id: &Node, selector: &Selector) -> Option<u64> {
+    let NodeKind::Int(read, class) = &id.kind else {
+        return None;
+    };
+    if class.signed || read.length >= 64 || !id.saves.contains(&selector.slot) {
+        return None;
+    }
+    let most = (1u64 << read.length) - 1;
+    let [one, other] = &*selector.ranges else {
+        return None;
+    };
+    let (escape, rest) = if one.2 == 1 { (one, other) } else { (other, one) };
+    (*escape == (most, most, 1) && *rest == (0, most - 1, 0)).then_some(most)
+}
+
 /// Positions are constant only for alignments of up to a byte.
 fn align(at: u64, align: u32) -> Option<u64> {
     (align <= 8).then(|| at.next_multiple_of(u64::from(align)))
 }
 
 /// The leaves with their positions; the end; and the variant which must be the last field.
-fn flatten<'a>(node: &'a Node, at: u64, leaves: &mut Vec<Leaf<'a>>) -> Option<(u64, Option<Leaf<'a>>)> {
-    let mut at = align(at, node.align)?;
-    match &node.kind {
-        NodeKind::Int(read, _) => {
-            if read.reversed || (read.big && (read.length != 8 || at % 8 != 0)) {
-                return None;
-            }
-            leaves.push((node, at));
-            Some((at + u64::from(read.length), None))
-        }
-        NodeKind::Struct(members) => {
-            for (index, member) in members.iter().enumerate() {
-                let (end, variant) = flatten(member, at, leaves)?;
-                at = end;
-                if variant.is_some() {
-                    return (index + 1 == members.len()).then_some((at, variant));
+fn flatten<'n>(part: Part<'n>, mut at: u64, leaves: &mut Vec<Leaf<'n>>) -> Option<(u64, Option<Part<'n>>)> {
+    let (mut node, mut rest) = (part.node(), part.inside());
+    loop {
+        at = align(at, node.align)?;
+        match &node.kind {
+            NodeKind::Int(read, _) => {
+                if read.reversed || (read.big && (read.length != 8 || !at.is_multiple_of(8))) {
+                    return None;
                 }
+                leaves.push((node, at));
+                at += u64::from(read.length);
             }
-            Some((at, None))
+            NodeKind::Struct(_) => {}
+            NodeKind::Variant(_) => {
+                let is_last = rest.len() == node.inside as usize;
+                return is_last.then_some((at, Some(Part::new(node, rest))));
+            }
+            _ => return None,
         }
-        NodeKind::Variant(..) => Some((at, Some((node, at)))),
-        _ => None,
+        let Some((next, behind)) = rest.split_first() else {
+            return Some((at, None));
+        };
+        (node, rest) = (next, behind);
     }
 }
 

@@ -1,24 +1,30 @@
 //! Layouts: a schema compiled for decoding, once, when a trace is opened.
 //!
-//! Each field class becomes a [`Node`] with its registers resolved; each event class gets a
+//! Each scope becomes a [`Tree`] of nodes with their registers resolved; each event class gets a
 //! [`SkipProgram`] over its body, which for most classes is one addition; a [`FieldRef`] is the
 //! way to one field.
 
+mod build;
+mod compile;
 pub mod header;
 pub mod node;
 mod order;
 pub mod shape;
 pub mod skip;
 mod slots;
+pub mod tree;
 
 use std::sync::Arc;
 
 use crate::bits::{Cursor, DecodeError, FixedRead};
 use crate::schema::{EventClass, FieldClass, Name, Roles, Scope, StreamClass, TraceClass};
+use build::TreeBuilder;
+use compile::SkipBuilder;
 use header::FastHeader;
-use node::{Node, NodeBuilder, NodeKind};
-use skip::{SkipBuilder, SkipProgram};
+use node::NodeKind;
+use skip::SkipProgram;
 use slots::SlotMap;
+use tree::{Part, Tree};
 
 /// The compiled form of a trace's metadata.
 #[derive(Clone, Debug)]
@@ -26,7 +32,7 @@ pub struct TraceLayout {
     /// What it was made from.
     pub class: Arc<TraceClass>,
     /// Packet header.
-    pub packet_header: Option<Node>,
+    pub packet_header: Tree,
     /// Over the packet header, if that finds faults which walking over it does not.
     pub(crate) header_check: Option<SkipProgram>,
     /// Whether a byte might have bits of both byte orders.
@@ -47,17 +53,17 @@ pub struct StreamLayout {
     /// Index of the clock class.
     pub clock: Option<usize>,
     /// Packet context.
-    pub packet_context: Option<Node>,
+    pub packet_context: Tree,
     /// Over the packet context, if that finds faults which walking over it does not.
     pub(crate) context_check: Option<SkipProgram>,
     /// Event record header.
-    pub event_header: Option<Node>,
+    pub event_header: Tree,
     /// Over the event record header, if that finds faults which walking over it does not.
     pub(crate) header_check: Option<SkipProgram>,
     /// The header, where it can be read without walking and nothing else needs its fields.
     pub fast_header: Option<FastHeader>,
     /// Common context.
-    pub common_context: Option<Node>,
+    pub common_context: Tree,
     /// Event classes, in the order of the schema.
     pub events: Vec<EventLayout>,
     /// Alignment in bits of an event record's start.
@@ -76,9 +82,9 @@ pub struct EventLayout {
     /// Its name.
     pub name: Name,
     /// Specific context.
-    pub specific_context: Option<Node>,
+    pub specific_context: Tree,
     /// Payload.
-    pub payload: Option<Node>,
+    pub payload: Tree,
     /// Over all that follows the header.
     pub body: SkipProgram,
 }
@@ -91,13 +97,15 @@ struct EventIds {
     large: std::collections::HashMap<u64, u32>,
 }
 
+/// Ids below this are small; as are those below four times the number of classes.
 const SMALL_ID: u64 = 1 << 16;
 
 impl EventIds {
     fn new(events: &[EventLayout]) -> Self {
         let mut ids = EventIds::default();
+        let small = SMALL_ID.max(4 * events.len() as u64);
         for (index, event) in events.iter().enumerate() {
-            if event.id < SMALL_ID {
+            if event.id < small {
                 let at = event.id as usize;
                 if ids.small.len() <= at {
                     ids.small.resize(at + 1, 0);
@@ -124,63 +132,42 @@ const PACKET_START: (u64, u64) = (1 << 32, 0);
 /// Nothing is known of the position.
 const BIT: (u64, u64) = (1, 0);
 
-/// The scopes whose fields one event record shares with the others of its packet or stream.
-const SHARED: [Scope; 4] = [
-    Scope::PacketHeader,
-    Scope::PacketContext,
-    Scope::EventHeader,
-    Scope::CommonContext,
-];
+/// The scopes of a data stream, and those of an event record class.
+const OF_STREAM: [Scope; 3] = [Scope::PacketContext, Scope::EventHeader, Scope::CommonContext];
+const OF_EVENT: [Scope; 2] = [Scope::SpecificContext, Scope::Payload];
 
 impl TraceLayout {
     /// Compiles.
     pub fn new(class: Arc<TraceClass>) -> Self {
-        let mut shared = SlotMap::default();
-        for stream in &class.streams {
-            let own = [
-                &stream.packet_context,
-                &stream.event_header,
-                &stream.common_context,
-            ];
-            own.into_iter()
-                .flatten()
-                .for_each(|class| shared.gather(class, &SHARED));
-            for event in &stream.events {
-                let own = [&event.specific_context, &event.payload];
-                own.into_iter()
-                    .flatten()
-                    .for_each(|class| shared.gather(class, &SHARED));
-            }
-        }
+        let mut slots = SlotMap::default();
+        let of_streams = class.streams.iter().flat_map(classes);
         class
             .packet_header
             .iter()
-            .for_each(|class| shared.gather(class, &SHARED));
+            .chain(of_streams)
+            .for_each(|class| slots.gather(class, &[Scope::PacketHeader]));
         let mut layout = TraceLayout {
-            packet_header: None,
+            packet_header: Tree::default(),
             header_check: None,
             mixed: order::is_mixed(&class),
             streams: Vec::new(),
-            slots: shared.end(),
+            slots: slots.end(),
             nodes: 0,
             class: class.clone(),
         };
-        layout.packet_header = layout.shared_node(Scope::PacketHeader, &shared, class.packet_header.as_ref());
-        layout.header_check = layout.check(layout.packet_header.as_ref(), PACKET_START);
+        layout.packet_header = layout.tree(Scope::PacketHeader, &slots, &[], &class.packet_header);
+        layout.header_check = layout.check(&layout.packet_header, PACKET_START);
         layout.streams = class
             .streams
             .iter()
-            .map(|stream| layout.stream(&shared, stream))
+            .map(|stream| layout.stream(&slots, stream))
             .collect();
         layout
     }
 
     /// The bytes of `magic` as packets begin with them, if they do.
     pub(crate) fn leading_magic(&self, magic: u32) -> Option<[u8; 4]> {
-        let NodeKind::Struct(members) = &self.packet_header.as_ref()?.kind else {
-            return None;
-        };
-        let first = members.first()?;
+        let first = self.packet_header.root()?.parts().next()?;
         match &first.kind {
             NodeKind::Int(read, _) if first.roles.contains(Roles::PACKET_MAGIC) && read.length == 32 => {
                 Some(if read.big {
@@ -198,41 +185,42 @@ impl TraceLayout {
         vec![0; self.slots.min(slots::MOST_SLOTS) + skip::SPECIAL_SLOTS]
     }
 
-    fn shared_node(&mut self, scope: Scope, shared: &SlotMap, class: Option<&FieldClass>) -> Option<Node> {
-        let builder = NodeBuilder {
-            scope,
-            slots: shared,
-            shared,
-            next: &mut self.nodes,
-            path: Vec::new(),
-        };
-        class.map(|class| builder.root(class))
+    /// The nodes of a scope. Its fields are kept in its own map; others are in the outer ones.
+    fn tree(&mut self, scope: Scope, own: &SlotMap, outer: &[&SlotMap], class: &Option<FieldClass>) -> Tree {
+        match class {
+            Some(class) => TreeBuilder::new(scope, own, outer, &mut self.nodes).build(class),
+            None => Tree::default(),
+        }
     }
 
-    /// The skip program over a part, if it is needed before walking over it.
-    fn check(&self, node: Option<&Node>, start: (u64, u64)) -> Option<SkipProgram> {
+    /// The skip program over a scope, if it is needed before walking over it.
+    fn check(&self, scope: &Tree, start: (u64, u64)) -> Option<SkipProgram> {
         let mut skip = SkipBuilder::at(start, self.mixed);
-        skip.skip(node?);
+        skip.skip(scope.root()?);
         skip.finish().if_it_checks()
     }
 
-    fn stream(&mut self, shared: &SlotMap, class: &StreamClass) -> StreamLayout {
-        let packet_context = self.shared_node(Scope::PacketContext, shared, class.packet_context.as_ref());
-        let event_header = self.shared_node(Scope::EventHeader, shared, class.event_header.as_ref());
-        let common_context = self.shared_node(Scope::CommonContext, shared, class.common_context.as_ref());
-        let event_align = event_header.as_ref().map_or(1, |node| node.align);
-        let context_check = self.check(packet_context.as_ref(), BIT);
-        let header_check = self.check(event_header.as_ref(), (u64::from(event_align), 0));
+    fn stream(&mut self, outer: &SlotMap, class: &StreamClass) -> StreamLayout {
+        let mut own = SlotMap::behind(outer);
+        classes(class).for_each(|class| own.gather(class, &OF_STREAM));
+        self.slots = self.slots.max(own.end());
+        let packet_context = self.tree(Scope::PacketContext, &own, &[outer], &class.packet_context);
+        let event_header = self.tree(Scope::EventHeader, &own, &[outer], &class.event_header);
+        let common_context = self.tree(Scope::CommonContext, &own, &[outer], &class.common_context);
+        let header = event_header.root();
+        let event_align = header.map_or(1, |root| root.align);
+        let context_check = self.check(&packet_context, BIT);
+        let header_check = self.check(&event_header, (u64::from(event_align), 0));
         let mut start = SkipBuilder::new(event_align, self.mixed);
-        event_header.iter().for_each(|node| start.skip(node));
+        header.into_iter().for_each(|root| start.skip(root));
         let start = start.position();
-        let common = common_context.as_ref();
+        let common = common_context.root();
         let events: Vec<_> = class
             .events
             .iter()
-            .map(|event| self.event(shared, event, common, start))
+            .map(|event| self.event([&own, outer], event, common, start))
             .collect();
-        let fast_header = event_header.as_ref().and_then(header::recognise);
+        let fast_header = header.and_then(header::recognise);
         StreamLayout {
             id: class.id,
             clock: class.default_clock,
@@ -252,34 +240,26 @@ impl TraceLayout {
 
     fn event(
         &mut self,
-        shared: &SlotMap,
+        outer: [&SlotMap; 2],
         class: &EventClass,
-        common_context: Option<&Node>,
+        common_context: Option<Part<'_>>,
         start: (u64, u64),
     ) -> EventLayout {
-        let mut slots = SlotMap::behind(shared);
-        let own = [&class.specific_context, &class.payload];
-        own.into_iter()
-            .flatten()
-            .for_each(|class| slots.gather(class, &[Scope::SpecificContext, Scope::Payload]));
-        self.slots = self.slots.max(slots.end());
-        let mut part = |scope, class: &Option<FieldClass>| {
-            let builder = NodeBuilder {
-                scope,
-                slots: &slots,
-                shared,
-                next: &mut self.nodes,
-                path: Vec::new(),
-            };
-            class.as_ref().map(|class| builder.root(class))
-        };
-        let specific_context = part(Scope::SpecificContext, &class.specific_context);
-        let payload = part(Scope::Payload, &class.payload);
-        let mut body = SkipBuilder::at(start, self.mixed);
-        [common_context, specific_context.as_ref(), payload.as_ref()]
+        let [of_stream, _] = outer;
+        let mut own = SlotMap::behind(of_stream);
+        let classes = [&class.specific_context, &class.payload];
+        classes
             .into_iter()
             .flatten()
-            .for_each(|part| body.skip(part));
+            .for_each(|class| own.gather(class, &OF_EVENT));
+        self.slots = self.slots.max(own.end());
+        let specific_context = self.tree(Scope::SpecificContext, &own, &outer, &class.specific_context);
+        let payload = self.tree(Scope::Payload, &own, &outer, &class.payload);
+        let mut body = SkipBuilder::at(start, self.mixed);
+        [common_context, specific_context.root(), payload.root()]
+            .into_iter()
+            .flatten()
+            .for_each(|root| body.skip(root));
         EventLayout {
             id: class.id,
             name: class.name.clone(),
@@ -288,6 +268,14 @@ impl TraceLayout {
             body: body.finish(),
         }
     }
+}
+
+/// The field classes of all scopes of a data stream class and its event record classes.
+fn classes(class: &StreamClass) -> impl Iterator<Item = &FieldClass> {
+    let own = [&class.packet_context, &class.event_header, &class.common_context];
+    let events = class.events.iter();
+    let events = events.flat_map(|event| [&event.specific_context, &event.payload]);
+    own.into_iter().chain(events).flatten()
 }
 
 /// True if anything behind the event header takes a length or a selector from it.
@@ -310,13 +298,13 @@ impl StreamLayout {
         StreamLayout {
             id: 0,
             clock: None,
-            packet_context: None,
+            packet_context: Tree::default(),
             context_check: None,
-            event_header: None,
+            event_header: Tree::default(),
             header_check: None,
             mixed: false,
             fast_header: None,
-            common_context: None,
+            common_context: Tree::default(),
             events: Vec::new(),
             event_align: 1,
             ids: EventIds::default(),
@@ -332,12 +320,9 @@ impl StreamLayout {
 
     /// The packet context's member of that name.
     pub fn packet_context_member(&self, name: &str) -> Option<node::NodeId> {
-        let NodeKind::Struct(members) = &self.packet_context.as_ref()?.kind else {
-            return None;
-        };
+        let mut members = self.packet_context.root()?.parts();
         members
-            .iter()
-            .find(|member| &*member.name == name)
+            .find(|member| member.name == *name)
             .map(|member| member.id)
     }
 
@@ -349,43 +334,54 @@ impl StreamLayout {
         let event = self.events.get(event)?;
         let mut skip = SkipBuilder::at(self.behind_header, self.mixed);
         let parts = [
-            (Scope::CommonContext, self.common_context.as_ref()),
-            (Scope::SpecificContext, event.specific_context.as_ref()),
-            (Scope::Payload, event.payload.as_ref()),
+            (Scope::CommonContext, &self.common_context),
+            (Scope::SpecificContext, &event.specific_context),
+            (Scope::Payload, &event.payload),
         ];
-        for (at, part) in parts {
-            let Some(mut node) = part else { continue };
-            if at != scope {
-                skip.skip(node);
-                continue;
+        for (at, tree) in parts {
+            let Some(root) = tree.root() else { continue };
+            if at == scope {
+                let part = way_to(root, path, &mut skip)?;
+                let is_array = matches!(part.kind, NodeKind::Array(_));
+                let element = part.element().filter(|_| is_array);
+                return Some(FieldRef {
+                    skip: skip.finish(),
+                    kind: part.kind.clone(),
+                    element: element.map(|element| element.kind.clone()),
+                });
             }
-            for step in path {
-                if let NodeKind::Array(node::Length::Static(length), element) = &node.kind {
-                    let index: u64 = step
-                        .parse()
-                        .ok()
-                        .filter(|index| index < length && *index < MOST_INDEX)?;
-                    skip.align(node.align);
-                    (0..index).for_each(|_| skip.skip(element));
-                    node = element;
-                    continue;
-                }
-                let NodeKind::Struct(members) = &node.kind else {
-                    return None;
-                };
-                skip.align(node.align);
-                let target = members.iter().position(|member| &*member.name == *step)?;
-                members[..target].iter().for_each(|member| skip.skip(member));
-                node = &members[target];
-            }
-            skip.align(node.align);
-            return Some(FieldRef {
-                skip: skip.finish(),
-                kind: node.kind.clone(),
-            });
+            skip.skip(root);
         }
         None
     }
+}
+
+/// The part at the end of a path of names and indices, and the way to it.
+fn way_to<'n>(root: Part<'n>, path: &[&str], skip: &mut SkipBuilder) -> Option<Part<'n>> {
+    let mut part = root;
+    for step in path {
+        skip.align(part.align);
+        match &part.kind {
+            NodeKind::Array(node::Length::Static(length)) => {
+                let index: u64 = step
+                    .parse()
+                    .ok()
+                    .filter(|index| index < length && *index < MOST_INDEX)?;
+                let element = part.element()?;
+                (0..index).for_each(|_| skip.skip(element));
+                part = element;
+            }
+            NodeKind::Struct(_) => {
+                let target = part.parts().position(|member| member.name == **step)?;
+                let mut members = part.parts();
+                members.by_ref().take(target).for_each(|member| skip.skip(member));
+                part = members.next()?;
+            }
+            _ => return None,
+        }
+    }
+    skip.align(part.align);
+    Some(part)
 }
 
 /// Indices in paths are less than this: the way to an element grows with its index.
@@ -396,12 +392,18 @@ const MOST_INDEX: u64 = 256;
 pub struct FieldRef {
     skip: SkipProgram,
     kind: NodeKind,
+    element: Option<NodeKind>,
 }
 
 impl FieldRef {
     /// What the field is.
     pub fn kind(&self) -> &NodeKind {
         &self.kind
+    }
+
+    /// What its elements are, if it is an array.
+    pub fn element(&self) -> Option<&NodeKind> {
+        self.element.as_ref()
     }
 
     /// Distance in bits from behind the header, if it does not depend on the data.

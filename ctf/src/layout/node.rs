@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::slots::{Slot, SlotMap};
+use super::slots::Slot;
 use crate::bits::FixedRead;
-use crate::schema::{Encoding, FieldClass, FieldLocation, IntClass, IntRange, Name, Roles, Scope};
+use crate::schema::{Encoding, IntClass, IntRange, Name, Roles};
 
 /// Identifies a node among all nodes of a trace; dense from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,8 +28,8 @@ pub struct Node {
     pub kind: NodeKind,
     /// The least number of bits that it takes, alignment aside.
     pub(crate) minimum_bits: u64,
-    /// The same of one of its elements, if it is an array.
-    pub(crate) element_bits: u64,
+    /// How many nodes are within it: they come right behind it.
+    pub(crate) inside: u32,
 }
 
 /// Number of elements or bytes.
@@ -67,14 +67,23 @@ pub enum NodeKind {
     SizedStr(Length, Encoding),
     /// BLOB with a length in bytes.
     Blob(Length),
-    /// Array or sequence.
-    Array(Length, Box<Node>),
-    /// Structure.
-    Struct(Box<[Node]>),
-    /// Variant.
-    Variant(Selector, Box<[Node]>),
-    /// Optional; the selector's option 0 means present.
-    Optional(Selector, Box<Node>),
+    /// Array or sequence, with one part: the element.
+    Array(Length),
+    /// Structure of so many members.
+    Struct(u32),
+    /// Variant; its parts are the options.
+    Variant(Arc<Choice>),
+    /// Optional, with one part; the selector's option 0 means present.
+    Optional(Arc<Selector>),
+}
+
+/// The options of a variant.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Chooses one.
+    pub selector: Selector,
+    /// Where each option is among the nodes within the variant.
+    pub(super) starts: Box<[u32]>,
 }
 
 /// Chooses an option by the value of an earlier field.
@@ -103,9 +112,9 @@ impl Selector {
 
     /// Raw ranges: negative ones are split off as their two's complement, so that they compare as
     /// unsigned numbers like the raw values of signed selectors.
-    fn new(slot: Slot, options: impl Iterator<Item = (u32, Vec<IntRange>)>) -> Self {
+    pub(super) fn new<'r>(slot: Slot, options: impl Iterator<Item = &'r [IntRange]>) -> Self {
         let mut ranges = Vec::new();
-        for (option, option_ranges) in options {
+        for (option, option_ranges) in (0u32..).zip(options) {
             for range in option_ranges {
                 if range.lower < 0 {
                     let lower = range.lower.max(i128::from(i64::MIN)) as i64 as u64;
@@ -127,212 +136,4 @@ impl Selector {
             dense,
         }
     }
-}
-
-/// Builds nodes of one scope.
-pub(super) struct NodeBuilder<'a> {
-    pub(super) scope: Scope,
-    pub(super) slots: &'a SlotMap,
-    pub(super) shared: &'a SlotMap,
-    pub(super) next: &'a mut u32,
-    pub(super) path: Vec<u32>,
-}
-
-impl NodeBuilder<'_> {
-    pub(super) fn root(mut self, class: &FieldClass) -> Node {
-        self.node(Name::default(), class)
-    }
-
-    fn child(&mut self, step: u32, name: Name, class: &FieldClass) -> Node {
-        self.path.push(step);
-        let node = self.node(name, class);
-        self.path.pop();
-        node
-    }
-
-    fn length(&self, location: &Arc<FieldLocation>) -> Length {
-        Length::Slot(self.slot(location))
-    }
-
-    /// Both maps were gathered from the classes that are compiled, so one of them has it.
-    fn slot(&self, location: &Arc<FieldLocation>) -> Slot {
-        self.slots
-            .of(location)
-            .or_else(|| self.shared.of(location))
-            .unwrap_or(Slot::MAX)
-    }
-
-    fn node(&mut self, name: Name, class: &FieldClass) -> Node {
-        let id = NodeId(*self.next);
-        *self.next += 1;
-        let saves = self.slots.saves(self.scope, &self.path);
-        let (kind, roles) = self.kind(class);
-        let minimum_bits = minimum_bits(&kind);
-        let element_bits = match &kind {
-            NodeKind::Array(_, element) => element.minimum_bits,
-            _ => 0,
-        };
-        let align = align_of(class, &kind);
-        Node {
-            id,
-            name,
-            align,
-            roles,
-            saves,
-            kind,
-            minimum_bits,
-            element_bits,
-        }
-    }
-
-    fn kind(&mut self, class: &FieldClass) -> (NodeKind, Roles) {
-        let mut roles = Roles::NONE;
-        let kind = match class {
-            FieldClass::Int(int) => {
-                roles = int.roles;
-                if int.length > 64 {
-                    NodeKind::WideInt(int.clone())
-                } else {
-                    NodeKind::Int(fixed(int), int.clone())
-                }
-            }
-            FieldClass::Bool(int) => NodeKind::Bool(fixed(int)),
-            FieldClass::BitArray(int) => NodeKind::BitArray(fixed(int), int.clone()),
-            FieldClass::BitMap(int) => NodeKind::BitMap(fixed(int), int.clone()),
-            FieldClass::VarInt(int) => {
-                roles = int.roles;
-                NodeKind::VarInt(int.clone())
-            }
-            FieldClass::Float {
-                length: 128,
-                byte_order,
-                reversed_bits,
-                ..
-            } => NodeKind::WideFloat(FixedRead::new(64, *byte_order, false, *reversed_bits)),
-            FieldClass::Float {
-                length,
-                byte_order,
-                reversed_bits,
-                ..
-            } => NodeKind::Float(FixedRead::new(*length, *byte_order, false, *reversed_bits)),
-            FieldClass::Str { encoding } => NodeKind::Str(*encoding),
-            FieldClass::StaticStr { length, encoding } => {
-                NodeKind::SizedStr(Length::Static(*length), *encoding)
-            }
-            FieldClass::DynStr { length, encoding } => NodeKind::SizedStr(self.length(length), *encoding),
-            FieldClass::StaticBlob {
-                length, roles: own, ..
-            } => {
-                roles = *own;
-                NodeKind::Blob(Length::Static(*length))
-            }
-            FieldClass::DynBlob { length, .. } => NodeKind::Blob(self.length(length)),
-            FieldClass::Array {
-                element,
-                length,
-                roles: own,
-                ..
-            } => {
-                roles = *own;
-                self.array(Length::Static(*length), element)
-            }
-            FieldClass::Sequence { element, length, .. } => {
-                let length = self.length(length);
-                self.array(length, element)
-            }
-            FieldClass::Struct(class) => {
-                let member = |(index, member): (usize, &crate::schema::Member)| {
-                    self.child(index as u32, member.name.clone(), &member.class)
-                };
-                NodeKind::Struct(class.members.iter().enumerate().map(member).collect())
-            }
-            FieldClass::Variant(class) => {
-                let ranges = class
-                    .options
-                    .iter()
-                    .enumerate()
-                    .map(|(i, option)| (i as u32, option.ranges.clone()));
-                let selector = Selector::new(self.slot(&class.selector), ranges);
-                let option = |(index, option): (usize, &crate::schema::VariantOption)| {
-                    self.child(
-                        index as u32,
-                        option.name.clone().unwrap_or_default(),
-                        &option.class,
-                    )
-                };
-                NodeKind::Variant(selector, class.options.iter().enumerate().map(option).collect())
-            }
-            FieldClass::Optional(class) => {
-                let present = class.ranges.clone().unwrap_or_else(|| {
-                    vec![IntRange {
-                        lower: 1,
-                        upper: u64::MAX.into(),
-                    }]
-                });
-                let selector = Selector::new(self.slot(&class.selector), std::iter::once((0, present)));
-                NodeKind::Optional(selector, Box::new(self.child(0, Name::default(), &class.element)))
-            }
-        };
-        (kind, roles)
-    }
-
-    fn array(&mut self, length: Length, element: &FieldClass) -> NodeKind {
-        if let FieldClass::Int(int) = element
-            && int.length == 8
-            && int.align == 8
-            && int.encoding.is_some()
-        {
-            return NodeKind::SizedStr(length, Encoding::Utf8);
-        }
-        NodeKind::Array(length, Box::new(self.child(0, Name::default(), element)))
-    }
-}
-
-/// The alignment, from that of the fields inside: what is inside is not gone through again.
-fn align_of(class: &FieldClass, kind: &NodeKind) -> u32 {
-    let align = match (class, kind) {
-        (FieldClass::Struct(class), NodeKind::Struct(members)) => members
-            .iter()
-            .map(|member| member.align)
-            .fold(class.min_align, u32::max),
-        (
-            FieldClass::Array { min_align, .. } | FieldClass::Sequence { min_align, .. },
-            NodeKind::Array(_, element),
-        ) => element.align.max(*min_align),
-        _ => class.align(),
-    };
-    align.max(1)
-}
-
-/// The least number of bits that a field takes, alignment aside.
-fn minimum_bits(kind: &NodeKind) -> u64 {
-    match kind {
-        NodeKind::Int(read, _)
-        | NodeKind::Bool(read)
-        | NodeKind::BitArray(read, _)
-        | NodeKind::BitMap(read, _)
-        | NodeKind::Float(read) => u64::from(read.length),
-        NodeKind::WideInt(class) => u64::from(class.length),
-        NodeKind::WideFloat(_) => 128,
-        NodeKind::VarInt(_) => 8,
-        NodeKind::Str(encoding) => encoding.unit_bytes() as u64 * 8,
-        NodeKind::SizedStr(Length::Static(bytes), _) | NodeKind::Blob(Length::Static(bytes)) => {
-            bytes.saturating_mul(8)
-        }
-        NodeKind::SizedStr(..) | NodeKind::Blob(_) => 0,
-        NodeKind::Array(Length::Static(count), element) => count.saturating_mul(element.minimum_bits),
-        NodeKind::Array(..) | NodeKind::Optional(..) => 0,
-        NodeKind::Struct(members) => members
-            .iter()
-            .fold(0u64, |sum, member| sum.saturating_add(member.minimum_bits)),
-        NodeKind::Variant(_, options) => options
-            .iter()
-            .map(|option| option.minimum_bits)
-            .min()
-            .unwrap_or(0),
-    }
-}
-
-fn fixed(int: &IntClass) -> FixedRead {
-    FixedRead::new(int.length, int.byte_order, int.signed, int.reversed_bits)
 }

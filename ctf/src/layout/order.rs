@@ -5,20 +5,9 @@ use crate::schema::{ByteOrder, FieldClass, IntClass, TraceClass};
 /// True if there are fields of both byte orders, and some that need not begin or end with a byte:
 /// only then must decoding look for bytes of two orders.
 pub(super) fn is_mixed(class: &TraceClass) -> bool {
-    let streams = class.streams.iter().flat_map(|stream| {
-        let own = [
-            &stream.packet_context,
-            &stream.event_header,
-            &stream.common_context,
-        ];
-        let events = stream
-            .events
-            .iter()
-            .flat_map(|event| [&event.specific_context, &event.payload]);
-        own.into_iter().chain(events)
-    });
+    let of_streams = class.streams.iter().flat_map(super::classes);
     let mut found = Found::default();
-    for root in streams.chain([&class.packet_header]).flatten() {
+    for root in class.packet_header.iter().chain(of_streams) {
         root.all().for_each(|class| found.look(class));
     }
     found.little && found.big && found.bits

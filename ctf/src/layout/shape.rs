@@ -151,7 +151,9 @@ impl Finder<'_> {
                     at = *target as usize;
                     continue;
                 }
-                Some(Op::Switch(selector, targets)) => break self.branch(selector, targets, bits, saved)?,
+                Some(Op::Switch(choice, targets)) => {
+                    break self.branch(&choice.selector, targets, bits, saved)?;
+                }
                 Some(Op::Repeat(slot, element, stride)) if element == stride => {
                     break self.array(at, *slot, *element, bits, saved)?;
                 }

@@ -1,7 +1,7 @@
 //! Slots: small registers in which the values of length and selector fields are kept while an
 //! event record is decoded.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::sync::Arc;
 
 use crate::schema::{FieldClass, FieldLocation, Scope};
@@ -18,8 +18,12 @@ pub(super) struct SlotMap {
     /// Slots before this one belong to others.
     base: usize,
     slots: HashMap<Arc<FieldLocation>, Slot>,
-    saves: HashMap<(Scope, Vec<u32>), Vec<Slot>>,
+    /// In the order of the nodes: each before its parts.
+    saves: BTreeMap<(Scope, Vec<u32>), Vec<Slot>>,
 }
+
+/// The fields that are kept, by scope and path, and where each is kept.
+pub(super) type Saves<'a> = btree_map::Range<'a, (Scope, Vec<u32>), Vec<Slot>>;
 
 impl SlotMap {
     /// An empty map whose slots come behind those of `other`.
@@ -62,15 +66,9 @@ impl SlotMap {
         self.slots.get(location).copied()
     }
 
-    /// Slots that the field at that path is kept in.
-    pub(super) fn saves(&self, scope: Scope, path: &[u32]) -> Box<[Slot]> {
-        if self.saves.is_empty() {
-            return Box::default();
-        }
-        self.saves
-            .get(&(scope, path.to_vec()))
-            .map(|slots| slots.as_slice().into())
-            .unwrap_or_default()
+    /// The fields that are kept, from the first of that scope on.
+    pub(super) fn saves(&self, scope: Scope) -> Saves<'_> {
+        self.saves.range((scope, Vec::new())..)
     }
 
     /// The first slot behind this map's.

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Encoding, FieldClass, FieldLocation, Member, VariantOption};
+use super::{Encoding, FieldClass, FieldLocation, Member, Name, VariantOption};
 
 /// Levels of structures, arrays, variants and optionals that metadata may have; what is nested
 /// deeper is refused.
@@ -29,17 +29,14 @@ pub enum Parts<'c> {
 }
 
 impl<'c> Iterator for Parts<'c> {
-    /// The part's name (empty if it has none) and class.
-    type Item = (&'c str, &'c FieldClass);
+    /// The part's name, if it has one, and its class.
+    type Item = (Option<&'c Name>, &'c FieldClass);
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Parts::Members(members) => members.next().map(|member| (&*member.name, &member.class)),
-            Parts::Options(options) => {
-                let option = options.next()?;
-                Some((option.name.as_deref().unwrap_or_default(), &option.class))
-            }
-            Parts::Element(element) => element.take().map(|element| ("", element)),
+            Parts::Members(members) => members.next().map(|member| (Some(&member.name), &member.class)),
+            Parts::Options(options) => options.next().map(|option| (option.name.as_ref(), &option.class)),
+            Parts::Element(element) => element.take().map(|element| (None, element)),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tracebraid_ctf::bits::DecodeError;
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_ctf::layout::node::Node;
+use tracebraid_ctf::layout::tree::Part;
 use tracebraid_ctf::layout::{StreamLayout, TraceLayout};
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::schema::EnvValue;
@@ -223,7 +223,7 @@ impl Lines {
         let mut buffer = Buffer::new(256);
         let root = layout
             .packet_context
-            .as_ref()
+            .root()
             .filter(|root| !style.hidden.hides(root));
         if self.options.json {
             if let Some(cpu) = cpu {
@@ -411,21 +411,21 @@ impl LineMaker<'_> {
         let names = self.options.names;
         let mut compiler = Compiler::new(self.style.clone());
         let event = stream.events.get(index);
-        let scopes: [(Option<&Node>, &str, &str, bool); 3] = [
+        let scopes: [(Option<Part<'_>>, &str, &str, bool); 3] = [
             (
-                stream.common_context.as_ref(),
+                stream.common_context.root(),
                 "stream.event.context",
                 "common_context",
                 names.context,
             ),
             (
-                event.and_then(|event| event.specific_context.as_ref()),
+                event.and_then(|event| event.specific_context.root()),
                 "event.context",
                 "specific_context",
                 names.context,
             ),
             (
-                event.and_then(|event| event.payload.as_ref()),
+                event.and_then(|event| event.payload.root()),
                 "event.fields",
                 "payload",
                 names.payload,
@@ -433,11 +433,11 @@ impl LineMaker<'_> {
         ];
         let mut first = stream
             .packet_context
-            .as_ref()
-            .is_none_or(|root| self.style.hidden.hides(root));
+            .root()
+            .is_none_or(|root| self.style.hidden.hides(&root));
         for (root, text_key, json_key, names) in scopes {
             let Some(root) = root else { continue };
-            if self.style.hidden.hides(root) {
+            if self.style.hidden.hides(&root) {
                 compiler.hidden(root);
                 continue;
             }

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use tracebraid_ctf::bits::{Cursor, DecodeError, FixedRead};
-use tracebraid_ctf::layout::node::{Length, Node, NodeKind, Selector};
+use tracebraid_ctf::layout::node::{Choice, Length, Node, NodeKind};
+use tracebraid_ctf::layout::tree::{Part, Parts, Tree};
 use tracebraid_ctf::schema::{DisplayBase, Encoding, IntClass};
-use tracebraid_ctf::walk::walk;
+use tracebraid_ctf::walk::{Silent, Visitor, walk};
 
 use super::buffer::{Buffer, Padded};
 use super::escape::{put_json, put_text};
@@ -22,6 +23,8 @@ const READY_VALUES: u64 = 64;
 const READY_INDICES: u64 = 64;
 /// Arrays of a constant length up to this become so many steps.
 const UNROLLED: u64 = 16;
+/// Programs within each other: those of elements and options. What is nested deeper is walked over.
+const MOST_DEPTH: u32 = 8;
 
 #[derive(Debug)]
 enum Kind {
@@ -43,11 +46,11 @@ enum Kind {
     SizedText(Length),
     Elements(Box<Elements>),
     /// One of the programs.
-    Variant(Box<(Selector, Box<[Program]>)>),
+    Variant(Box<(Arc<Choice>, Box<[Program]>)>),
     /// Walk over it; the flag: with names.
-    Walk(Box<Node>, bool),
+    Walk(Tree, bool),
     /// Walk over it and show nothing.
-    WalkBlindly(Box<Node>),
+    WalkBlindly(Tree),
 }
 
 #[derive(Debug)]
@@ -65,7 +68,7 @@ struct Elements {
     /// What stands before the first elements.
     ready: Box<[Padded]>,
     /// The array itself, for lengths that need its checks.
-    node: Node,
+    tree: Tree,
     names: bool,
 }
 
@@ -95,6 +98,8 @@ pub(crate) struct Compiler {
     pending: Buffer,
     /// Alignment in bits that was met since the last value.
     align: u32,
+    /// How many programs it is within.
+    depth: u32,
 }
 
 /// Puts separator and index of an element.
@@ -110,6 +115,10 @@ fn put_index(style: &Style, buffer: &mut Buffer, index: u64, names: bool) {
 impl Compiler {
     /// An empty program.
     pub(crate) fn new(style: Style) -> Self {
+        Self::at_depth(style, 0)
+    }
+
+    fn at_depth(style: Style, depth: u32) -> Self {
         let program = Program {
             steps: Vec::new(),
             style,
@@ -118,6 +127,7 @@ impl Compiler {
             program,
             pending: Buffer::new(256),
             align: 1,
+            depth,
         }
     }
 
@@ -167,79 +177,106 @@ impl Compiler {
     }
 
     /// Adds a field.
-    pub(crate) fn field(&mut self, node: &Node, names: bool) {
-        match &node.kind {
-            NodeKind::Int(read, class) => self.integer(node, *read, class),
-            NodeKind::Str(Encoding::Utf8) => self.string(node, Kind::Text),
-            NodeKind::SizedStr(length, Encoding::Utf8) => self.string(node, Kind::SizedText(*length)),
-            NodeKind::Struct(members) => self.structure(node, members, names),
-            NodeKind::Array(length, element) => self.array(node, *length, element, names),
-            NodeKind::Variant(selector, options)
-                if !options
-                    .iter()
-                    .any(|option| self.program.style.hidden.hides(option)) =>
-            {
-                let options = options.iter().map(|option| {
-                    let mut compiler = Compiler::new(self.program.style.clone());
-                    let (open, close) = if self.program.style.json {
-                        ("", "")
-                    } else {
-                        ("{ ", " }")
-                    };
-                    compiler.text(open.as_bytes());
-                    compiler.field(option, names);
-                    compiler.text(close.as_bytes());
-                    compiler.finish()
-                });
-                let options = options.collect();
-                self.step(node.align, Kind::Variant(Box::new((selector.clone(), options))));
+    pub(crate) fn field(&mut self, part: Part<'_>, names: bool) {
+        let style = self.program.style.clone();
+        let (begin, end) = style.struct_brackets();
+        // The members that are left of the structures around, and whether none was shown yet.
+        let mut open: Vec<(Parts<'_>, bool)> = Vec::new();
+        let mut next = Some(part);
+        loop {
+            if let Some(part) = next.take() {
+                if let NodeKind::Struct(_) = part.kind {
+                    self.align = self.align.max(part.align);
+                    self.text(begin.as_bytes());
+                    open.push((part.parts(), true));
+                } else {
+                    self.value(part, names);
+                }
             }
-            _ => self.step(node.align, Kind::Walk(Box::new(node.clone()), names)),
+            let Some((members, first)) = open.last_mut() else {
+                return;
+            };
+            match members.next() {
+                Some(member) if style.hidden.hides(&member) => self.hidden(member),
+                Some(member) => {
+                    style.put_separator(&mut self.pending, std::mem::take(first));
+                    if names || style.json {
+                        style.put_name(&mut self.pending, &member.name);
+                    }
+                    next = Some(member);
+                }
+                None => {
+                    self.text(end.as_bytes());
+                    open.pop();
+                }
+            }
         }
+    }
+
+    /// Adds a field that is no structure.
+    fn value(&mut self, part: Part<'_>, names: bool) {
+        match &part.kind {
+            NodeKind::Int(read, class) => self.integer(part, *read, class),
+            NodeKind::Str(Encoding::Utf8) => self.string(part.node(), Kind::Text),
+            NodeKind::SizedStr(length, Encoding::Utf8) => {
+                self.string(part.node(), Kind::SizedText(*length));
+            }
+            NodeKind::Array(length) if self.depth < MOST_DEPTH => self.array(part, *length, names),
+            NodeKind::Variant(choice) if self.depth < MOST_DEPTH => self.variant(part, choice, names),
+            _ => self.walked(part, names),
+        }
+    }
+
+    fn walked(&mut self, part: Part<'_>, names: bool) {
+        self.step(part.align, Kind::Walk(part.to_tree(), names));
+    }
+
+    fn variant(&mut self, part: Part<'_>, choice: &Arc<Choice>, names: bool) {
+        if part
+            .parts()
+            .any(|option| self.program.style.hidden.hides(&option))
+        {
+            return self.walked(part, names);
+        }
+        let options = part.parts().map(|option| {
+            let mut compiler = Compiler::at_depth(self.program.style.clone(), self.depth + 1);
+            let (open, close) = if self.program.style.json {
+                ("", "")
+            } else {
+                ("{ ", " }")
+            };
+            compiler.text(open.as_bytes());
+            compiler.field(option, names);
+            compiler.text(close.as_bytes());
+            compiler.finish()
+        });
+        let options = options.collect();
+        self.step(part.align, Kind::Variant(Box::new((choice.clone(), options))));
     }
 
     /// Adds a field that is not shown.
-    pub(crate) fn hidden(&mut self, node: &Node) {
-        let kind = match &node.kind {
-            NodeKind::Int(read, _) if node.saves.is_empty() => Kind::Skip(u64::from(read.length)),
-            _ => Kind::WalkBlindly(Box::new(node.clone())),
+    pub(crate) fn hidden(&mut self, part: Part<'_>) {
+        let kind = match &part.kind {
+            NodeKind::Int(read, _) if part.saves.is_empty() => Kind::Skip(u64::from(read.length)),
+            _ => Kind::WalkBlindly(part.to_tree()),
         };
-        self.step(node.align, kind);
+        self.step(part.align, kind);
     }
 
-    fn structure(&mut self, node: &Node, members: &[Node], names: bool) {
+    fn array(&mut self, part: Part<'_>, length: Length, names: bool) {
+        let Some(element) = part.element() else { return };
         let style = self.program.style.clone();
-        self.align = self.align.max(node.align);
-        let (open, close) = style.struct_brackets();
-        self.text(open.as_bytes());
-        let mut first = true;
-        for member in members {
-            if style.hidden.hides(member) {
-                self.hidden(member);
-                continue;
-            }
-            style.put_separator(&mut self.pending, std::mem::take(&mut first));
-            if names || style.json {
-                style.put_name(&mut self.pending, &member.name);
-            }
-            self.field(member, names);
-        }
-        self.text(close.as_bytes());
-    }
-
-    fn array(&mut self, node: &Node, length: Length, element: &Node, names: bool) {
-        let style = self.program.style.clone();
-        self.align = self.align.max(node.align);
+        self.align = self.align.max(part.align);
         self.text(b"[");
         match length {
-            Length::Static(length) if length <= UNROLLED && is_scalar(element) => {
+            Length::Static(length) if length <= UNROLLED && is_scalar(&element) => {
                 for index in 0..length {
                     put_index(&style, &mut self.pending, index, names);
                     self.field(element, names);
                 }
             }
             _ => {
-                let mut compiler = Compiler::new(style.clone());
+                let mut compiler = Compiler::at_depth(style.clone(), self.depth + 1);
                 compiler.field(element, names);
                 let ready = |index| {
                     let mut buffer = Buffer::new(32);
@@ -251,10 +288,10 @@ impl Compiler {
                     length,
                     program: compiler.finish(),
                     ready,
-                    node: node.clone(),
+                    tree: part.to_tree(),
                     names,
                 };
-                self.step(node.align, Kind::Elements(Box::new(elements)));
+                self.step(part.align, Kind::Elements(Box::new(elements)));
             }
         }
         self.text(if style.json { b"]" } else { b" ]" });
@@ -268,7 +305,8 @@ impl Compiler {
         self.text(self.program.style.palette.reset.as_bytes());
     }
 
-    fn integer(&mut self, node: &Node, read: FixedRead, class: &Arc<IntClass>) {
+    fn integer(&mut self, part: Part<'_>, read: FixedRead, class: &Arc<IntClass>) {
+        let node = part.node();
         let style = self.program.style.clone();
         let length = u32::from(read.length);
         if !node.saves.is_empty() {
@@ -295,13 +333,13 @@ impl Compiler {
         // The digits of a negative number are those of whole digits.
         let whole_digits = !class.signed || length.is_multiple_of(4);
         let kind = match class.base {
-            _ if read.reversed => return self.step(node.align, Kind::Walk(Box::new(node.clone()), false)),
+            _ if read.reversed => return self.walked(part, false),
             _ if style.json && class.signed => Kind::Signed(read),
             _ if style.json => Kind::Unsigned(read),
             DisplayBase::Hexadecimal if whole_digits => Kind::Hexadecimal(read),
             DisplayBase::Decimal if class.signed => Kind::Signed(read),
             DisplayBase::Decimal => Kind::Unsigned(read),
-            _ => return self.step(node.align, Kind::Walk(Box::new(node.clone()), false)),
+            _ => return self.walked(part, false),
         };
         self.text(style.palette.value.as_bytes());
         if matches!(kind, Kind::Hexadecimal(..)) {
@@ -446,7 +484,7 @@ impl Program {
                 // Elements take at least a bit each; others are left to the general way.
                 if count > cursor.end.saturating_sub(cursor.pos) {
                     let mut shower = Shower::within_array(buffer, &self.style, elements.names);
-                    return walk(&elements.node, cursor, slots, &mut shower);
+                    return walk_over(&elements.tree, cursor, slots, &mut shower);
                 }
                 for index in 0..count {
                     match elements.ready.get(index as usize) {
@@ -458,11 +496,11 @@ impl Program {
                 Ok(())
             }
             Kind::Variant(variant) => {
-                let (selector, options) = &**variant;
-                let raw = slots.get(usize::from(selector.slot)).copied().unwrap_or(0);
-                let option = selector
-                    .select(raw)
-                    .and_then(|option| options.get(option as usize));
+                let (choice, options) = &**variant;
+                let slot = usize::from(choice.selector.slot);
+                let raw = slots.get(slot).copied().unwrap_or(0);
+                let option = choice.selector.select(raw);
+                let option = option.and_then(|option| options.get(option as usize));
                 let option = option.ok_or(DecodeError::NoOption {
                     at: cursor.pos,
                     selector: raw,
@@ -488,10 +526,10 @@ impl Program {
                 cursor.align(*align);
                 Ok(())
             }
-            Kind::Walk(node, names) => {
-                walk(node, cursor, slots, &mut Shower::new(buffer, &self.style, *names))
+            Kind::Walk(tree, names) => {
+                walk_over(tree, cursor, slots, &mut Shower::new(buffer, &self.style, *names))
             }
-            Kind::WalkBlindly(node) => walk(node, cursor, slots, &mut tracebraid_ctf::walk::Silent),
+            Kind::WalkBlindly(tree) => walk_over(tree, cursor, slots, &mut Silent),
             _ => Ok(()),
         }
     }
@@ -503,6 +541,18 @@ impl Program {
         } else {
             put_text(buffer, data, start, length);
         }
+    }
+}
+
+fn walk_over(
+    tree: &Tree,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    visitor: &mut impl Visitor,
+) -> Result<(), DecodeError> {
+    match tree.root() {
+        Some(root) => walk(root, cursor, slots, visitor),
+        None => Ok(()),
     }
 }
 

@@ -1,0 +1,107 @@
+//! The nodes of a scope: one list, each node before its parts.
+//!
+//! A list has no depth, so however deep fields are nested, nothing needs the stack of a thread.
+
+use super::node::{Node, NodeKind};
+
+/// A scope's fields: the root, and behind it all that is within it. Without nodes: there is no
+/// such scope.
+#[derive(Clone, Debug, Default)]
+pub struct Tree(Box<[Node]>);
+
+impl Tree {
+    pub(super) fn new(nodes: Box<[Node]>) -> Self {
+        Tree(nodes)
+    }
+
+    /// The root structure, if there is one.
+    #[inline(always)]
+    pub fn root(&self) -> Option<Part<'_>> {
+        Parts(&self.0).next()
+    }
+
+    /// All fields, each before its parts.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = Part<'_>> {
+        self.0.iter().enumerate().filter_map(|(index, node)| {
+            let inside = self.0.get(index + 1..)?.get(..node.inside as usize)?;
+            Some(Part { node, inside })
+        })
+    }
+}
+
+/// A node, with all that is within it.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'n> {
+    node: &'n Node,
+    inside: &'n [Node],
+}
+
+impl<'n> Part<'n> {
+    pub(super) fn new(node: &'n Node, inside: &'n [Node]) -> Self {
+        Part { node, inside }
+    }
+
+    /// The node.
+    #[inline(always)]
+    pub fn node(self) -> &'n Node {
+        self.node
+    }
+
+    /// Everything within it, each node before its parts.
+    #[inline(always)]
+    pub fn inside(self) -> &'n [Node] {
+        self.inside
+    }
+
+    /// Its direct parts: members, options, or the one element.
+    #[inline(always)]
+    pub fn parts(self) -> Parts<'n> {
+        Parts(self.inside)
+    }
+
+    /// The element of an array or optional.
+    #[inline(always)]
+    pub fn element(self) -> Option<Part<'n>> {
+        self.parts().next()
+    }
+
+    /// The option of a variant.
+    #[inline(always)]
+    pub fn option(self, index: usize) -> Option<Part<'n>> {
+        let NodeKind::Variant(choice) = &self.node.kind else {
+            return None;
+        };
+        let start = *choice.starts.get(index)? as usize;
+        Parts(self.inside.get(start..)?).next()
+    }
+
+    /// A copy of the node and all that is within it.
+    pub fn to_tree(self) -> Tree {
+        let nodes = std::iter::once(self.node).chain(self.inside);
+        Tree(nodes.cloned().collect())
+    }
+}
+
+impl std::ops::Deref for Part<'_> {
+    type Target = Node;
+    #[inline(always)]
+    fn deref(&self) -> &Node {
+        self.node
+    }
+}
+
+/// Parts side by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts<'n>(&'n [Node]);
+
+impl<'n> Iterator for Parts<'n> {
+    type Item = Part<'n>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Part<'n>> {
+        let (node, rest) = self.0.split_first()?;
+        let (inside, rest) = rest.split_at_checked(node.inside as usize)?;
+        self.0 = rest;
+        Some(Part { node, inside })
+    }
+}
