@@ -12,6 +12,7 @@ pub mod bits;
 pub mod clock;
 pub mod ctf2;
 pub mod damage;
+mod descent;
 pub mod error;
 pub mod event;
 mod extent;

@@ -22,8 +22,8 @@ pub struct Trace {
     pub layout: Arc<TraceLayout>,
     /// Bytes of the metadata files.
     pub metadata_bytes: u64,
-    /// Its metadata file.
-    metadata: Arc<[u8]>,
+    /// Its metadata file, as it was read: it may be large, and is not copied.
+    metadata: Arc<Vec<u8>>,
     /// Its data streams, ordered by file name.
     pub streams: Vec<Stream>,
     /// What was found to be wrong while opening it.
@@ -101,14 +101,14 @@ impl Trace {
         })?;
         Self::with_layout(
             directory,
-            text.into(),
+            Arc::new(text),
             Arc::new(TraceLayout::new(Arc::new(class))),
         )
     }
 
     fn with_layout(
         directory: &Path,
-        metadata: Arc<[u8]>,
+        metadata: Arc<Vec<u8>>,
         layout: Arc<TraceLayout>,
     ) -> Result<Trace, OpenError> {
         let mut trace = Trace {
@@ -199,7 +199,9 @@ impl Trace {
     /// begins with all that it says of the other. It adds to the metadata as programs start.
     fn is_of_one(&self, other: &Trace) -> bool {
         let (a, b) = (&self.metadata, &other.metadata);
-        self.uuid().is_some() && self.uuid() == other.uuid() && (a.starts_with(b) || b.starts_with(a))
+        self.uuid().is_some()
+            && self.uuid() == other.uuid()
+            && (a.starts_with(b.as_slice()) || b.starts_with(a.as_slice()))
     }
 
     /// The same directories, read with other metadata. What cannot be read again is left out.

@@ -1,143 +1,378 @@
-//! Classes nested as deep as is supported: whatever goes through them does so on a small stack.
+//! Metadata nested as deep as is supported, and its event records: both formats, on small stacks.
 
-use std::sync::Arc;
+use std::path::Path;
 
-use tracebraid_ctf::schema::{
-    ByteOrder, Encoding, FieldClass, Member, OptionalClass, Roles, StructClass, VariantClass, VariantOption,
-};
+use tracebraid_ctf::layout::node::Node;
+use tracebraid_ctf::metadata;
+use tracebraid_ctf::reader::StreamReader;
+use tracebraid_ctf::scan::{Counts, ScanTable, Scanner};
+use tracebraid_ctf::schema::{IntClass, MOST_LEVELS, TraceClass};
+use tracebraid_ctf::trace::Trace;
+use tracebraid_ctf::walk::Visitor;
 
-/// Enough to overflow any usual stack.
-const LEVELS: u32 = 200_000;
+const TRACE: &str =
+    "typealias integer { size = 8; } := u8; trace { major = 1; minor = 8; byte_order = le; };\n";
 
 /// Runs it on a stack that a few hundred calls within each other would use up.
-fn on_a_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
-    let thread = std::thread::Builder::new().stack_size(128 << 10).spawn(run);
-    thread.unwrap().join().unwrap()
+fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(run);
+    thread.unwrap().join().unwrap();
 }
 
-fn structure(class: FieldClass) -> FieldClass {
-    let name = "x".into();
-    FieldClass::Struct(Arc::new(StructClass {
-        min_align: 1,
-        members: vec![Member { name, class }],
-    }))
+/// TSDL of an event with that many levels around one field: those of its `fields`, and others.
+fn tsdl(levels: u32, open: &str, field: &str, close: &str) -> String {
+    let inner = levels as usize - 1;
+    format!(
+        "{TRACE}event {{ fields := struct {{\n{}{field}{}}}; }};\n",
+        open.repeat(inner),
+        close.repeat(inner)
+    )
 }
 
-/// One level of each kind around a class.
-fn all_kinds(class: FieldClass) -> FieldClass {
-    let location = Arc::new(tracebraid_ctf::schema::FieldLocation {
-        scope: tracebraid_ctf::schema::Scope::EventHeader,
-        paths: vec![vec![0]],
-    });
-    let array = FieldClass::Array {
-        element: Arc::new(class),
-        length: 2,
-        min_align: 1,
-        roles: Roles::NONE,
-    };
-    let sequence = FieldClass::Sequence {
-        element: Arc::new(array),
-        length: location.clone(),
-        min_align: 1,
-    };
-    let variant = FieldClass::Variant(Arc::new(VariantClass {
-        selector: location.clone(),
-        options: vec![VariantOption {
-            name: None,
-            ranges: Vec::new(),
-            class: sequence,
-        }],
-    }));
-    let optional = FieldClass::Optional(Arc::new(OptionalClass {
-        selector: location,
-        ranges: None,
-        element: variant,
-    }));
-    structure(optional)
+fn nested_structs(levels: u32) -> String {
+    tsdl(levels, "struct{\n", "u8 f;", "}s;\n")
 }
 
-/// A class of that many levels around a floating point number aligned to 32 bits.
-fn deep(levels: u32) -> FieldClass {
-    let leaf = FieldClass::Float {
-        length: 64,
-        align: 32,
-        byte_order: ByteOrder::Little,
-        reversed_bits: false,
-    };
-    (0..levels / 5).fold(leaf, |class, _| all_kinds(class))
+/// CTF 2 of an event whose payload is a structure with one member of that class.
+fn json(class: &str) -> String {
+    format!(
+        "\u{1e}{{\"type\":\"preamble\",\"version\":2}}\n\u{1e}{{\"type\":\"data-stream-class\"}}\n\
+         \u{1e}{{\"type\":\"event-record-class\",\"payload-field-class\":{{\"type\":\"structure\",\
+         \"member-classes\":[{{\"name\":\"s\",\"field-class\":\n{class}}}]}}}}\n"
+    )
+}
+
+const JSON_BYTE: &str = "{\"type\":\"fixed-length-unsigned-integer\",\"length\":8,\"byte-order\":\"little-endian\",\"alignment\":8}";
+
+/// The same with so many levels in all, the root included.
+fn nested_json(levels: u32, open: &str, close: &str) -> String {
+    let inner = levels as usize - 1;
+    json(&format!(
+        "{}{JSON_BYTE}{}",
+        open.repeat(inner),
+        close.repeat(inner)
+    ))
+}
+
+const JSON_STRUCT: (&str, &str) = (
+    "{\"type\":\"structure\",\"member-classes\":[{\"name\":\"s\",\"field-class\":\n",
+    "}]}",
+);
+const JSON_ARRAY: (&str, &str) = (
+    "{\"type\":\"static-length-array\",\"length\":1,\"element-field-class\":\n",
+    "}",
+);
+
+/// Number of field classes in the only event's payload.
+fn classes(trace: &TraceClass) -> usize {
+    let payload = trace.streams[0].events[0].payload.as_ref().unwrap();
+    payload.all().count()
+}
+
+#[track_caller]
+fn assert_refused(text: &str, line: u64, column: u64) {
+    let error = metadata::parse(text.as_bytes()).unwrap_err();
+    assert!(error.message.contains("nested"), "{error}");
+    assert_eq!(
+        (error.line as u64, error.column as u64),
+        (line, column),
+        "{error}"
+    );
 }
 
 #[test]
-fn field_classes_need_no_stack() {
+fn structs_of_tsdl() {
     on_a_small_stack(|| {
-        let class = deep(LEVELS);
-        assert_eq!(class.all().count() as u32, LEVELS / 5 * 5 + 1);
-        // Optionals have no alignment of their own.
-        assert_eq!(class.align(), 1);
-        let structures = (0..LEVELS).fold(
-            FieldClass::Str {
-                encoding: Encoding::Utf8,
-            },
-            |class, _| structure(class),
-        );
-        assert_eq!(structures.align(), 8);
-        assert!(class == deep(LEVELS));
-        assert!(class != deep(LEVELS - 5));
-        assert!(format!("{structures:?}").ends_with(&format!(".. }}] }}){}", " }] })".repeat(31))));
-        let shared = class.clone();
-        drop(class);
-        assert_eq!(shared.all().count() as u32, LEVELS / 5 * 5 + 1);
+        let accepted = metadata::parse(nested_structs(MOST_LEVELS).as_bytes()).unwrap();
+        assert_eq!(classes(&accepted), MOST_LEVELS as usize + 1);
+        drop(accepted);
+        // Two lines come before the first struct within the root.
+        assert_refused(&nested_structs(MOST_LEVELS + 1), u64::from(MOST_LEVELS) + 2, 1);
+        // What is not closed is not closed, however deep.
+        let cut = &nested_structs(MOST_LEVELS)[..1_000_000];
+        assert!(metadata::parse(cut.as_bytes()).is_err());
     });
 }
 
 #[test]
-fn classes_that_threads_share_go_with_the_last_of_them() {
-    for _ in 0..10 {
-        let class = deep(LEVELS);
-        let threads: Vec<_> = (0..4)
-            .map(|_| {
-                let class = class.clone();
-                std::thread::Builder::new()
-                    .stack_size(128 << 10)
-                    .spawn(move || drop(class))
-                    .unwrap()
-            })
-            .collect();
-        drop(class);
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-    }
+fn arrays_and_named_types_of_tsdl_count_as_levels() {
+    on_a_small_stack(|| {
+        let dims = |count: u32| format!("u8 f{};", "[1]".repeat(count as usize));
+        let text = |count| tsdl(1, "", &dims(count), "");
+        let accepted = metadata::parse(text(MOST_LEVELS - 1).as_bytes()).unwrap();
+        assert_eq!(classes(&accepted), MOST_LEVELS as usize + 1);
+        assert_refused(&text(MOST_LEVELS), 2, 19);
+        assert_refused(&text(MOST_LEVELS + 9), 3, 5 + 3 * 8 + 1);
+
+        let mut text = format!("{TRACE}struct s0 {{ u8 a; }};\n");
+        for level in 1..=MOST_LEVELS {
+            text.push_str(&format!("struct s{level}{{struct s{} a;}};\n", level - 1));
+        }
+        assert_refused(&text, u64::from(MOST_LEVELS) + 2, 1);
+    });
 }
 
 #[test]
-fn equality_sees_every_difference() {
-    let leaf = |length| FieldClass::StaticStr {
-        length,
-        encoding: Encoding::Utf8,
-    };
-    let classes = [
-        leaf(1),
-        leaf(2),
-        FieldClass::Str {
-            encoding: Encoding::Utf16Le,
-        },
-        structure(leaf(1)),
-        structure(leaf(2)),
-        all_kinds(leaf(1)),
-        all_kinds(leaf(2)),
-        all_kinds(structure(leaf(1))),
-    ];
-    for (index, one) in classes.iter().enumerate() {
-        for (place, other) in classes.iter().enumerate() {
-            assert_eq!(one == other, index == place, "{one:?} {other:?}");
-        }
+fn parentheses_need_no_level() {
+    on_a_small_stack(|| {
+        let (open, close) = ("(".repeat(1_000_000), ")".repeat(1_000_000));
+        let text = format!("{TRACE}env {{ a = {open}1{close}; }}; struct s {{ u8 {open}x{close}; }};");
+        metadata::parse(text.as_bytes()).unwrap();
+        let text = format!("{TRACE}env {{ a = {open}1; }};");
+        assert!(metadata::parse(text.as_bytes()).is_err());
+    });
+}
+
+#[test]
+fn structures_of_ctf2() {
+    on_a_small_stack(|| {
+        let (open, close) = JSON_STRUCT;
+        let accepted = metadata::parse(nested_json(MOST_LEVELS, open, close).as_bytes()).unwrap();
+        assert_eq!(classes(&accepted), MOST_LEVELS as usize + 1);
+        drop(accepted);
+        let text = nested_json(MOST_LEVELS + 1, open, close);
+        assert_refused(&text, u64::from(MOST_LEVELS) + 3, 1);
+    });
+}
+
+#[test]
+fn arrays_and_aliases_of_ctf2_count_as_levels() {
+    on_a_small_stack(|| {
+        let (open, close) = JSON_ARRAY;
+        let accepted = metadata::parse(nested_json(MOST_LEVELS, open, close).as_bytes()).unwrap();
+        assert_eq!(classes(&accepted), MOST_LEVELS as usize + 1);
+        assert_refused(
+            &nested_json(MOST_LEVELS + 1, open, close),
+            u64::from(MOST_LEVELS) + 3,
+            1,
+        );
+
+        let mut text = "\u{1e}{\"type\":\"preamble\",\"version\":2}\n".to_owned();
+        let mut alias = |name: u32, class: &str| {
+            text.push_str(&format!(
+                "\u{1e}{{\"type\":\"field-class-alias\",\"name\":\"{name}\",\"field-class\":\n{class}}}\n"
+            ));
+        };
+        let half = MOST_LEVELS as usize / 2;
+        alias(
+            0,
+            &format!("{}{JSON_BYTE}{}", open.repeat(half), close.repeat(half)),
+        );
+        alias(1, &format!("{}\"0\"{}", open.repeat(half), close.repeat(half)));
+        alias(2, &format!("{open}\"1\"{close}"));
+        let lines = text.lines().count() as u64;
+        assert_refused(&text, lines - 1, 1);
+    });
+}
+
+#[test]
+fn json_that_nests_is_refused_where_it_is_too_deep() {
+    on_a_small_stack(|| {
+        let most = 3 * MOST_LEVELS as usize + 64;
+        let class = |depth: usize| {
+            // Around it are the fragment, two objects and an array.
+            let (open, close) = ("[".repeat(depth - 4), "]".repeat(depth - 4));
+            json(&format!(
+                "{{\"attributes\":{{\"x\":{open}{close}}},\"type\":\"null-terminated-string\"}}"
+            ))
+        };
+        metadata::parse(class(most - 2).as_bytes()).unwrap();
+        let before = "{\"attributes\":{\"x\":".len() as u64;
+        assert_refused(&class(most - 1), 4, before + most as u64 - 5);
+    });
+}
+
+/// Counts what it is told of.
+#[derive(Default)]
+struct Told {
+    begun: usize,
+    ended: usize,
+    integers: Vec<u64>,
+}
+
+impl Visitor for Told {
+    fn integer(&mut self, _: &Node, _: &IntClass, raw: u64) {
+        self.integers.push(raw);
     }
-    let member = |class| Member {
-        name: "x".into(),
-        class,
-    };
-    let two = StructClass {
-        min_align: 1,
-        members: vec![member(leaf(1)), member(leaf(1))],
-    };
-    assert!(FieldClass::Struct(Arc::new(two)) != structure(leaf(1)));
+    fn begin_struct(&mut self, _: &Node, _: usize) {
+        self.begun += 1;
+    }
+    fn end_struct(&mut self, _: &Node) {
+        self.ended += 1;
+    }
+    fn begin_array(&mut self, _: &Node, _: u64) {
+        self.begun += 1;
+    }
+    fn end_array(&mut self, _: &Node) {
+        self.ended += 1;
+    }
+    fn begin_variant(&mut self, _: &Node, _: usize) {
+        self.begun += 1;
+    }
+    fn end_variant(&mut self, _: &Node) {
+        self.ended += 1;
+    }
+    fn optional(&mut self, _: &Node, present: bool) {
+        self.begun += usize::from(present);
+    }
+    fn end_optional(&mut self, _: &Node) {
+        self.ended += 1;
+    }
+}
+
+fn open(place: &Path, metadata: &str, stream: &[u8]) -> Trace {
+    std::fs::write(place.join("metadata"), metadata).unwrap();
+    std::fs::write(place.join("stream"), stream).unwrap();
+    Trace::open(place).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Reads and counts event records that each have so many levels, and these integers.
+#[track_caller]
+fn assert_read(metadata: String, stream: Vec<u8>, levels: usize, expected: Vec<Vec<u64>>) {
+    on_a_small_stack(move || {
+        let place = tempfile::tempdir().unwrap();
+        let trace = open(place.path(), &metadata, &stream);
+        let stream = &trace.streams[0];
+        let mut reader = StreamReader::new(&trace, stream, 0..stream.packets.len(), 64);
+        for integers in &expected {
+            let mut told = Told::default();
+            let mut event = reader.event().expect("an event record");
+            event.walk_body(&mut told, |_, _| {}).unwrap();
+            assert_eq!((told.begun, told.ended), (levels, levels));
+            assert_eq!(told.integers, *integers);
+            reader.advance();
+        }
+        assert!(reader.peek().is_none());
+        assert_eq!(reader.take_damage(), []);
+
+        let layout = &trace.layout.streams[stream.class];
+        let table = std::sync::Arc::new(ScanTable::new(layout, |_| true));
+        let mut scanner = Scanner::new(&trace, stream, table, 0..stream.packets.len()).unwrap();
+        let mut counts = Counts::new(layout);
+        let mut events = 0;
+        while scanner.next_packet().is_some() {
+            loop {
+                let counted = scanner.count(&mut counts, u64::MAX);
+                events += counted.events;
+                if counted.ended {
+                    break;
+                }
+            }
+        }
+        assert_eq!(events, expected.len() as u64);
+        let copy = (*trace.layout).clone();
+        drop((trace, copy));
+    });
+}
+
+#[test]
+fn event_records_of_many_structs() {
+    assert_read(
+        nested_structs(MOST_LEVELS),
+        vec![7, 8],
+        MOST_LEVELS as usize,
+        vec![vec![7], vec![8]],
+    );
+    let (open, close) = JSON_STRUCT;
+    let metadata = nested_json(MOST_LEVELS, open, close);
+    assert_read(metadata, vec![9], MOST_LEVELS as usize, vec![vec![9]]);
+}
+
+#[test]
+fn event_records_of_many_arrays() {
+    // Of constant size; and of strings, whose sizes are found one by one.
+    let (open, close) = JSON_ARRAY;
+    let metadata = nested_json(MOST_LEVELS, open, close);
+    assert_read(metadata, vec![9], MOST_LEVELS as usize, vec![vec![9]]);
+    let dims = "[1]".repeat(MOST_LEVELS as usize - 1);
+    let metadata = tsdl(1, "", &format!("string f{dims};"), "");
+    assert_read(
+        metadata,
+        b"ab\0c\0".to_vec(),
+        MOST_LEVELS as usize,
+        vec![vec![], vec![]],
+    );
+}
+
+/// Lengths and selectors at each of so many levels: where they are is an absolute path, so they
+/// cannot be as deep as other fields.
+const REFERRING: usize = 1000;
+
+#[test]
+fn event_records_of_many_variants_and_sequences_of_tsdl() {
+    let open = "enum : u8 { a, b } t; variant <t> { u8 a; struct { u8 n; struct {";
+    let close = "} x[n]; } b; } v;";
+    let metadata = tsdl(
+        1,
+        "",
+        &format!("{}u8 f;{}", open.repeat(REFERRING), close.repeat(REFERRING)),
+        "",
+    );
+    // Each tag selects the struct, each sequence has one element, but for the last: two.
+    let mut stream = [1u8, 1].repeat(REFERRING);
+    stream[2 * REFERRING - 1] = 2;
+    stream.extend([5, 6]);
+    let integers = stream.iter().map(|&byte| u64::from(byte)).collect();
+    // Of the innermost struct there are two.
+    assert_read(metadata, stream, 1 + 4 * REFERRING + 1, vec![integers]);
+}
+
+#[test]
+fn event_records_of_many_variants_sequences_and_optionals_of_ctf2() {
+    let member = |name: &str, class: &str| format!("{{\"name\":\"{name}\",\"field-class\":{class}}}");
+    let open = format!(
+        "{{\"type\":\"structure\",\"member-classes\":[{},\n{{\"name\":\"o\",\"field-class\":\
+         {{\"type\":\"optional\",\"selector-field-location\":{{\"path\":[\"t\"]}},\"selector-field-ranges\":[[1,9]],\
+         \"field-class\":{{\"type\":\"variant\",\"selector-field-location\":{{\"path\":[\"t\"]}},\
+         \"options\":[{{\"selector-field-ranges\":[[1,1]],\"field-class\":{{\"type\":\"dynamic-length-array\",\
+         \"length-field-location\":{{\"path\":[\"t\"]}},\"element-field-class\":\n",
+        member("t", JSON_BYTE)
+    );
+    let close = "}}]}}}]}";
+    let metadata = json(&format!(
+        "{}{JSON_BYTE}{}",
+        open.repeat(REFERRING),
+        close.repeat(REFERRING)
+    ));
+    let mut stream = vec![1u8; REFERRING];
+    stream.push(7);
+    let integers = stream.iter().map(|&byte| u64::from(byte)).collect();
+    assert_read(metadata, stream, 1 + 4 * REFERRING, vec![integers]);
+}
+
+#[test]
+fn many_sequences_side_by_side() {
+    let fields: String = (0..100_000)
+        .map(|field| format!("u8 n{field}; u8 x{field}[n{field}];"))
+        .collect();
+    let metadata = tsdl(1, "", &fields, "");
+    on_a_small_stack(move || {
+        // More lengths than there are registers: what needs them is reported when it is read.
+        metadata::parse(metadata.as_bytes()).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let trace = open(place.path(), &metadata, &[0; 100_000]);
+        let stream = &trace.streams[0];
+        let mut reader = StreamReader::new(&trace, stream, 0..stream.packets.len(), 64);
+        assert!(reader.event().is_none());
+        assert_eq!(reader.take_damage().len(), 1);
+    });
+}
+
+#[test]
+fn lengths_far_up_take_linear_time() {
+    let most = 3000;
+    let lengths: String = (0..most).map(|field| format!("u8 x{field}[n];")).collect();
+    let text = format!(
+        "{TRACE}event {{ fields := struct {{ u8 n; {}{lengths}{} }}; }};\n",
+        "struct{".repeat(most),
+        "}s;".repeat(most)
+    );
+    // Whether that is accepted or not: it does not take for ever.
+    let start = std::time::Instant::now();
+    let _ = metadata::parse(text.as_bytes());
+    assert!(
+        start.elapsed() < std::time::Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
 }

@@ -3,84 +3,9 @@
 use std::time::{Duration, Instant};
 
 use tracebraid_ctf::metadata;
-use tracebraid_ctf::schema::{FieldClass, TraceClass};
 
 const TRACE: &str =
     "typealias integer { size = 8; } := u8; trace { major = 1; minor = 8; byte_order = le; };\n";
-
-fn nested_structs(levels: usize) -> String {
-    let mut text = format!("{TRACE}event {{ fields := struct {{\n");
-    text.push_str(&"struct {\n".repeat(levels));
-    text.push_str("u8 field;\n");
-    for level in 0..levels {
-        text.push_str(&format!("}} s{level};\n"));
-    }
-    text.push_str("}; };\n");
-    text
-}
-
-fn depth(class: &TraceClass) -> usize {
-    let mut depth = 0;
-    let mut next = class.streams[0].events[0].payload.as_ref();
-    while let Some(FieldClass::Struct(class)) = next {
-        depth += 1;
-        next = class.members.first().map(|member| &member.class);
-    }
-    depth
-}
-
-#[test]
-fn a_thousand_levels_are_accepted_on_a_small_stack() {
-    let parse = || metadata::parse(nested_structs(1024).as_bytes()).map(|class| depth(&class));
-    let thread = std::thread::Builder::new()
-        .stack_size(1 << 20)
-        .spawn(parse)
-        .unwrap();
-    assert_eq!(thread.join().unwrap().unwrap(), 1025);
-}
-
-#[test]
-fn more_levels_are_refused_where_they_begin() {
-    let error = metadata::parse(nested_structs(100_000).as_bytes()).unwrap_err();
-    assert!(error.message.contains("nested too deep"), "{error}");
-    assert!(error.line > 1000 && error.line < 1200, "{error}");
-}
-
-#[test]
-fn levels_of_named_types_count_too() {
-    let mut text = format!("{TRACE}struct s0 {{ u8 a; }};\n");
-    for level in 1..5000 {
-        text.push_str(&format!("struct s{level} {{ struct s{} a; }};\n", level - 1));
-    }
-    let error = metadata::parse(text.as_bytes()).unwrap_err();
-    assert!(error.message.contains("nested too deep"), "{error}");
-}
-
-#[test]
-fn brackets_and_parentheses_are_bounded() {
-    for (open, close) in [("(", ")"), ("[1]", "")] {
-        let name = if open == "(" { "" } else { "x" };
-        let inner = if open == "(" { "x" } else { "" };
-        let text = format!(
-            "{TRACE}struct s {{ u8 {name}{}{inner}{}; }};",
-            open.repeat(200_000),
-            close.repeat(200_000)
-        );
-        let error = metadata::parse(text.as_bytes()).unwrap_err();
-        assert!(error.message.contains("nested too deep"), "{error}");
-    }
-    let text = format!(
-        "{TRACE}env {{ a = {}1{}; }};",
-        "(".repeat(200_000),
-        ")".repeat(200_000)
-    );
-    assert!(
-        metadata::parse(text.as_bytes())
-            .unwrap_err()
-            .message
-            .contains("nested too deep")
-    );
-}
 
 #[test]
 fn types_that_multiply_are_refused() {

@@ -1,110 +1,159 @@
 //! Field classes that contain others: arrays, structures, optionals and variants.
+//!
+//! Their parts are field classes again, so each is read in steps: what it says by itself, one part
+//! after the other, and what that makes.
 
 use std::collections::HashSet;
+use std::slice::Iter;
+use std::sync::Arc;
 
 use super::fault::{Fault, Result};
-use super::field_class::{Aliases, COMMON, RawClass, RawKind, RawOption};
+use super::field_class::{COMMON, RawClass, RawKind, RawOption, Read};
 use super::json::Value;
-use super::location::read_location;
+use super::location::{Location, read_location};
 use super::object::{Object, items_of, range_set, shown, string_of};
-use crate::schema::IntRange;
+use crate::schema::{IntRange, Name};
 
-pub(super) fn static_array(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[COMMON, &["element-field-class", "length", "minimum-alignment"]])?;
-    let length = object.need_uint("length", 0, u64::MAX)?;
-    let min_align = object.alignment("minimum-alignment")?;
-    let element = aliases.read(object.need("element-field-class")?)?;
-    RawClass::new(
-        object.at,
-        RawKind::Array {
-            element,
-            length,
-            min_align,
-        },
-        None,
-    )
+/// A field class of which some parts have been read.
+pub(super) struct Partial<'v> {
+    at: usize,
+    parts: Parts<'v>,
 }
 
-pub(super) fn dynamic_array(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[
-        COMMON,
-        &[
-            "element-field-class",
-            "length-field-location",
-            "minimum-alignment",
-        ],
-    ])?;
-    let length = read_location(object.need("length-field-location")?)?;
-    let min_align = object.alignment("minimum-alignment")?;
-    let element = aliases.read(object.need("element-field-class")?)?;
-    RawClass::new(
-        object.at,
-        RawKind::Sequence {
-            element,
-            length,
-            min_align,
-        },
-        None,
-    )
+enum Parts<'v> {
+    /// One: of which nothing, or all has been read.
+    One(One, Option<&'v Value>, Option<Arc<RawClass>>),
+    Members(Members<'v>),
+    Options(Options<'v>),
 }
 
-pub(super) fn structure(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[COMMON, &["member-classes", "minimum-alignment"]])?;
-    let min_align = object.alignment("minimum-alignment")?;
-    let items = match object.get("member-classes") {
-        Some(value) => items_of(value, "member-classes")?,
-        None => &[],
-    };
-    let mut names = HashSet::new();
-    let mut members = Vec::new();
-    for item in items {
+/// Kinds that have one part.
+enum One {
+    Array {
+        length: u64,
+        min_align: u32,
+    },
+    Sequence {
+        length: Location,
+        min_align: u32,
+    },
+    Optional {
+        selector: Location,
+        ranges: Option<Vec<IntRange>>,
+    },
+}
+
+struct Members<'v> {
+    min_align: u32,
+    left: Iter<'v, Value>,
+    names: HashSet<&'v str>,
+    /// Of the member that is being read.
+    name: &'v str,
+    read: Vec<(Name, Arc<RawClass>)>,
+}
+
+struct Options<'v> {
+    selector: Location,
+    left: Iter<'v, Value>,
+    names: HashSet<Name>,
+    /// Name and ranges of the option that is being read.
+    next: (Option<Name>, Vec<IntRange>),
+    read: Vec<RawOption>,
+    /// Places of the ranges of the options.
+    places: Vec<usize>,
+}
+
+impl<'v> Partial<'v> {
+    /// The part to be read next.
+    pub(super) fn next(&mut self) -> Result<Option<&'v Value>> {
+        match &mut self.parts {
+            Parts::One(_, left, _) => Ok(left.take()),
+            Parts::Members(members) => members.next(),
+            Parts::Options(options) => options.next(),
+        }
+    }
+
+    /// Adds that part.
+    pub(super) fn add(&mut self, class: Arc<RawClass>) {
+        match &mut self.parts {
+            Parts::One(_, _, read) => *read = Some(class),
+            Parts::Members(members) => members.read.push((members.name.into(), class)),
+            Parts::Options(options) => {
+                let (name, ranges) = std::mem::take(&mut options.next);
+                options.read.push(RawOption { name, ranges, class });
+            }
+        }
+    }
+
+    /// The whole, with all its parts.
+    pub(super) fn finish(self) -> Result<RawClass> {
+        let kind = match self.parts {
+            Parts::One(one, _, element) => {
+                let Some(element) = element else {
+                    return Err(Fault::new(self.at, "a field class lacks its element"));
+                };
+                one.of(element)
+            }
+            Parts::Members(members) => RawKind::Struct {
+                min_align: members.min_align,
+                members: members.read,
+            },
+            Parts::Options(options) => {
+                check_disjoint(&options.read, &options.places)?;
+                RawKind::Variant {
+                    selector: options.selector,
+                    options: options.read,
+                }
+            }
+        };
+        RawClass::new(self.at, kind, None)
+    }
+}
+
+impl One {
+    fn of(self, element: Arc<RawClass>) -> RawKind {
+        match self {
+            One::Array { length, min_align } => RawKind::Array {
+                element,
+                length,
+                min_align,
+            },
+            One::Sequence { length, min_align } => RawKind::Sequence {
+                element,
+                length,
+                min_align,
+            },
+            One::Optional { selector, ranges } => RawKind::Optional {
+                selector,
+                ranges,
+                element,
+            },
+        }
+    }
+}
+
+impl<'v> Members<'v> {
+    fn next(&mut self) -> Result<Option<&'v Value>> {
+        let Some(item) = self.left.next() else {
+            return Ok(None);
+        };
         let member = Object::of(item, "structure member class")?;
         member.only(&[&["attributes", "extensions", "field-class", "name"]])?;
         let name_value = member.need("name")?;
-        let name = string_of(name_value, "name")?;
-        if !names.insert(name) {
-            let message = format!("duplicate structure member name `{}`", shown(name));
+        self.name = string_of(name_value, "name")?;
+        if !self.names.insert(self.name) {
+            let message = format!("duplicate structure member name `{}`", shown(self.name));
             return Err(Fault::new(name_value.at, message));
         }
-        members.push((name.into(), aliases.read(member.need("field-class")?)?));
+        member.need("field-class").map(Some)
     }
-    RawClass::new(object.at, RawKind::Struct { min_align, members }, None)
 }
 
-pub(super) fn optional(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[
-        COMMON,
-        &["field-class", "selector-field-location", "selector-field-ranges"],
-    ])?;
-    let selector = read_location(object.need("selector-field-location")?)?;
-    let ranges = object
-        .get("selector-field-ranges")
-        .map(selector_ranges)
-        .transpose()?;
-    let element = aliases.read(object.need("field-class")?)?;
-    RawClass::new(
-        object.at,
-        RawKind::Optional {
-            selector,
-            ranges,
-            element,
-        },
-        None,
-    )
-}
-
-pub(super) fn variant(aliases: &Aliases, object: Object<'_>) -> Result<RawClass> {
-    object.only(&[COMMON, &["options", "selector-field-location"]])?;
-    let selector = read_location(object.need("selector-field-location")?)?;
-    let value = object.need("options")?;
-    let items = items_of(value, "options")?;
-    if items.is_empty() {
-        return Err(Fault::new(value.at, "`options`: expecting at least one option"));
-    }
-    let mut names = HashSet::new();
-    let mut options = Vec::new();
-    let mut places = Vec::new();
-    for item in items {
+impl<'v> Options<'v> {
+    fn next(&mut self) -> Result<Option<&'v Value>> {
+        let Some(item) = self.left.next() else {
+            return Ok(None);
+        };
         let option = Object::of(item, "variant option")?;
         option.only(&[&[
             "attributes",
@@ -115,22 +164,98 @@ pub(super) fn variant(aliases: &Aliases, object: Object<'_>) -> Result<RawClass>
         ]])?;
         let name = option.name("name")?;
         if let (Some(name), Some(value)) = (&name, option.get("name"))
-            && !names.insert(name.clone())
+            && !self.names.insert(name.clone())
         {
             let message = format!("duplicate variant option name `{}`", shown(name));
             return Err(Fault::new(value.at, message));
         }
-        let ranges_value = option.need("selector-field-ranges")?;
-        let ranges = selector_ranges(ranges_value)?;
-        places.push(ranges_value.at);
-        options.push(RawOption {
-            name,
-            ranges,
-            class: aliases.read(option.need("field-class")?)?,
-        });
+        let ranges = option.need("selector-field-ranges")?;
+        self.next = (name, selector_ranges(ranges)?);
+        self.places.push(ranges.at);
+        option.need("field-class").map(Some)
     }
-    check_disjoint(&options, &places)?;
-    RawClass::new(object.at, RawKind::Variant { selector, options }, None)
+}
+
+fn one<'v>(object: Object<'v>, one: One, part: &str) -> Result<Read<'v>> {
+    let part = object.need(part)?;
+    Ok(Read::Open(Partial {
+        at: object.at,
+        parts: Parts::One(one, Some(part), None),
+    }))
+}
+
+pub(super) fn static_array(object: Object<'_>) -> Result<Read<'_>> {
+    object.only(&[COMMON, &["element-field-class", "length", "minimum-alignment"]])?;
+    let length = object.need_uint("length", 0, u64::MAX)?;
+    let min_align = object.alignment("minimum-alignment")?;
+    one(object, One::Array { length, min_align }, "element-field-class")
+}
+
+pub(super) fn dynamic_array(object: Object<'_>) -> Result<Read<'_>> {
+    object.only(&[
+        COMMON,
+        &[
+            "element-field-class",
+            "length-field-location",
+            "minimum-alignment",
+        ],
+    ])?;
+    let length = read_location(object.need("length-field-location")?)?;
+    let min_align = object.alignment("minimum-alignment")?;
+    one(object, One::Sequence { length, min_align }, "element-field-class")
+}
+
+pub(super) fn optional(object: Object<'_>) -> Result<Read<'_>> {
+    object.only(&[
+        COMMON,
+        &["field-class", "selector-field-location", "selector-field-ranges"],
+    ])?;
+    let selector = read_location(object.need("selector-field-location")?)?;
+    let ranges = object
+        .get("selector-field-ranges")
+        .map(selector_ranges)
+        .transpose()?;
+    one(object, One::Optional { selector, ranges }, "field-class")
+}
+
+pub(super) fn structure(object: Object<'_>) -> Result<Read<'_>> {
+    object.only(&[COMMON, &["member-classes", "minimum-alignment"]])?;
+    let min_align = object.alignment("minimum-alignment")?;
+    let items = match object.get("member-classes") {
+        Some(value) => items_of(value, "member-classes")?,
+        None => &[],
+    };
+    Ok(Read::Open(Partial {
+        at: object.at,
+        parts: Parts::Members(Members {
+            min_align,
+            left: items.iter(),
+            names: HashSet::new(),
+            name: "",
+            read: Vec::new(),
+        }),
+    }))
+}
+
+pub(super) fn variant(object: Object<'_>) -> Result<Read<'_>> {
+    object.only(&[COMMON, &["options", "selector-field-location"]])?;
+    let selector = read_location(object.need("selector-field-location")?)?;
+    let value = object.need("options")?;
+    let items = items_of(value, "options")?;
+    if items.is_empty() {
+        return Err(Fault::new(value.at, "`options`: expecting at least one option"));
+    }
+    Ok(Read::Open(Partial {
+        at: object.at,
+        parts: Parts::Options(Options {
+            selector,
+            left: items.iter(),
+            names: HashSet::new(),
+            next: (None, Vec::new()),
+            read: Vec::new(),
+            places: Vec::new(),
+        }),
+    }))
 }
 
 fn selector_ranges(value: &Value) -> Result<Vec<IntRange>> {

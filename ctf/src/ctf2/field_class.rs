@@ -7,16 +7,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::compound::{dynamic_array, optional, static_array, structure, variant};
+use super::compound::{Partial, dynamic_array, optional, static_array, structure, variant};
 use super::fault::{Fault, Result};
 use super::json::{Kind, Value};
 use super::location::{Location, read_location};
 use super::object::{Object, properties_of, range_set, shown, string_of, uint_of};
 use super::roles;
-use crate::schema::{ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, IntRange, Mapping, Name, Roles};
-
-/// How deep field classes may be nested, counted through aliases: bounds every recursion over them.
-const MAX_DEPTH: u32 = 100;
+use crate::descent::{Descent, Step, descend};
+use crate::schema::{
+    ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, IntRange, MOST_LEVELS, Mapping, Name, Roles,
+};
 
 /// A field class as read.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ pub(super) struct RawClass {
     pub(super) roles: Option<(Roles, usize)>,
     /// Number of field classes in it, itself included, when every alias is written out.
     pub(super) size: u64,
+    /// Levels of field classes that have parts, itself included, counted through aliases.
     depth: u32,
     /// True if no field of this class has any bit.
     pub(super) is_empty: bool,
@@ -114,7 +115,7 @@ impl RawClass {
         let (mut size, mut depth) = (1u64, 0u32);
         let mut add = |child: &RawClass| {
             size = size.saturating_add(child.size);
-            depth = depth.max(child.depth);
+            depth = depth.max(child.depth.saturating_add(1));
         };
         let is_empty = match &kind {
             RawKind::Plain(FieldClass::StaticStr { length, .. } | FieldClass::StaticBlob { length, .. }) => {
@@ -138,19 +139,62 @@ impl RawClass {
                 options.iter().all(|option| option.class.is_empty)
             }
         };
-        if depth >= MAX_DEPTH {
-            let message = format!("field classes nested deeper than {MAX_DEPTH} levels are not supported");
-            return Err(Fault::new(at, message));
+        // Without parts, it is no level.
+        let has_parts = !matches!(
+            kind,
+            RawKind::Plain(_) | RawKind::DynStr { .. } | RawKind::DynBlob { .. }
+        );
+        let depth = depth.max(u32::from(has_parts));
+        if depth > MOST_LEVELS {
+            return Err(too_deep(at));
         }
         Ok(RawClass {
             at,
             kind,
             roles,
             size,
-            depth: depth + 1,
+            depth,
             is_empty,
         })
     }
+
+    /// Takes out those parts that have parts themselves and that nobody else uses.
+    fn take_parts(&mut self, left: &mut Vec<RawClass>) {
+        let taken = RawKind::Plain(FieldClass::Str {
+            encoding: Encoding::Utf8,
+        });
+        let mut take = |class: Arc<RawClass>| {
+            if class.depth > 0 {
+                left.extend(Arc::into_inner(class));
+            }
+        };
+        match std::mem::replace(&mut self.kind, taken) {
+            RawKind::Array { element, .. }
+            | RawKind::Sequence { element, .. }
+            | RawKind::Optional { element, .. } => take(element),
+            RawKind::Struct { members, .. } => members.into_iter().for_each(|(_, class)| take(class)),
+            RawKind::Variant { options, .. } => options.into_iter().for_each(|option| take(option.class)),
+            RawKind::Plain(_) | RawKind::DynStr { .. } | RawKind::DynBlob { .. } => {}
+        }
+    }
+}
+
+/// What is within goes piece by piece, not from within each other.
+impl Drop for RawClass {
+    fn drop(&mut self) {
+        if self.depth > 0 {
+            let mut left = Vec::new();
+            self.take_parts(&mut left);
+            while let Some(mut class) = left.pop() {
+                class.take_parts(&mut left);
+            }
+        }
+    }
+}
+
+fn too_deep(at: usize) -> Fault {
+    let message = format!("field classes nested deeper than {MOST_LEVELS} levels are not supported");
+    Fault::new(at, message)
 }
 
 /// The field class aliases that have been defined so far.
@@ -164,7 +208,14 @@ pub(super) const COMMON: &[&str] = &["type", "attributes", "extensions"];
 const BITS: &[&str] = &["length", "byte-order", "bit-order", "alignment"];
 const INTEGER: &[&str] = &["preferred-display-base", "mappings"];
 
-type Reader = fn(&Aliases, Object<'_>) -> Result<RawClass>;
+/// A field class at its first property.
+pub(super) enum Read<'v> {
+    Whole(RawClass),
+    /// Its parts come next.
+    Open(Partial<'v>),
+}
+
+type Reader = for<'v> fn(Object<'v>) -> Result<Read<'v>>;
 
 /// Every type, with what a message calls it.
 const TYPES: &[(&str, (&str, Reader))] = &[
@@ -247,24 +298,71 @@ impl Aliases {
 
     /// Reads a field class, or finds the one that an alias names.
     pub(super) fn read(&self, value: &Value) -> Result<Arc<RawClass>> {
+        let mut reading = Reading {
+            aliases: self,
+            depth: 0,
+        };
+        descend(&mut reading, value)
+    }
+
+    fn named(&self, name: &str, at: usize) -> Result<Arc<RawClass>> {
+        self.classes.get(name).cloned().ok_or_else(|| {
+            let message = format!("no field class alias `{}` has been defined before", shown(name));
+            Fault::new(at, message)
+        })
+    }
+}
+
+/// Reads field classes within each other.
+struct Reading<'a> {
+    aliases: &'a Aliases,
+    /// Those that are open.
+    depth: u32,
+}
+
+impl<'a> Descent for Reading<'a> {
+    type Node = &'a Value;
+    type Open = Partial<'a>;
+    type Made = Arc<RawClass>;
+    type Error = Fault;
+
+    fn enter(&mut self, value: &'a Value) -> Result<Step<Partial<'a>, Arc<RawClass>>> {
         match &value.kind {
-            Kind::Str(name) => self.classes.get(name).cloned().ok_or_else(|| {
-                let message = format!("no field class alias `{}` has been defined before", shown(name));
-                Fault::new(value.at, message)
-            }),
+            Kind::Str(name) => self.aliases.named(name, value.at).map(Step::Made),
             Kind::Object(_) => {
                 let object = Object::of(value, "field class")?;
                 object.need("type")?;
                 let Some((noun, reader)) = object.one_of("type", TYPES)? else {
                     return Err(Fault::new(value.at, "missing property `type` of a field class"));
                 };
-                reader(self, object.called(noun)).map(Arc::new)
+                match reader(object.called(noun))? {
+                    Read::Whole(class) => Ok(Step::Made(Arc::new(class))),
+                    Read::Open(_) if self.depth >= MOST_LEVELS => Err(too_deep(value.at)),
+                    Read::Open(partial) => {
+                        self.depth += 1;
+                        Ok(Step::Open(partial))
+                    }
+                }
             }
             _ => {
                 let message = "expecting a field class (an object) or the name of a field class alias";
                 Err(Fault::new(value.at, message))
             }
         }
+    }
+
+    fn next(&mut self, partial: &mut Partial<'a>) -> Result<Option<&'a Value>> {
+        partial.next()
+    }
+
+    fn add(&mut self, partial: &mut Partial<'a>, class: Arc<RawClass>) -> Result<()> {
+        partial.add(class);
+        Ok(())
+    }
+
+    fn leave(&mut self, partial: Partial<'a>) -> Result<Arc<RawClass>> {
+        self.depth = self.depth.saturating_sub(1);
+        partial.finish().map(Arc::new)
     }
 }
 
@@ -304,21 +402,21 @@ fn blank_int() -> IntClass {
     }
 }
 
-fn plain(object: Object<'_>, class: FieldClass) -> Result<RawClass> {
-    RawClass::new(object.at, RawKind::Plain(class), None)
+fn plain<'v>(object: Object<'v>, class: FieldClass) -> Result<Read<'v>> {
+    RawClass::new(object.at, RawKind::Plain(class), None).map(Read::Whole)
 }
 
-fn bit_array(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn bit_array<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, BITS])?;
     plain(object, FieldClass::BitArray(Arc::new(bits(object, 1, 64)?)))
 }
 
-fn boolean(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn boolean<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, BITS])?;
     plain(object, FieldClass::Bool(Arc::new(bits(object, 1, 64)?)))
 }
 
-fn bit_map(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn bit_map<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, BITS, &["flags"]])?;
     let mut int = bits(object, 1, 64)?;
     let flags = object.need("flags")?;
@@ -329,7 +427,7 @@ fn bit_map(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
     plain(object, FieldClass::BitMap(Arc::new(int)))
 }
 
-fn float(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn float<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, BITS])?;
     let int = bits(object, 1, u64::from(u32::MAX))?;
     if !matches!(int.length, 16 | 32 | 64 | 128) {
@@ -351,12 +449,12 @@ fn float(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
     plain(object, class)
 }
 
-fn fixed_unsigned(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn fixed_unsigned<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, BITS, INTEGER, &["roles"]])?;
     integer(object, bits(object, 1, 64)?, FieldClass::Int)
 }
 
-fn fixed_signed(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn fixed_signed<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, BITS, INTEGER])?;
     let int = IntClass {
         signed: true,
@@ -365,12 +463,12 @@ fn fixed_signed(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
     integer(object, int, FieldClass::Int)
 }
 
-fn var_unsigned(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn var_unsigned<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, INTEGER, &["roles"]])?;
     integer(object, blank_int(), FieldClass::VarInt)
 }
 
-fn var_signed(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn var_signed<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, INTEGER])?;
     let int = IntClass {
         signed: true,
@@ -379,11 +477,11 @@ fn var_signed(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
     integer(object, int, FieldClass::VarInt)
 }
 
-fn integer(
-    object: Object<'_>,
+fn integer<'v>(
+    object: Object<'v>,
     mut int: IntClass,
     class: fn(Arc<IntClass>) -> FieldClass,
-) -> Result<RawClass> {
+) -> Result<Read<'v>> {
     if let Some(base) = object.get("preferred-display-base") {
         int.base = match uint_of(base, "preferred-display-base", 0, u64::MAX)? {
             2 => DisplayBase::Binary,
@@ -409,7 +507,7 @@ fn integer(
     let roles = object.get("roles");
     int.roles = roles::int_roles(roles)?;
     let placed = roles.map(|value| (int.roles, value.at));
-    RawClass::new(object.at, RawKind::Plain(class(Arc::new(int))), placed)
+    RawClass::new(object.at, RawKind::Plain(class(Arc::new(int))), placed).map(Read::Whole)
 }
 
 fn mappings(value: &Value, key: &str, min: i128, max: i128) -> Result<Arc<[Mapping]>> {
@@ -436,7 +534,7 @@ fn encoding(object: Object<'_>) -> Result<Encoding> {
     Ok(object.one_of("encoding", &encodings)?.unwrap_or_default())
 }
 
-fn null_terminated_string(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn null_terminated_string<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, &["encoding"]])?;
     plain(
         object,
@@ -446,7 +544,7 @@ fn null_terminated_string(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
     )
 }
 
-fn static_string(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn static_string<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, &["encoding", "length"]])?;
     let length = object.need_uint("length", 0, u64::MAX)?;
     plain(
@@ -458,17 +556,17 @@ fn static_string(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
     )
 }
 
-fn dynamic_string(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn dynamic_string<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, &["encoding", "length-field-location"]])?;
     let length = read_location(object.need("length-field-location")?)?;
     let kind = RawKind::DynStr {
         length,
         encoding: encoding(object)?,
     };
-    RawClass::new(object.at, kind, None)
+    RawClass::new(object.at, kind, None).map(Read::Whole)
 }
 
-fn static_blob(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn static_blob<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, &["length", "media-type", "roles"]])?;
     let length = object.need_uint("length", 0, u64::MAX)?;
     let roles_value = object.get("roles");
@@ -483,15 +581,15 @@ fn static_blob(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
         media_type,
         roles,
     });
-    RawClass::new(object.at, kind, roles_value.map(|value| (roles, value.at)))
+    RawClass::new(object.at, kind, roles_value.map(|value| (roles, value.at))).map(Read::Whole)
 }
 
-fn dynamic_blob(_: &Aliases, object: Object<'_>) -> Result<RawClass> {
+fn dynamic_blob<'v>(object: Object<'v>) -> Result<Read<'v>> {
     object.only(&[COMMON, &["length-field-location", "media-type"]])?;
     let length = read_location(object.need("length-field-location")?)?;
     let kind = RawKind::DynBlob {
         length,
         media_type: object.name("media-type")?,
     };
-    RawClass::new(object.at, kind, None)
+    RawClass::new(object.at, kind, None).map(Read::Whole)
 }

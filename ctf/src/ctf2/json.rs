@@ -3,19 +3,21 @@
 //! In: the bytes of one JSON text and its offset in the metadata. Out: a [`Value`] whose parts
 //! carry absolute byte offsets, or a [`Fault`]. Integers are exact; a number with a fraction or an
 //! exponent is a real, whatever its value. Objects keep their order and reject duplicate keys.
+//! Arrays and objects that are open are kept in a list: nothing recurses over them.
 
 use std::collections::HashSet;
 
 use super::fault::{Fault, Result};
+use crate::schema::MOST_LEVELS;
 
-/// Arrays and objects that may be open at once: bounds the recursion.
-const MAX_DEPTH: u32 = 256;
+/// Arrays and objects that may be open at once: a level of field classes takes up to three.
+const MAX_DEPTH: usize = 3 * MOST_LEVELS as usize + 64;
 
 /// From this many properties on, duplicate keys are looked for in a hash set.
 const HASHED_KEYS: usize = 16;
 
 /// A JSON value and its place.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Value {
     /// Byte offset of its first character.
     pub(super) at: usize,
@@ -24,7 +26,7 @@ pub(super) struct Value {
 }
 
 /// The content of a value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     /// `null`.
     Null,
@@ -45,7 +47,7 @@ pub(super) enum Kind {
 }
 
 /// A property of an object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Property {
     /// Its name.
     pub(super) key: String,
@@ -68,16 +70,37 @@ impl Value {
     }
 }
 
+impl Value {
+    /// Takes out those parts that have parts themselves.
+    fn take_parts(&mut self, left: &mut Vec<Value>) {
+        let has_parts = |value: &Value| matches!(value.kind, Kind::Array(_) | Kind::Object(_));
+        match &mut self.kind {
+            Kind::Array(items) => left.extend(items.drain(..).filter(has_parts)),
+            Kind::Object(properties) => {
+                let values = properties.drain(..).map(|property| property.value);
+                left.extend(values.filter(has_parts));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is within goes piece by piece, not from within each other.
+impl Drop for Value {
+    fn drop(&mut self) {
+        let mut left = Vec::new();
+        self.take_parts(&mut left);
+        while let Some(mut value) = left.pop() {
+            value.take_parts(&mut left);
+        }
+    }
+}
+
 /// Parses one JSON text; `base` is the offset of `text` in the whole metadata.
 pub(super) fn parse(text: &[u8], base: usize) -> Result<Value> {
     let text = std::str::from_utf8(text)
         .map_err(|error| Fault::new(base + error.valid_up_to(), "invalid UTF-8 in JSON text"))?;
-    let mut parser = Parser {
-        text,
-        at: 0,
-        base,
-        depth: 0,
-    };
+    let mut parser = Parser { text, at: 0, base };
     parser.skip_space();
     let value = parser.value()?;
     parser.skip_space();
@@ -91,7 +114,50 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     base: usize,
-    depth: u32,
+}
+
+/// An array or object that is being read.
+struct Open {
+    at: usize,
+    content: Content,
+}
+
+enum Content {
+    Array(Vec<Value>),
+    Object {
+        properties: Vec<Property>,
+        /// Keys, once there are many.
+        hashed: Option<HashSet<String>>,
+        /// Of the value that comes next.
+        key: String,
+    },
+}
+
+/// A value at its first character.
+enum Begun {
+    Value(Value),
+    /// The first value within it comes next.
+    Open(Open),
+}
+
+impl Open {
+    fn add(&mut self, value: Value) {
+        match &mut self.content {
+            Content::Array(items) => items.push(value),
+            Content::Object { properties, key, .. } => {
+                let key = std::mem::take(key);
+                properties.push(Property { key, value });
+            }
+        }
+    }
+
+    fn close(self) -> Value {
+        let kind = match self.content {
+            Content::Array(items) => Kind::Array(items),
+            Content::Object { properties, .. } => Kind::Object(properties),
+        };
+        Value { at: self.at, kind }
+    }
 }
 
 impl Parser<'_> {
@@ -129,10 +195,40 @@ impl Parser<'_> {
     }
 
     fn value(&mut self) -> Result<Value> {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            let mut value = match self.begin(open.len())? {
+                Begun::Value(value) => value,
+                Begun::Open(new) => {
+                    open.push(new);
+                    continue;
+                }
+            };
+            // Upwards, as long as nothing goes on.
+            loop {
+                let Some(mut top) = open.pop() else {
+                    return Ok(value);
+                };
+                top.add(value);
+                if self.goes_on(&mut top)? {
+                    open.push(top);
+                    break;
+                }
+                value = top.close();
+            }
+        }
+    }
+
+    /// Begins with a value; `depth` are the arrays and objects around it.
+    fn begin(&mut self, depth: usize) -> Result<Begun> {
         let at = self.at;
         let kind = match self.peek() {
-            Some(b'{') => self.nested(Self::object)?,
-            Some(b'[') => self.nested(Self::array)?,
+            Some(b'{' | b'[') if depth >= MAX_DEPTH => {
+                let message = format!("JSON values nested deeper than {MAX_DEPTH} levels are not supported");
+                return Err(self.fault(at, message));
+            }
+            Some(b'{') => return self.object(),
+            Some(b'[') => return Ok(self.array()),
             Some(b'"') => Kind::Str(self.string()?),
             Some(b'-' | b'0'..=b'9') => self.number()?,
             Some(b't') => self.word("true", Kind::Bool(true))?,
@@ -140,10 +236,8 @@ impl Parser<'_> {
             Some(b'n') => self.word("null", Kind::Null)?,
             _ => return Err(self.unexpected("a JSON value")),
         };
-        Ok(Value {
-            at: self.base + at,
-            kind,
-        })
+        let at = self.base + at;
+        Ok(Begun::Value(Value { at, kind }))
     }
 
     fn word(&mut self, word: &'static str, kind: Kind) -> Result<Kind> {
@@ -155,70 +249,81 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    fn nested(&mut self, parse: fn(&mut Self) -> Result<Kind>) -> Result<Kind> {
-        if self.depth == MAX_DEPTH {
-            let message = format!("JSON values nested deeper than {MAX_DEPTH} levels are not supported");
-            return Err(self.fault(self.at, message));
-        }
-        self.depth += 1;
-        let kind = parse(self);
-        self.depth -= 1;
-        kind
-    }
-
-    fn array(&mut self) -> Result<Kind> {
+    /// To the first item of an array, if it has one.
+    fn array(&mut self) -> Begun {
+        let new = Open {
+            at: self.base + self.at,
+            content: Content::Array(Vec::new()),
+        };
         self.at += 1;
-        let mut items = Vec::new();
         self.skip_space();
         if self.eat(b']') {
-            return Ok(Kind::Array(items));
+            return Begun::Value(new.close());
         }
-        loop {
-            self.skip_space();
-            items.push(self.value()?);
-            self.skip_space();
-            if self.eat(b']') {
-                return Ok(Kind::Array(items));
-            }
-            if !self.eat(b',') {
-                return Err(self.unexpected("`,` or `]`"));
-            }
-        }
+        Begun::Open(new)
     }
 
-    fn object(&mut self) -> Result<Kind> {
+    /// To the first value of an object, if it has one.
+    fn object(&mut self) -> Result<Begun> {
+        let mut new = Open {
+            at: self.base + self.at,
+            content: Content::Object {
+                properties: Vec::new(),
+                hashed: None,
+                key: String::new(),
+            },
+        };
         self.at += 1;
-        let mut properties: Vec<Property> = Vec::new();
-        let mut hashed = HashSet::new();
         self.skip_space();
         if self.eat(b'}') {
-            return Ok(Kind::Object(properties));
+            return Ok(Begun::Value(new.close()));
         }
-        loop {
-            self.skip_space();
-            let key_at = self.at;
-            if self.peek() != Some(b'"') {
-                return Err(self.unexpected("a property name in quotes"));
-            }
-            let key = self.string()?;
-            if is_known_key(&properties, &mut hashed, &key) {
-                return Err(self.fault(key_at, format!("duplicate property `{key}`")));
-            }
-            self.skip_space();
-            if !self.eat(b':') {
-                return Err(self.unexpected("`:`"));
-            }
-            self.skip_space();
-            let value = self.value()?;
-            properties.push(Property { key, value });
-            self.skip_space();
-            if self.eat(b'}') {
-                return Ok(Kind::Object(properties));
-            }
-            if !self.eat(b',') {
-                return Err(self.unexpected("`,` or `}`"));
-            }
+        self.key(&mut new)?;
+        Ok(Begun::Open(new))
+    }
+
+    /// Behind a value: to the next one in the same array or object. False at its end.
+    fn goes_on(&mut self, open: &mut Open) -> Result<bool> {
+        let (end, expecting) = match open.content {
+            Content::Array(_) => (b']', "`,` or `]`"),
+            Content::Object { .. } => (b'}', "`,` or `}`"),
+        };
+        self.skip_space();
+        if self.eat(end) {
+            return Ok(false);
         }
+        if !self.eat(b',') {
+            return Err(self.unexpected(expecting));
+        }
+        self.skip_space();
+        self.key(open)?;
+        Ok(true)
+    }
+
+    /// The name of the next property, if it is an object that is open.
+    fn key(&mut self, open: &mut Open) -> Result<()> {
+        let Content::Object {
+            properties,
+            hashed,
+            key,
+        } = &mut open.content
+        else {
+            return Ok(());
+        };
+        let key_at = self.at;
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected("a property name in quotes"));
+        }
+        *key = self.string()?;
+        if is_known_key(properties, hashed, key) {
+            return Err(self.fault(key_at, format!("duplicate property `{key}`")));
+        }
+        self.skip_space();
+        if !self.eat(b':') {
+            return Err(self.unexpected("`:`"));
+        }
+        self.skip_space();
+        Ok(())
     }
 
     fn number(&mut self) -> Result<Kind> {
@@ -340,13 +445,12 @@ impl Parser<'_> {
 }
 
 /// True if an object has the key already; `hashed` holds the keys once there are many.
-fn is_known_key(properties: &[Property], hashed: &mut HashSet<String>, key: &str) -> bool {
+fn is_known_key(properties: &[Property], hashed: &mut Option<HashSet<String>>, key: &str) -> bool {
     if properties.len() < HASHED_KEYS {
         return properties.iter().any(|property| property.key == key);
     }
-    if hashed.is_empty() {
-        hashed.extend(properties.iter().map(|property| property.key.clone()));
-    }
+    let keys = || properties.iter().map(|property| property.key.clone()).collect();
+    let hashed = hashed.get_or_insert_with(keys);
     !hashed.insert(key.to_owned())
 }
 

@@ -110,7 +110,7 @@ impl TargetKind {
 
 /// A step down into a class that contains the dependent field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step<'a> {
+pub(super) struct Containing<'a> {
     /// The containing class.
     pub(super) class: &'a RawClass,
     /// Which part of it, as in [`FieldLocation::paths`].
@@ -123,7 +123,7 @@ pub(super) type Roots<'a> = [Option<&'a RawClass>; 6];
 /// What recording a target costs, in steps: bounds the memory of all paths.
 const TARGET_STEPS: u64 = 16;
 
-/// Elements of a location's path: bounds the recursion of the walk.
+/// Elements of a location's path.
 const MAX_PATH: usize = 256;
 
 /// Where the dependent field is, and what a walk may take.
@@ -133,7 +133,7 @@ pub(super) struct Finder<'a> {
     /// Scope of the dependent field.
     pub(super) scope: Scope,
     /// Way from the scope's root to the dependent field.
-    pub(super) trail: Vec<Step<'a>>,
+    pub(super) trail: Vec<Containing<'a>>,
     /// Steps that the walks of the metadata stream may still take.
     pub(super) steps: u64,
 }
@@ -143,6 +143,30 @@ pub(super) struct Finder<'a> {
 struct Frame<'a> {
     class: &'a RawClass,
     path_len: usize,
+}
+
+/// Where a walk goes on: with the value of a class at `path`, in these structures.
+#[derive(Clone)]
+struct Place<'f, 'a> {
+    class: &'a RawClass,
+    frames: Vec<Frame<'a>>,
+    path: Vec<u32>,
+    /// What is left of the location's path.
+    rest: &'f [Option<String>],
+    /// Of a variant whose options may all be meant: the one that comes next.
+    option: usize,
+}
+
+impl<'a> Place<'_, 'a> {
+    /// The place of a part.
+    fn part(mut self, class: &'a RawClass, index: u32) -> Self {
+        self.path.push(index);
+        Place {
+            class,
+            option: 0,
+            ..self
+        }
+    }
 }
 
 /// One walk along a location.
@@ -166,8 +190,7 @@ impl<'a> Finder<'a> {
             );
             return Err(Fault::new(location.at, message));
         }
-        let mut path = Vec::new();
-        let mut frames = self.start(location, scope, &mut path)?;
+        let (frames, path) = self.start(location, scope)?;
         let mut walk = Walk {
             finder: self,
             location,
@@ -175,7 +198,8 @@ impl<'a> Finder<'a> {
             paths: Vec::new(),
             kind: None,
         };
-        walk.follow(&mut frames, &mut path, &location.path)?;
+        walk.spend(frames.len() as u64)?;
+        walk.follow(frames, path)?;
         let Some(kind) = walk.kind else {
             return Err(walk.fault("leads to no field"));
         };
@@ -196,17 +220,21 @@ impl<'a> Finder<'a> {
         format!("`{}`: {}", scope_name(self.scope), names.join("/"))
     }
 
-    /// The structures that the walk starts in, outermost first; fills the path to the innermost.
-    fn start(&self, location: &Location, scope: Scope, path: &mut Vec<u32>) -> Result<Vec<Frame<'a>>> {
+    /// The structures that the walk starts in, outermost first, and the path to the innermost.
+    fn start(&self, location: &Location, scope: Scope) -> Result<(Vec<Frame<'a>>, Vec<u32>)> {
         if location.origin.is_some() {
             let root = self.roots.get(scope as usize).copied().flatten().ok_or_else(|| {
                 let message = format!("there is no `{}` field class", scope_name(scope));
                 Fault::new(location.at, message)
             })?;
-            return Ok(vec![Frame {
-                class: root,
-                path_len: 0,
-            }]);
+            let path_len = 0;
+            return Ok((
+                vec![Frame {
+                    class: root,
+                    path_len,
+                }],
+                Vec::new(),
+            ));
         }
         let mut frames = Vec::new();
         for (path_len, step) in self.trail.iter().enumerate() {
@@ -218,12 +246,12 @@ impl<'a> Finder<'a> {
             }
         }
         let path_len = frames.last().map_or(0, |frame| frame.path_len);
-        path.extend(self.trail.iter().take(path_len).map(|step| step.index));
-        Ok(frames)
+        let steps = self.trail.iter().take(path_len).map(|step| step.index);
+        Ok((frames, steps.collect()))
     }
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'f, 'a> Walk<'f, 'a> {
     fn fault(&self, problem: &str) -> Fault {
         let path: Vec<String> = self
             .location
@@ -257,15 +285,23 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Follows the rest of a path from the innermost frame, a structure.
-    fn follow(
+    /// Follows the location from the innermost of these structures, which is at `path`.
+    fn follow(&mut self, frames: Vec<Frame<'a>>, path: Vec<u32>) -> Result<()> {
+        let location = self.location;
+        let mut left = vec![self.member(frames, path, &location.path)?];
+        while let Some(place) = left.pop() {
+            self.enter(place, &mut left)?;
+        }
+        Ok(())
+    }
+
+    /// Goes up and down to the next member that the rest of a path names.
+    fn member(
         &mut self,
-        frames: &mut Vec<Frame<'a>>,
-        path: &mut Vec<u32>,
-        rest: &[Option<String>],
-    ) -> Result<()> {
-        let mut rest = rest;
-        // Upwards first, so that a way up costs no recursion.
+        mut frames: Vec<Frame<'a>>,
+        mut path: Vec<u32>,
+        mut rest: &'f [Option<String>],
+    ) -> Result<Place<'f, 'a>> {
         while let [None, tail @ ..] = rest {
             frames.pop();
             let Some(parent) = frames.last() else {
@@ -274,87 +310,74 @@ impl<'a> Walk<'_, 'a> {
             path.truncate(parent.path_len);
             rest = tail;
         }
-        let ([Some(name), tail @ ..], Some(frame)) = (rest, frames.last()) else {
+        let ([Some(name), rest @ ..], Some(frame)) = (rest, frames.last()) else {
             return Err(self.fault("leads to no field"));
         };
         let RawKind::Struct { members, .. } = &frame.class.kind else {
             return Err(self.fault("leads through a field that is not a structure"));
         };
-        let Some(index) = members.iter().position(|(member, _)| member == name) else {
+        let mut members = members.iter().zip(0u32..);
+        let Some(((_, class), index)) = members.find(|((member, _), _)| member == name) else {
             return Err(self.fault(&format!("no structure member is named `{}`", shown(name))));
         };
-        let Some((_, class)) = members.get(index) else {
-            return Ok(());
-        };
-        self.spend(index as u64 + 1)?;
-        path.push(index as u32);
-        let result = self.enter(class, frames, path, tail);
-        path.pop();
-        result
+        self.spend(u64::from(index) + 1)?;
+        path.push(index);
+        Ok(Place {
+            class,
+            frames,
+            path,
+            rest,
+            option: 0,
+        })
     }
 
-    /// Goes on with the value of a member, an option or an element at `path`.
-    fn enter(
-        &mut self,
-        class: &'a RawClass,
-        frames: &mut Vec<Frame<'a>>,
-        path: &mut Vec<u32>,
-        rest: &[Option<String>],
-    ) -> Result<()> {
-        self.spend(1 + path.len() as u64)?;
-        if self.is_ahead(path) {
+    /// Goes on with the value of a member, an option or an element; pushes where to go on then.
+    fn enter(&mut self, mut place: Place<'f, 'a>, left: &mut Vec<Place<'f, 'a>>) -> Result<()> {
+        self.spend(1 + place.path.len() as u64)?;
+        if self.is_ahead(&place.path) {
             return Err(self.fault("leads to a field that is not decoded yet where it is needed"));
         }
-        match &class.kind {
-            RawKind::Struct { .. } if rest.is_empty() => {
-                Err(self.fault("leads to a structure: expecting an integer or a boolean"))
+        match &place.class.kind {
+            RawKind::Struct { .. } if place.rest.is_empty() => {
+                return Err(self.fault("leads to a structure: expecting an integer or a boolean"));
             }
             RawKind::Struct { .. } => {
-                let mut inner = frames.clone();
-                inner.push(Frame {
-                    class,
-                    path_len: path.len(),
-                });
-                let mut inner_path = path.clone();
-                self.follow(&mut inner, &mut inner_path, rest)
+                let (class, path_len) = (place.class, place.path.len());
+                place.frames.push(Frame { class, path_len });
+                left.push(self.member(place.frames, place.path, place.rest)?);
             }
             RawKind::Array { element, .. } | RawKind::Sequence { element, .. } => {
-                if self.current(path).is_none() {
+                if self.current(&place.path).is_none() {
                     return Err(self.fault("leads into an array that is not being decoded"));
                 }
-                self.enter_part(element, 0, frames, path, rest)
+                left.push(place.part(element, 0));
             }
             RawKind::Optional { element, .. } => {
-                if self.current(path).is_none() {
+                if self.current(&place.path).is_none() {
                     return Err(self.fault("leads into an optional field that may not exist"));
                 }
-                self.enter_part(element, 0, frames, path, rest)
+                left.push(place.part(element, 0));
             }
-            RawKind::Variant { options, .. } => {
-                let current = self.current(path);
-                for (option, index) in options.iter().zip(0u32..) {
-                    if current.is_none_or(|current| current == index) {
-                        self.enter_part(&option.class, index, frames, path, rest)?;
+            RawKind::Variant { options, .. } => match self.current(&place.path) {
+                Some(current) => {
+                    if let Some(option) = options.get(current as usize) {
+                        left.push(place.part(&option.class, current));
                     }
                 }
-                Ok(())
-            }
-            _ => self.arrive(class, path, rest),
+                None => {
+                    // All of them, one after the other.
+                    if let Some(option) = options.get(place.option) {
+                        let index = place.option as u32;
+                        let mut others = place.clone();
+                        others.option += 1;
+                        left.push(others);
+                        left.push(place.part(&option.class, index));
+                    }
+                }
+            },
+            _ => self.arrive(place.class, &place.path, place.rest)?,
         }
-    }
-
-    fn enter_part(
-        &mut self,
-        class: &'a RawClass,
-        index: u32,
-        frames: &mut Vec<Frame<'a>>,
-        path: &mut Vec<u32>,
-        rest: &[Option<String>],
-    ) -> Result<()> {
-        path.push(index);
-        let result = self.enter(class, frames, path, rest);
-        path.pop();
-        result
+        Ok(())
     }
 
     /// Ends at a scalar field.

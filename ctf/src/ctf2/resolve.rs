@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::fault::{Fault, Result};
 use super::field_class::{RawClass, RawKind};
-use super::location::{Finder, Location, Roots, Step, TargetKind};
+use super::location::{Containing, Finder, Location, Roots, TargetKind};
 use super::roles::RoleContext;
+use crate::descent::{Descent, Step, descend};
 use crate::schema::{
     FieldClass, FieldLocation, IntRange, Member, OptionalClass, Roles, StructClass, VariantClass,
     VariantOption,
@@ -63,7 +64,7 @@ pub(super) fn resolve_scope(
         steps: budget.steps,
     };
     let mut resolver = Resolver { finder, context };
-    let class = resolver.class(root);
+    let class = descend(&mut resolver, root);
     budget.steps = resolver.finder.steps;
     class.map(Some)
 }
@@ -73,93 +74,156 @@ struct Resolver<'a> {
     context: RoleContext,
 }
 
-impl<'a> Resolver<'a> {
-    fn class(&mut self, raw: &'a RawClass) -> Result<FieldClass> {
+/// A class of which some parts are made.
+struct Making<'a> {
+    raw: &'a RawClass,
+    /// Its own length or selector.
+    location: Option<Arc<FieldLocation>>,
+    parts: Made,
+}
+
+/// The parts that are made.
+enum Made {
+    Element(Option<FieldClass>),
+    Members(Vec<Member>),
+    Options(Vec<VariantOption>),
+}
+
+impl Made {
+    fn count(&self) -> usize {
+        match self {
+            Made::Element(element) => usize::from(element.is_some()),
+            Made::Members(members) => members.len(),
+            Made::Options(options) => options.len(),
+        }
+    }
+}
+
+impl<'a> Descent for Resolver<'a> {
+    type Node = &'a RawClass;
+    type Open = Making<'a>;
+    type Made = FieldClass;
+    type Error = Fault;
+
+    fn enter(&mut self, raw: &'a RawClass) -> Result<Step<Making<'a>, FieldClass>> {
         if let Some((roles, at)) = raw.roles {
             self.context.check(roles, at)?;
             self.check_magic(raw, roles, at)?;
         }
-        Ok(match &raw.kind {
-            RawKind::Plain(class) => class.clone(),
-            RawKind::DynStr { length, encoding } => FieldClass::DynStr {
-                length: self.length(length)?,
-                encoding: *encoding,
-            },
-            RawKind::DynBlob { length, media_type } => FieldClass::DynBlob {
-                length: self.length(length)?,
-                media_type: media_type.clone(),
-            },
-            RawKind::Array {
-                element,
-                length,
-                min_align,
-            } => FieldClass::Array {
-                element: Arc::new(self.part(raw, 0, element)?),
+        let (location, parts) = match &raw.kind {
+            RawKind::Plain(class) => return Ok(Step::Made(class.clone())),
+            RawKind::DynStr { length, encoding } => {
+                return Ok(Step::Made(FieldClass::DynStr {
+                    length: self.length(length)?,
+                    encoding: *encoding,
+                }));
+            }
+            RawKind::DynBlob { length, media_type } => {
+                return Ok(Step::Made(FieldClass::DynBlob {
+                    length: self.length(length)?,
+                    media_type: media_type.clone(),
+                }));
+            }
+            RawKind::Array { .. } => (None, Made::Element(None)),
+            RawKind::Sequence { length, .. } => (Some(self.length(length)?), Made::Element(None)),
+            RawKind::Struct { members, .. } => (None, Made::Members(Vec::with_capacity(members.len()))),
+            RawKind::Optional { selector, ranges, .. } => {
+                let selector = self.optional_selector(selector, ranges.as_deref())?;
+                (Some(selector), Made::Element(None))
+            }
+            RawKind::Variant { selector, options } => {
+                let options = Vec::with_capacity(options.len());
+                (Some(self.variant_selector(selector)?), Made::Options(options))
+            }
+        };
+        Ok(Step::Open(Making { raw, location, parts }))
+    }
+
+    fn next(&mut self, making: &mut Making<'a>) -> Result<Option<&'a RawClass>> {
+        let (class, count) = (making.raw, making.parts.count());
+        let part = match &class.kind {
+            RawKind::Struct { members, .. } => members.get(count).map(|(_, class)| class),
+            RawKind::Variant { options, .. } => options.get(count).map(|option| &option.class),
+            RawKind::Array { element, .. }
+            | RawKind::Sequence { element, .. }
+            | RawKind::Optional { element, .. } => Some(element).filter(|_| count == 0),
+            _ => None,
+        };
+        if part.is_some() {
+            let index = count as u32;
+            self.finder.trail.push(Containing { class, index });
+        }
+        Ok(part.map(|part| &**part))
+    }
+
+    fn add(&mut self, making: &mut Making<'a>, class: FieldClass) -> Result<()> {
+        self.finder.trail.pop();
+        match (&mut making.parts, &making.raw.kind) {
+            (Made::Element(element), _) => *element = Some(class),
+            (Made::Members(made), RawKind::Struct { members, .. }) => {
+                let name = members.get(made.len()).map(|(name, _)| name.clone());
+                let name = name.unwrap_or_default();
+                made.push(Member { name, class });
+            }
+            (Made::Options(made), RawKind::Variant { options, .. }) => {
+                if let Some(option) = options.get(made.len()) {
+                    made.push(VariantOption {
+                        name: option.name.clone(),
+                        ranges: option.ranges.clone(),
+                        class,
+                    });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, making: Making<'a>) -> Result<FieldClass> {
+        let raw = making.raw;
+        let lacking = || Fault::new(raw.at, "a field class lacks a part");
+        Ok(match (&raw.kind, making.location, making.parts) {
+            (
+                RawKind::Array {
+                    length, min_align, ..
+                },
+                _,
+                Made::Element(Some(element)),
+            ) => FieldClass::Array {
+                element: Arc::new(element),
                 length: *length,
                 min_align: *min_align,
                 roles: Roles::NONE,
             },
-            RawKind::Sequence {
-                element,
-                length,
-                min_align,
-            } => FieldClass::Sequence {
-                length: self.length(length)?,
-                element: Arc::new(self.part(raw, 0, element)?),
-                min_align: *min_align,
-            },
-            RawKind::Struct { min_align, members } => {
-                let members = (0u32..)
-                    .zip(members)
-                    .map(|(index, (name, class))| {
-                        Ok(Member {
-                            name: name.clone(),
-                            class: self.part(raw, index, class)?,
-                        })
-                    })
-                    .collect::<Result<_>>()?;
+            (RawKind::Sequence { min_align, .. }, Some(length), Made::Element(Some(element))) => {
+                FieldClass::Sequence {
+                    element: Arc::new(element),
+                    length,
+                    min_align: *min_align,
+                }
+            }
+            (RawKind::Struct { min_align, .. }, _, Made::Members(members)) => {
                 FieldClass::Struct(Arc::new(StructClass {
                     min_align: *min_align,
                     members,
                 }))
             }
-            RawKind::Optional {
-                selector,
-                ranges,
-                element,
-            } => FieldClass::Optional(Arc::new(OptionalClass {
-                selector: self.optional_selector(selector, ranges.as_deref())?,
-                ranges: ranges.clone(),
-                element: self.part(raw, 0, element)?,
-            })),
-            RawKind::Variant { selector, options } => {
-                let selector = self.variant_selector(selector)?;
-                let options = (0u32..)
-                    .zip(options)
-                    .map(|(index, option)| {
-                        Ok(VariantOption {
-                            name: option.name.clone(),
-                            ranges: option.ranges.clone(),
-                            class: self.part(raw, index, &option.class)?,
-                        })
-                    })
-                    .collect::<Result<_>>()?;
+            (RawKind::Optional { ranges, .. }, Some(selector), Made::Element(Some(element))) => {
+                FieldClass::Optional(Arc::new(OptionalClass {
+                    selector,
+                    ranges: ranges.clone(),
+                    element,
+                }))
+            }
+            (RawKind::Variant { .. }, Some(selector), Made::Options(options)) => {
                 FieldClass::Variant(Arc::new(VariantClass { selector, options }))
             }
+            _ => return Err(lacking()),
         })
     }
+}
 
-    /// Makes the class of a part of `container`.
-    fn part(&mut self, container: &'a RawClass, index: u32, part: &'a RawClass) -> Result<FieldClass> {
-        self.finder.trail.push(Step {
-            class: container,
-            index,
-        });
-        let class = self.class(part);
-        self.finder.trail.pop();
-        class
-    }
-
+impl Resolver<'_> {
     fn length(&mut self, location: &Location) -> Result<Arc<FieldLocation>> {
         let (found, kind) = self.finder.find(location)?;
         match kind {
@@ -216,7 +280,7 @@ impl<'a> Resolver<'a> {
             let message = "the role `packet-magic-number` needs a fixed-length unsigned integer of 32 bits";
             return Err(Fault::new(at, message));
         }
-        if !matches!(self.finder.trail.as_slice(), [Step { index: 0, .. }]) {
+        if !matches!(self.finder.trail.as_slice(), [Containing { index: 0, .. }]) {
             let message = "the field with the role `packet-magic-number` must be the first member of the \
                            packet header";
             return Err(Fault::new(at, message));

@@ -1,7 +1,6 @@
 //! Names of event classes and fields: shared text.
 
 use std::borrow::Borrow;
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -79,18 +78,60 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Names that were given out: event classes repeat those of their fields thousands of times.
-#[derive(Debug, Default)]
-pub(crate) struct Names(HashSet<Name>);
+/// Names that were given out lately: event classes repeat those of their fields thousands of times.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// By their hash: the last one of each.
+    recent: Vec<Name>,
+}
+
+/// Names that are remembered: a power of two.
+const RECENT: usize = 1 << 10;
+
+impl Default for Names {
+    fn default() -> Self {
+        Names {
+            recent: vec![Name::default(); RECENT],
+        }
+    }
+}
 
 impl Names {
-    /// The name with that text.
+    /// The name with that text; shared, if it is remembered.
     pub(crate) fn get(&mut self, text: &str) -> Name {
-        if let Some(name) = self.0.get(text) {
-            return name.clone();
+        let Some(recent) = self.recent.get_mut(hash(text) % RECENT) else {
+            return Name::from(text);
+        };
+        if recent.as_str() != text {
+            *recent = Name::from(text);
         }
-        let name = Name::from(text);
-        self.0.insert(name.clone());
-        name
+        recent.clone()
+    }
+}
+
+/// FNV-1a of the first bytes and the length: names that collide are only not shared.
+fn hash(text: &str) -> usize {
+    let step = |hash: u32, byte: u32| (hash ^ byte).wrapping_mul(0x0100_0193);
+    let start = step(0x811c_9dc5, text.len() as u32);
+    let bytes = text.bytes().take(32).map(u32::from);
+    let hash = bytes.fold(start, step);
+    (hash ^ hash >> 16) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Name, Names};
+
+    #[test]
+    fn names_are_shared_and_never_mixed_up() {
+        let mut names = Names::default();
+        let first = names.get("fd");
+        assert!(std::sync::Arc::ptr_eq(&first.0, &names.get("fd").0));
+        for round in 0..3 {
+            for number in 0..5000 {
+                let text = format!("{number}{}", "x".repeat(number % 40));
+                assert_eq!(names.get(&text), Name::from(text), "in round {round}");
+            }
+        }
     }
 }

@@ -13,9 +13,9 @@ use super::{Encoding, FieldClass, FieldLocation, Member, Name, VariantOption};
 /// Levels of structures, arrays, variants and optionals that metadata may have; what is nested
 /// deeper is refused.
 ///
-/// Nothing overflows for more, but each level costs some hundred bytes of memory in each form that
-/// a class takes on its way, where the text has ten.
-pub const MOST_LEVELS: u32 = 1 << 21;
+/// More would overflow nothing. But a level takes some ten characters of text and about a
+/// kilobyte of memory on its way: this bounds what little text can take.
+pub const MOST_LEVELS: u32 = 300_000;
 
 /// The direct parts of a field class: members, options, or the one element.
 #[derive(Clone, Debug)]

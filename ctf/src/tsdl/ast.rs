@@ -1,6 +1,11 @@
-//! The syntax tree of TSDL. It borrows from the text; positions are byte offsets.
+//! What TSDL says, one top-level item at a time. It borrows from the text; positions are byte
+//! offsets.
+//!
+//! Types nest, but nothing here does: an item is a list of parts, in which `Open` and `Close` stand
+//! around the body of a type. What is done with a type comes behind it.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 /// A word, with its place.
 #[derive(Clone, Copy, Debug)]
@@ -73,17 +78,47 @@ pub(super) struct Attr<'t> {
 #[derive(Debug)]
 pub(super) enum AttrValue<'t> {
     Value(Value<'t>),
-    Type(TypeSpec<'t>),
+    /// The type before; it begins there.
+    Type(u32),
 }
 
-/// A type as written.
+/// A piece of an item.
+#[derive(Debug)]
+pub(super) enum Part<'t> {
+    Attr(Attr<'t>),
+    /// A type without a body of fields.
+    Type(TypeSpec<'t>),
+    /// A struct or variant whose body comes next.
+    Open(Head<'t>),
+    /// The end of that body, with the alignment of the struct.
+    Close(Option<Value<'t>>),
+    /// The type before is that of a field (or option) of the innermost open body.
+    Field(Declarator<'t>),
+    /// The type before gets a name.
+    Typedef(Declarator<'t>),
+    Alias(Box<Alias<'t>>),
+    /// The type before is only declared.
+    Declared,
+}
+
+impl<'t> Part<'t> {
+    /// The attribute, if it is one.
+    pub(super) fn attr(&self) -> Option<&Attr<'t>> {
+        match self {
+            Part::Attr(attr) => Some(attr),
+            _ => None,
+        }
+    }
+}
+
+/// A type without a body, as written.
 #[derive(Debug)]
 pub(super) struct TypeSpec<'t> {
     pub(super) at: u32,
     pub(super) kind: TypeKind<'t>,
 }
 
-/// Index of an `integer` block in [`Ast::integers`].
+/// Index of an `integer` block among those of different text.
 pub(super) type IntegerIndex = usize;
 
 /// Kinds of types.
@@ -91,34 +126,46 @@ pub(super) type IntegerIndex = usize;
 pub(super) enum TypeKind<'t> {
     /// A declared name, or words of C joined by spaces.
     Named(Cow<'t, str>),
-    Integer(IntegerIndex),
+    Integer(IntegerIndex, Rc<IntegerSpec<'t>>),
     Float(Vec<Attr<'t>>),
     Str(Vec<Attr<'t>>),
-    Struct(Box<StructSpec<'t>>),
-    Variant(Box<VariantSpec<'t>>),
+    /// `struct NAME`
+    Struct(Ident<'t>),
+    /// `variant NAME <TAG>`
+    Variant(Ident<'t>, Option<Path<'t>>),
     Enum(Box<EnumSpec<'t>>),
 }
 
-/// `struct NAME { BODY } align(VALUE)`
+/// `struct NAME` or `variant NAME <TAG>` before a body.
 #[derive(Debug)]
-pub(super) struct StructSpec<'t> {
-    pub(super) name: Option<Ident<'t>>,
-    pub(super) body: Option<Vec<BodyEntry<'t>>>,
-    pub(super) align: Option<Value<'t>>,
-}
-
-/// `variant NAME <TAG> { BODY }`
-#[derive(Debug)]
-pub(super) struct VariantSpec<'t> {
+pub(super) struct Head<'t> {
+    pub(super) at: u32,
+    pub(super) kind: BodyKind,
     pub(super) name: Option<Ident<'t>>,
     pub(super) tag: Option<Path<'t>>,
-    pub(super) body: Option<Vec<BodyEntry<'t>>>,
+}
+
+/// Kinds of types that have a body of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyKind {
+    Struct,
+    Variant,
+}
+
+impl BodyKind {
+    pub(super) fn keyword(self) -> &'static str {
+        match self {
+            BodyKind::Struct => "struct",
+            BodyKind::Variant => "variant",
+        }
+    }
 }
 
 /// `enum NAME : BASE { LABELS }`
 #[derive(Debug)]
 pub(super) struct EnumSpec<'t> {
     pub(super) name: Option<Ident<'t>>,
+    /// The name of a type, or an `integer` block.
     pub(super) base: Option<TypeSpec<'t>>,
     pub(super) labels: Option<Vec<Enumerator<'t>>>,
 }
@@ -131,28 +178,9 @@ pub(super) struct Enumerator<'t> {
     pub(super) range: Option<(Value<'t>, Option<Value<'t>>)>,
 }
 
-/// Something in the body of a struct or variant.
-#[derive(Debug)]
-pub(super) enum BodyEntry<'t> {
-    Decl(Decl<'t>),
-    Fields(TypeSpec<'t>, Vec<Declarator<'t>>),
-}
-
-/// A declaration of types.
-#[derive(Debug)]
-pub(super) enum Decl<'t> {
-    /// `typedef TYPE DECLARATORS;`
-    Typedef(TypeSpec<'t>, Vec<Declarator<'t>>),
-    /// `typealias TYPE := NAME;`
-    Alias(Alias<'t>),
-    /// `struct NAME {...};` and its like.
-    Type(TypeSpec<'t>),
-}
-
-/// A `typealias`.
+/// A `typealias`, but for its target.
 #[derive(Debug)]
 pub(super) struct Alias<'t> {
-    pub(super) target: TypeSpec<'t>,
     /// Stars and brackets after the target.
     pub(super) target_shape: Declarator<'t>,
     pub(super) name: Cow<'t, str>,
@@ -177,17 +205,18 @@ pub(super) enum Dim<'t> {
     Field(Path<'t>),
 }
 
-/// `trace {...};`, `stream {...};`, `event {...};`, `env {...};`, `clock {...};`
+/// Something at the top level.
 #[derive(Debug)]
-pub(super) struct Block<'t> {
-    pub(super) kind: BlockKind,
+pub(super) struct Item<'t> {
+    pub(super) kind: ItemKind,
     pub(super) at: u32,
-    pub(super) entries: Vec<Entry<'t>>,
+    pub(super) parts: Vec<Part<'t>>,
 }
 
-/// Kinds of blocks.
+/// Kinds of items: `trace {...};` and the like, or a declaration of types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockKind {
+pub(super) enum ItemKind {
+    Declaration,
     Trace,
     Stream,
     Event,
@@ -196,41 +225,23 @@ pub(super) enum BlockKind {
     Callsite,
 }
 
-impl BlockKind {
+impl ItemKind {
     pub(super) fn keyword(self) -> &'static str {
         match self {
-            BlockKind::Trace => "trace",
-            BlockKind::Stream => "stream",
-            BlockKind::Event => "event",
-            BlockKind::Env => "env",
-            BlockKind::Clock => "clock",
-            BlockKind::Callsite => "callsite",
+            ItemKind::Declaration => "",
+            ItemKind::Trace => "trace",
+            ItemKind::Stream => "stream",
+            ItemKind::Event => "event",
+            ItemKind::Env => "env",
+            ItemKind::Clock => "clock",
+            ItemKind::Callsite => "callsite",
         }
     }
-}
 
-/// Something in a block.
-#[derive(Debug)]
-pub(super) enum Entry<'t> {
-    Attr(Attr<'t>),
-    Decl(Decl<'t>),
-}
-
-impl<'t> Entry<'t> {
-    /// The attribute, if it is one.
-    pub(super) fn attr(&self) -> Option<&Attr<'t>> {
-        match self {
-            Entry::Attr(attr) => Some(attr),
-            Entry::Decl(_) => None,
-        }
+    /// Types may be declared in it.
+    pub(super) fn has_types(self) -> bool {
+        matches!(self, ItemKind::Trace | ItemKind::Stream | ItemKind::Event)
     }
-}
-
-/// Something at the top level.
-#[derive(Debug)]
-pub(super) enum Item<'t> {
-    Block(Block<'t>),
-    Decl(Decl<'t>),
 }
 
 /// Attributes of one or more `integer` blocks of identical text.
@@ -239,11 +250,4 @@ pub(super) struct IntegerSpec<'t> {
     /// Where the first of them is.
     pub(super) at: u32,
     pub(super) attrs: Vec<Attr<'t>>,
-}
-
-/// Everything that the text says.
-#[derive(Debug)]
-pub(super) struct Ast<'t> {
-    pub(super) items: Vec<Item<'t>>,
-    pub(super) integers: Vec<IntegerSpec<'t>>,
 }

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::ast::Path;
-use super::lexer::{Res, error};
+use super::lexer::{Error, Res, error};
 use super::resolve::{Frame, Walk, Words, option_ranges};
 use super::types::{Base, Location, StructTy, Ty, TyKind, TyRef, VariantTy};
+use crate::descent::{Descent, Step, descend};
 use crate::schema::{
-    ClockIndex, FieldClass, FieldLocation, IntClass, IntRange, Member, Names, Roles, Scope, StructClass,
-    VariantClass, VariantOption,
+    ClockIndex, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Member, Names, Roles, Scope,
+    StructClass, VariantClass, VariantOption,
 };
 
 /// Roots of the scopes that a use can see, by [`Scope`].
@@ -40,12 +41,56 @@ pub(super) struct Found {
     pub(super) implicit_clock: bool,
 }
 
+/// One unit of the budget is taken for each so many types that are looked through for a field.
+const LOOKS: usize = 16;
+
+/// A class of which some parts are made.
+pub(super) enum Making<'x, 'a> {
+    /// An array or sequence; its element is left, or made.
+    Elements(Elements, Option<&'x Ty<'a>>, FieldClass),
+    Struct(&'x StructTy<'a>, Vec<Member>),
+    Variant(Box<MakingVariant<'x, 'a>>),
+}
+
+pub(super) enum Elements {
+    Array(u64, Roles),
+    Sequence(Arc<FieldLocation>),
+}
+
+/// What stands where no element is yet.
+const NO_ELEMENT: FieldClass = FieldClass::Str {
+    encoding: Encoding::Utf8,
+};
+
+/// A variant of which some options are made.
+pub(super) struct MakingVariant<'x, 'a> {
+    variant: &'x VariantTy<'a>,
+    selector: Arc<FieldLocation>,
+    tag: &'x IntClass,
+    /// The tag's labels, if there are many options.
+    by_label: HashMap<&'x str, &'x [IntRange]>,
+    options: Vec<VariantOption>,
+}
+
+impl<'x> MakingVariant<'x, '_> {
+    /// Values of the tag that select the option of that name.
+    fn ranges(&self, name: &str) -> &'x [IntRange] {
+        let ranges = if self.by_label.is_empty() {
+            option_ranges(self.tag, name)
+        } else {
+            let bare = || name.strip_prefix('_').and_then(|name| self.by_label.get(name));
+            self.by_label.get(name).or_else(bare).copied()
+        };
+        ranges.unwrap_or_default()
+    }
+}
+
 /// Builds the root of a scope.
 pub(super) struct Builder<'x, 'a> {
     scope: Scope,
     roots: &'x Roots<'a>,
     /// See [`super::sema::Sema::open_locations`].
-    open_locations: &'x mut [(&'a Path<'a>, bool)],
+    open_locations: &'x mut [(Rc<Path<'a>>, bool)],
     /// Clock of timestamp fields that are mapped to none.
     implicit_clock: Option<ClockIndex>,
     frames: Vec<Frame<'x, 'a>>,
@@ -88,7 +133,7 @@ impl<'x, 'a> Builder<'x, 'a> {
     pub(super) fn new(
         scope: Scope,
         roots: &'x Roots<'a>,
-        open_locations: &'x mut [(&'a Path<'a>, bool)],
+        open_locations: &'x mut [(Rc<Path<'a>>, bool)],
         implicit_clock: Option<ClockIndex>,
         budget: &'x mut Budget,
         names: &'x mut Names,
@@ -116,7 +161,7 @@ impl<'x, 'a> Builder<'x, 'a> {
                     );
                 }
                 self.budget.take(at, ty.facts.nodes)?;
-                self.class(ty, None).map(Some)
+                descend(self, (ty, None)).map(Some)
             }
             None => Ok(None),
         }
@@ -131,106 +176,24 @@ impl<'x, 'a> Builder<'x, 'a> {
         )
     }
 
-    /// The class of a type; `name` where it is a member of a struct.
-    fn class(&mut self, ty: &'x Ty<'a>, name: Option<&str>) -> Res<FieldClass> {
-        let shared = !ty.facts.refers && !self.has_roles();
-        if shared && let Some(class) = ty.built.get() {
-            return Ok(class.clone());
-        }
-        let class = match &ty.kind {
-            TyKind::Int(class) => return Ok(FieldClass::Int(self.integer(class, name))),
-            TyKind::Leaf(class) => return Ok(class.clone()),
-            TyKind::Array(element, length) => {
-                let roles = self.array_roles(element, *length, name);
-                self.found.roles |= roles;
-                let element = self.element(element)?;
-                FieldClass::Array {
-                    element,
-                    length: *length,
-                    min_align: 1,
-                    roles,
-                }
-            }
-            TyKind::Sequence(element, location) => {
-                let length = self.length(location)?;
-                let element = self.element(element)?;
-                FieldClass::Sequence {
-                    element,
-                    length,
-                    min_align: 1,
-                }
-            }
-            TyKind::Struct(structure) => self.structure(structure)?,
-            TyKind::Variant(variant) => self.variant(variant)?,
-        };
-        if shared {
-            let _ = ty.built.set(class.clone());
-        }
-        Ok(class)
-    }
-
-    fn element(&mut self, element: &'x Ty<'a>) -> Res<Arc<FieldClass>> {
-        self.frames.push(Frame::Element);
-        let class = self.class(element, None);
-        self.frames.pop();
-        class.map(Arc::new)
-    }
-
-    fn structure(&mut self, structure: &'x StructTy<'a>) -> Res<FieldClass> {
-        let members = &structure.members;
-        let mut built = Vec::with_capacity(members.list.len());
-        for (index, (name, ty)) in members.list.iter().enumerate() {
-            self.frames.push(Frame::Struct(structure, index as u32));
-            let shown = members.shown(name.text);
-            self.budget.take(name.at, shown.len() as u64 / 64)?;
-            let class = self.class(ty, Some(shown));
-            self.frames.pop();
-            built.push(Member {
-                name: self.names.get(shown),
-                class: class?,
-            });
-        }
-        Ok(FieldClass::Struct(Arc::new(StructClass {
-            min_align: structure.min_align,
-            members: built,
-        })))
-    }
-
-    fn variant(&mut self, variant: &'x VariantTy<'a>) -> Res<FieldClass> {
+    fn variant(&mut self, variant: &'x VariantTy<'a>) -> Res<Making<'x, 'a>> {
         let Some(location) = &variant.tag else {
             return error(variant.at, "this variant has no tag: `variant <FIELD> {...}`");
         };
         let (selector, tag) = self.tag(location, variant)?;
         let many = variant.options.list.len() > 16;
-        let by_label: HashMap<&str, &[IntRange]> = if many {
-            tag.mappings
-                .iter()
-                .map(|mapping| (mapping.label.as_str(), mapping.ranges.as_slice()))
-                .collect()
-        } else {
-            HashMap::new()
-        };
-        let mut options = Vec::with_capacity(variant.options.list.len());
-        for (index, (name, ty)) in variant.options.list.iter().enumerate() {
-            self.frames.push(Frame::Option(index as u32));
-            let class = self.class(ty, None);
-            self.frames.pop();
-            let ranges = if many {
-                let bare = || name.text.strip_prefix('_').and_then(|name| by_label.get(name));
-                by_label.get(name.text).or_else(bare).copied()
-            } else {
-                option_ranges(&tag, name.text)
-            };
-            let ranges = ranges.unwrap_or_default();
-            self.budget
-                .take(name.at, ranges.len() as u64 / 2 + name.text.len() as u64 / 64)?;
-            options.push(VariantOption {
-                name: Some(self.names.get(variant.options.shown(name.text))),
-                ranges: ranges.to_vec(),
-                class: class?,
-            });
-        }
-        Ok(FieldClass::Variant(Arc::new(VariantClass { selector, options })))
+        let labels = tag.mappings.iter().filter(|_| many);
+        let by_label = labels
+            .map(|mapping| (mapping.label.as_str(), mapping.ranges.as_slice()))
+            .collect();
+        let options = Vec::with_capacity(variant.options.list.len());
+        Ok(Making::Variant(Box::new(MakingVariant {
+            variant,
+            selector,
+            tag,
+            by_label,
+            options,
+        })))
     }
 
     /// An integer, with its roles.
@@ -302,7 +265,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         }
     }
 
-    fn length(&mut self, location: &Location<'a>) -> Res<Arc<FieldLocation>> {
+    fn length(&mut self, location: &'x Location<'a>) -> Res<Arc<FieldLocation>> {
         let (scope, head, walk) = self.walk(location)?;
         walk.check_length()?;
         let steps = walk
@@ -321,29 +284,30 @@ impl<'x, 'a> Builder<'x, 'a> {
 
     fn tag(
         &mut self,
-        location: &Location<'a>,
-        variant: &'x VariantTy<'a>,
-    ) -> Res<(Arc<FieldLocation>, Arc<IntClass>)> {
-        let options = Rc::clone(&variant.options);
+        location: &'x Location<'a>,
+        variant: &VariantTy<'a>,
+    ) -> Res<(Arc<FieldLocation>, &'x IntClass)> {
         let (scope, head, walk) = self.walk(location)?;
-        let target = walk.check_tag(&options)?;
+        let target = walk.check_tag(&variant.options)?;
         let paths = vec![[&head, target.path.as_slice()].concat()];
         self.budget
             .take(variant.at, (head.len() + target.path.len()) as u64 / 4)?;
-        Ok((Arc::new(FieldLocation { scope, paths }), target.class.clone()))
+        Ok((Arc::new(FieldLocation { scope, paths }), target.class))
     }
 
     /// Resolves a location: the scope, the steps to where the walk began, and the walk.
-    fn walk(&mut self, location: &Location<'a>) -> Res<(Scope, Vec<u32>, Walk<'x, 'a>)> {
-        let path = location.path;
-        let mut walk = Walk::new(path);
+    fn walk(&mut self, location: &'x Location<'a>) -> Res<(Scope, Vec<u32>, Walk<'x, 'x>)> {
+        let path = &*location.path;
         if let Base::Scope(scope, words) = location.base {
-            let words = Words::after(path, words);
-            self.walk_scope(&mut walk, scope, words)?;
+            let mut walk = Walk::new(path);
+            self.walk_scope(&mut walk, scope, Words::after(path, words))?;
             return Ok((scope, Vec::new(), walk));
         }
         let mut failure = None;
         for (index, frame) in self.frames.iter().enumerate().rev() {
+            if index % LOOKS == 0 {
+                self.budget.take(path.first.at, 1)?;
+            }
             let Frame::Struct(structure, current) = *frame else {
                 continue;
             };
@@ -358,25 +322,8 @@ impl<'x, 'a> Builder<'x, 'a> {
                 continue;
             };
             let mut attempt = Walk::new(path);
-            let result = if member as u32 > current {
-                error(
-                    path.first.at,
-                    format!(
-                        "`{}`: field `{}` comes later: only earlier ones can be used",
-                        path.text(),
-                        path.first.text
-                    ),
-                )
-            } else {
-                let live = if member as u32 == current {
-                    self.frames.get(index + 1..)
-                } else {
-                    None
-                };
-                attempt.path.push(member as u32);
-                attempt.follow(ty, Words::after(path, 1), live)
-            };
-            match result {
+            let live = self.frames.get(index + 1..).unwrap_or_default();
+            match into_member(&mut attempt, ty, member as u32, current, live) {
                 Ok(()) => {
                     if let Base::Use(entry) = location.base
                         && let Some((_, resolved)) = self.open_locations.get_mut(entry)
@@ -395,7 +342,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         }
     }
 
-    fn walk_scope(&self, walk: &mut Walk<'x, 'a>, scope: Scope, words: Words<'_, 'a>) -> Res<()> {
+    fn walk_scope(&self, walk: &mut Walk<'x, 'x>, scope: Scope, words: Words<'_, 'a>) -> Res<()> {
         if scope > self.scope {
             return error(
                 walk.at,
@@ -417,6 +364,152 @@ impl<'x, 'a> Builder<'x, 'a> {
             None
         };
         walk.follow(root, words, live)
+    }
+}
+
+/// Follows the walk's path from a member of a struct whose member of index `current` is being built,
+/// with the frames `live` within that.
+fn into_member<'x, 'a>(
+    walk: &mut Walk<'x, 'x>,
+    ty: &'x Ty<'a>,
+    member: u32,
+    current: u32,
+    live: &[Frame<'x, 'a>],
+) -> Res<()>
+where
+    'a: 'x,
+{
+    let path = walk.text;
+    if member > current {
+        return error(
+            path.first.at,
+            format!(
+                "`{}`: field `{}` comes later: only earlier ones can be used",
+                path.text(),
+                path.first.text
+            ),
+        );
+    }
+    walk.path.push(member);
+    walk.follow(ty, Words::after(path, 1), (member == current).then_some(live))
+}
+
+/// Makes classes of types.
+impl<'x, 'a> Descent for Builder<'x, 'a> {
+    /// A type, and its name where it is a member of a struct.
+    type Node = (&'x Ty<'a>, Option<&'a str>);
+    /// With the type, where its class is the same for every use.
+    type Open = (Making<'x, 'a>, Option<&'x Ty<'a>>);
+    type Made = FieldClass;
+    type Error = Box<Error>;
+
+    fn enter(&mut self, (ty, name): Self::Node) -> Res<Step<Self::Open, FieldClass>> {
+        let shared = !ty.facts.refers && !self.has_roles();
+        if shared && let Some(class) = ty.built.get() {
+            return Ok(Step::Made(class.clone()));
+        }
+        let making = match &ty.kind {
+            TyKind::Int(class) => return Ok(Step::Made(FieldClass::Int(self.integer(class, name)))),
+            TyKind::Leaf(class) => return Ok(Step::Made(class.clone())),
+            TyKind::Array(element, length) => {
+                let roles = self.array_roles(element, *length, name);
+                self.found.roles |= roles;
+                Making::Elements(Elements::Array(*length, roles), Some(element), NO_ELEMENT)
+            }
+            TyKind::Sequence(element, location) => {
+                let elements = Elements::Sequence(self.length(location)?);
+                Making::Elements(elements, Some(element), NO_ELEMENT)
+            }
+            TyKind::Struct(structure) => {
+                Making::Struct(structure, Vec::with_capacity(structure.members.list.len()))
+            }
+            TyKind::Variant(variant) => self.variant(variant)?,
+        };
+        Ok(Step::Open((making, shared.then_some(ty))))
+    }
+
+    fn next(&mut self, (making, _): &mut Self::Open) -> Res<Option<Self::Node>> {
+        match making {
+            Making::Elements(_, element, _) => {
+                let Some(element) = element.take() else {
+                    return Ok(None);
+                };
+                self.frames.push(Frame::Element);
+                Ok(Some((element, None)))
+            }
+            Making::Struct(structure, built) => {
+                let Some((name, ty)) = structure.members.list.get(built.len()) else {
+                    return Ok(None);
+                };
+                self.frames.push(Frame::Struct(structure, built.len() as u32));
+                let shown = structure.members.shown(name.text);
+                self.budget.take(name.at, shown.len() as u64 / 64)?;
+                Ok(Some((ty, Some(shown))))
+            }
+            Making::Variant(making) => {
+                let index = making.options.len();
+                let Some((_, ty)) = making.variant.options.list.get(index) else {
+                    return Ok(None);
+                };
+                self.frames.push(Frame::Option(index as u32));
+                Ok(Some((ty, None)))
+            }
+        }
+    }
+
+    fn add(&mut self, (making, _): &mut Self::Open, class: FieldClass) -> Res<()> {
+        self.frames.pop();
+        match making {
+            Making::Elements(_, _, element) => *element = class,
+            Making::Struct(structure, built) => {
+                if let Some((name, _)) = structure.members.list.get(built.len()) {
+                    let name = self.names.get(structure.members.shown(name.text));
+                    built.push(Member { name, class });
+                }
+            }
+            Making::Variant(making) => {
+                let options = &making.variant.options;
+                if let Some((name, _)) = options.list.get(making.options.len()) {
+                    let ranges = making.ranges(name.text);
+                    self.budget
+                        .take(name.at, ranges.len() as u64 / 2 + name.text.len() as u64 / 64)?;
+                    making.options.push(VariantOption {
+                        name: Some(self.names.get(options.shown(name.text))),
+                        ranges: ranges.to_vec(),
+                        class,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, (making, ty): Self::Open) -> Res<FieldClass> {
+        let class = match making {
+            Making::Elements(Elements::Array(length, roles), _, element) => FieldClass::Array {
+                element: Arc::new(element),
+                length,
+                min_align: 1,
+                roles,
+            },
+            Making::Elements(Elements::Sequence(length), _, element) => FieldClass::Sequence {
+                element: Arc::new(element),
+                length,
+                min_align: 1,
+            },
+            Making::Struct(structure, members) => FieldClass::Struct(Arc::new(StructClass {
+                min_align: structure.min_align,
+                members,
+            })),
+            Making::Variant(making) => FieldClass::Variant(Arc::new(VariantClass {
+                selector: making.selector,
+                options: making.options,
+            })),
+        };
+        if let Some(ty) = ty {
+            let _ = ty.built.set(class.clone());
+        }
+        Ok(class)
     }
 }
 

@@ -1,31 +1,33 @@
 //! Integers, floating point numbers, strings and enumerations from their attributes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ast::*;
 use super::lexer::{Res, error};
-use super::sema::{Sema, Space};
+use super::scopes::Space;
+use super::sema::Sema;
 use super::types::{Ty, TyKind, TyRef};
 use super::values;
 use crate::schema::{ClockIndex, DisplayBase, Encoding, FieldClass, IntClass, IntRange, Mapping, Roles};
 
 impl<'a> Sema<'a> {
-    pub(super) fn integer(&mut self, index: IntegerIndex) -> Res<TyRef<'a>> {
+    pub(super) fn integer(&mut self, index: IntegerIndex, spec: &IntegerSpec<'a>) -> Res<TyRef<'a>> {
         if let Some(Some(ty)) = self.integers.get(index) {
             return Ok(ty.clone());
         }
-        let Some(spec) = self.ast.integers.get(index) else {
-            return error(0, "no such integer");
-        };
         let ty = self.new_integer(spec)?;
+        if self.integers.len() <= index {
+            self.integers.resize(index + 1, None);
+        }
         if let Some(slot) = self.integers.get_mut(index) {
             *slot = Some(ty.clone());
         }
         Ok(ty)
     }
 
-    fn new_integer(&self, spec: &'a IntegerSpec<'a>) -> Res<TyRef<'a>> {
+    fn new_integer(&mut self, spec: &IntegerSpec<'a>) -> Res<TyRef<'a>> {
         values::check_duplicates(spec.attrs.iter())?;
         let mut length = None;
         let mut align = None;
@@ -83,19 +85,23 @@ impl<'a> Sema<'a> {
     }
 
     /// The clock of `map = clock.NAME.value`; its name if it does not exist.
-    fn mapped_clock(&self, attr: &'a Attr<'a>) -> Res<Result<ClockIndex, Ident<'a>>> {
+    fn mapped_clock(&mut self, attr: &Attr<'a>) -> Res<Result<ClockIndex, Ident<'a>>> {
         let value = values::plain(attr)?;
         if let ValueKind::Path(path) = &value.kind
             && path.first.text == "clock"
             && let [name, property] = path.rest.as_slice()
             && property.text == "value"
         {
-            return Ok(self.clock_names.get(name.text).copied().ok_or(*name));
+            let known = self.clock_names.get(name.text).copied();
+            if known.is_none() {
+                self.missed_clocks.insert(name.text);
+            }
+            return Ok(known.ok_or(*name));
         }
         error(value.at, "attribute `map` needs `clock.NAME.value`")
     }
 
-    pub(super) fn float(&self, at: u32, attrs: &'a [Attr<'a>]) -> Res<TyRef<'a>> {
+    pub(super) fn float(&self, at: u32, attrs: &[Attr<'a>]) -> Res<TyRef<'a>> {
         values::check_duplicates(attrs.iter())?;
         let mut exponent = None;
         let mut mantissa = None;
@@ -138,13 +144,14 @@ impl<'a> Sema<'a> {
         }))
     }
 
-    pub(super) fn enumeration(&mut self, at: u32, spec: &'a EnumSpec<'a>) -> Res<TyRef<'a>> {
+    pub(super) fn enumeration(&mut self, at: u32, spec: EnumSpec<'a>) -> Res<TyRef<'a>> {
         let Some(labels) = &spec.labels else {
-            return self.declared(Space::Enum, at, spec.name);
+            let name = spec.name.unwrap_or(Ident { text: "", at });
+            return self.known(Space::Enum, at, name);
         };
-        let (base_at, base) = match &spec.base {
-            Some(base) => (base.at, self.type_of(base, false)?),
-            None => match self.find(Space::Alias, "int") {
+        let (base_at, base) = match spec.base {
+            Some(base) => (base.at, self.type_of(base)?),
+            None => match self.scopes.find(Space::Alias, "int") {
                 Some(int) => (at, int),
                 None => {
                     return error(
@@ -170,13 +177,13 @@ impl<'a> Sema<'a> {
         };
         let ty = Ty::int(class, base.facts.unknown_clock);
         if let Some(name) = spec.name {
-            self.declare(Space::Enum, name.text, name.at, ty.clone())?;
+            self.declare(Space::Enum, Cow::Borrowed(name.text), name.at, ty.clone())?;
         }
         Ok(ty)
     }
 }
 
-pub(super) fn string<'a>(attrs: &'a [Attr<'a>]) -> Res<TyRef<'a>> {
+pub(super) fn string<'a>(attrs: &[Attr<'a>]) -> Res<TyRef<'a>> {
     values::check_duplicates(attrs.iter())?;
     let mut encoding = Encoding::Utf8;
     for attr in attrs {

@@ -4,14 +4,14 @@
 
 use std::borrow::Cow;
 
+use crate::schema::MOST_LEVELS;
+
 /// What is wrong, and where.
 #[derive(Debug)]
 pub(super) struct Error {
     /// Byte offset of the offending token.
     pub(super) at: u32,
     pub(super) message: String,
-    /// The nesting limit of this run was hit: a run on a larger stack may succeed.
-    pub(super) too_deep: bool,
 }
 
 /// Result of every step of the front end; the error is boxed because it is rare and large.
@@ -22,8 +22,15 @@ pub(super) fn error<T>(at: u32, message: impl Into<String>) -> Res<T> {
     Err(Box::new(Error {
         at,
         message: message.into(),
-        too_deep: false,
     }))
+}
+
+/// The error of types nested too deep.
+pub(super) fn too_deep<T>(at: u32) -> Res<T> {
+    error(
+        at,
+        format!("types are nested too deep here: at most {MOST_LEVELS} levels are supported"),
+    )
 }
 
 /// Reserved words of TSDL.

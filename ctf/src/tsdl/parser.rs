@@ -1,53 +1,40 @@
-//! TSDL tokens to syntax tree.
+//! TSDL tokens to items.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::ast::*;
-use super::lexer::{Error, Kw, Lexer, Res, Tok, Token, error, visible};
-use super::type_parser::has_body;
+use super::lexer::{Kw, Lexer, Res, Tok, Token, error, visible};
+use super::type_parser::After;
 use super::values::check_duplicates;
-
-/// Parses the text; types may nest `max_depth` deep.
-pub(super) fn parse(text: &str, max_depth: u32) -> Res<Ast<'_>> {
-    let mut lexer = Lexer::new(text);
-    let current = lexer.next()?;
-    let mut parser = Parser {
-        lexer,
-        current,
-        depth: 0,
-        max_depth,
-        integers: Vec::new(),
-        integer_index: HashMap::new(),
-    };
-    let items = parser.items()?;
-    Ok(Ast {
-        items,
-        integers: parser.integers,
-    })
-}
-
-/// The error of types nested too deep.
-pub(super) fn too_deep<T>(at: u32, limit: u32) -> Res<T> {
-    Err(Box::new(Error {
-        at,
-        message: format!("types are nested too deep here: at most {limit} levels are supported"),
-        too_deep: true,
-    }))
-}
 
 /// Reads tokens, one ahead.
 pub(super) struct Parser<'t> {
     pub(super) lexer: Lexer<'t>,
     pub(super) current: Token,
-    depth: u32,
-    pub(super) max_depth: u32,
-    pub(super) integers: Vec<IntegerSpec<'t>>,
-    /// Text of an `integer` block to its index: tracers repeat the same few thousands of times.
-    pub(super) integer_index: HashMap<&'t str, IntegerIndex>,
+    /// Of the item that is being read.
+    pub(super) parts: Vec<Part<'t>>,
+    /// By their text: tracers repeat the same few `integer` blocks thousands of times.
+    pub(super) integers: HashMap<&'t str, (IntegerIndex, Rc<IntegerSpec<'t>>)>,
+    /// `integer` blocks so far, those of the same text counted once.
+    pub(super) integer_count: IntegerIndex,
 }
 
 impl<'t> Parser<'t> {
+    /// A parser of the text.
+    pub(super) fn new(text: &'t str) -> Res<Self> {
+        let mut lexer = Lexer::new(text);
+        let current = lexer.next()?;
+        Ok(Parser {
+            lexer,
+            current,
+            parts: Vec::new(),
+            integers: HashMap::new(),
+            integer_count: 0,
+        })
+    }
+
     pub(super) fn advance(&mut self) -> Res<Token> {
         let next = self.lexer.next()?;
         Ok(std::mem::replace(&mut self.current, next))
@@ -96,59 +83,61 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Runs `inside` one nesting level deeper.
-    pub(super) fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> Res<T>) -> Res<T> {
-        if self.depth >= self.max_depth {
-            return too_deep(self.current.at, self.max_depth);
+    /// A `;` after something.
+    pub(super) fn semicolon(&mut self, after: impl FnOnce() -> String) -> Res<()> {
+        if self.current.kind != Tok::Semicolon {
+            return self.unexpected(&format!("`;` after {}", after()));
         }
-        self.depth += 1;
-        let result = inside(self);
-        self.depth -= 1;
-        result
+        self.advance().map(drop)
     }
 
-    fn items(&mut self) -> Res<Vec<Item<'t>>> {
-        let mut items = Vec::new();
+    /// Reads the next item; `parts` is an empty list to put its parts in. `None` at the end.
+    pub(super) fn item(&mut self, parts: Vec<Part<'t>>) -> Res<Option<Item<'t>>> {
+        self.parts = parts;
         loop {
-            let item = match self.current.kind {
-                Tok::Eof => return Ok(items),
+            let Token { kind, at, .. } = self.current;
+            let kind = match kind {
+                Tok::Eof => return Ok(None),
                 Tok::Semicolon => {
                     self.advance()?;
                     continue;
                 }
-                Tok::Kw(Kw::Trace) => self.block(BlockKind::Trace)?,
-                Tok::Kw(Kw::Stream) => self.block(BlockKind::Stream)?,
-                Tok::Kw(Kw::Event) => self.block(BlockKind::Event)?,
-                Tok::Kw(Kw::Env) => self.block(BlockKind::Env)?,
-                Tok::Kw(Kw::Clock) => self.block(BlockKind::Clock)?,
-                Tok::Kw(Kw::Callsite) => self.block(BlockKind::Callsite)?,
-                _ => match self.declaration()? {
-                    Some(declaration) => Item::Decl(declaration),
-                    None => {
-                        return self.unexpected(
-                            "a block (`trace`, `stream`, `event`, `env`, `clock`, `callsite`) or a declaration \
-                             of types (`typealias`, `typedef`, `struct`, `variant`, `enum`)",
-                        );
-                    }
-                },
+                Tok::Kw(Kw::Trace) => self.block(ItemKind::Trace)?,
+                Tok::Kw(Kw::Stream) => self.block(ItemKind::Stream)?,
+                Tok::Kw(Kw::Event) => self.block(ItemKind::Event)?,
+                Tok::Kw(Kw::Env) => self.block(ItemKind::Env)?,
+                Tok::Kw(Kw::Clock) => self.block(ItemKind::Clock)?,
+                Tok::Kw(Kw::Callsite) => {
+                    self.block(ItemKind::Callsite)?;
+                    // Nothing uses these, and there can be very many.
+                    self.parts.clear();
+                    continue;
+                }
+                _ if self.declaration()? => ItemKind::Declaration,
+                _ => {
+                    return self.unexpected(
+                        "a block (`trace`, `stream`, `event`, `env`, `clock`, `callsite`) or a declaration \
+                         of types (`typealias`, `typedef`, `struct`, `variant`, `enum`)",
+                    );
+                }
             };
-            items.push(item);
+            let parts = std::mem::take(&mut self.parts);
+            return Ok(Some(Item { kind, at, parts }));
         }
     }
 
-    fn block(&mut self, kind: BlockKind) -> Res<Item<'t>> {
-        let at = self.advance()?.at;
-        self.expect(
-            Tok::LBrace,
-            &format!("`{{` to open the `{}` block", kind.keyword()),
-        )?;
-        let mut entries = Vec::new();
+    fn block(&mut self, kind: ItemKind) -> Res<ItemKind> {
+        self.advance()?;
+        if self.current.kind != Tok::LBrace {
+            return self.unexpected(&format!("`{{` to open the `{}` block", kind.keyword()));
+        }
+        self.advance()?;
         loop {
-            match self.current.kind {
+            let token = self.current.kind;
+            match token {
                 Tok::RBrace => break,
                 Tok::Semicolon => {
                     self.advance()?;
-                    continue;
                 }
                 Tok::Eof => {
                     return self.unexpected(&format!(
@@ -156,26 +145,19 @@ impl<'t> Parser<'t> {
                         kind.keyword()
                     ));
                 }
-                _ => {}
+                _ if kind.has_types() && self.declaration()? => {}
+                _ if kind.has_types() => self.attribute_or_type()?,
+                _ => {
+                    let attr = self.attribute()?;
+                    self.parts.push(Part::Attr(attr));
+                }
             }
-            let typed = matches!(kind, BlockKind::Trace | BlockKind::Stream | BlockKind::Event);
-            let declaration = if typed { self.declaration()? } else { None };
-            entries.push(match declaration {
-                Some(declaration) => Entry::Decl(declaration),
-                None => Entry::Attr(self.attribute(typed)?),
-            });
         }
         self.advance()?;
-        self.expect(
-            Tok::Semicolon,
-            &format!("`;` after the `{}` block", kind.keyword()),
-        )?;
-        if kind == BlockKind::Callsite {
-            // Nothing uses these, and there can be very many.
-            check_duplicates(entries.iter().filter_map(Entry::attr))?;
-            entries = Vec::new();
-        }
-        Ok(Item::Block(Block { kind, at, entries }))
+        self.semicolon(|| format!("the `{}` block", kind.keyword()))?;
+        let attrs = self.parts.iter().filter_map(Part::attr);
+        check_duplicates(attrs)?;
+        Ok(kind)
     }
 
     /// `{ key = value; ... }`
@@ -188,38 +170,46 @@ impl<'t> Parser<'t> {
                 Tok::Semicolon => {
                     self.advance()?;
                 }
-                _ => attributes.push(self.attribute(false)?),
+                _ => attributes.push(self.attribute()?),
             }
         }
         self.advance()?;
         Ok(attributes)
     }
 
-    pub(super) fn attribute(&mut self, typed: bool) -> Res<Attr<'t>> {
-        let Some(key) = self.path(true)? else {
-            return self.unexpected("the name of an attribute");
-        };
-        let value = match self.current.kind {
-            Tok::Assign => {
-                self.advance()?;
-                AttrValue::Value(self.value()?)
-            }
-            Tok::TypeAssign if typed => {
-                self.advance()?;
-                match self.type_spec()? {
-                    Some(spec) => AttrValue::Type(spec),
-                    None => return self.unexpected("a type after `:=`"),
-                }
-            }
-            _ => {
-                return self.unexpected(if typed {
-                    "`=` and a value, or `:=` and a type,"
-                } else {
-                    "`=` and a value"
-                });
-            }
-        };
-        self.expect(Tok::Semicolon, &format!("`;` after attribute `{}`", key.text()))?;
+    /// `key = value;`
+    pub(super) fn attribute(&mut self) -> Res<Attr<'t>> {
+        let key = self.key()?;
+        if !self.eat(Tok::Assign)? {
+            return self.unexpected("`=` and a value");
+        }
+        self.attribute_value(key)
+    }
+
+    /// `key = value;` or `key := type;`
+    fn attribute_or_type(&mut self) -> Res<()> {
+        let key = self.key()?;
+        if self.eat(Tok::TypeAssign)? {
+            return self.type_and(After::Set(key));
+        }
+        if !self.eat(Tok::Assign)? {
+            return self.unexpected("`=` and a value, or `:=` and a type,");
+        }
+        let attr = self.attribute_value(key)?;
+        self.parts.push(Part::Attr(attr));
+        Ok(())
+    }
+
+    fn key(&mut self) -> Res<Path<'t>> {
+        match self.path(true)? {
+            Some(key) => Ok(key),
+            None => self.unexpected("the name of an attribute"),
+        }
+    }
+
+    fn attribute_value(&mut self, key: Path<'t>) -> Res<Attr<'t>> {
+        let value = AttrValue::Value(self.value()?);
+        self.semicolon(|| format!("attribute `{}`", key.text()))?;
         Ok(Attr { key, value })
     }
 
@@ -244,13 +234,11 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn value(&mut self) -> Res<Value<'t>> {
-        let at = self.current.at;
-        if self.current.kind == Tok::LParen {
-            self.advance()?;
-            let value = self.nested(Self::value)?;
-            self.expect(Tok::RParen, "`)`")?;
-            return Ok(value);
+        let mut parentheses = 0u64;
+        while self.eat(Tok::LParen)? {
+            parentheses += 1;
         }
+        let at = self.current.at;
         let kind = match self.current.kind {
             Tok::Int | Tok::Char | Tok::Minus | Tok::Plus => ValueKind::Int(self.integer()?),
             Tok::Str => ValueKind::Str(self.take()?),
@@ -259,6 +247,9 @@ impl<'t> Parser<'t> {
                 None => return self.unexpected("a value (an integer, a string or a name)"),
             },
         };
+        for _ in 0..parentheses {
+            self.expect(Tok::RParen, "`)`")?;
+        }
         Ok(Value { at, kind })
     }
 
@@ -279,47 +270,25 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A declaration of types, if there is one here.
-    fn declaration(&mut self) -> Res<Option<Decl<'t>>> {
+    /// A declaration of types; false if there is none here.
+    fn declaration(&mut self) -> Res<bool> {
         match self.current.kind {
-            Tok::Kw(Kw::Typealias) => self.typealias().map(Some),
-            Tok::Kw(Kw::Typedef) => self.typedef().map(Some),
-            Tok::Kw(Kw::Struct | Kw::Variant | Kw::Enum) => {
-                let Some(spec) = self.type_spec()? else {
-                    return Ok(None);
-                };
-                if !has_body(&spec) {
-                    return self.unexpected("`{` and the body of the declared type");
-                }
-                // Specifiers of a C declaration may stand side by side: the bodies of two types
-                // without `;` between them declare both.
-                if !matches!(self.current.kind, Tok::Kw(Kw::Struct | Kw::Variant | Kw::Enum)) {
-                    self.expect(Tok::Semicolon, "`;` after the declaration")?;
-                }
-                Ok(Some(Decl::Type(spec)))
+            Tok::Kw(Kw::Typealias) => {
+                self.advance()?;
+                self.type_and(After::Alias)?;
             }
-            _ => Ok(None),
+            Tok::Kw(Kw::Typedef) => {
+                self.advance()?;
+                self.type_and(After::Typedef)?;
+            }
+            Tok::Kw(Kw::Struct | Kw::Variant | Kw::Enum) => self.type_and(After::Declaration)?,
+            _ => return Ok(false),
         }
+        Ok(true)
     }
 
-    pub(super) fn typedef(&mut self) -> Res<Decl<'t>> {
-        self.advance()?;
-        let Some(spec) = self.type_spec()? else {
-            return self.unexpected("a type after `typedef`");
-        };
-        let declarators = self.declarators("a name for the type")?;
-        self.expect(Tok::Semicolon, "`;` after the `typedef`")?;
-        Ok(Decl::Typedef(spec, declarators))
-    }
-
-    pub(super) fn typealias(&mut self) -> Res<Decl<'t>> {
-        self.advance()?;
-        let Some(target) = self.type_spec()? else {
-            return self.unexpected(
-                "a type after `typealias`: `integer`, `floating_point`, `string`, `enum`, `struct`, `variant` or \
-                 the name of a type",
-            );
-        };
+    /// What comes behind the target of a `typealias`.
+    pub(super) fn alias(&mut self) -> Res<Alias<'t>> {
         let pointers = self.pointers()?;
         let shape_at = self.current.at;
         let dims = self.dimensions()?;
@@ -336,13 +305,12 @@ impl<'t> Parser<'t> {
         let name = self.alias_name()?;
         let dims = self.dimensions()?;
         self.expect(Tok::Semicolon, "`;` after the `typealias`")?;
-        Ok(Decl::Alias(Alias {
-            target,
+        Ok(Alias {
             target_shape,
             name,
             name_at,
             dims,
-        }))
+        })
     }
 
     /// Words of C, or one identifier, or `struct NAME` followed by stars.

@@ -76,6 +76,13 @@ pub(super) struct Target<'x> {
 /// More targets than this have no use but to exhaust memory.
 const MAX_TARGETS: usize = 256;
 
+/// Types that one name may lead through.
+const MAX_STEPS: usize = 16 * MAX_TARGETS;
+
+/// Variants within each other that a name may lead into where it is not known which option counts:
+/// bounds the recursion over them.
+const MAX_VARIANTS: usize = 64;
+
 /// Follows words down a type.
 pub(super) struct Walk<'x, 'p> {
     /// Where the location is written, for errors.
@@ -84,7 +91,17 @@ pub(super) struct Walk<'x, 'p> {
     pub(super) text: &'p Path<'p>,
     pub(super) path: Vec<u32>,
     pub(super) targets: Vec<Target<'x>>,
-    pub(super) steps: usize,
+    steps: usize,
+    variants: usize,
+}
+
+/// Where a walk is: in `ty`, with these words left. `live` are the frames from `ty` on where `ty`
+/// is being built, else `None`: then it is complete, and every part of it is decoded before the
+/// use.
+struct Place<'x, 'w, 'a> {
+    ty: &'x Ty<'a>,
+    words: Words<'w, 'a>,
+    live: Option<&'w [Frame<'x, 'a>]>,
 }
 
 impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
@@ -95,6 +112,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
             path: Vec::new(),
             targets: Vec::new(),
             steps: 0,
+            variants: 0,
         }
     }
 
@@ -102,59 +120,76 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         error(at, format!("`{}`: {message}", self.text.text()))
     }
 
-    /// Follows `words` from `ty`. `live` are the frames from `ty` on where `ty` is being built,
-    /// else `None`: then it is complete, and every part of it is decoded before the use.
-    pub(super) fn follow(
+    /// Follows `words` from `ty`; for `live` see [`Place`].
+    pub(super) fn follow<'w>(
         &mut self,
         ty: &'x Ty<'a>,
-        words: Words<'_, 'a>,
-        live: Option<&[Frame<'x, 'a>]>,
+        words: Words<'w, 'a>,
+        live: Option<&'w [Frame<'x, 'a>]>,
     ) -> Res<()> {
-        self.steps += 1;
-        if self.steps > 16 * MAX_TARGETS {
+        let depth = self.path.len();
+        let mut next = Some(Place { ty, words, live });
+        while let Some(place) = next.take() {
+            self.steps += 1;
+            if self.steps > MAX_STEPS {
+                return self.fail(self.at, "this name leads to too many fields");
+            }
+            next = self.step(place)?;
+        }
+        self.path.truncate(depth);
+        Ok(())
+    }
+
+    /// One step down; `None` where the way ends.
+    fn step<'w>(&mut self, place: Place<'x, 'w, 'a>) -> Res<Option<Place<'x, 'w, 'a>>> {
+        let Place { ty, words, live } = place;
+        let next = match (&ty.kind, live) {
+            (_, Some([])) => return self.fail(self.at, "a field cannot refer to itself"),
+            (TyKind::Struct(structure), _) => self.follow_struct(structure, words, live)?,
+            (TyKind::Variant(variant), Some([frame, rest @ ..])) => {
+                self.follow_live_option(variant, words, frame.index(), rest)?
+            }
+            (TyKind::Variant(variant), None) => return self.follow_options(variant, words).map(|()| None),
+            (TyKind::Array(element, _) | TyKind::Sequence(element, _), Some([_, rest @ ..])) => {
+                self.path.push(0);
+                Place {
+                    ty: element,
+                    words,
+                    live: Some(rest),
+                }
+            }
+            (TyKind::Array(..) | TyKind::Sequence(..), None) => {
+                return self.fail(
+                    self.at,
+                    "this is an array, or leads through one: its elements cannot be referred to",
+                );
+            }
+            (TyKind::Int(class), _) if words.split().is_none() => return self.arrive(class).map(|()| None),
+            (TyKind::Int(_) | TyKind::Leaf(_), _) => {
+                return match words.split() {
+                    Some((word, _)) => self.fail(word.at, format!("there is no field `{}` there", word.text)),
+                    None => self.fail(self.at, "this field is not an integer"),
+                };
+            }
+        };
+        Ok(Some(next))
+    }
+
+    fn arrive(&mut self, class: &'x Arc<IntClass>) -> Res<()> {
+        if self.targets.len() >= MAX_TARGETS {
             return self.fail(self.at, "this name leads to too many fields");
         }
-        match (&ty.kind, live) {
-            (_, Some([])) => self.fail(self.at, "a field cannot refer to itself"),
-            (TyKind::Struct(structure), _) => self.follow_struct(structure, words, live),
-            (TyKind::Variant(variant), _) => self.follow_variant(variant, words, live),
-            (TyKind::Array(element, _) | TyKind::Sequence(element, _), Some([_, rest @ ..])) => {
-                self.step(0, |walk| walk.follow(element, words, Some(rest)))
-            }
-            (TyKind::Array(..) | TyKind::Sequence(..), None) => self.fail(
-                self.at,
-                "this is an array, or leads through one: its elements cannot be referred to",
-            ),
-            (TyKind::Int(class), _) if words.split().is_none() => {
-                if self.targets.len() >= MAX_TARGETS {
-                    return self.fail(self.at, "this name leads to too many fields");
-                }
-                self.targets.push(Target {
-                    path: self.path.clone(),
-                    class,
-                });
-                Ok(())
-            }
-            (TyKind::Int(_) | TyKind::Leaf(_), _) => match words.split() {
-                Some((word, _)) => self.fail(word.at, format!("there is no field `{}` there", word.text)),
-                None => self.fail(self.at, "this field is not an integer"),
-            },
-        }
+        let path = self.path.clone();
+        self.targets.push(Target { path, class });
+        Ok(())
     }
 
-    fn step(&mut self, index: u32, inside: impl FnOnce(&mut Self) -> Res<()>) -> Res<()> {
-        self.path.push(index);
-        let result = inside(self);
-        self.path.pop();
-        result
-    }
-
-    fn follow_struct(
+    fn follow_struct<'w>(
         &mut self,
         structure: &'x StructTy<'a>,
-        words: Words<'_, 'a>,
-        live: Option<&[Frame<'x, 'a>]>,
-    ) -> Res<()> {
+        words: Words<'w, 'a>,
+        live: Option<&'w [Frame<'x, 'a>]>,
+    ) -> Res<Place<'x, 'w, 'a>> {
         let Some((word, words)) = words.split() else {
             return self.fail(self.at, "this is a struct, not an integer");
         };
@@ -171,41 +206,71 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
             }
             _ => None,
         };
-        self.step(index, |walk| walk.follow(ty, words, live))
+        self.path.push(index);
+        Ok(Place { ty, words, live })
     }
 
-    /// A word may name an option; else the variant is transparent: the option that is being
-    /// decoded counts, and where that is not known, each may be it.
-    fn follow_variant(
+    /// A word may name the option that is being decoded; else the variant is transparent.
+    fn follow_live_option<'w>(
         &mut self,
         variant: &'x VariantTy<'a>,
-        words: Words<'_, 'a>,
-        live: Option<&[Frame<'x, 'a>]>,
-    ) -> Res<()> {
-        if let Some([frame, rest @ ..]) = live {
-            let index = frame.index();
-            let Some((name, ty)) = variant.options.list.get(index as usize) else {
-                return self.fail(self.at, "no such option");
-            };
-            let inner = match words.split() {
-                Some((word, inner)) if word.text == name.text => inner,
-                _ => words,
-            };
-            return self.step(index, |walk| walk.follow(ty, inner, Some(rest)));
+        words: Words<'w, 'a>,
+        index: u32,
+        rest: &'w [Frame<'x, 'a>],
+    ) -> Res<Place<'x, 'w, 'a>> {
+        let Some((name, ty)) = variant.options.list.get(index as usize) else {
+            return self.fail(self.at, "no such option");
+        };
+        let words = match words.split() {
+            Some((word, inner)) if word.text == name.text => inner,
+            _ => words,
+        };
+        self.path.push(index);
+        Ok(Place {
+            ty,
+            words,
+            live: Some(rest),
+        })
+    }
+
+    /// A word may name an option; else, as it is not known which is decoded, each may be it.
+    fn follow_options(&mut self, variant: &'x VariantTy<'a>, words: Words<'_, 'a>) -> Res<()> {
+        if self.variants >= MAX_VARIANTS {
+            return self.fail(
+                self.at,
+                "this name leads through too many variants within each other",
+            );
         }
-        if let Some((word, inner)) = words.split()
-            && let Some((index, ty)) = lookup(&variant.options, word.text)
-        {
+        self.variants += 1;
+        let named = words.split().and_then(|(word, inner)| {
+            let (index, ty) = lookup(&variant.options, word.text)?;
+            Some((index, ty, inner))
+        });
+        let is_named = named.is_some_and(|(index, ty, inner)| {
             let found = self.targets.len();
-            if self.step(index, |walk| walk.follow(ty, inner, None)).is_ok() {
-                return Ok(());
+            let is_there = self.follow_option(index, ty, inner).is_ok();
+            if !is_there {
+                self.targets.truncate(found);
             }
-            self.targets.truncate(found);
+            is_there
+        });
+        if !is_named {
+            for (index, (_, ty)) in (0u32..).zip(&variant.options.list) {
+                self.follow_option(index, ty, words)?;
+            }
         }
-        for (index, (_, ty)) in variant.options.list.iter().enumerate() {
-            self.step(index as u32, |walk| walk.follow(ty, words, None))?;
-        }
+        self.variants -= 1;
         Ok(())
+    }
+
+    fn follow_option(&mut self, index: u32, ty: &'x Ty<'a>, words: Words<'_, 'a>) -> Res<()> {
+        let (depth, variants) = (self.path.len(), self.variants);
+        self.path.push(index);
+        let result = self.follow(ty, words, None);
+        // A way that failed left them as they were there.
+        self.path.truncate(depth);
+        self.variants = variants;
+        result
     }
 
     /// Lengths are unsigned integers of at most 64 bits.

@@ -1,48 +1,71 @@
-//! Syntax tree to types: names of types are looked up, attributes are checked.
+//! Parts of items to types: names of types are looked up, attributes are checked.
+//!
+//! Works through the parts one by one. What is open is kept in a list, so types may nest as deep as
+//! they like.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::ast::*;
 use super::leaves;
-use super::lexer::{Res, error, short};
-use super::parser::too_deep;
+use super::lexer::{Res, error, short, too_deep};
 use super::resolve::{Walk, Words};
+use super::scopes::{Scopes, Space};
 use super::types::{Base, Location, Members, StructTy, Ty, TyKind, TyRef, VariantTy};
 use super::values;
-use crate::schema::{ByteOrder, ClockIndex, EnvValue, Scope};
+use crate::schema::{ByteOrder, ClockIndex, EnvValue, MOST_LEVELS, Scope};
 
-/// What names of types are looked up in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Space {
-    Alias,
-    Struct,
-    Variant,
-    Enum,
-}
-
-impl Space {
-    fn prefix(self) -> &'static str {
-        match self {
-            Space::Alias => "",
-            Space::Struct => "struct ",
-            Space::Variant => "variant ",
-            Space::Enum => "enum ",
-        }
-    }
-}
-
-/// A struct whose body is being read.
-struct OpenStruct<'a> {
+/// A struct or variant whose body is being read.
+struct OpenBody<'a> {
+    head: Head<'a>,
+    /// Of the struct.
     id: u32,
     members: Members<'a>,
+}
+
+/// The type that the next part says something about.
+enum Pending<'a> {
+    None,
+    /// Not looked up yet: if only pointers to it are used, it need not exist.
+    Written(TypeSpec<'a>),
+    /// With its place.
+    Known(TyRef<'a>, u32, Called<'a>),
+}
+
+/// How a type is written, for pointers to it and for messages.
+enum Called<'a> {
+    Name(Cow<'a, str>),
+    /// A struct, variant or enumeration of that name, or of none.
+    Tag(Space, &'a str),
+    Keyword(&'static str),
+}
+
+impl<'a> Called<'a> {
+    fn of(kind: &TypeKind<'a>) -> Self {
+        match kind {
+            TypeKind::Named(name) => Called::Name(name.clone()),
+            TypeKind::Struct(name) => Called::Tag(Space::Struct, name.text),
+            TypeKind::Variant(name, _) => Called::Tag(Space::Variant, name.text),
+            TypeKind::Enum(spec) => Called::Tag(Space::Enum, spec.name.map_or("", |name| name.text)),
+            TypeKind::Integer(..) => Called::Keyword("integer"),
+            TypeKind::Float(_) => Called::Keyword("floating_point"),
+            TypeKind::Str(_) => Called::Keyword("string"),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Called::Name(name) => name.to_string(),
+            Called::Tag(space, name) => format!("{}{name}", space.prefix()),
+            Called::Keyword(word) => (*word).to_owned(),
+        }
+    }
 }
 
 /// Limits of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Levels of types.
-    pub(super) depth: u32,
     /// Types in the tree of one type.
     pub(super) nodes: u64,
     /// Bytes of the text.
@@ -51,72 +74,59 @@ pub(super) struct Limits {
 
 /// State of the evaluation of types.
 pub(super) struct Sema<'a> {
-    pub(super) ast: &'a Ast<'a>,
     limits: Limits,
     pub(super) byte_order: ByteOrder,
     pub(super) clock_names: HashMap<String, ClockIndex>,
+    /// Those that integers are mapped to and that were not known then.
+    pub(super) missed_clocks: HashSet<&'a str>,
     pub(super) environment: Vec<(String, EnvValue)>,
-    /// Declared names, innermost scope last.
-    names: Vec<HashMap<(Space, &'a str), TyRef<'a>>>,
-    open: Vec<OpenStruct<'a>>,
-    /// Types of [`Ast::integers`] that were evaluated.
+    pub(super) scopes: Scopes<'a>,
+    open: Vec<OpenBody<'a>>,
+    pending: Pending<'a>,
+    /// Types of `integer` blocks that were evaluated.
     pub(super) integers: Vec<Option<TyRef<'a>>>,
     /// Locations that only their uses can resolve, and whether one did.
-    pub(super) open_locations: Vec<(&'a Path<'a>, bool)>,
+    pub(super) open_locations: Vec<(Rc<Path<'a>>, bool)>,
     structs: u32,
+    /// Open structs that may still be looked through for the fields that locations name.
+    looks: u64,
 }
 
 impl<'a> Sema<'a> {
-    pub(super) fn new(ast: &'a Ast<'a>, byte_order: ByteOrder, limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Sema {
-            ast,
             limits,
-            byte_order,
+            byte_order: ByteOrder::Little,
             clock_names: HashMap::new(),
+            missed_clocks: HashSet::new(),
             environment: Vec::new(),
-            names: vec![HashMap::new()],
+            scopes: Scopes::default(),
             open: Vec::new(),
-            integers: vec![None; ast.integers.len()],
+            pending: Pending::None,
+            integers: Vec::new(),
             open_locations: Vec::new(),
             structs: 0,
+            looks: limits.text.saturating_mul(16).saturating_add(1 << 25),
         }
     }
 
-    /// Runs `inside` in a lexical scope of its own.
-    pub(super) fn scoped<T>(&mut self, inside: impl FnOnce(&mut Self) -> Res<T>) -> Res<T> {
-        self.names.push(HashMap::new());
-        let result = inside(self);
-        self.names.pop();
-        result
-    }
-
-    pub(super) fn find(&self, space: Space, name: &str) -> Option<TyRef<'a>> {
-        self.names.iter().rev().find_map(|names| {
-            if names.is_empty() {
-                None
-            } else {
-                names.get(&(space, name)).cloned()
-            }
-        })
-    }
-
-    pub(super) fn declare(&mut self, space: Space, name: &'a str, at: u32, ty: TyRef<'a>) -> Res<()> {
-        if let Some(names) = self.names.last_mut()
-            && names.insert((space, name), ty).is_some()
-        {
-            let prefix = space.prefix();
-            return error(
-                at,
-                format!("type `{prefix}{}` is declared twice in this scope", short(name)),
-            );
+    /// Declares a type.
+    pub(super) fn declare(&mut self, space: Space, name: Cow<'a, str>, at: u32, ty: TyRef<'a>) -> Res<()> {
+        let shown = name.clone();
+        if self.scopes.declare(space, name, ty) {
+            return Ok(());
         }
-        Ok(())
+        let prefix = space.prefix();
+        error(
+            at,
+            format!("type `{prefix}{}` is declared twice in this scope", short(&shown)),
+        )
     }
 
     /// Refuses types that are too deep or too large.
     fn checked(&self, ty: TyRef<'a>, at: u32) -> Res<TyRef<'a>> {
-        if ty.facts.depth > self.limits.depth {
-            return too_deep(at, self.limits.depth);
+        if ty.facts.depth > MOST_LEVELS {
+            return too_deep(at);
         }
         if ty.facts.nodes > self.limits.nodes {
             return error(
@@ -130,66 +140,138 @@ impl<'a> Sema<'a> {
         Ok(ty)
     }
 
-    /// Evaluates a declaration.
-    pub(super) fn declaration(&mut self, declaration: &'a Decl<'a>) -> Res<()> {
-        match declaration {
-            Decl::Type(spec) => self.type_of(spec, true).map(drop),
-            Decl::Typedef(spec, declarators) => self.each_declared(spec, declarators, |sema, name, ty| {
-                sema.declare(Space::Alias, name.text, name.at, ty)
-            }),
-            Decl::Alias(alias) => {
-                let shape = std::slice::from_ref(&alias.target_shape);
-                self.each_declared(&alias.target, shape, |sema, _, ty| {
-                    let ty = sema.with_dimensions(ty, &alias.dims)?;
-                    sema.declare(Space::Alias, &alias.name, alias.name_at, ty)
-                })
+    /// Takes the next part, which is no attribute.
+    pub(super) fn part(&mut self, part: Part<'a>) -> Res<()> {
+        match part {
+            Part::Attr(_) => Ok(()),
+            Part::Type(spec) => {
+                self.pending = Pending::Written(spec);
+                Ok(())
             }
+            Part::Open(head) => {
+                self.open(head);
+                Ok(())
+            }
+            Part::Close(align) => self.close(align),
+            Part::Field(declarator) => {
+                let name = declarator.name;
+                let ty = self.declared_type(declarator)?;
+                self.field(name, ty)
+            }
+            Part::Typedef(declarator) => {
+                let name = declarator.name;
+                let ty = self.declared_type(declarator)?;
+                self.declare(Space::Alias, Cow::Borrowed(name.text), name.at, ty)
+            }
+            Part::Alias(alias) => {
+                let Alias {
+                    target_shape,
+                    name,
+                    name_at,
+                    dims,
+                } = *alias;
+                let ty = self.declared_type(target_shape)?;
+                let ty = self.with_dimensions(ty, dims)?;
+                self.declare(Space::Alias, name, name_at, ty)
+            }
+            Part::Declared => self.pending_type(true).map(drop),
         }
     }
 
-    /// Hands the name and the type of each declarator to `each`.
-    fn each_declared(
-        &mut self,
-        spec: &'a TypeSpec<'a>,
-        declarators: &'a [Declarator<'a>],
-        mut each: impl FnMut(&mut Self, Ident<'a>, TyRef<'a>) -> Res<()>,
-    ) -> Res<()> {
-        // The type that a pointer points at need not be declared.
-        let pointers_only = declarators.iter().all(|declarator| declarator.pointers > 0);
-        let ty = if pointers_only {
-            None
-        } else {
-            Some(self.type_of(spec, false)?)
+    fn open(&mut self, head: Head<'a>) {
+        let id = self.structs;
+        self.structs = self.structs.saturating_add(1);
+        self.scopes.begin();
+        self.open.push(OpenBody {
+            head,
+            id,
+            members: Members::default(),
+        });
+    }
+
+    /// The innermost body is complete.
+    fn close(&mut self, align: Option<Value<'a>>) -> Res<()> {
+        self.scopes.end();
+        let Some(OpenBody { head, id, members }) = self.open.pop() else {
+            return Ok(());
         };
-        for declarator in declarators {
-            let ty = match &ty {
-                Some(ty) if declarator.pointers == 0 => ty.clone(),
-                _ => self.pointer(spec, declarator.pointers)?,
-            };
-            let ty = self.with_dimensions(ty, &declarator.dims)?;
-            each(self, declarator.name, ty)?;
+        let (space, ty) = match head.kind {
+            BodyKind::Struct => {
+                let min_align = align.as_ref().map_or(Ok(1), values::align)?;
+                let structure = StructTy {
+                    id,
+                    min_align,
+                    members,
+                };
+                (Space::Struct, Ty::structure(structure))
+            }
+            BodyKind::Variant => {
+                if members.list.is_empty() {
+                    return error(head.at, "a variant needs at least one option");
+                }
+                let tag = match head.tag {
+                    Some(path) => Some(self.bind_tag(path, &members)?),
+                    None => None,
+                };
+                let variant = VariantTy {
+                    at: head.at,
+                    tag,
+                    options: Rc::new(members),
+                };
+                (Space::Variant, Ty::variant(variant))
+            }
+        };
+        let ty = self.checked(ty, head.at)?;
+        if let Some(name) = head.name {
+            self.declare(space, Cow::Borrowed(name.text), name.at, ty.clone())?;
         }
+        let name = head.name.map_or("", |name| name.text);
+        self.pending = Pending::Known(ty, head.at, Called::Tag(space, name));
         Ok(())
     }
 
+    /// Adds a field to the innermost open struct, or an option to the variant.
+    fn field(&mut self, name: Ident<'a>, ty: TyRef<'a>) -> Res<()> {
+        let Some(open) = self.open.last_mut() else {
+            return Ok(());
+        };
+        if open.members.push(name, ty) {
+            return Ok(());
+        }
+        let (article, what) = match open.head.kind {
+            BodyKind::Struct => ("a", "field"),
+            BodyKind::Variant => ("an", "option"),
+        };
+        error(
+            name.at,
+            format!("there is {article} {what} `{}` already", short(name.text)),
+        )
+    }
+
+    /// The type that a declarator makes of the pending one.
+    fn declared_type(&mut self, declarator: Declarator<'a>) -> Res<TyRef<'a>> {
+        let ty = if declarator.pointers > 0 {
+            self.pointer(declarator.pointers)?
+        } else {
+            self.pending_type(false)?
+        };
+        self.with_dimensions(ty, declarator.dims)
+    }
+
     /// Pointers are what an alias says they are.
-    fn pointer(&self, spec: &TypeSpec<'a>, pointers: u32) -> Res<TyRef<'a>> {
-        let mut name = match &spec.kind {
-            TypeKind::Named(name) => name.to_string(),
-            TypeKind::Struct(spec) => format!("struct {}", spec.name.map_or("", |name| name.text)),
-            TypeKind::Variant(spec) => format!("variant {}", spec.name.map_or("", |name| name.text)),
-            TypeKind::Enum(spec) => format!("enum {}", spec.name.map_or("", |name| name.text)),
-            TypeKind::Integer(_) => "integer".to_owned(),
-            TypeKind::Float(_) => "floating_point".to_owned(),
-            TypeKind::Str(_) => "string".to_owned(),
+    fn pointer(&self, pointers: u32) -> Res<TyRef<'a>> {
+        let (mut name, at) = match &self.pending {
+            Pending::None => (String::new(), 0),
+            Pending::Written(spec) => (Called::of(&spec.kind).text(), spec.at),
+            Pending::Known(_, at, called) => (called.text(), *at),
         };
         for _ in 0..pointers {
             name.push_str(" *");
         }
-        match self.find(Space::Alias, &name) {
+        match self.scopes.find(Space::Alias, &name) {
             Some(ty) => Ok(ty),
             None => error(
-                spec.at,
+                at,
                 format!(
                     "unknown type `{}`: declare it before with `typealias ... := {}`",
                     short(&name),
@@ -199,20 +281,41 @@ impl<'a> Sema<'a> {
         }
     }
 
-    fn with_dimensions(&mut self, mut ty: TyRef<'a>, dims: &'a [Dim<'a>]) -> Res<TyRef<'a>> {
-        for dim in dims.iter().rev() {
+    /// The type that the next part says something about. Only a declaration may leave the tag of a
+    /// variant open.
+    pub(super) fn pending_type(&mut self, declaration: bool) -> Res<TyRef<'a>> {
+        let (ty, at, called) = match std::mem::replace(&mut self.pending, Pending::None) {
+            Pending::None => return error(0, "no type here"),
+            Pending::Known(ty, at, called) => (ty, at, called),
+            Pending::Written(spec) => {
+                let (at, called) = (spec.at, Called::of(&spec.kind));
+                (self.type_of(spec)?, at, called)
+            }
+        };
+        if let TyKind::Variant(VariantTy { tag: None, .. }) = &ty.kind
+            && !declaration
+        {
+            let name = match called {
+                Called::Tag(_, name) if !name.is_empty() => format!("{} <FIELD>", short(name)),
+                _ => "<FIELD> {...}".to_owned(),
+            };
+            return error(at, format!("this variant has no tag: `variant {name}`"));
+        }
+        self.pending = Pending::Known(ty.clone(), at, called);
+        Ok(ty)
+    }
+
+    fn with_dimensions(&mut self, mut ty: TyRef<'a>, dims: Vec<Dim<'a>>) -> Res<TyRef<'a>> {
+        for dim in dims.into_iter().rev() {
             let (at, next) = match dim {
-                Dim::Const(at, length) => match u64::try_from(*length) {
-                    Ok(length) => (*at, Ty::array(ty, length)),
+                Dim::Const(at, length) => match u64::try_from(length) {
+                    Ok(length) => (at, Ty::array(ty, length)),
                     Err(_) => {
-                        return error(
-                            *at,
-                            format!("the length of an array cannot be negative: {length}"),
-                        );
+                        return error(at, format!("the length of an array cannot be negative: {length}"));
                     }
                 },
                 Dim::Field(path) if path.first.text == "env" => {
-                    (path.first.at, Ty::array(ty, self.environment_length(path)?))
+                    (path.first.at, Ty::array(ty, self.environment_length(&path)?))
                 }
                 Dim::Field(path) => (path.first.at, Ty::sequence(ty, self.bind(path, None)?)),
             };
@@ -259,31 +362,41 @@ impl<'a> Sema<'a> {
 
     /// Finds out where the path of a length (or of the tag of a variant with these options)
     /// begins. Checks what it leads to as far as the structs around it tell.
-    fn bind(&mut self, path: &'a Path<'a>, tag_of: Option<&Members<'a>>) -> Res<Location<'a>> {
-        if let Some(base) = absolute(path)? {
+    fn bind(&mut self, path: Path<'a>, tag_of: Option<&Members<'a>>) -> Res<Location<'a>> {
+        let path = Rc::new(path);
+        if let Some(base) = absolute(&path)? {
             return Ok(Location { path, base });
         }
         let mut failure = None;
-        for open in self.open.iter().rev() {
+        // The options of a variant are no targets for each other.
+        let structs = self.open.iter().rev();
+        for open in structs.filter(|open| open.head.kind == BodyKind::Struct) {
+            self.looks = match self.looks.checked_sub(1) {
+                Some(left) => left,
+                None => {
+                    return error(
+                        path.first.at,
+                        "there are too many structs around the lengths and tags up to here",
+                    );
+                }
+            };
             let Some(index) = open.members.find(path.first.text) else {
                 continue;
             };
             let Some((_, ty)) = open.members.list.get(index) else {
                 continue;
             };
-            let mut walk = Walk::new(path);
+            let mut walk = Walk::new(&path);
             let result = walk
-                .follow(ty, Words::after(path, 1), None)
+                .follow(ty, Words::after(&path, 1), None)
                 .and_then(|()| match tag_of {
                     Some(options) => walk.check_tag(options).map(drop),
                     None => walk.check_length(),
                 });
             match result {
                 Ok(()) => {
-                    return Ok(Location {
-                        path,
-                        base: Base::Struct(open.id),
-                    });
+                    let base = Base::Struct(open.id);
+                    return Ok(Location { path, base });
                 }
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -291,163 +404,60 @@ impl<'a> Sema<'a> {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        self.open_locations.push((path, false));
-        Ok(Location {
-            path,
-            base: Base::Use(self.open_locations.len() - 1),
-        })
+        self.open_locations.push((path.clone(), false));
+        let base = Base::Use(self.open_locations.len() - 1);
+        Ok(Location { path, base })
     }
 
-    /// The type that a specifier names or describes. Only a declaration may leave the tag of a
-    /// variant open.
-    pub(super) fn type_of(&mut self, spec: &'a TypeSpec<'a>, declaration: bool) -> Res<TyRef<'a>> {
-        match &spec.kind {
-            TypeKind::Named(name) => match self.find(Space::Alias, name) {
+    /// The type that is written without a body.
+    pub(super) fn type_of(&mut self, spec: TypeSpec<'a>) -> Res<TyRef<'a>> {
+        match spec.kind {
+            TypeKind::Named(name) => match self.scopes.find(Space::Alias, &name) {
                 Some(ty) => Ok(ty),
                 None => error(
                     spec.at,
                     format!(
                         "unknown type `{}`: it must be declared before its use",
-                        short(name)
+                        short(&name)
                     ),
                 ),
             },
-            TypeKind::Integer(index) => self.integer(*index),
-            TypeKind::Float(attrs) => self.float(spec.at, attrs),
-            TypeKind::Str(attrs) => leaves::string(attrs),
-            TypeKind::Struct(structure) => self.structure(spec.at, structure),
-            TypeKind::Variant(variant) => self.variant(spec.at, variant, declaration),
-            TypeKind::Enum(enumeration) => self.enumeration(spec.at, enumeration),
+            TypeKind::Integer(index, integer) => self.integer(index, &integer),
+            TypeKind::Float(attrs) => self.float(spec.at, &attrs),
+            TypeKind::Str(attrs) => leaves::string(&attrs),
+            TypeKind::Struct(name) => self.known(Space::Struct, spec.at, name),
+            TypeKind::Variant(name, tag) => self.variant_use(spec.at, name, tag),
+            TypeKind::Enum(enumeration) => self.enumeration(spec.at, *enumeration),
         }
-    }
-
-    fn structure(&mut self, at: u32, spec: &'a StructSpec<'a>) -> Res<TyRef<'a>> {
-        let min_align = match &spec.align {
-            Some(value) => values::align(value)?,
-            None => 1,
-        };
-        let Some(body) = &spec.body else {
-            if let Some(value) = &spec.align {
-                return error(value.at, "`align` belongs after the body of a struct");
-            }
-            return self.declared(Space::Struct, at, spec.name);
-        };
-        let id = self.structs;
-        self.structs = self.structs.saturating_add(1);
-        self.open.push(OpenStruct {
-            id,
-            members: Members::default(),
-        });
-        let result = self.scoped(|sema| sema.members(body));
-        let open = self.open.pop();
-        result?;
-        let members = open.map(|open| open.members).unwrap_or_default();
-        let ty = self.checked(
-            Ty::structure(StructTy {
-                id,
-                min_align,
-                members,
-            }),
-            at,
-        )?;
-        if let Some(name) = spec.name {
-            self.declare(Space::Struct, name.text, name.at, ty.clone())?;
-        }
-        Ok(ty)
-    }
-
-    /// Adds the fields of a body to the innermost open struct.
-    fn members(&mut self, body: &'a [BodyEntry<'a>]) -> Res<()> {
-        for entry in body {
-            match entry {
-                BodyEntry::Decl(declaration) => self.declaration(declaration)?,
-                BodyEntry::Fields(spec, declarators) => {
-                    self.each_declared(spec, declarators, |sema, name, ty| {
-                        let Some(open) = sema.open.last_mut() else {
-                            return Ok(());
-                        };
-                        match open.members.push(name, ty) {
-                            true => Ok(()),
-                            false => error(
-                                name.at,
-                                format!("there is a field `{}` already", short(name.text)),
-                            ),
-                        }
-                    })?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// A struct, variant or enumeration that was declared before.
-    pub(super) fn declared(&self, space: Space, at: u32, name: Option<Ident<'a>>) -> Res<TyRef<'a>> {
-        let name = name.map_or("", |name| name.text);
-        match self.find(space, name) {
+    pub(super) fn known(&self, space: Space, at: u32, name: Ident<'a>) -> Res<TyRef<'a>> {
+        match self.scopes.find(space, name.text) {
             Some(ty) => Ok(ty),
             None => error(
                 at,
                 format!(
                     "unknown type `{}{}`: it must be declared before its use",
                     space.prefix(),
-                    short(name)
+                    short(name.text)
                 ),
             ),
         }
-    }
-
-    fn variant(&mut self, at: u32, spec: &'a VariantSpec<'a>, declaration: bool) -> Res<TyRef<'a>> {
-        let Some(body) = &spec.body else {
-            return self.variant_use(at, spec, declaration);
-        };
-        let options = Rc::new(self.scoped(|sema| sema.options(body))?);
-        if options.list.is_empty() {
-            return error(at, "a variant needs at least one option");
-        }
-        let tag = match &spec.tag {
-            Some(path) => Some(self.bind_tag(path, &options)?),
-            None => None,
-        };
-        let ty = self.checked(Ty::variant(VariantTy { at, tag, options }), at)?;
-        if let Some(name) = spec.name {
-            self.declare(Space::Variant, name.text, name.at, ty.clone())?;
-        }
-        if tag.is_none() && !declaration {
-            return error(at, "this variant has no tag: `variant <FIELD> {...}`");
-        }
-        Ok(ty)
     }
 
     /// `variant NAME` or `variant NAME <TAG>`
-    fn variant_use(&mut self, at: u32, spec: &'a VariantSpec<'a>, declaration: bool) -> Res<TyRef<'a>> {
-        let ty = self.declared(Space::Variant, at, spec.name)?;
-        let TyKind::Variant(variant) = &ty.kind else {
+    fn variant_use(&mut self, at: u32, name: Ident<'a>, tag: Option<Path<'a>>) -> Res<TyRef<'a>> {
+        let ty = self.known(Space::Variant, at, name)?;
+        let (TyKind::Variant(variant), Some(path)) = (&ty.kind, tag) else {
             return Ok(ty);
         };
-        match &spec.tag {
-            Some(path) => {
-                let tag = Some(self.bind_tag(path, &variant.options)?);
-                self.checked(
-                    Ty::variant(VariantTy {
-                        at,
-                        tag,
-                        options: variant.options.clone(),
-                    }),
-                    at,
-                )
-            }
-            None if variant.tag.is_none() && !declaration => error(
-                at,
-                format!(
-                    "this variant has no tag: `variant {} <FIELD>`",
-                    short(spec.name.map_or("", |name| name.text))
-                ),
-            ),
-            None => Ok(ty),
-        }
+        let tag = Some(self.bind_tag(path, &variant.options)?);
+        let options = variant.options.clone();
+        self.checked(Ty::variant(VariantTy { at, tag, options }), at)
     }
 
-    fn bind_tag(&mut self, path: &'a Path<'a>, options: &Members<'a>) -> Res<Location<'a>> {
+    fn bind_tag(&mut self, path: Path<'a>, options: &Members<'a>) -> Res<Location<'a>> {
         if path.first.text == "env" {
             return error(
                 path.first.at,
@@ -455,26 +465,6 @@ impl<'a> Sema<'a> {
             );
         }
         self.bind(path, Some(options))
-    }
-
-    /// The options of a variant: its fields are no targets for each other, so they are not open.
-    fn options(&mut self, body: &'a [BodyEntry<'a>]) -> Res<Members<'a>> {
-        let mut options = Members::default();
-        for entry in body {
-            match entry {
-                BodyEntry::Decl(declaration) => self.declaration(declaration)?,
-                BodyEntry::Fields(spec, declarators) => {
-                    self.each_declared(spec, declarators, |_, name, ty| match options.push(name, ty) {
-                        true => Ok(()),
-                        false => error(
-                            name.at,
-                            format!("there is an option `{}` already", short(name.text)),
-                        ),
-                    })?;
-                }
-            }
-        }
-        Ok(options)
     }
 }
 

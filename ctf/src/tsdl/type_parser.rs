@@ -1,18 +1,124 @@
-//! Types and declarators: the part of the parser that nests.
+//! Types and declarators: the part of the parser that nests. What is open is kept in a list.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use super::ast::*;
-use super::lexer::{Kw, Res, Tok, error, unescape};
-use super::parser::{Parser, too_deep};
+use super::lexer::{Kw, Res, Tok, error, too_deep, unescape};
+use super::parser::Parser;
+use crate::schema::MOST_LEVELS;
+
+/// What awaits a type.
+pub(super) enum After<'t> {
+    /// Names of fields, in a body of that kind.
+    Field(BodyKind),
+    Typedef,
+    Alias,
+    /// `key :=`
+    Set(Path<'t>),
+    /// Nothing: it is declared.
+    Declaration,
+}
+
+/// A type that was read.
+#[derive(Clone, Copy)]
+struct Written {
+    at: u32,
+    /// A struct, variant or enumeration that is described here, not only named.
+    has_body: bool,
+    is_named: bool,
+}
+
+/// A type at its first word.
+enum Begun {
+    /// All of it was read.
+    Whole(Written),
+    /// Its body comes next.
+    Open(BodyKind, Written),
+}
 
 impl<'t> Parser<'t> {
-    /// A type, if there is one here.
-    pub(super) fn type_spec(&mut self) -> Res<Option<TypeSpec<'t>>> {
+    /// A type, all that is within it, and what comes behind it.
+    pub(super) fn type_and(&mut self, after: After<'t>) -> Res<()> {
+        let mut open: Vec<(BodyKind, Written, After<'t>)> = Vec::new();
+        let mut after = after;
+        loop {
+            match self.begin_type(&after)? {
+                Begun::Whole(written) => self.end_type(after, written)?,
+                Begun::Open(_, written) if open.len() >= MOST_LEVELS as usize => {
+                    return too_deep(written.at);
+                }
+                Begun::Open(kind, written) => open.push((kind, written, after)),
+            }
+            // Bodies end until one goes on with another type.
+            after = loop {
+                let Some((kind, written, outer)) = open.pop() else {
+                    return Ok(());
+                };
+                match self.next_in(kind)? {
+                    Some(next) => {
+                        open.push((kind, written, outer));
+                        break next;
+                    }
+                    None => {
+                        self.close(kind)?;
+                        self.end_type(outer, written)?;
+                    }
+                }
+            };
+        }
+    }
+
+    /// Reads a type up to its body, if it has one.
+    fn begin_type(&mut self, after: &After<'t>) -> Res<Begun> {
         while self.eat(Tok::Kw(Kw::Const))? {}
         let at = self.current.at;
+        let mut written = Written {
+            at,
+            has_body: false,
+            is_named: false,
+        };
         let kind = match self.current.kind {
-            Tok::Kw(Kw::Integer) => TypeKind::Integer(self.integer_spec()?),
+            Tok::Kw(Kw::Struct) => return self.head(BodyKind::Struct),
+            Tok::Kw(Kw::Variant) => return self.head(BodyKind::Variant),
+            Tok::Kw(Kw::Enum) => {
+                let spec = self.enum_spec()?;
+                written.has_body = spec.labels.is_some();
+                written.is_named = spec.name.is_some();
+                TypeKind::Enum(Box::new(spec))
+            }
+            _ => match self.plain_type()? {
+                Some(kind) => kind,
+                None => return self.no_type(after),
+            },
+        };
+        self.parts.push(Part::Type(TypeSpec { at, kind }));
+        while self.eat(Tok::Kw(Kw::Const))? {}
+        Ok(Begun::Whole(written))
+    }
+
+    fn no_type<T>(&self, after: &After<'t>) -> Res<T> {
+        match after {
+            After::Field(kind) => self.unexpected(&format!(
+                "the type of a field, or `}}` to close the {}",
+                kind.keyword()
+            )),
+            After::Typedef => self.unexpected("a type after `typedef`"),
+            After::Set(_) => self.unexpected("a type after `:=`"),
+            After::Alias | After::Declaration => self.unexpected(
+                "a type after `typealias`: `integer`, `floating_point`, `string`, `enum`, `struct`, `variant` or \
+                 the name of a type",
+            ),
+        }
+    }
+
+    /// A type that has no body of fields or labels.
+    fn plain_type(&mut self) -> Res<Option<TypeKind<'t>>> {
+        Ok(Some(match self.current.kind {
+            Tok::Kw(Kw::Integer) => {
+                let (index, spec) = self.integer_spec()?;
+                TypeKind::Integer(index, spec)
+            }
             Tok::Kw(Kw::FloatingPoint) => {
                 self.advance()?;
                 TypeKind::Float(self.attributes()?)
@@ -25,38 +131,138 @@ impl<'t> Parser<'t> {
                     Vec::new()
                 })
             }
-            Tok::Kw(Kw::Struct) => {
-                let spec = self.nested(Self::struct_spec)?;
-                TypeKind::Struct(Box::new(spec))
-            }
-            Tok::Kw(Kw::Variant) => {
-                let spec = self.nested(Self::variant_spec)?;
-                TypeKind::Variant(Box::new(spec))
-            }
-            Tok::Kw(Kw::Enum) => {
-                let spec = self.nested(Self::enum_spec)?;
-                TypeKind::Enum(Box::new(spec))
-            }
             Tok::Ident | Tok::Kw(Kw::CType) => match self.words()? {
                 Some(name) => TypeKind::Named(name),
                 None => return Ok(None),
             },
             _ => return Ok(None),
+        }))
+    }
+
+    /// `struct NAME` or `variant NAME <TAG>`, and the `{` if there is one.
+    fn head(&mut self, kind: BodyKind) -> Res<Begun> {
+        let at = self.advance()?.at;
+        let name = self.tag_name()?;
+        let tag = if kind == BodyKind::Variant && self.eat(Tok::Lt)? {
+            let tag = self.location("the tag of a variant")?;
+            self.expect(Tok::Gt, "`>` after the tag of the variant")?;
+            Some(tag)
+        } else {
+            None
         };
+        let mut written = Written {
+            at,
+            has_body: false,
+            is_named: name.is_some(),
+        };
+        if self.eat(Tok::LBrace)? {
+            self.parts.push(Part::Open(Head { at, kind, name, tag }));
+            written.has_body = true;
+            return Ok(Begun::Open(kind, written));
+        }
+        let Some(name) = name else {
+            return self.unexpected(&format!("the name of a {}, or `{{`", kind.keyword()));
+        };
+        if kind == BodyKind::Struct
+            && let Some(value) = self.align()?
+        {
+            return error(value.at, "`align` belongs after the body of a struct");
+        }
+        let kind = match kind {
+            BodyKind::Struct => TypeKind::Struct(name),
+            BodyKind::Variant => TypeKind::Variant(name, tag),
+        };
+        self.parts.push(Part::Type(TypeSpec { at, kind }));
         while self.eat(Tok::Kw(Kw::Const))? {}
-        Ok(Some(TypeSpec { at, kind }))
+        Ok(Begun::Whole(written))
+    }
+
+    fn align(&mut self) -> Res<Option<Value<'t>>> {
+        if !self.eat(Tok::Kw(Kw::Align))? {
+            return Ok(None);
+        }
+        self.expect(Tok::LParen, "`(` after `align`")?;
+        let value = self.value()?;
+        self.expect(Tok::RParen, "`)` after the alignment")?;
+        Ok(Some(value))
+    }
+
+    /// What awaits the next type in a body; `None` where the body ends.
+    fn next_in(&mut self, kind: BodyKind) -> Res<Option<After<'t>>> {
+        while self.eat(Tok::Semicolon)? {}
+        let after = match self.current.kind {
+            Tok::RBrace => return Ok(None),
+            Tok::Kw(Kw::Typealias) => After::Alias,
+            Tok::Kw(Kw::Typedef) => After::Typedef,
+            _ => return Ok(Some(After::Field(kind))),
+        };
+        self.advance()?;
+        Ok(Some(after))
+    }
+
+    fn close(&mut self, kind: BodyKind) -> Res<()> {
+        self.advance()?;
+        let align = match kind {
+            BodyKind::Struct => self.align()?,
+            BodyKind::Variant => None,
+        };
+        self.parts.push(Part::Close(align));
+        while self.eat(Tok::Kw(Kw::Const))? {}
+        Ok(())
+    }
+
+    /// What comes behind a type.
+    fn end_type(&mut self, after: After<'t>, written: Written) -> Res<()> {
+        match after {
+            After::Field(_)
+                if self.current.kind == Tok::Semicolon && written.has_body && written.is_named =>
+            {
+                self.advance()?;
+                self.parts.push(Part::Declared);
+            }
+            After::Field(_) => {
+                self.declarators("the name of a field", Part::Field)?;
+                self.expect(Tok::Semicolon, "`;` after the field")?;
+            }
+            After::Typedef => {
+                self.declarators("a name for the type", Part::Typedef)?;
+                self.expect(Tok::Semicolon, "`;` after the `typedef`")?;
+            }
+            After::Alias => {
+                let alias = self.alias()?;
+                self.parts.push(Part::Alias(Box::new(alias)));
+            }
+            After::Set(key) => {
+                self.semicolon(|| format!("attribute `{}`", key.text()))?;
+                let value = AttrValue::Type(written.at);
+                self.parts.push(Part::Attr(Attr { key, value }));
+            }
+            After::Declaration => {
+                if !written.has_body {
+                    return self.unexpected("`{` and the body of the declared type");
+                }
+                // Specifiers of a C declaration may stand side by side: the bodies of two types
+                // without `;` between them declare both.
+                if !matches!(self.current.kind, Tok::Kw(Kw::Struct | Kw::Variant | Kw::Enum)) {
+                    self.expect(Tok::Semicolon, "`;` after the declaration")?;
+                }
+                self.parts.push(Part::Declared);
+            }
+        }
+        Ok(())
     }
 
     /// An `integer` block: not even read again where the same text was read before.
-    fn integer_spec(&mut self) -> Res<IntegerIndex> {
+    fn integer_spec(&mut self) -> Res<(IntegerIndex, Rc<IntegerSpec<'t>>)> {
         let at = self.current.at;
         let source = self.lexer.slice_to_brace(at);
         if let Some(source) = source
-            && let Some(&index) = self.integer_index.get(source)
+            && let Some((index, spec)) = self.integers.get(source)
         {
+            let known = (*index, spec.clone());
             self.lexer.seek(at + source.len() as u32);
             self.advance()?;
-            return Ok(index);
+            return Ok(known);
         }
         self.advance()?;
         self.expect(Tok::LBrace, "`{` and the attributes of the integer")?;
@@ -65,19 +271,19 @@ impl<'t> Parser<'t> {
             if self.current.kind == Tok::Semicolon {
                 self.advance()?;
             } else {
-                attrs.push(self.attribute(false)?);
+                attrs.push(self.attribute()?);
             }
         }
         let end = self.advance()?.end;
-        let index = self.integers.len();
-        self.integers.push(IntegerSpec { at, attrs });
+        let new = (self.integer_count, Rc::new(IntegerSpec { at, attrs }));
+        self.integer_count += 1;
         // A brace in a comment or a string would make the slice too short: then it is no key.
         if let Some(source) = source
             && at as usize + source.len() == end as usize
         {
-            self.integer_index.insert(source, index);
+            self.integers.insert(source, new.clone());
         }
-        Ok(index)
+        Ok(new)
     }
 
     fn tag_name(&mut self) -> Res<Option<Ident<'t>>> {
@@ -88,109 +294,25 @@ impl<'t> Parser<'t> {
         Ok(None)
     }
 
-    fn struct_spec(&mut self) -> Res<StructSpec<'t>> {
-        self.advance()?;
-        let name = self.tag_name()?;
-        let body = if self.current.kind == Tok::LBrace {
-            Some(self.body("struct")?)
-        } else {
-            None
-        };
-        if name.is_none() && body.is_none() {
-            return self.unexpected("the name of a struct, or `{`");
-        }
-        let align = if self.current.kind == Tok::Kw(Kw::Align) {
-            self.advance()?;
-            self.expect(Tok::LParen, "`(` after `align`")?;
-            let value = self.value()?;
-            self.expect(Tok::RParen, "`)` after the alignment")?;
-            Some(value)
-        } else {
-            None
-        };
-        Ok(StructSpec { name, body, align })
-    }
-
-    fn variant_spec(&mut self) -> Res<VariantSpec<'t>> {
-        self.advance()?;
-        let name = self.tag_name()?;
-        let tag = if self.eat(Tok::Lt)? {
-            let tag = self.location("the tag of a variant")?;
-            self.expect(Tok::Gt, "`>` after the tag of the variant")?;
-            Some(tag)
-        } else {
-            None
-        };
-        let body = if self.current.kind == Tok::LBrace {
-            Some(self.body("variant")?)
-        } else {
-            None
-        };
-        if name.is_none() && body.is_none() {
-            return self.unexpected("the name of a variant, or `{`");
-        }
-        Ok(VariantSpec { name, tag, body })
-    }
-
-    fn body(&mut self, what: &str) -> Res<Vec<BodyEntry<'t>>> {
-        self.advance()?;
-        let mut entries = Vec::new();
+    fn declarators(&mut self, what: &str, part: fn(Declarator<'t>) -> Part<'t>) -> Res<()> {
         loop {
-            match self.current.kind {
-                Tok::RBrace => break,
-                Tok::Semicolon => {
-                    self.advance()?;
-                }
-                Tok::Kw(Kw::Typealias) => entries.push(BodyEntry::Decl(self.typealias()?)),
-                Tok::Kw(Kw::Typedef) => entries.push(BodyEntry::Decl(self.typedef()?)),
-                _ => entries.push(self.fields(what)?),
+            let declarator = self.declarator(what)?;
+            self.parts.push(part(declarator));
+            if !self.eat(Tok::Comma)? {
+                return Ok(());
             }
         }
-        self.advance()?;
-        Ok(entries)
-    }
-
-    fn fields(&mut self, what: &str) -> Res<BodyEntry<'t>> {
-        let Some(spec) = self.type_spec()? else {
-            return self.unexpected(&format!("the type of a field, or `}}` to close the {what}"));
-        };
-        if self.current.kind == Tok::Semicolon && has_body(&spec) && spec_name(&spec).is_some() {
-            self.advance()?;
-            return Ok(BodyEntry::Decl(Decl::Type(spec)));
-        }
-        let declarators = self.declarators("the name of a field")?;
-        self.expect(Tok::Semicolon, "`;` after the field")?;
-        Ok(BodyEntry::Fields(spec, declarators))
-    }
-
-    pub(super) fn declarators(&mut self, what: &str) -> Res<Vec<Declarator<'t>>> {
-        let mut declarators = vec![self.declarator(what)?];
-        while self.eat(Tok::Comma)? {
-            declarators.push(self.declarator(what)?);
-        }
-        Ok(declarators)
     }
 
     fn declarator(&mut self, what: &str) -> Res<Declarator<'t>> {
         let pointers = self.pointers()?;
-        let mut declarator = match self.current.kind {
-            Tok::Ident => {
-                let token = self.advance()?;
-                Declarator {
-                    pointers,
-                    name: self.ident(token),
-                    dims: Vec::new(),
-                }
-            }
-            Tok::LParen => {
-                self.advance()?;
-                let inner = self.nested(|parser| parser.declarator(what))?;
-                if inner.pointers != 0 {
-                    return error(inner.name.at, "pointers to arrays are not supported");
-                }
-                self.expect(Tok::RParen, "`)`")?;
-                Declarator { pointers, ..inner }
-            }
+        let (mut parentheses, mut has_inner_pointers) = (0u64, false);
+        while self.eat(Tok::LParen)? {
+            parentheses += 1;
+            has_inner_pointers |= self.pointers()? > 0;
+        }
+        let name = match self.current.kind {
+            Tok::Ident => self.advance()?,
             Tok::Kw(_) => {
                 let word = self.lexer.slice(self.current);
                 return error(
@@ -202,14 +324,27 @@ impl<'t> Parser<'t> {
             }
             _ => return self.unexpected(what),
         };
-        declarator.dims.append(&mut self.dimensions()?);
+        let name = self.ident(name);
+        let mut dims = self.dimensions_of_field()?;
+        if has_inner_pointers {
+            return error(name.at, "pointers to arrays are not supported");
+        }
+        for _ in 0..parentheses {
+            self.expect(Tok::RParen, "`)`")?;
+            dims.append(&mut self.dimensions_of_field()?);
+        }
+        Ok(Declarator { pointers, name, dims })
+    }
+
+    fn dimensions_of_field(&mut self) -> Res<Vec<Dim<'t>>> {
+        let dims = self.dimensions()?;
         if self.current.kind == Tok::Colon {
             return error(
                 self.current.at,
                 "GNU C bit fields are not supported: use `integer { size = ...; align = 1; }`",
             );
         }
-        Ok(declarator)
+        Ok(dims)
     }
 
     pub(super) fn dimensions(&mut self) -> Res<Vec<Dim<'t>>> {
@@ -220,9 +355,6 @@ impl<'t> Parser<'t> {
                 Tok::Int | Tok::Char | Tok::Minus | Tok::Plus => Dim::Const(at, self.integer()?),
                 _ => Dim::Field(self.location("the length of an array")?),
             });
-            if dims.len() > self.max_depth as usize {
-                return too_deep(at, self.max_depth);
-            }
             self.expect(Tok::RBracket, "`]` after the length of the array")?;
         }
         Ok(dims)
@@ -259,7 +391,7 @@ impl<'t> Parser<'t> {
         let name = self.tag_name()?;
         let base = if self.eat(Tok::Colon)? {
             match self.current.kind {
-                Tok::Ident | Tok::Kw(Kw::Integer | Kw::CType | Kw::Const) => self.type_spec()?,
+                Tok::Ident | Tok::Kw(Kw::Integer | Kw::CType | Kw::Const) => self.enum_base()?,
                 _ => return self.unexpected("the integer type of the enumeration"),
             }
         } else {
@@ -274,6 +406,14 @@ impl<'t> Parser<'t> {
             None
         };
         Ok(EnumSpec { name, base, labels })
+    }
+
+    fn enum_base(&mut self) -> Res<Option<TypeSpec<'t>>> {
+        while self.eat(Tok::Kw(Kw::Const))? {}
+        let at = self.current.at;
+        let base = self.plain_type()?.map(|kind| TypeSpec { at, kind });
+        while self.eat(Tok::Kw(Kw::Const))? {}
+        Ok(base)
     }
 
     fn enumerators(&mut self) -> Res<Vec<Enumerator<'t>>> {
@@ -305,25 +445,5 @@ impl<'t> Parser<'t> {
         }
         self.advance()?;
         Ok(labels)
-    }
-}
-
-/// The tag name of a struct, variant or enumeration.
-fn spec_name<'t>(spec: &TypeSpec<'t>) -> Option<Ident<'t>> {
-    match &spec.kind {
-        TypeKind::Struct(spec) => spec.name,
-        TypeKind::Variant(spec) => spec.name,
-        TypeKind::Enum(spec) => spec.name,
-        _ => None,
-    }
-}
-
-/// True if a struct, variant or enumeration is described here, not only named.
-pub(super) fn has_body(spec: &TypeSpec<'_>) -> bool {
-    match &spec.kind {
-        TypeKind::Struct(spec) => spec.body.is_some(),
-        TypeKind::Variant(spec) => spec.body.is_some(),
-        TypeKind::Enum(spec) => spec.labels.is_some(),
-        _ => false,
     }
 }

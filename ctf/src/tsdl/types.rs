@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::ast::{Ident, Path};
-use crate::schema::{ClockIndex, FieldClass, IntClass, Scope};
+use crate::schema::{ClockIndex, Encoding, FieldClass, IntClass, Scope};
 
 /// A shared type.
 pub(super) type TyRef<'a> = Rc<Ty<'a>>;
@@ -27,7 +27,7 @@ pub(super) struct Ty<'a> {
 /// What is known of a type and everything within it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
-    /// Levels of types, itself included.
+    /// Levels of structs, variants, arrays and sequences, itself included.
     pub(super) depth: u32,
     /// Types in its tree, itself included.
     pub(super) nodes: u64,
@@ -67,13 +67,21 @@ impl<'a> Facts<'a> {
     /// Facts of a field without parts.
     pub(super) fn leaf(bits: u64) -> Self {
         Facts {
-            depth: 1,
+            depth: 0,
             nodes: 1,
             refers: false,
             has_bits: bits > 0,
             least_bits: Some(bits),
             clock: ClockUse::None,
             unknown_clock: None,
+        }
+    }
+
+    /// Facts of a field with parts, before any of them.
+    fn compound() -> Self {
+        Facts {
+            depth: 1,
+            ..Facts::leaf(0)
         }
     }
 
@@ -119,9 +127,9 @@ pub(super) struct VariantTy<'a> {
 }
 
 /// Where a length or a tag is, as far as it is known without a use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Location<'a> {
-    pub(super) path: &'a Path<'a>,
+    pub(super) path: Rc<Path<'a>>,
     pub(super) base: Base,
 }
 
@@ -142,7 +150,7 @@ pub(super) enum Base {
 pub(super) struct Members<'a> {
     pub(super) list: Vec<(Ident<'a>, TyRef<'a>)>,
     /// Name to index, once there are many.
-    index: HashMap<&'a str, u32>,
+    index: Option<HashMap<&'a str, u32>>,
 }
 
 /// Up to so many members a linear search beats a table.
@@ -151,8 +159,8 @@ const LINEAR: usize = 12;
 impl<'a> Members<'a> {
     /// Index of the member of that name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
-        if self.list.len() > LINEAR {
-            return self.index.get(name).map(|&index| index as usize);
+        if let Some(index) = &self.index {
+            return index.get(name).map(|&index| index as usize);
         }
         self.list.iter().position(|(member, _)| member.text == name)
     }
@@ -164,13 +172,12 @@ impl<'a> Members<'a> {
         }
         self.list.push((name, ty));
         let count = self.list.len();
-        if count == LINEAR + 1 {
-            let names = self.list.iter().enumerate();
-            self.index = names
-                .map(|(index, (member, _))| (member.text, index as u32))
-                .collect();
+        if let Some(index) = &mut self.index {
+            index.insert(name.text, count as u32 - 1);
         } else if count > LINEAR {
-            self.index.insert(name.text, count as u32 - 1);
+            let names = (0u32..).zip(&self.list);
+            let index = names.map(|(index, (member, _))| (member.text, index));
+            self.index = Some(index.collect());
         }
         true
     }
@@ -213,7 +220,7 @@ impl<'a> Ty<'a> {
     }
 
     pub(super) fn array(element: TyRef<'a>, length: u64) -> TyRef<'a> {
-        let mut facts = Facts::leaf(0);
+        let mut facts = Facts::compound();
         let bits = element.facts.least_bits.and_then(|bits| bits.checked_mul(length));
         facts.add(&element.facts, bits);
         facts.has_bits &= length > 0;
@@ -221,14 +228,14 @@ impl<'a> Ty<'a> {
     }
 
     pub(super) fn sequence(element: TyRef<'a>, location: Location<'a>) -> TyRef<'a> {
-        let mut facts = Facts::leaf(0);
+        let mut facts = Facts::compound();
         facts.add(&element.facts, Some(0));
         facts.refers = true;
         Ty::new(TyKind::Sequence(element, location), facts)
     }
 
     pub(super) fn structure(structure: StructTy<'a>) -> TyRef<'a> {
-        let mut facts = Facts::leaf(0);
+        let mut facts = Facts::compound();
         for (_, member) in &structure.members.list {
             facts.add(&member.facts, member.facts.least_bits);
             // Even an empty struct may take padding: whether a record of it has bits shows only
@@ -239,11 +246,51 @@ impl<'a> Ty<'a> {
     }
 
     pub(super) fn variant(variant: VariantTy<'a>) -> TyRef<'a> {
-        let mut facts = Facts::leaf(0);
+        let mut facts = Facts::compound();
         for (_, option) in &variant.options.list {
             facts.add(&option.facts, option.facts.least_bits.map(|_| 0));
         }
         facts.refers = true;
         Ty::new(TyKind::Variant(variant), facts)
+    }
+}
+
+impl Ty<'_> {
+    fn has_parts(&self) -> bool {
+        !matches!(self.kind, TyKind::Int(_) | TyKind::Leaf(_))
+    }
+
+    /// Takes those parts that have parts themselves and that nobody else uses.
+    fn take_parts(&mut self, left: &mut Vec<Self>) {
+        let taken = TyKind::Leaf(FieldClass::Str {
+            encoding: Encoding::Utf8,
+        });
+        let mut take = |part: Rc<Self>| {
+            if part.has_parts() {
+                left.extend(Rc::into_inner(part));
+            }
+        };
+        match std::mem::replace(&mut self.kind, taken) {
+            TyKind::Array(element, _) | TyKind::Sequence(element, _) => take(element),
+            TyKind::Struct(structure) => structure.members.list.into_iter().for_each(|(_, ty)| take(ty)),
+            TyKind::Variant(variant) => {
+                let options = Rc::into_inner(variant.options).unwrap_or_default();
+                options.list.into_iter().for_each(|(_, ty)| take(ty));
+            }
+            TyKind::Int(_) | TyKind::Leaf(_) => {}
+        }
+    }
+}
+
+/// Types nest as deep as metadata says: what is within goes piece by piece, without recursion.
+impl Drop for Ty<'_> {
+    fn drop(&mut self) {
+        if self.has_parts() {
+            let mut left = Vec::new();
+            self.take_parts(&mut left);
+            while let Some(mut ty) = left.pop() {
+                ty.take_parts(&mut left);
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Values of attributes: of the right kind, or an error that says what the right kind is.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::ast::{Attr, AttrValue, Value, ValueKind};
@@ -7,7 +8,7 @@ use super::lexer::{Res, error, short, unescape, visible};
 use crate::schema::{ByteOrder, DisplayBase, Encoding, Uuid};
 
 /// Refuses attributes that are given twice.
-pub(super) fn check_duplicates<'a>(attrs: impl Iterator<Item = &'a Attr<'a>> + Clone) -> Res<()> {
+pub(super) fn check_duplicates<'x, 'a: 'x>(attrs: impl Iterator<Item = &'x Attr<'a>> + Clone) -> Res<()> {
     let mut seen = HashSet::new();
     let mut few: [Option<&Attr<'a>>; 12] = [None; 12];
     for (index, attr) in attrs.clone().enumerate() {
@@ -46,8 +47,8 @@ fn same_key(a: &Attr<'_>, b: &Attr<'_>) -> bool {
 pub(super) fn plain<'x, 'a>(attr: &'x Attr<'a>) -> Res<&'x Value<'a>> {
     match &attr.value {
         AttrValue::Value(value) => Ok(value),
-        AttrValue::Type(spec) => error(
-            spec.at,
+        AttrValue::Type(at) => error(
+            *at,
             format!("attribute `{}` is a value: use `=`, not `:=`", attr.key.text()),
         ),
     }
@@ -94,20 +95,20 @@ pub(super) fn signed(attr: &Attr<'_>) -> Res<i64> {
 }
 
 /// A string literal.
-pub(super) fn string(attr: &Attr<'_>) -> Res<String> {
+pub(super) fn string<'a>(attr: &Attr<'a>) -> Res<Cow<'a, str>> {
     let value = plain(attr)?;
     match value.kind {
-        ValueKind::Str(text) => Ok(unescape(text).into_owned()),
+        ValueKind::Str(text) => Ok(unescape(text)),
         _ => wrong(attr, value, "a string between quotes"),
     }
 }
 
 /// A string literal, or one word without quotes.
-pub(super) fn name(attr: &Attr<'_>) -> Res<String> {
+pub(super) fn name<'a>(attr: &Attr<'a>) -> Res<Cow<'a, str>> {
     let value = plain(attr)?;
     match &value.kind {
-        ValueKind::Str(text) => Ok(unescape(text).into_owned()),
-        ValueKind::Path(path) if path.rest.is_empty() => Ok(path.first.text.to_owned()),
+        ValueKind::Str(text) => Ok(unescape(text)),
+        ValueKind::Path(path) if path.rest.is_empty() => Ok(Cow::Borrowed(path.first.text)),
         _ => wrong(attr, value, "a name or a string"),
     }
 }

@@ -209,23 +209,6 @@ fn aliases_of_aliases_cannot_blow_up() {
     rejected(&fragments, "too many field classes");
 }
 
-#[test]
-fn nesting_is_bounded() {
-    let mut fragments = vec![PREAMBLE.to_owned()];
-    for level in 0..150 {
-        let inner = match level {
-            0 => String::from(r#"{"type": "null-terminated-string"}"#),
-            level => format!("\"a{}\"", level - 1),
-        };
-        fragments.push(format!(
-            r#"{{"type": "field-class-alias", "name": "a{level}", "field-class":
-                {{"type": "static-length-array", "length": 1, "element-field-class": {inner}}}}}"#
-        ));
-    }
-    let fragments: Vec<&str> = fragments.iter().map(String::as_str).collect();
-    rejected(&fragments, "field classes nested deeper than 100 levels");
-}
-
 /// Each way down into the variant and up again doubles the candidates.
 #[test]
 fn a_location_cannot_take_forever() {
