@@ -163,8 +163,10 @@ impl SkipBuilder {
 
     /// Gets over a field and all that is within it.
     pub(super) fn skip(&mut self, part: Part<'_>) {
-        let mut open = Vec::new();
-        open.extend(self.begin(part));
+        if self.plain(part.node()) {
+            return;
+        }
+        let mut open = vec![self.open(part)];
         while let Some(top) = open.last_mut() {
             let part = top.parts.next();
             if let What::Variant(branches) = &mut top.what {
@@ -174,7 +176,11 @@ impl SkipBuilder {
                 }
             }
             match part {
-                Some(part) => open.extend(self.begin(part)),
+                Some(part) if self.plain(part.node()) => {}
+                Some(part) => {
+                    let new = self.open(part);
+                    open.push(new);
+                }
                 None => {
                     let done = open.pop();
                     done.into_iter().for_each(|done| self.end(done.what));
@@ -183,37 +189,53 @@ impl SkipBuilder {
         }
     }
 
-    /// Gets over a field without parts; else to the first of them.
-    fn begin<'n>(&mut self, part: Part<'n>) -> Option<Open<'n>> {
-        let node = part.node();
+    /// Gets over a field without parts; false if it has some.
+    fn plain(&mut self, node: &Node) -> bool {
         self.align(node.align);
-        let what = match &node.kind {
+        match &node.kind {
             NodeKind::Int(read, _)
             | NodeKind::Bool(read)
             | NodeKind::BitArray(read, _)
-            | NodeKind::BitMap(read, _) => return self.integer(*read, &node.saves),
+            | NodeKind::BitMap(read, _) => self.integer(*read, &node.saves),
             NodeKind::WideInt(class) => {
-                let big = class.byte_order == ByteOrder::Big;
-                return self.fixed(big, u64::from(class.length));
+                self.fixed(class.byte_order == ByteOrder::Big, u64::from(class.length));
             }
-            NodeKind::Float(read) => return self.fixed(read.big, u64::from(read.length)),
-            NodeKind::WideFloat(half) => return self.fixed(half.big, 128),
-            NodeKind::VarInt(class) => return self.bytes(Op::VarInt(class.signed, node.saves.clone())),
-            NodeKind::Str(encoding) => return self.bytes(Op::Str(encoding.unit_bytes() as u8)),
+            NodeKind::Float(read) => self.fixed(read.big, u64::from(read.length)),
+            NodeKind::WideFloat(half) => self.fixed(half.big, 128),
+            NodeKind::VarInt(class) => self.bytes(Op::VarInt(class.signed, node.saves.clone())),
+            NodeKind::Str(encoding) => self.bytes(Op::Str(encoding.unit_bytes() as u8)),
             NodeKind::SizedStr(length, encoding) if !is_whole(*length, encoding.unit_bytes()) => {
-                return self.bytes(Op::Units(*length, encoding.unit_bytes() as u8));
+                self.bytes(Op::Units(*length, encoding.unit_bytes() as u8));
             }
-            NodeKind::SizedStr(length, _) | NodeKind::Blob(length) => return self.sized(*length),
-            NodeKind::Struct(_) => What::Struct,
-            NodeKind::Array(length) => What::Array(self.begin_loop(*length, part.element()?.node())),
+            NodeKind::SizedStr(length, _) | NodeKind::Blob(length) => match length {
+                Length::Static(bytes) => self.add(bytes.saturating_mul(8)),
+                Length::Slot(slot) => self.repeat(*slot, 8, 8),
+            },
+            NodeKind::Struct(_) | NodeKind::Array(_) | NodeKind::Variant(_) | NodeKind::Optional(_) => {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Begins with a field that has parts; it is aligned already.
+    fn open<'n>(&mut self, part: Part<'n>) -> Open<'n> {
+        let what = match &part.node().kind {
+            NodeKind::Array(length) => {
+                let (align, least) = part
+                    .element()
+                    .map_or((1, 0), |element| (element.align, element.minimum_bits));
+                What::Array(self.begin_loop(*length, align, least))
+            }
             NodeKind::Variant(choice) => What::Variant(self.begin_variant(choice)),
             NodeKind::Optional(selector) => {
                 let (at, start) = self.begin_choice();
                 What::Optional(selector, at, start)
             }
+            _ => What::Struct,
         };
         let parts = part.parts();
-        Some(Open { parts, what })
+        Open { parts, what }
     }
 
     fn end(&mut self, what: What<'_>) {
@@ -231,7 +253,7 @@ impl SkipBuilder {
         }
     }
 
-    fn integer<'n>(&mut self, read: FixedRead, saves: &[Slot]) -> Option<Open<'n>> {
+    fn integer(&mut self, read: FixedRead, saves: &[Slot]) {
         self.check_order(read.big);
         for &slot in saves {
             let ahead = u32::try_from(self.known.pending).unwrap_or_else(|_| {
@@ -242,30 +264,18 @@ impl SkipBuilder {
         }
         self.add(u64::from(read.length));
         self.keep_order(read.big);
-        None
     }
 
-    fn fixed<'n>(&mut self, big: bool, bits: u64) -> Option<Open<'n>> {
+    fn fixed(&mut self, big: bool, bits: u64) {
         self.check_order(big);
         self.add(bits);
         self.keep_order(big);
-        None
     }
 
     /// A field of some bytes.
-    fn bytes<'n>(&mut self, op: Op) -> Option<Open<'n>> {
+    fn bytes(&mut self, op: Op) {
         self.put(op);
         self.blur(8);
-        None
-    }
-
-    /// A field of so many bytes.
-    fn sized<'n>(&mut self, length: Length) -> Option<Open<'n>> {
-        match length {
-            Length::Static(bytes) => self.add(bytes.saturating_mul(8)),
-            Length::Slot(slot) => self.repeat(slot, 8, 8),
-        }
-        None
     }
 
     /// Bits of one byte must not be of two byte orders (CTF2-SPEC-2.0 section 6.4.3).
@@ -300,14 +310,14 @@ impl SkipBuilder {
 
     /// Each element begins by aligning itself, so that what the body is compiled with holds for all
     /// of them: one pass is enough, however deep arrays are nested.
-    fn begin_loop(&mut self, length: Length, element: &Node) -> Loop {
+    fn begin_loop(&mut self, length: Length, align: u32, least: u64) -> Loop {
         let (before, ops) = (self.known, self.ops.len());
         self.tell_order();
         self.flush();
         let start = self.position();
-        self.ops.push(Op::Loop(length, 0, element.minimum_bits));
-        self.ops.push(Op::Align(element.align));
-        let align = u64::from(element.align);
+        self.ops.push(Op::Loop(length, 0, least));
+        self.ops.push(Op::Align(align));
+        let align = u64::from(align);
         self.known = Known::at((align, 0));
         Loop {
             length,

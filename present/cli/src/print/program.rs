@@ -544,6 +544,7 @@ impl Program {
     }
 }
 
+#[inline(never)]
 fn walk_over(
     tree: &Tree,
     cursor: &mut Cursor<'_>,
