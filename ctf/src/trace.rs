@@ -218,7 +218,8 @@ impl Trace {
         trace
     }
 
-    /// Takes over the streams of another part of the same trace.
+    /// Takes over the streams of another part of the same trace. Those that are parts of one
+    /// stream are left to be joined when all parts are there.
     fn absorb(&mut self, mut other: Trace) {
         if other.metadata.len() > self.metadata.len() {
             // All parts are read with what says most.
@@ -233,7 +234,6 @@ impl Trace {
         self.notes.extend(other.notes);
         self.metadata_bytes += other.metadata_bytes;
         self.streams.extend(other.streams);
-        self.join_rotated_files();
     }
 }
 
@@ -358,6 +358,8 @@ impl TraceSet {
                 }
             }
         }
+        let of_parts = set.traces.iter_mut().filter(|trace| trace.paths.len() > 1);
+        of_parts.for_each(Trace::join_rotated_files);
         match first_error {
             Some(error) if set.traces.is_empty() => Err(error),
             _ => Ok(set),

@@ -82,7 +82,7 @@ impl fmt::Debug for Name {
 #[derive(Debug)]
 pub(crate) struct Names {
     /// By their hash: the last one of each.
-    recent: Vec<Name>,
+    recent: Vec<Option<Name>>,
 }
 
 /// Names that are remembered: a power of two.
@@ -91,7 +91,7 @@ const RECENT: usize = 1 << 10;
 impl Default for Names {
     fn default() -> Self {
         Names {
-            recent: vec![Name::default(); RECENT],
+            recent: vec![None; RECENT],
         }
     }
 }
@@ -99,13 +99,12 @@ impl Default for Names {
 impl Names {
     /// The name with that text; shared, if it is remembered.
     pub(crate) fn get(&mut self, text: &str) -> Name {
-        let Some(recent) = self.recent.get_mut(hash(text) % RECENT) else {
-            return Name::from(text);
-        };
-        if recent.as_str() != text {
-            *recent = Name::from(text);
+        let recent = self.recent.get_mut(hash(text) % RECENT);
+        match recent {
+            Some(Some(name)) if name.as_str() == text => name.clone(),
+            Some(place) => place.insert(Name::from(text)).clone(),
+            None => Name::from(text),
         }
-        recent.clone()
     }
 }
 
