@@ -3,18 +3,16 @@
 //! These are the integers with a role or mapped to a clock, unless a length or a selector refers
 //! to them, and what consists of nothing else.
 
-use std::rc::Rc;
-
 use tracebraid_ctf::layout::TraceLayout;
 use tracebraid_ctf::layout::node::{Node, NodeId, NodeKind};
 use tracebraid_ctf::layout::tree::{Part, Tree};
 use tracebraid_ctf::schema::Roles;
 
 /// Knows which fields of a trace are not shown.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Hidden {
     /// By the node's number.
-    nodes: Rc<[bool]>,
+    nodes: Box<[bool]>,
 }
 
 impl Hidden {

@@ -85,7 +85,7 @@ struct Lane {
     packet: u64,
     /// The packet context of that packet.
     context: Vec<u8>,
-    style: Style,
+    style: Rc<Style>,
     classes: Vec<Option<Box<ClassLine>>>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Lines {
     stamp: Stamp,
     json_stamp: JsonStamp,
     /// Of traces, by their layouts.
-    styles: Vec<(Arc<TraceLayout>, Style)>,
+    styles: Vec<(Arc<TraceLayout>, Rc<Style>)>,
     /// By trace (place in `styles`), stream class and event class.
     programs: HashMap<(usize, usize, usize), Rc<Program>>,
     /// By the readers' ranks.
@@ -191,7 +191,7 @@ impl Lines {
     }
 
     /// The style of a trace's fields.
-    fn style(&mut self, trace: &Trace) -> Style {
+    fn style(&mut self, trace: &Trace) -> Rc<Style> {
         let known = self
             .styles
             .iter()
@@ -200,11 +200,11 @@ impl Lines {
             return style.clone();
         }
         let hidden = Hidden::of(&trace.layout);
-        let style = Style {
+        let style = Rc::new(Style {
             json: self.options.json,
             palette: self.options.palette,
             hidden,
-        };
+        });
         self.styles.push((trace.layout.clone(), style.clone()));
         style
     }
@@ -271,7 +271,7 @@ fn put_key(buffer: &mut Buffer, palette: Palette, name: &str) {
 /// Makes the lines of event classes.
 struct LineMaker<'a> {
     options: &'a LineOptions,
-    style: &'a Style,
+    style: &'a Rc<Style>,
     /// What follows the time.
     stamp_end: &'a [u8],
     trace: &'a Trace,

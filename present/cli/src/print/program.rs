@@ -3,6 +3,7 @@
 //! All constant text between two values (the end of one scope, the next name, brackets) is one
 //! literal; each value is one step. What is rare is walked over.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tracebraid_ctf::bits::{Cursor, DecodeError, FixedRead};
@@ -88,7 +89,7 @@ struct Step {
 #[derive(Debug)]
 pub(crate) struct Program {
     steps: Vec<Step>,
-    style: Style,
+    style: Rc<Style>,
 }
 
 /// Compiles programs.
@@ -114,11 +115,11 @@ fn put_index(style: &Style, buffer: &mut Buffer, index: u64, names: bool) {
 
 impl Compiler {
     /// An empty program.
-    pub(crate) fn new(style: Style) -> Self {
+    pub(crate) fn new(style: Rc<Style>) -> Self {
         Self::at_depth(style, 0)
     }
 
-    fn at_depth(style: Style, depth: u32) -> Self {
+    fn at_depth(style: Rc<Style>, depth: u32) -> Self {
         let program = Program {
             steps: Vec::new(),
             style,

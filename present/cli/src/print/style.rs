@@ -51,7 +51,7 @@ impl Palette {
 }
 
 /// The syntax of a trace's fields.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Style {
     /// JSON, else text.
     pub(crate) json: bool,
