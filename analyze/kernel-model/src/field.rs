@@ -39,6 +39,12 @@ struct Place {
     big: bool,
 }
 
+/// So many bytes from an index on, if they are there.
+#[inline(always)]
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
 /// An integer field of an event class.
 #[derive(Clone, Debug)]
 pub struct IntField {
@@ -74,12 +80,12 @@ impl IntField {
     #[inline(always)]
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<i64> {
         if let Some(place) = self.place {
-            let rest = body.bytes.get(place.byte as usize..).unwrap_or_default();
-            if let (4, Some(bytes)) = (place.bytes, rest.first_chunk::<4>()) {
+            let at = place.byte as usize;
+            if let (4, Some(bytes)) = (place.bytes, chunk::<4>(body.bytes, at)) {
                 let value = if place.big {
-                    u32::from_be_bytes(*bytes)
+                    u32::from_be_bytes(bytes)
                 } else {
-                    u32::from_le_bytes(*bytes)
+                    u32::from_le_bytes(bytes)
                 };
                 return Some(if place.signed {
                     i64::from(value as i32)
@@ -87,11 +93,11 @@ impl IntField {
                     i64::from(value)
                 });
             }
-            if let (8, Some(bytes)) = (place.bytes, rest.first_chunk::<8>()) {
+            if let (8, Some(bytes)) = (place.bytes, chunk::<8>(body.bytes, at)) {
                 return Some(if place.big {
-                    i64::from_be_bytes(*bytes)
+                    i64::from_be_bytes(bytes)
                 } else {
-                    i64::from_le_bytes(*bytes)
+                    i64::from_le_bytes(bytes)
                 });
             }
         }

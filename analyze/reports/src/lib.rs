@@ -9,3 +9,5 @@ pub mod count;
 pub mod cpu;
 pub mod io;
 pub mod kernel;
+mod packed;
+mod pages;

@@ -10,6 +10,7 @@ use support::synthetic::{Scripted, Shape, scripted};
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_kernel_model::FdType::{self, Anonymous, Disk, Network, Pipe, Unknown};
 use tracebraid_reports::io::{IoAnalysis, IoType};
+use tracebraid_reports::kernel::KernelAnalysis;
 
 use Value::{Int, List, Text};
 

@@ -10,6 +10,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Control, Options, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
+use tracebraid_reports::kernel::KernelAnalysis;
 
 const SHAPE: Shape = Shape {
     cpus: 2,

@@ -15,6 +15,7 @@ use support::traces::{kernel_trace, oracle};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};
+use tracebraid_reports::kernel::KernelAnalysis;
 
 fn cpu_report(set: &TraceSet) -> CpuReport {
     let analysis = CpuAnalysis::new(set, Default::default());
@@ -44,16 +45,16 @@ fn compare_cpu(name: &str) -> Option<usize> {
     let report = cpu_report(&set);
     let range = &results["results"][0]["time-range"];
     assert_eq!(
-        report.begin.map(|time| time.0),
+        report.head.begin.map(|time| time.0),
         Some(int(&range["begin"]["value"])),
         "{name}: begin"
     );
     assert_eq!(
-        report.end.map(|time| time.0),
+        report.head.end.map(|time| time.0),
         Some(int(&range["end"]["value"])),
         "{name}: end"
     );
-    let begin = report.begin.expect("a range").0;
+    let begin = report.head.begin.expect("a range").0;
     let mut heads: BTreeMap<i32, (i64, u64)> = BTreeMap::new();
     for cpu in &report.cpus {
         let first = cpu.first_switch.as_ref().expect("a switch on each CPU");
@@ -71,7 +72,7 @@ fn compare_cpu(name: &str) -> Option<usize> {
     };
     for row in rows(&results, 1) {
         let cpu = ours(int(&row[0]["id"]) as u32);
-        let expected = time_of(&row[1]["value"], report.duration_ns);
+        let expected = time_of(&row[1]["value"], report.head.duration_ns);
         assert_eq!(
             cpu.active_ns + cpu.unknown_ns,
             expected,
@@ -98,12 +99,12 @@ fn compare_cpu(name: &str) -> Option<usize> {
     let mut met = 0;
     for row in rows(&results, 0) {
         let tid = int(&row[0]["tid"]) as i32;
-        let expected = time_of(&row[3]["value"], report.duration_ns);
+        let expected = time_of(&row[3]["value"], report.head.duration_ns);
         let thread = report
             .threads
             .iter()
             .find(|thread| thread.thread.tid == Some(tid));
-        let active = thread.map_or(0, |thread| thread.active_ns);
+        let active = thread.map_or(0, |thread| thread.usage.active_ns);
         let head = heads.get(&tid).map_or(0, |(time, _)| time.abs_diff(begin));
         assert_eq!(active + head, expected, "{name}: thread {tid}");
         met += usize::from(thread.is_some());
@@ -394,7 +395,7 @@ fn what_differs_in_cpu_where_events_were_lost() {
             .iter()
             .find(|cpu| cpu.cpu == number)
             .expect("the same CPUs");
-        let theirs = time_of(&row[1]["value"], report.duration_ns);
+        let theirs = time_of(&row[1]["value"], report.head.duration_ns);
         let found = (
             number,
             theirs,
@@ -406,11 +407,11 @@ fn what_differs_in_cpu_where_events_were_lost() {
         assert_eq!(found, expected, "CPU {number}");
         assert_eq!(
             cpu.active_ns + cpu.idle_ns + cpu.unknown_ns,
-            report.duration_ns,
+            report.head.duration_ns,
             "CPU {number}"
         );
     }
-    let begin = report.begin.expect("a range").0;
+    let begin = report.head.begin.expect("a range").0;
     let mut firsts: Vec<_> = report
         .cpus
         .iter()
@@ -427,12 +428,12 @@ fn what_differs_in_cpu_where_events_were_lost() {
     let mut differ = Vec::new();
     for row in rows(&results, 0) {
         let tid = int(&row[0]["tid"]) as i32;
-        let theirs = time_of(&row[3]["value"], report.duration_ns);
+        let theirs = time_of(&row[3]["value"], report.head.duration_ns);
         let thread = report
             .threads
             .iter()
             .find(|thread| thread.thread.tid == Some(tid));
-        let ours = thread.map_or(0, |thread| thread.active_ns);
+        let ours = thread.map_or(0, |thread| thread.usage.active_ns);
         if ours + head(tid) != theirs {
             differ.push((tid, theirs, ours));
         }

@@ -11,6 +11,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Control, Options, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::{IoAnalysis, IoStats};
+use tracebraid_reports::kernel::KernelAnalysis;
 
 fn expected() -> Json {
     oracle("perf-mix", "from-perf-script.json").expect("it is committed")
@@ -45,10 +46,13 @@ fn rows<'a>(json: &'a Json, field: &str) -> &'a [Json] {
 fn cpu() {
     let (set, expected) = (set(), expected());
     let found = report(&set, &CpuAnalysis::new(&set, Default::default()));
-    let range = (found.begin.map(|time| time.0), found.end.map(|time| time.0));
+    let range = (
+        found.head.begin.map(|time| time.0),
+        found.head.end.map(|time| time.0),
+    );
     let expected_range = (expected["begin_ns"].as_i64(), expected["end_ns"].as_i64());
     assert_eq!(range, expected_range);
-    let hosts: Vec<_> = found.hosts.iter().map(|host| host.name.as_deref()).collect();
+    let hosts: Vec<_> = found.head.hosts.iter().map(|host| host.name.as_deref()).collect();
     assert_eq!(hosts, [Some("vm")]);
     assert_eq!(found.cpus.len(), 2);
     for row in &found.cpus {
@@ -65,7 +69,7 @@ fn cpu() {
     let threads: BTreeMap<_, _> = found
         .threads
         .iter()
-        .map(|row| (row.thread.tid, (row.thread.pid, row.active_ns)))
+        .map(|row| (row.thread.tid, (row.thread.pid, row.usage.active_ns)))
         .collect();
     let id = |row: &Json, field: &str| row[field].as_i64().map(|id| id as i32);
     let expected: BTreeMap<_, _> = rows(&expected, "threads")
@@ -142,7 +146,7 @@ fn a_shared_descriptor_is_known() {
     let main = found
         .processes
         .iter()
-        .find(|row| row.name.as_deref() == Some("mix") && row.threads == 4)
+        .find(|row| row.process.name.as_deref() == Some("mix") && row.process.threads == 4)
         .expect("the program is there");
     let disk = main
         .types

@@ -6,30 +6,23 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::cpu::CpuAnalysis;
-use crate::cpu::state::CpuPartial;
-use crate::kernel::{CpuKey, Host, Thread, ThreadKey, nanoseconds, share};
+use crate::cpu::state::{CpuPartial, Usage};
+use crate::kernel::{CpuKey, Head, KernelReport, Process, Thread, nanoseconds, share};
 
 /// Who used the CPUs. Times in nanoseconds; shares are parts of `duration_ns`, from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CpuReport {
-    /// Beginning of the range: the first event record, or the beginning that was asked for.
-    #[serde(serialize_with = "nanoseconds", rename = "begin_ns")]
-    pub begin: Option<Timestamp>,
-    /// End of the range: the last event record, or the end that was asked for.
-    #[serde(serialize_with = "nanoseconds", rename = "end_ns")]
-    pub end: Option<Timestamp>,
-    /// From begin to end.
-    pub duration_ns: u64,
-    /// The machines.
-    pub hosts: Vec<Host>,
+    /// The range and the machines.
+    #[serde(flatten)]
+    pub head: Head,
     /// All CPUs together.
     pub total: CpuTotal,
     /// By CPU.
     pub cpus: Vec<CpuRow>,
     /// By process, most active first; threads whose process is not known are listed alone.
-    pub processes: Vec<ProcessRow>,
+    pub processes: Vec<CpuProcess>,
     /// By thread, most active first; without idle threads.
-    pub threads: Vec<ThreadRow>,
+    pub threads: Vec<CpuThread>,
 }
 
 /// All CPUs together.
@@ -88,48 +81,58 @@ pub struct FirstSwitch {
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ProcessRow {
-    /// Index of its trace.
-    pub trace: u32,
-    /// Its id; `None` for a thread whose process is not known.
-    pub pid: Option<i32>,
-    /// That thread.
-    pub tid: Option<i32>,
-    /// Last known name of its first thread.
-    pub name: Option<String>,
-    /// Threads that ran in the range.
-    pub threads: u64,
-    /// Time in which they ran.
-    pub active_ns: u64,
-    /// That time as a part of the range; more than 1 if several ran at a time.
-    pub active_share: f64,
-    /// Switches to them.
-    pub switches: u64,
+pub struct CpuProcess {
+    /// Who it is; threads that ran in the range are counted.
+    #[serde(flatten)]
+    pub process: Process,
+    /// Its threads' use of CPUs; the share is more than 1 if several ran at a time.
+    #[serde(flatten)]
+    pub usage: CpuUsage,
 }
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ThreadRow {
+pub struct CpuThread {
     /// Who it is.
     #[serde(flatten)]
     pub thread: Thread,
-    /// Time in which it ran.
+    /// Its use of CPUs.
+    #[serde(flatten)]
+    pub usage: CpuUsage,
+}
+
+/// Use of CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CpuUsage {
+    /// Time on CPUs.
     pub active_ns: u64,
     /// That time as a part of the range.
     pub active_share: f64,
-    /// Switches to it.
+    /// Switches to whoever this is.
     pub switches: u64,
 }
 
-pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuReport {
-    let range = analysis
-        .extent
-        .map(|extent| extent.within(analysis.options.window));
-    let duration = range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0));
-    if let Some((_, end)) = range {
-        partial.close(&analysis.scope(), end.0);
+impl KernelReport for CpuReport {
+    fn head(&self) -> &Head {
+        &self.head
     }
-    let cpus = cpu_rows(analysis, &partial, duration);
+
+    fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.processes.truncate(rows);
+        self.threads.truncate(rows);
+    }
+}
+
+pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuReport {
+    let head = analysis.input.head();
+    if let Some(end) = head.end {
+        partial.close(&analysis.input.selection, end.0);
+    }
+    let cpus = cpu_rows(analysis, &partial, head.duration_ns);
     let mut total = CpuTotal {
         cpus: cpus.len() as u64,
         ..CpuTotal::default()
@@ -140,26 +143,23 @@ pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuRepo
         total.unknown_ns += cpu.unknown_ns;
         total.switches += cpu.switches;
     }
-    total.active_share = share(total.active_ns, duration.saturating_mul(total.cpus));
-    let threads = thread_rows(analysis, &partial, duration);
+    total.active_share = share(total.active_ns, head.duration_ns.saturating_mul(total.cpus));
+    let threads = thread_rows(analysis, &partial, head.duration_ns);
     CpuReport {
-        begin: range.map(|range| range.0),
-        end: range.map(|range| range.1),
-        duration_ns: duration,
-        hosts: analysis.hosts.clone(),
         total,
         cpus,
-        processes: process_rows(&threads, &partial, duration),
+        processes: process_rows(&threads, &partial, head.duration_ns),
         threads,
+        head,
     }
 }
 
 fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<CpuRow> {
-    let mut states: BTreeMap<CpuKey, _> = analysis.sources.cpus().map(|key| (key, None)).collect();
+    let mut states: BTreeMap<CpuKey, _> = analysis.input.sources.cpus().map(|key| (key, None)).collect();
     states.extend(partial.cpus.iter().map(|state| (state.key, Some(state))));
     let chosen = states
         .into_iter()
-        .filter(|(key, _)| analysis.options.cpus.contains(key.cpu));
+        .filter(|(key, _)| analysis.input.selection.cpus.contains(key.cpu));
     chosen
         .map(|(key, state)| {
             let state = state.copied().unwrap_or_default();
@@ -182,52 +182,57 @@ fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<
         .collect()
 }
 
-fn thread_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<ThreadRow> {
+fn usage(usage: &Usage, duration: u64) -> CpuUsage {
+    CpuUsage {
+        active_ns: usage.active,
+        active_share: share(usage.active, duration),
+        switches: usage.switches,
+    }
+}
+
+fn thread_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<CpuThread> {
     let used = partial
         .usage
         .entries()
         .filter(|(_, usage)| usage.active > 0 || usage.switches > 0);
-    let mut rows: Vec<ThreadRow> = used
-        .map(|(key, usage)| ThreadRow {
+    let mut rows: Vec<CpuThread> = used
+        .map(|(key, sum)| CpuThread {
             thread: partial.people.thread(key),
-            active_ns: usage.active,
-            active_share: share(usage.active, duration),
-            switches: usage.switches,
+            usage: usage(sum, duration),
         })
-        .filter(|row| analysis.options.threads.shows(&row.thread))
+        .filter(|row| analysis.input.selection.threads.shows(&row.thread))
         .collect();
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.thread.trace, row.thread.tid));
+    rows.sort_by_key(|row| {
+        (
+            std::cmp::Reverse(row.usage.active_ns),
+            row.thread.trace,
+            row.thread.tid,
+        )
+    });
     rows
 }
 
-fn process_rows(threads: &[ThreadRow], partial: &CpuPartial, duration: u64) -> Vec<ProcessRow> {
-    let mut rows: BTreeMap<(u32, Option<i32>, Option<i32>), ProcessRow> = BTreeMap::new();
-    for row in threads {
-        let Thread { trace, pid, tid, .. } = row.thread;
-        let alone = if pid.is_none() { tid } else { None };
-        let process = rows.entry((trace, pid, alone)).or_insert_with(|| {
-            let first = pid
-                .or(alone)
-                .map(|tid| partial.people.thread(ThreadKey { trace, tid }));
-            let name = first.and_then(|thread| thread.name);
-            ProcessRow {
-                trace,
-                pid,
-                tid: alone,
-                name,
-                threads: 0,
-                active_ns: 0,
-                active_share: 0.0,
-                switches: 0,
-            }
+fn process_rows(threads: &[CpuThread], partial: &CpuPartial, duration: u64) -> Vec<CpuProcess> {
+    let of_threads = threads.iter().map(|row| (row.thread.clone(), row.usage));
+    let sums = partial
+        .people
+        .processes(of_threads, |sum: &mut Usage, thread: CpuUsage| {
+            sum.active += thread.active_ns;
+            sum.switches += thread.switches;
         });
-        process.threads += 1;
-        process.active_ns += row.active_ns;
-        process.switches += row.switches;
-    }
-    let mut rows: Vec<_> = rows.into_values().collect();
-    rows.iter_mut()
-        .for_each(|row| row.active_share = share(row.active_ns, duration));
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.trace, row.pid, row.tid));
+    let rows = sums.into_iter().map(|(process, sum)| CpuProcess {
+        process,
+        usage: usage(&sum, duration),
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|row| {
+        let process = &row.process;
+        (
+            std::cmp::Reverse(row.usage.active_ns),
+            process.trace,
+            process.pid,
+            process.tid,
+        )
+    });
     rows
 }

@@ -3,13 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
 
-use crate::kernel::{CpuKey, CpuSet, People, Table, ThreadKey, Window};
-
-/// What counts.
-pub(super) struct Scope<'a> {
-    pub(super) window: Window,
-    pub(super) cpus: &'a CpuSet,
-}
+use crate::kernel::{CpuKey, Packet, People, Selection, Table, ThreadKey};
 
 /// Partial state of the cpu analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -87,17 +81,17 @@ impl CpuPartial {
         self.last
     }
 
-    /// A packet of a CPU begins, or goes on; its events are there up to `end`.
-    pub(super) fn packet(&mut self, scope: &Scope<'_>, key: CpuKey, lost_before: bool, end: Option<i64>) {
-        let at = self.cpu(key);
-        if lost_before {
-            self.loss(scope, at);
+    /// A packet of a CPU begins, or goes on: its events are there up to its end.
+    pub(super) fn packet(&mut self, selection: &Selection, packet: &Packet) {
+        let at = self.cpu(packet.cpu);
+        if packet.lost_before {
+            self.loss(selection, at);
         }
         let cpu = &mut self.cpus[at];
-        cpu.seen_until = end.or(cpu.seen_until);
+        cpu.seen_until = packet.end.or(packet.begin).or(cpu.seen_until);
     }
 
-    fn loss(&mut self, scope: &Scope<'_>, at: usize) {
+    fn loss(&mut self, selection: &Selection, at: usize) {
         let cpu = &mut self.cpus[at];
         let until = cpu.seen_until;
         cpu.losses += 1;
@@ -105,15 +99,15 @@ impl CpuPartial {
             cpu.first = Some(First::Loss { until });
         }
         if let (Some((tid, since)), Some(until)) = (cpu.current.take(), until) {
-            self.ran(scope, at, tid, since, until);
+            self.ran(selection, at, tid, since, until);
         }
     }
 
     #[inline]
-    fn ran(&mut self, scope: &Scope<'_>, at: usize, tid: i32, since: i64, until: i64) {
+    fn ran(&mut self, selection: &Selection, at: usize, tid: i32, since: i64, until: i64) {
         let cpu = &mut self.cpus[at];
-        let time = scope.window.clip(since, until);
-        if time == 0 || !scope.cpus.contains(cpu.key.cpu) {
+        let time = selection.window.clip(since, until);
+        if time == 0 || !selection.cpus.contains(cpu.key.cpu) {
             return;
         }
         if tid == 0 {
@@ -129,21 +123,18 @@ impl CpuPartial {
     }
 
     /// A CPU goes from one thread to another.
-    #[allow(clippy::too_many_arguments)]
     #[inline]
     pub(super) fn switch(
         &mut self,
-        scope: &Scope<'_>,
+        selection: &Selection,
         key: CpuKey,
         time: i64,
-        prev: ThreadKey,
-        next: ThreadKey,
-        prev_name: Option<Comm>,
-        next_name: Option<Comm>,
+        (prev, next): (ThreadKey, ThreadKey),
+        (prev_name, next_name): (Option<Comm>, Option<Comm>),
     ) {
         let at = self.cpu(key);
-        self.cpus[at].switches += u64::from(scope.window.contains(time) && scope.cpus.contains(key.cpu));
-        self.goes_over(scope, at, time, prev.tid, next.tid);
+        self.cpus[at].switches += u64::from(selection.counts(time, key.cpu));
+        self.goes_over(selection, at, time, prev.tid, next.tid);
         let cpu = &mut self.cpus[at];
         cpu.first_switch.get_or_insert((time, prev.tid));
         for (thread, name) in [(prev, prev_name), (next, next_name)] {
@@ -151,7 +142,7 @@ impl CpuPartial {
                 self.people.get(thread).learn_name(time, key, name);
             }
         }
-        if next.tid != 0 && scope.window.contains(time) && scope.cpus.contains(key.cpu) {
+        if next.tid != 0 && selection.counts(time, key.cpu) {
             self.usage.get(next).switches += 1;
         }
     }
@@ -159,7 +150,7 @@ impl CpuPartial {
     /// A thread takes over the id of another one at exec, without a switch.
     pub(super) fn take_over(
         &mut self,
-        scope: &Scope<'_>,
+        selection: &Selection,
         key: CpuKey,
         time: i64,
         old: ThreadKey,
@@ -167,38 +158,38 @@ impl CpuPartial {
     ) {
         if old != tid {
             let at = self.cpu(key);
-            self.goes_over(scope, at, time, old.tid, tid.tid);
+            self.goes_over(selection, at, time, old.tid, tid.tid);
         }
     }
 
     #[inline]
-    fn goes_over(&mut self, scope: &Scope<'_>, at: usize, time: i64, prev: i32, next: i32) {
+    fn goes_over(&mut self, selection: &Selection, at: usize, time: i64, prev: i32, next: i32) {
         let cpu = &mut self.cpus[at];
         let current = cpu.current.replace((next, time));
         if cpu.first.is_none() {
             cpu.first = Some(First::Switch { time, prev });
         }
-        self.end_of_stretch(scope, at, current, time, prev);
+        self.end_of_stretch(selection, at, current, time, prev);
     }
 
     /// Someone is known to have run since a switch, and another switch tells who ran last.
     #[inline]
     fn end_of_stretch(
         &mut self,
-        scope: &Scope<'_>,
+        selection: &Selection,
         at: usize,
         current: Option<(i32, i64)>,
         time: i64,
         prev: i32,
     ) {
         match current {
-            Some((tid, since)) if tid == prev => self.ran(scope, at, tid, since, time),
+            Some((tid, since)) if tid == prev => self.ran(selection, at, tid, since, time),
             Some(_) => self.cpus[at].inconsistent += 1,
             None => {}
         }
     }
 
-    pub(super) fn merge(&mut self, scope: &Scope<'_>, later: CpuPartial) {
+    pub(super) fn merge(&mut self, selection: &Selection, later: CpuPartial) {
         for (key, usage) in later.usage.into_entries() {
             let sum = self.usage.get(key);
             sum.active += usage.active;
@@ -206,12 +197,12 @@ impl CpuPartial {
         }
         self.people.merge(later.people);
         for cpu in later.cpus {
-            self.join(scope, cpu);
+            self.join(selection, cpu);
         }
     }
 
     /// Joins the state of later chunks of a CPU.
-    fn join(&mut self, scope: &Scope<'_>, later: CpuState) {
+    fn join(&mut self, selection: &Selection, later: CpuState) {
         let at = self.cpu(later.key);
         let earlier = &mut self.cpus[at];
         let current = earlier.current;
@@ -226,12 +217,12 @@ impl CpuPartial {
         match later.first {
             None => {}
             Some(First::Switch { time, prev }) => {
-                self.end_of_stretch(scope, at, current, time, prev);
+                self.end_of_stretch(selection, at, current, time, prev);
             }
             Some(First::Loss { until }) => {
                 let until = until.or(self.cpus[at].seen_until);
                 if let (Some((tid, since)), Some(until)) = (current, until) {
-                    self.ran(scope, at, tid, since, until);
+                    self.ran(selection, at, tid, since, until);
                 }
             }
         }
@@ -249,10 +240,10 @@ impl CpuPartial {
     }
 
     /// Whoever runs at the end does so until the trace ends.
-    pub(super) fn close(&mut self, scope: &Scope<'_>, end: i64) {
+    pub(super) fn close(&mut self, selection: &Selection, end: i64) {
         for at in 0..self.cpus.len() {
             if let Some((tid, since)) = self.cpus[at].current.take() {
-                self.ran(scope, at, tid, since, end);
+                self.ran(selection, at, tid, since, end);
             }
         }
     }

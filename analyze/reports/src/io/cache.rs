@@ -1,83 +1,80 @@
 //! Finding the group of a call again.
 
-use crate::io::call::Io;
-use crate::io::group::{Arena, ArenaKey, Group};
-use crate::kernel::{Table, ThreadKey};
+use crate::io::call::{Io, NO_FD};
+use crate::io::change::Change;
+use crate::io::group::Calls;
 
 /// Finds the group of a call again. Groups that it has forgotten are still right, only more.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
-    key: ArenaKey,
-    /// The calls of its groups.
-    arena: Arena,
-    entries: Vec<Entry>,
-    /// Of the running thread. Those of a thread's groups that are older are not added to.
+    entries: Box<[Entry; PLACES]>,
+    /// Counts changes of descriptors.
     epoch: u32,
-    last_epoch: u32,
-    /// Those of threads that changed descriptors.
-    epochs: Table<u32>,
+    /// By thread and descriptor: the epoch that ended with its last change. Groups that are not
+    /// younger are not added to, because they would have to be split.
+    changed: Box<[u32; PLACES]>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
+    /// In which the group was made.
     epoch: u32,
     group: u32,
 }
 
-const ENTRIES: usize = 256;
-/// Of threads that have not changed descriptors.
-const FIRST_EPOCH: u32 = 1;
+const PLACES: usize = 1 << 8;
+
+/// A place in the tables.
+fn place(hash: u32) -> usize {
+    (hash >> 24) as usize % PLACES
+}
+
+fn hash(tid: i32, fd: i32) -> u32 {
+    (tid as u32).wrapping_mul(0x9E37_79B1) ^ (fd as u32).wrapping_mul(0x85EB_CA77)
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Cache {
+            entries: Box::new([Entry::default(); PLACES]),
+            epoch: 1,
+            changed: Box::new([0; PLACES]),
+        }
+    }
+}
 
 impl Cache {
-    /// An empty one; its arena is known by that key.
-    pub(super) fn new(key: ArenaKey) -> Self {
-        Cache {
-            key,
-            arena: Arena::default(),
-            entries: vec![Entry::default(); ENTRIES],
-            epoch: FIRST_EPOCH,
-            last_epoch: FIRST_EPOCH,
-            epochs: Table::default(),
-        }
+    /// No group that was made so far may be added to.
+    pub(super) fn clear(&mut self) {
+        self.entries.fill(Entry::default());
     }
 
-    /// What is left of it.
-    pub(super) fn into_arena(self) -> (ArenaKey, Arena) {
-        (self.key, self.arena)
-    }
-
-    /// Another thread runs.
-    pub(super) fn turn_to(&mut self, thread: ThreadKey) {
-        self.epoch = self.epochs.find(thread).copied().unwrap_or(FIRST_EPOCH);
-    }
-
-    /// The running thread's descriptors may have changed.
-    pub(super) fn forget(&mut self, thread: ThreadKey) {
-        self.last_epoch += 1;
-        self.epoch = self.last_epoch;
-        *self.epochs.get(thread) = self.epoch;
-    }
-
-    #[inline]
-    pub(super) fn add(&mut self, thread: ThreadKey, io: &Io, groups: &mut Vec<Group>) {
-        let hash =
-            (thread.tid as u32).wrapping_mul(0x9E37_79B1) ^ (io.fds.0 as u32).wrapping_mul(0x85EB_CA77);
-        let hash = hash ^ u32::from(io.call.0).wrapping_mul(0xC2B2_AE3D);
-        let slot = (hash >> 24) as usize % ENTRIES;
-        let Some(entry) = self.entries.get_mut(slot) else {
-            return;
+    /// A thread changes descriptors.
+    pub(super) fn change(&mut self, tid: i32, change: &Change) {
+        let Some((first, second)) = change.fds() else {
+            return self.clear();
         };
-        if entry.epoch == self.epoch
-            && let Some(group) = groups.get_mut(entry.group as usize)
-            && group.is_of(thread, io)
-        {
-            group.add(io, self.key, &mut self.arena);
+        for fd in [first, second] {
+            self.changed[place(hash(tid, fd))] = self.epoch;
+        }
+        self.epoch = self.epoch.saturating_add(1);
+    }
+
+    /// Adds a call to its group.
+    #[inline]
+    pub(super) fn add(&mut self, tid: i32, io: &Io, calls: &mut Calls) {
+        let base = hash(tid, io.fds.0);
+        let entry = &mut self.entries[place(base ^ u32::from(io.call.0).wrapping_mul(0xC2B2_AE3D))];
+        let fresh = entry.epoch > self.changed[place(base)]
+            && (io.fds.1 == NO_FD || entry.epoch > self.changed[place(hash(tid, io.fds.1))]);
+        if fresh && calls.join(entry.group as usize, tid, io) {
             return;
         }
+        // What has no place in the cache is not found again.
+        let group = u32::try_from(calls.begin(tid, io)).unwrap_or(u32::MAX);
         *entry = Entry {
             epoch: self.epoch,
-            group: groups.len() as u32,
+            group,
         };
-        groups.push(Group::new(thread, io));
     }
 }

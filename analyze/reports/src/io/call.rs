@@ -1,35 +1,79 @@
-//! Calls: an entry and its exit, and their sums.
+//! Calls: an entry and its exit.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
-use crate::io::change::Change;
+use crate::io::change::{CLONE_FILES, Change};
 
-/// An argument that the tracer did not record.
-pub(super) const NONE: i64 = i64::MIN;
-
-/// A call that has begun.
+/// A call that has begun. Many wait at a time: only what its exit needs of the arguments is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Open {
-    pub(super) call: Syscall,
     pub(super) time: i64,
-    /// As [`Action`] describes them, [`NONE`] where they are missing.
-    pub(super) arguments: [i64; 3],
+    /// Descriptors that it names: reads from (or its only one) and writes to.
+    pub(super) fds: (i32, i32),
+    pub(super) call: Syscall,
+    pub(super) deed: Deed,
+    /// Type of the descriptors that it makes.
+    pub(super) kind: FdType,
+    /// They are closed at exec, or are to be.
+    pub(super) cloexec: bool,
+}
+
+/// What a call does to descriptors, as far as its entry tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Deed {
+    /// Moves bytes.
+    Io,
+    /// Makes one.
+    Make,
+    /// Makes two.
+    MakePair,
+    /// Makes one from a socket.
+    Accept,
+    /// Copies one to a number that the kernel chooses.
+    Duplicate,
+    /// Copies one to a given number.
+    DuplicateTo,
+    /// Sets or clears the flag of one.
+    Flag,
+    /// Gets a copy of those that it shares.
+    Unshare,
+    /// None of these.
+    Nothing,
+}
+
+impl Deed {
+    /// All, in their order.
+    pub(super) const ALL: [Deed; 9] = [
+        Deed::Io,
+        Deed::Make,
+        Deed::MakePair,
+        Deed::Accept,
+        Deed::Duplicate,
+        Deed::DuplicateTo,
+        Deed::Flag,
+        Deed::Unshare,
+        Deed::Nothing,
+    ];
 }
 
 /// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Exit {
+    pub(super) result: i64,
+    /// The two descriptors that the call made, or [`Exit::NO_PAIR`].
+    pub(super) pair: (i32, i32),
     /// `None`: whatever call is open.
     pub(super) call: Option<Syscall>,
-    pub(super) time: i64,
-    pub(super) result: i64,
-    /// The two descriptors that the call made.
-    pub(super) pair: Option<(i32, i32)>,
-    /// Address family of the peer.
-    pub(super) family: Option<i64>,
+    /// Type of a socket by the address family of its peer, if that is told.
+    pub(super) peer: Option<FdType>,
     /// True if calls that end here and now are asked for.
     pub(super) counts: bool,
+}
+
+impl Exit {
+    /// Of a call that made no two descriptors.
+    pub(super) const NO_PAIR: (i32, i32) = (NO_FD, NO_FD);
 }
 
 /// What a call was, once its end is known.
@@ -48,12 +92,12 @@ pub(super) enum Done {
 /// A call that moved bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Io {
-    pub(super) call: Syscall,
-    /// Descriptors that it reads from (or its only one) and writes to.
-    pub(super) fds: (i32, i32),
     pub(super) entry: i64,
     pub(super) latency: u64,
     pub(super) result: i64,
+    /// Descriptors that it reads from (or its only one) and writes to.
+    pub(super) fds: (i32, i32),
+    pub(super) call: Syscall,
 }
 
 /// No descriptor.
@@ -65,100 +109,110 @@ pub(super) fn descriptor(argument: i64) -> i32 {
     i32::try_from(argument).unwrap_or(NO_FD)
 }
 
+/// Flags and commands of Linux.
+pub(super) const O_CLOEXEC: i64 = 0o2_000_000;
+const F_DUPFD: i64 = 0;
+const F_SETFD: i64 = 2;
+const F_DUPFD_CLOEXEC: i64 = 1030;
+const FD_CLOEXEC: i64 = 1;
+
 impl Open {
+    /// A call whose arguments, as [`Action`] describes them, are `None` where the tracer did not
+    /// record them.
+    pub(super) fn new(call: Syscall, time: i64, argument: &mut dyn FnMut(usize) -> Option<i64>) -> Open {
+        let action = call.action();
+        if action.is_io() {
+            return Open::io(call, action, time, argument);
+        }
+        let mut open = Open {
+            time,
+            fds: (NO_FD, NO_FD),
+            call,
+            deed: Deed::Nothing,
+            kind: FdType::Unknown,
+            cloexec: false,
+        };
+        open.changes(action, argument);
+        open
+    }
+
+    /// One that moves bytes.
+    #[inline(always)]
+    pub(super) fn io(
+        call: Syscall,
+        action: Action,
+        time: i64,
+        mut argument: impl FnMut(usize) -> Option<i64>,
+    ) -> Open {
+        let mut fds = (NO_FD, NO_FD);
+        let places = if action == Action::Copy { 2 } else { 1 };
+        for (place, fd) in [&mut fds.0, &mut fds.1].into_iter().enumerate().take(places) {
+            *fd = argument(place).map_or(NO_FD, descriptor);
+        }
+        Open {
+            time,
+            fds,
+            call,
+            deed: Deed::Io,
+            kind: FdType::Unknown,
+            cloexec: false,
+        }
+    }
+
+    /// Of a call that moves no bytes.
+    fn changes(&mut self, action: Action, argument: &mut dyn FnMut(usize) -> Option<i64>) {
+        let socket = |family: Option<i64>| family.map_or(FdType::Socket, FdType::of_family);
+        let has = |flags: Option<i64>, mask: i64| flags.is_some_and(|flags| flags & mask != 0);
+        (self.deed, self.kind, self.cloexec) = match action {
+            Action::Open(kind, mask) => (Deed::Make, kind, has(argument(0), mask)),
+            Action::Socket => (Deed::Make, socket(argument(0)), has(argument(1), O_CLOEXEC)),
+            Action::SocketPair => (Deed::MakePair, socket(argument(0)), has(argument(1), O_CLOEXEC)),
+            Action::Pipe => (Deed::MakePair, FdType::Pipe, has(argument(0), O_CLOEXEC)),
+            Action::Accept => (Deed::Accept, FdType::Unknown, has(argument(1), O_CLOEXEC)),
+            Action::Duplicate => (Deed::Duplicate, FdType::Unknown, false),
+            Action::DuplicateTo => (Deed::DuplicateTo, FdType::Unknown, has(argument(2), O_CLOEXEC)),
+            Action::Control => match argument(1) {
+                Some(command @ (F_DUPFD | F_DUPFD_CLOEXEC)) => {
+                    (Deed::Duplicate, FdType::Unknown, command == F_DUPFD_CLOEXEC)
+                }
+                Some(F_SETFD) => (Deed::Flag, FdType::Unknown, has(argument(2), FD_CLOEXEC)),
+                _ => return,
+            },
+            Action::Unshare if has(argument(0), CLONE_FILES) => (Deed::Unshare, FdType::Unknown, false),
+            _ => return,
+        };
+        if !matches!(self.deed, Deed::Make | Deed::MakePair | Deed::Unshare) {
+            self.fds.0 = argument(0).map_or(NO_FD, descriptor);
+        }
+    }
+
     /// Joins an entry with the exit that follows it.
     #[inline]
-    pub(super) fn end(&self, exit: &Exit) -> Done {
+    pub(super) fn end(&self, time: i64, exit: &Exit) -> Done {
         if exit.call.is_some_and(|call| call != self.call) {
             return Done::Mismatch;
         }
-        let action = self.call.action();
-        if action.is_io() {
-            if !exit.counts {
-                return Done::Nothing;
-            }
-            let out = if action == Action::Copy {
-                descriptor(self.arguments[1])
-            } else {
-                NO_FD
-            };
-            return Done::Io(Io {
-                call: self.call,
-                fds: (descriptor(self.arguments[0]), out),
-                entry: self.time,
-                latency: u64::try_from(exit.time.saturating_sub(self.time)).unwrap_or(0),
-                result: exit.result,
-            });
+        match self.deed {
+            Deed::Io if exit.counts => Done::Io(self.done(time, exit.result)),
+            Deed::Io | Deed::Nothing => Done::Nothing,
+            _ => Change::of(self, exit).map_or(Done::Nothing, Done::Change),
         }
-        Change::of(self, exit).map_or(Done::Nothing, Done::Change)
+    }
+
+    /// The call, ended then.
+    #[inline]
+    pub(super) fn done(&self, end: i64, result: i64) -> Io {
+        Io {
+            entry: self.time,
+            latency: u64::try_from(end.saturating_sub(self.time)).unwrap_or(0),
+            result,
+            fds: self.fds,
+            call: self.call,
+        }
     }
 
     /// True if its loss is to be told.
     pub(super) fn is_io(&self) -> bool {
-        self.call.action().is_io()
+        self.deed == Deed::Io
     }
 }
-
-/// Sums over calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Sums {
-    pub(super) calls: u64,
-    pub(super) errors: u64,
-    pub(super) read: u64,
-    pub(super) written: u64,
-    pub(super) latency: u64,
-    pub(super) longest: u64,
-}
-
-impl Sums {
-    pub(super) fn add(&mut self, other: &Sums) {
-        self.calls += other.calls;
-        self.errors += other.errors;
-        self.read = self.read.saturating_add(other.read);
-        self.written = self.written.saturating_add(other.written);
-        self.latency = self.latency.saturating_add(other.latency);
-        self.longest = self.longest.max(other.longest);
-    }
-}
-
-/// Sums of calls of one system call: of what reads (or of all, if the call has one descriptor), and
-/// of what is written to the second descriptor.
-pub(super) fn sums(
-    call: Syscall,
-    calls: u64,
-    errors: u64,
-    bytes: u64,
-    latency: u64,
-    longest: u64,
-) -> (Sums, Option<Sums>) {
-    let none = Sums {
-        calls,
-        errors,
-        read: 0,
-        written: 0,
-        latency,
-        longest,
-    };
-    match call.action() {
-        Action::Read => (Sums { read: bytes, ..none }, None),
-        Action::Write => (
-            Sums {
-                written: bytes,
-                ..none
-            },
-            None,
-        ),
-        Action::Copy => (
-            Sums { read: bytes, ..none },
-            Some(Sums {
-                written: bytes,
-                ..Sums::default()
-            }),
-        ),
-        // Their results are numbers of messages.
-        _ => (none, None),
-    }
-}
-
-/// Types of the descriptors of a call: read from, written to.
-pub(super) type Types = (FdType, FdType);

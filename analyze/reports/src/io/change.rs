@@ -1,9 +1,9 @@
 //! Changes of a process's descriptors.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::{Action, FdType};
+use tracebraid_kernel_model::{Action, FdType, Syscall};
 
-use crate::io::call::{Exit, NONE, Open, descriptor};
+use crate::io::call::{Deed, Exit, NO_FD, Open, descriptor};
 
 /// A change of descriptors. What was there before under the same number is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,20 +52,13 @@ pub(super) struct Sharing {
     pub(super) files: bool,
 }
 
-/// Flags and commands of Linux.
-const O_CLOEXEC: i64 = 0o2_000_000;
+/// Flags of Linux.
 const CLOSE_RANGE_UNSHARE: i64 = 2;
 const CLOSE_RANGE_CLOEXEC: i64 = 4;
-const F_DUPFD: i64 = 0;
-const F_SETFD: i64 = 2;
-const F_DUPFD_CLOEXEC: i64 = 1030;
-const FD_CLOEXEC: i64 = 1;
-const CLONE_FILES: i64 = 0x400;
+pub(super) const CLONE_FILES: i64 = 0x400;
 const CLONE_THREAD: i64 = 0x1_0000;
-
-fn has(flags: i64, mask: i64) -> bool {
-    flags != NONE && flags & mask != 0
-}
+/// An argument that the tracer did not record: before all descriptors.
+const BEFORE_ALL: i64 = i64::MIN;
 
 impl Change {
     /// What a call that has ended changed.
@@ -73,102 +66,86 @@ impl Change {
         if exit.result < 0 {
             return None;
         }
-        let [first, second, third] = open.arguments;
+        let Open {
+            fds: (from, _),
+            kind,
+            cloexec,
+            ..
+        } = *open;
         let made = descriptor(exit.result);
-        Some(match open.call.action() {
-            Action::Open(kind, mask) => Change::Opened {
+        Some(match open.deed {
+            Deed::Make => Change::Opened {
                 fd: made,
                 kind,
-                cloexec: has(first, mask),
+                cloexec,
             },
-            Action::Socket => {
-                let kind = if first == NONE {
-                    FdType::Socket
-                } else {
-                    FdType::of_family(first)
-                };
-                Change::Opened {
-                    fd: made,
-                    kind,
-                    cloexec: has(second, O_CLOEXEC),
-                }
-            }
-            Action::Accept => Change::Accepted {
+            Deed::MakePair if exit.pair == Exit::NO_PAIR => return None,
+            Deed::MakePair => Change::Pair {
+                fds: exit.pair,
+                kind,
+                cloexec,
+            },
+            Deed::Accept => Change::Accepted {
                 fd: made,
-                from: descriptor(first),
-                kind: exit.family.filter(|&family| family > 0).map(FdType::of_family),
-                cloexec: has(second, O_CLOEXEC),
-            },
-            Action::Pipe => Change::Pair {
-                fds: exit.pair?,
-                kind: FdType::Pipe,
-                cloexec: has(first, O_CLOEXEC),
-            },
-            Action::SocketPair => {
-                let kind = if first == NONE {
-                    FdType::Socket
-                } else {
-                    FdType::of_family(first)
-                };
-                Change::Pair {
-                    fds: exit.pair?,
-                    kind,
-                    cloexec: has(second, O_CLOEXEC),
-                }
-            }
-            Action::Duplicate => Change::Duplicated {
-                from: descriptor(first),
-                to: made,
-                cloexec: false,
+                from,
+                kind: exit.peer,
+                cloexec,
             },
             // A copy of a descriptor to itself is none, and keeps its flag.
-            Action::DuplicateTo if descriptor(first) == made => return None,
-            Action::DuplicateTo => Change::Duplicated {
-                from: descriptor(first),
+            Deed::DuplicateTo if from == made => return None,
+            Deed::Duplicate | Deed::DuplicateTo => Change::Duplicated {
+                from,
                 to: made,
-                cloexec: has(third, O_CLOEXEC),
+                cloexec,
             },
-            Action::Control => match second {
-                F_DUPFD | F_DUPFD_CLOEXEC => Change::Duplicated {
-                    from: descriptor(first),
-                    to: made,
-                    cloexec: second == F_DUPFD_CLOEXEC,
-                },
-                F_SETFD => Change::CloseOnExec {
-                    fd: descriptor(first),
-                    cloexec: has(third, FD_CLOEXEC),
-                },
-                _ => return None,
-            },
-            Action::Unshare if has(first, CLONE_FILES) => Change::Unshared,
-            _ => return None,
+            Deed::Flag => Change::CloseOnExec { fd: from, cloexec },
+            Deed::Unshare => Change::Unshared,
+            Deed::Io | Deed::Nothing => return None,
         })
     }
 
     /// What a call changes as soon as it begins: whoever uses the descriptor while it is being
-    /// closed uses another one, if any.
-    pub(super) fn at_entry(open: &Open) -> Option<Change> {
-        let [first, second, third] = open.arguments;
-        match open.call.action() {
+    /// closed uses another one, if any. Its exit tells nothing.
+    #[inline]
+    pub(super) fn at_entry(call: Syscall, mut argument: impl FnMut(usize) -> Option<i64>) -> Option<Change> {
+        let has = |flags: Option<i64>, mask: i64| flags.is_some_and(|flags| flags & mask != 0);
+        match call.action() {
             Action::Close => Some(Change::Closed {
-                fd: descriptor(first),
+                fd: argument(0).map_or(NO_FD, descriptor),
             }),
-            Action::CloseRange => Some(Change::Range {
-                first,
-                last: second,
-                only_flag: has(third, CLOSE_RANGE_CLOEXEC),
-                unshared: has(third, CLOSE_RANGE_UNSHARE),
-            }),
+            Action::CloseRange => {
+                let flags = argument(2);
+                Some(Change::Range {
+                    first: argument(0).unwrap_or(BEFORE_ALL),
+                    last: argument(1).unwrap_or(BEFORE_ALL),
+                    only_flag: has(flags, CLOSE_RANGE_CLOEXEC),
+                    unshared: has(flags, CLOSE_RANGE_UNSHARE),
+                })
+            }
             Action::Clone => {
-                let without_flags = open.call.arguments() == 0;
-                let told = without_flags || first != NONE;
+                let flags = argument(0);
+                let told = call.arguments() == 0 || flags.is_some();
                 Some(Change::Cloning(told.then_some(Sharing {
-                    process: has(first, CLONE_THREAD),
-                    files: has(first, CLONE_FILES),
+                    process: has(flags, CLONE_THREAD),
+                    files: has(flags, CLONE_FILES),
                 })))
             }
             Action::CloneByMemory => Some(Change::Cloning(None)),
             _ => None,
+        }
+    }
+
+    /// The descriptors that it changes; `None` if it does not say which.
+    pub(super) fn fds(&self) -> Option<(i32, i32)> {
+        match *self {
+            Change::Opened { fd, .. }
+            | Change::Accepted { fd, .. }
+            | Change::Duplicated { to: fd, .. }
+            | Change::CloseOnExec { fd, .. }
+            | Change::Closed { fd } => Some((fd, NO_FD)),
+            Change::Pair { fds, .. } => Some(fds),
+            Change::Cloning(_) => Some((NO_FD, NO_FD)),
+            Change::Range { .. } | Change::Unshared => None,
         }
     }
 }

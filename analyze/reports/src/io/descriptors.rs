@@ -8,6 +8,7 @@ use tracebraid_kernel_model::FdType;
 
 use crate::io::call::NO_FD;
 use crate::io::change::{Change, Sharing};
+use crate::io::item::Holder;
 use crate::kernel::{Table, ThreadKey};
 
 /// A descriptor that is not open, as far as is known.
@@ -155,6 +156,10 @@ impl Descriptors {
             .is_some_and(|last| (last.kind, last.cloexec) == (kind, cloexec))
         {
             return;
+        }
+        if history.is_empty() {
+            // Most are opened and closed, and that is all.
+            history.reserve_exact(2);
         }
         history.push(Since { time, kind, cloexec });
         self.entries += 1;
@@ -412,19 +417,23 @@ impl Descriptors {
 
     /// State dump: a process, or whoever has the table, has a descriptor. What is known of it
     /// already was seen when it was opened, and is better.
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn holds(
         &mut self,
         trace: u32,
         time: i64,
-        pid: Option<i32>,
-        table: Option<i64>,
+        holder: Holder,
         fd: i32,
         kind: FdType,
         cloexec: bool,
     ) {
-        let by_table = || self.addresses.get(&trace)?.get(&table?).copied();
-        let Some(pid) = pid.or_else(by_table) else { return };
+        let pid = match holder {
+            Holder::Process(pid) => Some(pid),
+            Holder::Table(address) => self
+                .addresses
+                .get(&trace)
+                .and_then(|processes| processes.get(&address).copied()),
+        };
+        let Some(pid) = pid else { return };
         let table = self.table_of_process(ThreadKey { trace, tid: pid });
         if self.now(table, fd).0 == FdType::Unknown {
             self.set(table, fd, time, kind, cloexec);
@@ -433,7 +442,7 @@ impl Descriptors {
 
     /// Forgets what was before a time for which nobody will ask any more, if that is worth it.
     pub(super) fn forget(&mut self, before: i64) {
-        if self.entries < 2 * self.kept + 4096 {
+        if self.entries < 2 * self.kept + 512 {
             return;
         }
         self.entries = 0;
@@ -442,6 +451,7 @@ impl Descriptors {
                 let after = history.partition_point(|since| since.time <= before);
                 history.drain(..after.saturating_sub(1));
                 let gone = |since: &Since| since.time <= before && (since.kind, since.cloexec) == NOTHING;
+                history.shrink_to(2 * history.len());
                 self.entries += history.len();
                 !matches!(history.as_slice(), [only] if gone(only))
             });

@@ -1,207 +1,235 @@
 //! Groups of calls with the same descriptor, which most often was the same thing for all of them.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
-use crate::io::call::{Io, Sums, sums};
-use crate::kernel::ThreadKey;
+use crate::io::call::Io;
+use crate::io::sums::Tally;
+use crate::pages::Pages;
 
-/// Calls of one thread, by one system call, with the same descriptors, while that thread did not
-/// change descriptors. Others may have: then the calls are looked at one by one.
+/// Calls of one thread, by one system call, with the same descriptors. If these changed meanwhile,
+/// the calls are looked at one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Group {
-    pub(super) thread: ThreadKey,
-    pub(super) call: Syscall,
-    pub(super) fds: (i32, i32),
-    /// Times of the first and the last entry.
+    /// Time of the first entry.
     pub(super) first: i64,
-    pub(super) last: i64,
-    count: u64,
-    errors: u64,
     bytes: u64,
     latency: u64,
     longest: u64,
-    /// Where its calls are, if there are several.
-    calls: Option<Place>,
+    count: u32,
+    errors: u32,
+    /// Nanoseconds from the first to the last entry.
+    span: u32,
+    pub(super) tid: i32,
+    pub(super) fds: (i32, i32),
+    /// Place of its last call among the singles; [`NONE`] if it is one call.
+    tail: u32,
+    pub(super) call: Syscall,
 }
 
-/// The last call of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
-    arena: ArenaKey,
-    last: u32,
-}
-
-/// One call of a group.
+/// One call of a group. There are almost as many as calls, and all wait until it is known what the
+/// descriptors were, so they are small: a call that does not fit is a group of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Single {
-    entry: i64,
-    latency: u64,
-    result: i64,
-    /// The one before it in the group.
-    before: Option<u32>,
+    /// Nanoseconds from the group's first entry.
+    after: u32,
+    latency: u32,
+    /// Negative: it failed.
+    result: i32,
+    /// Place of the one before it in the group, or [`NONE`].
+    before: u32,
 }
 
-/// Chunk and lane that calls come from.
-pub(super) type ArenaKey = u64;
+/// No place.
+const NONE: u32 = u32::MAX;
+/// Behind so many there may be no place for two more.
+const MOST_SINGLES: usize = NONE as usize - 2;
 
-/// The calls of a lane's groups, in one piece: groups are many and small, and they are made and
-/// done with by different threads.
+impl Single {
+    #[inline]
+    fn new(after: i64, latency: u64, result: i64, before: u32) -> Option<Single> {
+        Some(Single {
+            after: u32::try_from(after).ok()?,
+            latency: u32::try_from(latency).ok()?,
+            result: i32::try_from(result.max(-1)).ok()?,
+            before,
+        })
+    }
+}
+
+/// Calls on one CPU, of a part of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Arena {
-    calls: Vec<Single>,
-    /// Groups that have calls in it.
-    groups: u32,
+pub(super) struct Calls {
+    groups: Pages<Group>,
+    singles: Pages<Single>,
 }
 
-impl Arena {
-    /// True if no group has calls in it.
+/// How much there is at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    groups: usize,
+}
+
+impl Calls {
+    /// The groups.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter()
+    }
+
+    /// True if there is none.
     pub(super) fn is_empty(&self) -> bool {
-        self.groups == 0
+        self.groups.is_empty()
     }
 
-    fn add(&mut self, single: Single) -> u32 {
-        self.calls.push(single);
-        // A chunk has less event records than that.
-        (self.calls.len() - 1) as u32
-    }
-}
-
-/// Those whose groups have not all been settled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Arenas(BTreeMap<ArenaKey, Arena>);
-
-impl Arenas {
-    pub(super) fn add(&mut self, key: ArenaKey, arena: Arena) {
-        if !arena.is_empty() {
-            self.0.insert(key, arena);
+    /// How much there is now.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            groups: self.groups.len(),
         }
     }
 
-    pub(super) fn merge(&mut self, later: Arenas) {
-        self.0.extend(later.0);
+    /// A call begins a group, whose place this gives.
+    pub(super) fn begin(&mut self, tid: i32, io: &Io) -> usize {
+        self.groups.push(Group::new(tid, io));
+        self.groups.len() - 1
     }
 
-    /// The calls of a group as groups of one, from the last to the first.
-    pub(super) fn split<'a>(&'a self, group: &Group) -> impl Iterator<Item = Group> + use<'a> {
-        let Group {
-            thread,
-            call,
-            fds,
-            calls,
-            ..
-        } = *group;
-        let arena = calls.and_then(|place| self.0.get(&place.arena));
-        let single = move |at: u32| arena.and_then(|arena| arena.calls.get(at as usize));
-        let last = calls.and_then(|place| single(place.last));
-        std::iter::successors(last, move |later| single(later.before?)).map(move |single| {
-            let Single {
-                entry,
-                latency,
-                result,
-                ..
-            } = *single;
-            Group::new(
-                thread,
-                &Io {
-                    call,
-                    fds,
-                    entry,
-                    latency,
-                    result,
-                },
-            )
+    /// Adds a call to the group at that place, if it belongs and fits there.
+    #[inline]
+    pub(super) fn join(&mut self, place: usize, tid: i32, io: &Io) -> bool {
+        let Some(group) = self.groups.get_mut(place) else {
+            return false;
+        };
+        if group.tid != tid || group.call != io.call || group.fds != io.fds {
+            return false;
+        }
+        let after = io.entry.saturating_sub(group.first);
+        let Some(mut single) = Single::new(after, io.latency, io.result, group.tail) else {
+            return false;
+        };
+        if self.singles.len() >= MOST_SINGLES {
+            return false;
+        }
+        if group.tail == NONE {
+            let Some(first) = group.only() else { return false };
+            single.before = self.singles.len() as u32;
+            self.singles.push(first);
+        }
+        group.tail = self.singles.len() as u32;
+        self.singles.push(single);
+        group.add(io, single.after);
+        true
+    }
+
+    /// The calls of a group that has several, from the last to the first.
+    pub(super) fn split<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = Io> + use<'a> {
+        self.chain(group.tail).map(|single| Io {
+            entry: group.first.saturating_add(i64::from(single.after)),
+            latency: u64::from(single.latency),
+            result: i64::from(single.result),
+            fds: group.fds,
+            call: group.call,
         })
     }
 
-    /// A group is done with.
-    pub(super) fn release(&mut self, group: &Group) {
-        let Some(place) = group.calls else { return };
-        if let Some(arena) = self.0.get_mut(&place.arena) {
-            arena.groups = arena.groups.saturating_sub(1);
-            if arena.is_empty() {
-                self.0.remove(&place.arena);
+    fn chain(&self, tail: u32) -> impl Iterator<Item = Single> {
+        let single = |at: u32| self.singles.get(at as usize).copied();
+        std::iter::successors(single(tail), move |later| single(later.before))
+    }
+
+    /// Takes out the groups that were made since the mark.
+    pub(super) fn split_off(&mut self, mark: Mark) -> Calls {
+        let mut taken = Calls::default();
+        for mut group in self.groups.split_off(mark.groups) {
+            let tail = std::mem::replace(&mut group.tail, NONE);
+            let mut singles = Vec::from_iter(self.chain(tail));
+            while let Some(mut single) = singles.pop() {
+                single.before = std::mem::replace(&mut group.tail, taken.singles.len() as u32);
+                taken.singles.push(single);
+            }
+            taken.groups.push(group);
+        }
+        taken
+    }
+
+    /// It turns out whose the groups are that were made since the mark.
+    pub(super) fn name(&mut self, since: Mark, tid: i32) {
+        for at in since.groups..self.groups.len() {
+            if let Some(group) = self.groups.get_mut(at) {
+                group.tid = tid;
             }
         }
     }
 }
 
 impl Group {
-    pub(super) fn new(thread: ThreadKey, io: &Io) -> Group {
+    fn new(tid: i32, io: &Io) -> Group {
         Group {
-            thread,
-            call: io.call,
-            fds: io.fds,
             first: io.entry,
-            last: io.entry,
-            count: 1,
-            errors: u64::from(io.result < 0),
             bytes: u64::try_from(io.result).unwrap_or(0),
             latency: io.latency,
             longest: io.latency,
-            calls: None,
+            count: 1,
+            errors: u32::from(io.result < 0),
+            span: 0,
+            tid,
+            fds: io.fds,
+            tail: NONE,
+            call: io.call,
         }
     }
 
-    /// True if a call of that thread belongs to it.
-    #[inline(always)]
-    pub(super) fn is_of(&self, thread: ThreadKey, io: &Io) -> bool {
-        self.thread == thread && self.call == io.call && self.fds == io.fds
+    /// Of a group of one: its call.
+    fn only(&self) -> Option<Single> {
+        let result = if self.errors > 0 {
+            -1
+        } else {
+            i64::try_from(self.bytes).ok()?
+        };
+        Single::new(0, self.latency, result, NONE)
     }
 
     #[inline]
-    pub(super) fn add(&mut self, io: &Io, key: ArenaKey, arena: &mut Arena) {
-        let before = match self.calls {
-            Some(place) => place.last,
-            None => {
-                arena.groups += 1;
-                let result = if self.errors > 0 { -1 } else { self.bytes as i64 };
-                arena.add(Single {
-                    entry: self.first,
-                    latency: self.latency,
-                    result,
-                    before: None,
-                })
-            }
-        };
-        let Io {
-            entry,
-            latency,
-            result,
-            ..
-        } = *io;
-        let last = arena.add(Single {
-            entry,
-            latency,
-            result,
-            before: Some(before),
-        });
-        self.calls = Some(Place { arena: key, last });
+    fn add(&mut self, io: &Io, after: u32) {
+        self.span = self.span.max(after);
+        self.bytes = self.bytes.saturating_add(u64::try_from(io.result).unwrap_or(0));
+        self.latency = self.latency.saturating_add(io.latency);
+        self.longest = self.longest.max(io.latency);
         self.count += 1;
-        self.errors += u64::from(result < 0);
-        self.bytes = self.bytes.saturating_add(u64::try_from(result).unwrap_or(0));
-        self.latency = self.latency.saturating_add(latency);
-        self.longest = self.longest.max(latency);
-        self.first = self.first.min(entry);
-        self.last = self.last.max(entry);
+        self.errors += u32::from(io.result < 0);
     }
 
-    /// See [`sums`].
-    pub(super) fn sums(&self) -> (Sums, Option<Sums>) {
-        sums(
-            self.call,
-            self.count,
-            self.errors,
-            self.bytes,
-            self.latency,
-            self.longest,
-        )
+    /// Time of the last entry.
+    pub(super) fn last(&self) -> i64 {
+        self.first.saturating_add(i64::from(self.span))
+    }
+
+    /// Its calls all together.
+    pub(super) fn tally(&self) -> Tally {
+        Tally {
+            calls: u64::from(self.count),
+            errors: u64::from(self.errors),
+            bytes: self.bytes,
+            latency: self.latency,
+            longest: self.longest,
+        }
     }
 
     /// True if it is one call.
     pub(super) fn is_single(&self) -> bool {
-        self.calls.is_none()
+        self.tail == NONE
+    }
+}
+
+impl Io {
+    /// This call alone.
+    pub(super) fn tally(&self) -> Tally {
+        Tally {
+            calls: 1,
+            errors: u64::from(self.result < 0),
+            bytes: u64::try_from(self.result).unwrap_or(0),
+            latency: self.latency,
+            longest: self.latency,
+        }
     }
 }

@@ -1,16 +1,23 @@
 //! Following one CPU through a chunk: who makes which call.
 
+use tracebraid_kernel_model::Syscall;
+
 use crate::io::cache::Cache;
 use crate::io::call::{Done, Exit, Open};
 use crate::io::change::Change;
-use crate::io::group::{ArenaKey, Arenas};
-use crate::io::stretch::{Boundary, Edges, First, Item, Sink, Stretch, UNNAMED, What, finish};
+use crate::io::item::{Item, UNNAMED, What, name};
+use crate::io::sink::{Draft, Mark, Sink};
+use crate::io::stretch::{Boundary, Edges, First, Stretch};
 use crate::kernel::{CpuKey, ThreadKey};
 
 /// Follows a CPU through a chunk.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
     pub(super) key: CpuKey,
+    /// True if calls that end on it are asked for.
+    pub(super) counts: bool,
+    /// Place of the running thread among the people of the chunk, if it was looked up.
+    pub(super) runner: Option<usize>,
     /// Set at the first boundary.
     head: Option<(Stretch, Boundary)>,
     tid: i32,
@@ -20,29 +27,31 @@ pub(super) struct Lane {
     at_head: bool,
     first: First,
     open: Option<Open>,
-    out: Sink,
-    /// How much of `out` was there when the stretch began, and how many items before its first
-    /// event.
-    began: (usize, usize),
+    out: Draft,
+    /// How far `out` had come when the stretch began, and how many items it has had since, before its
+    /// first event.
+    began: Mark,
     before_first: usize,
     cache: Cache,
 }
 
 impl Lane {
     /// A lane whose thread is not known; `UNKNOWN` if it never will be.
-    pub(super) fn new(key: CpuKey, never_known: bool, arena: ArenaKey) -> Lane {
+    pub(super) fn new(key: CpuKey, counts: bool, never_known: bool) -> Lane {
         Lane {
             key,
+            counts,
+            runner: None,
             head: None,
             tid: if never_known { ThreadKey::UNKNOWN } else { UNNAMED },
             stretches: 1,
             at_head: true,
             first: First::Nothing,
             open: None,
-            out: Sink::default(),
-            began: (0, 0),
+            out: Draft::new(key),
+            began: Default::default(),
             before_first: 0,
-            cache: Cache::new(arena),
+            cache: Cache::default(),
         }
     }
 
@@ -52,77 +61,84 @@ impl Lane {
         (self.tid != UNNAMED).then_some(self.tid)
     }
 
-    fn thread(&self) -> ThreadKey {
-        ThreadKey {
-            trace: self.key.trace,
-            tid: self.tid,
-        }
-    }
-
-    fn item(&mut self, time: i64, what: What) {
-        let item = Item {
-            time,
-            cpu: self.key,
-            thread: self.thread(),
-            what,
-        };
-        self.out.items.push(item);
-    }
-
     /// Something that tells its thread itself.
     pub(super) fn tell(&mut self, time: i64, tid: i32, what: What) {
-        let thread = ThreadKey {
-            trace: self.key.trace,
-            tid,
-        };
-        self.out.items.push(Item {
-            time,
-            cpu: self.key,
-            thread,
-            what,
-        });
+        self.out.items.push(Item { time, tid, what });
     }
 
     /// A call begins.
     #[inline]
     pub(super) fn entry(&mut self, open: Open) {
-        self.begins(First::Entry(open.time));
-        if let Some(lost) = self.open.replace(open)
-            && lost.is_io()
-        {
-            self.item(open.time, What::Unfinished(lost.time));
-        }
-        if open.call.action().is_done_at_entry() {
-            if let Some(change) = Change::at_entry(&open) {
-                self.cache.forget(self.thread());
-                self.item(open.time, What::Change(change));
-            }
-            // Its exit tells nothing and is not read.
-            self.open = None;
+        self.enters(open.time);
+        self.open = Some(open);
+    }
+
+    /// A call begins that tells of its change at once; its exit is not read.
+    pub(super) fn entry_of(&mut self, time: i64, change: Change) {
+        self.enters(time);
+        self.change(time, change);
+    }
+
+    #[inline]
+    fn enters(&mut self, time: i64) {
+        self.begins(First::Entry(time));
+        if let Some(lost) = self.open.take().and_then(|open| open.lost(time, self.tid)) {
+            self.out.items.push(lost);
         }
     }
 
+    /// A call ends. This does it if it is one that moves bytes and began in the same stretch: most
+    /// are.
+    #[inline(always)]
+    pub(super) fn exit_of_io(&mut self, time: i64, call: Option<Syscall>, result: i64, counts: bool) -> bool {
+        let Some(open) = &self.open else { return false };
+        if !open.is_io() || call.is_some_and(|call| call != open.call) {
+            return false;
+        }
+        if counts {
+            self.cache
+                .add(self.tid, &open.done(time, result), &mut self.out.calls);
+        }
+        self.open = None;
+        true
+    }
+
     /// A call ends.
-    #[inline]
-    pub(super) fn exit(&mut self, exit: Exit) {
+    pub(super) fn exit(&mut self, time: i64, exit: Exit) {
         let Some(open) = self.open.take() else {
             if self.first == First::Nothing {
-                self.begins(First::Exit(exit));
+                self.begins(First::Exit(time, exit));
             } else {
-                self.cache.forget(self.thread());
-                exit.alone().for_each(|what| self.item(exit.time, what));
+                self.alone(time, exit);
             }
             return;
         };
-        let (key, thread) = (self.key, self.thread());
-        match open.end(&exit) {
-            Done::Io(io) => self.cache.add(thread, &io, &mut self.out.groups),
+        match open.end(time, &exit) {
+            Done::Io(io) => self.cache.add(self.tid, &io, &mut self.out.calls),
+            Done::Change(change) => self.change(time, change),
             Done::Nothing => {}
-            _ => {
-                self.cache.forget(thread);
-                finish(&open, &exit, key, thread, &mut self.out);
+            Done::Mismatch => {
+                self.out.items.extend(open.lost(time, self.tid));
+                self.alone(time, exit);
             }
         }
+    }
+
+    /// The exit of a call whose entry was lost.
+    #[cold]
+    fn alone(&mut self, time: i64, exit: Exit) {
+        for item in exit.alone(time, self.tid) {
+            match item.what {
+                What::Change(change) => self.change(time, change),
+                _ => self.out.items.push(item),
+            }
+        }
+    }
+
+    /// The running thread changes descriptors.
+    fn change(&mut self, time: i64, change: Change) {
+        self.cache.change(self.tid, &change);
+        self.out.items.push(change.item(time, self.tid));
     }
 
     /// The first event of a stretch is told at once, unless the stretch goes back beyond the
@@ -133,10 +149,12 @@ impl Lane {
             return;
         }
         self.first = first;
-        self.before_first = self.out.items.len() - self.began.0;
-        if !self.at_head && self.tid != UNNAMED {
-            let item = first.item(self.key, self.thread());
-            self.out.items.extend(item);
+        self.before_first = self.out.items.count_since(&self.began.items);
+        if !self.at_head
+            && self.tid != UNNAMED
+            && let Some(item) = first.item(self.tid)
+        {
+            self.out.items.push(item);
         }
     }
 
@@ -144,78 +162,82 @@ impl Lane {
     pub(super) fn switch(&mut self, time: i64, prev: Option<i32>, next: i32) {
         self.ends(Boundary::Switch { time, prev });
         self.tid = next;
-        self.cache.turn_to(self.thread());
+        self.runner = None;
     }
 
     /// Events were lost.
     pub(super) fn loss(&mut self, time: i64, never_known: bool) {
         self.ends(Boundary::Loss { time });
         self.tid = if never_known { ThreadKey::UNKNOWN } else { UNNAMED };
-        self.cache.turn_to(self.thread());
+        self.runner = None;
     }
 
     #[inline]
     fn ends(&mut self, boundary: Boundary) {
         self.stretches += 1;
-        if self.at_head || self.tid == UNNAMED {
-            self.ends_unknown(boundary);
-        } else if let Some((time, what)) = self.open.take().and_then(|open| boundary.leaves(open)) {
-            self.item(time, what);
+        if self.at_head {
+            // Calls of the next stretch must not be added to groups that are taken away.
+            self.cache.clear();
+            let rest = std::mem::replace(&mut self.out, Draft::new(self.key));
+            self.head = Some((self.stretch(rest), boundary));
+            self.at_head = false;
+        } else if self.tid == UNNAMED {
+            self.name_stretch(boundary);
+        } else if let Some(open) = self.open.take()
+            && let Some(item) = boundary.leaves(open, self.tid)
+        {
+            self.out.items.push(item);
         }
         self.first = First::Nothing;
-        self.began = (self.out.items.len(), self.out.groups.len());
+        self.began = self.out.mark();
     }
 
-    fn ends_unknown(&mut self, boundary: Boundary) {
-        let stretch = self.stretch();
-        // What comes next must not be added to groups that were taken away.
-        self.cache.forget(self.thread());
-        if std::mem::take(&mut self.at_head) {
-            self.head = Some((stretch, boundary));
-        } else {
-            let tid = boundary.prev().unwrap_or(ThreadKey::UNKNOWN);
-            stretch.close(self.key, tid, boundary, &mut self.out);
+    /// The boundary tells whose the stretch was, or nobody ever will.
+    fn name_stretch(&mut self, boundary: Boundary) {
+        let tid = boundary.prev().unwrap_or(ThreadKey::UNKNOWN);
+        let mut items = self.out.items.split_off(self.began.items);
+        name(&mut items, tid);
+        if let Some(first) = self.first.item(tid) {
+            items.insert(self.before_first.min(items.len()), first);
         }
+        self.out.items.extend(items);
+        self.out.calls.name(self.began.calls, tid);
+        if let Some(open) = self.open.take() {
+            self.out.items.extend(boundary.leaves(open, tid));
+        }
+        // Calls of the next one whose thread is not known must not be added to these.
+        self.cache.clear();
     }
 
-    /// The present stretch, taken out of the lane.
-    fn stretch(&mut self) -> Stretch {
-        let known = self.tid != UNNAMED;
-        let (items, groups) = match known && !self.at_head {
-            true => (Vec::new(), Vec::new()),
-            false => (
-                self.out.items.split_off(self.began.0),
-                self.out.groups.split_off(self.began.1),
-            ),
+    /// The present stretch, of which `rest` is not told to the sink.
+    fn stretch(&mut self, mut rest: Draft) -> Stretch {
+        let before = match self.first {
+            First::Nothing => rest.items.split_off(Default::default()),
+            _ => rest.items.take_first(self.before_first),
         };
-        let (begun, told) = (
-            !self.at_head,
-            !self.at_head && known && self.first != First::Nothing,
-        );
-        let before_first = if items.is_empty() { 0 } else { self.before_first };
+        let told = !self.at_head && self.tid != UNNAMED;
         Stretch {
             tid: self.tid(),
-            begun,
+            begun: !self.at_head,
             first: self.first,
-            told,
-            before_first,
+            told: told && self.first != First::Nothing,
             open: self.open.take(),
-            items,
-            groups,
+            before,
+            since: rest.finish().into_iter().collect(),
         }
     }
 
     /// The chunk ends.
-    pub(super) fn end(mut self, sink: &mut Sink, arenas: &mut Arenas) -> Edges {
-        let stretch = self.stretch();
-        if sink.items.is_empty() && sink.groups.is_empty() {
-            *sink = self.out;
+    pub(super) fn end(mut self, sink: &mut Sink) -> Edges {
+        let rest = if self.at_head {
+            std::mem::replace(&mut self.out, Draft::new(self.key))
+        } else if self.tid == UNNAMED {
+            self.out.split_off(self.began)
         } else {
-            sink.items.append(&mut self.out.items);
-            sink.groups.append(&mut self.out.groups);
-        }
-        let (key, arena) = self.cache.into_arena();
-        arenas.add(key, arena);
+            Draft::new(self.key)
+        };
+        let stretch = self.stretch(rest);
+        sink.add(self.out.finish());
         match self.head {
             Some((head, boundary)) => Edges {
                 key: self.key,

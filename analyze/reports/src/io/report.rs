@@ -3,28 +3,20 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tracebraid_ctf::clock::Timestamp;
 use tracebraid_kernel_model::{FdType, Syscall};
 
 use crate::io::IoAnalysis;
-use crate::io::call::Sums;
 use crate::io::partial::IoPartial;
 use crate::io::settle::{Losses, Sheet};
-use crate::kernel::{Host, People, Thread, ThreadKey, nanoseconds};
+use crate::io::sums::Sums;
+use crate::kernel::{Head, KernelReport, People, Process, Thread, ThreadKey};
 
 /// What was read and written. Times and latencies in nanoseconds, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IoReport {
-    /// Beginning of the range: the first event record, or the beginning that was asked for.
-    #[serde(serialize_with = "nanoseconds", rename = "begin_ns")]
-    pub begin: Option<Timestamp>,
-    /// End of the range: the last event record, or the end that was asked for.
-    #[serde(serialize_with = "nanoseconds", rename = "end_ns")]
-    pub end: Option<Timestamp>,
-    /// From begin to end.
-    pub duration_ns: u64,
-    /// The machines.
-    pub hosts: Vec<Host>,
+    /// The range and the machines.
+    #[serde(flatten)]
+    pub head: Head,
     /// All together.
     pub total: IoStats,
     /// By type of descriptor; types without calls are left out.
@@ -85,16 +77,9 @@ pub struct IoSyscall {
 /// A process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IoProcess {
-    /// Index of its trace.
-    pub trace: u32,
-    /// Its id; `None` for a thread whose process is not known.
-    pub pid: Option<i32>,
-    /// That thread.
-    pub tid: Option<i32>,
-    /// Last known name of its first thread.
-    pub name: Option<String>,
-    /// Threads that made calls.
-    pub threads: u64,
+    /// Who it is; threads that made calls are counted.
+    #[serde(flatten)]
+    pub process: Process,
     /// Its calls.
     #[serde(flatten)]
     pub stats: IoStats,
@@ -113,6 +98,21 @@ pub struct IoThread {
     pub stats: IoStats,
     /// By type of descriptor.
     pub types: Vec<IoType>,
+}
+
+impl KernelReport for IoReport {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn is_empty(&self) -> bool {
+        self.total.calls == 0
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.processes.truncate(rows);
+        self.threads.truncate(rows);
+    }
 }
 
 /// Sums that are being added up.
@@ -180,14 +180,11 @@ fn order(stats: &IoStats) -> std::cmp::Reverse<(u64, u64)> {
 }
 
 pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> IoReport {
-    let range = analysis
-        .extent
-        .map(|extent| extent.within(analysis.options.window));
-    let (settled, people) = partial.finish(analysis.scope());
+    let (settled, people) = partial.finish(&analysis.input.selection);
     let mut accounts: BTreeMap<ThreadKey, Account> = BTreeMap::new();
     let mut syscalls: BTreeMap<Syscall, Sums> = BTreeMap::new();
     let mut total = Account::default();
-    let filter = &analysis.options.threads;
+    let filter = &analysis.input.selection.threads;
     for (key, sheet) in settled
         .sheets
         .entries()
@@ -223,10 +220,7 @@ pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> IoReport {
         .collect();
     syscalls.sort_by_key(|row| (order(&row.stats), row.name));
     IoReport {
-        begin: range.map(|range| range.0),
-        end: range.map(|range| range.1),
-        duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
-        hosts: analysis.hosts.clone(),
+        head: analysis.input.head(),
         total: total.stats(),
         types: total.types(),
         syscalls,
@@ -246,32 +240,20 @@ fn threads(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<IoTh
     rows
 }
 
-/// A process, or a thread whose process is not known: trace, process, thread.
-type ProcessKey = (u32, Option<i32>, Option<i32>);
-
 fn processes(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<IoProcess> {
-    let mut sums: BTreeMap<ProcessKey, (u64, Account)> = BTreeMap::new();
-    for (key, account) in accounts {
-        let thread = people.thread(*key);
-        let alone = if thread.pid.is_none() { thread.tid } else { None };
-        let (threads, sum) = sums.entry((key.trace, thread.pid, alone)).or_default();
-        *threads += 1;
-        sum.add(account);
-    }
-    let row = |((trace, pid, tid), (threads, account)): (ProcessKey, (u64, Account))| {
-        let first = pid.or(tid).map(|tid| people.thread(ThreadKey { trace, tid }));
-        let name = first.and_then(|thread| thread.name);
-        IoProcess {
-            trace,
-            pid,
-            tid,
-            name,
-            threads,
-            stats: account.stats(),
-            types: account.types(),
-        }
+    let of_threads = accounts
+        .iter()
+        .map(|(key, account)| (people.thread(*key), account));
+    let sums = people.processes(of_threads, |sum: &mut Account, account| sum.add(account));
+    let row = |(process, account): (Process, Account)| IoProcess {
+        process,
+        stats: account.stats(),
+        types: account.types(),
     };
     let mut rows: Vec<_> = sums.into_iter().map(row).collect();
-    rows.sort_by_key(|row| (order(&row.stats), row.trace, row.pid, row.tid));
+    rows.sort_by_key(|row| {
+        let process = &row.process;
+        (order(&row.stats), process.trace, process.pid, process.tid)
+    });
     rows
 }

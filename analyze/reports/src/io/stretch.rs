@@ -6,66 +6,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::io::call::{Done, Exit, NONE, Open};
+use crate::io::call::{Done, Exit, Open};
 use crate::io::change::Change;
-use crate::io::group::Group;
+use crate::io::item::{Item, UNNAMED, What, name};
+use crate::io::sink::{Batch, Draft, Sink};
 use crate::kernel::{CpuKey, ThreadKey};
-
-/// Something that happened to a thread at a time, to be looked at in the order of time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Item {
-    pub(super) time: i64,
-    pub(super) cpu: CpuKey,
-    pub(super) thread: ThreadKey,
-    pub(super) what: What,
-}
-
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum What {
-    /// The first event of a stretch was an exit.
-    Exit(Exit),
-    /// It was an entry: what was parked has lost its exit.
-    Entry,
-    /// A stretch ended in the middle of a call.
-    Park(Open),
-    /// A call that moves bytes, and that began at that time, lost its exit.
-    Unfinished(i64),
-    /// The exit of a call that moves bytes lost its entry.
-    Unstarted,
-    /// Descriptors changed.
-    Change(Change),
-    /// A thread was made by this one.
-    Fork {
-        child: i32,
-        child_pid: Option<i32>,
-        parent_pid: Option<i32>,
-    },
-    /// It executed a program.
-    Exec,
-    /// It ended.
-    End,
-    /// It belongs to that process.
-    Member { pid: i32, table: Option<i64> },
-    /// A process, or the owner of a table, has a descriptor.
-    Holds {
-        pid: Option<i32>,
-        table: Option<i64>,
-        fd: i32,
-        kind: tracebraid_kernel_model::FdType,
-        cloexec: bool,
-    },
-}
-
-/// Stands for a thread that will be known later.
-pub(super) const UNNAMED: i32 = i32::MIN;
 
 /// What the first event of a stretch was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) enum First {
     #[default]
     Nothing,
-    Exit(Exit),
+    Exit(i64, Exit),
     Entry(i64),
 }
 
@@ -79,12 +31,11 @@ pub(super) struct Stretch {
     pub(super) first: First,
     /// True if the first event has been told.
     pub(super) told: bool,
-    /// Else: how many of the items came before it.
-    pub(super) before_first: usize,
     pub(super) open: Option<Open>,
-    /// What happened in it, while it is not known whose it is.
-    pub(super) items: Vec<Item>,
-    pub(super) groups: Vec<Group>,
+    /// What happened in it before its first event, while it is not known whose it is ...
+    pub(super) before: Vec<Item>,
+    /// ... and since.
+    pub(super) since: Vec<Batch>,
 }
 
 /// What ends a stretch.
@@ -105,104 +56,68 @@ pub(super) struct Edges {
     pub(super) tail: Option<(Boundary, Stretch)>,
 }
 
-/// Where things go whose thread is known.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Sink {
-    pub(super) items: Vec<Item>,
-    pub(super) groups: Vec<Group>,
-}
-
-impl Sink {
-    /// Takes over what belongs to a stretch, now that its thread is known.
-    fn take(&mut self, items: Vec<Item>, groups: Vec<Group>, tid: i32) {
-        self.items.extend(items.into_iter().map(|mut item| {
-            if item.thread.tid == UNNAMED {
-                item.thread.tid = tid;
-            }
-            item
-        }));
-        self.groups.extend(groups.into_iter().map(|mut group| {
-            group.thread.tid = tid;
-            group
-        }));
-    }
-}
-
 impl Stretch {
     /// Adds what happened behind it in the same stretch.
-    fn append(&mut self, key: CpuKey, mut later: Stretch, sink: &mut Sink) {
-        let rest = later.items.split_off(later.before_first.min(later.items.len()));
-        self.put(later.items, Vec::new(), sink);
-        let thread = ThreadKey {
-            trace: key.trace,
-            tid: self.tid.unwrap_or(UNNAMED),
-        };
-        let mut out = Sink::default();
-        let item = |time, what| Item {
-            time,
-            cpu: key,
-            thread,
-            what,
-        };
+    fn append(&mut self, key: CpuKey, later: Stretch, sink: &mut Sink) {
+        self.put_items(key, later.before, sink);
+        let tid = self.tid.unwrap_or(UNNAMED);
+        let mut out = Draft::new(key);
         match (later.first, self.open.take()) {
             (First::Nothing, open) => self.open = open,
-            (First::Exit(exit), Some(open)) => finish(&open, &exit, key, thread, &mut out),
-            (First::Entry(time), Some(open)) => {
-                out.items
-                    .extend(open.is_io().then(|| item(time, What::Unfinished(open.time))));
+            (First::Exit(time, exit), Some(open)) => {
+                finish(&open, time, &exit, tid, &mut out);
             }
+            (First::Entry(time), Some(open)) => out.items.extend(open.lost(time, tid)),
             (first, None) if self.first == First::Nothing => {
                 self.first = first;
-                self.before_first = self.items.len();
                 // Of a stretch whose beginning or whose thread is not known this waits for it.
                 if self.tid.is_some() && self.begun {
                     self.told = true;
-                    out.items.extend(first.item(key, thread));
+                    out.items.extend(first.item(tid));
                 }
             }
-            (First::Exit(exit), None) => {
-                out.items.extend(exit.alone().map(|what| item(exit.time, what)));
-            }
+            (First::Exit(time, exit), None) => out.items.extend(exit.alone(time, tid)),
             (First::Entry(_), None) => {}
         }
         if later.first != First::Nothing {
             self.open = later.open;
         }
-        out.items.extend(rest);
-        out.groups.extend(later.groups);
-        self.put(out.items, out.groups, sink);
+        for batch in out.finish().into_iter().chain(later.since) {
+            self.put(batch, sink);
+        }
     }
 
     /// Adds what happened next; it goes to the sink if the thread is known.
-    fn put(&mut self, items: Vec<Item>, groups: Vec<Group>, sink: &mut Sink) {
+    fn put(&mut self, mut batch: Batch, sink: &mut Sink) {
         match self.tid {
-            Some(tid) => sink.take(items, groups, tid),
-            None => {
-                self.items.extend(items);
-                self.groups.extend(groups);
+            Some(tid) => {
+                batch.name(tid);
+                sink.add([batch]);
             }
+            None => self.since.push(batch),
+        }
+    }
+
+    fn put_items(&mut self, key: CpuKey, items: Vec<Item>, sink: &mut Sink) {
+        if self.tid.is_none() && self.first == First::Nothing {
+            self.before.extend(items);
+        } else {
+            let mut draft = Draft::new(key);
+            draft.items.extend(items);
+            draft.finish().into_iter().for_each(|batch| self.put(batch, sink));
         }
     }
 
     /// The stretch ends, and whose it is has been decided.
     pub(super) fn close(mut self, key: CpuKey, tid: i32, end: Boundary, sink: &mut Sink) {
-        let thread = ThreadKey {
-            trace: key.trace,
-            tid,
-        };
-        let rest = self.items.split_off(self.before_first.min(self.items.len()));
-        sink.take(self.items, Vec::new(), tid);
-        if !self.told {
-            sink.items.extend(self.first.item(key, thread));
+        name(&mut self.before, tid);
+        let first = self.first.item(tid).filter(|_| !self.told);
+        sink.add_items(key, self.before.into_iter().chain(first));
+        for mut batch in self.since {
+            batch.name(tid);
+            sink.add([batch]);
         }
-        sink.take(rest, self.groups, tid);
-        let left = self.open.and_then(|open| end.leaves(open));
-        sink.items.extend(left.map(|(time, what)| Item {
-            time,
-            cpu: key,
-            thread,
-            what,
-        }));
+        sink.add_items(key, self.open.and_then(|open| end.leaves(open, tid)));
     }
 
     /// The earliest time at which something in it waits for its thread.
@@ -212,44 +127,37 @@ impl Stretch {
         }
         let first = match self.first {
             First::Nothing => None,
-            First::Exit(exit) => Some(exit.time),
-            First::Entry(time) => Some(time),
+            First::Exit(time, _) | First::Entry(time) => Some(time),
         };
-        let items = self.items.iter().map(|item| item.time);
-        items
-            .chain(self.groups.iter().map(|group| group.first))
-            .chain(first)
-            .min()
+        let before = self.before.iter().map(|item| item.time);
+        let since = self.since.iter().filter_map(Batch::begin);
+        before.chain(since).chain(first).min()
     }
 }
 
 impl First {
-    pub(super) fn item(self, cpu: CpuKey, thread: ThreadKey) -> Option<Item> {
-        match self {
-            First::Nothing => None,
-            First::Exit(exit) => Some(Item {
-                time: exit.time,
-                cpu,
-                thread,
-                what: What::Exit(exit),
-            }),
-            First::Entry(time) => Some(Item {
-                time,
-                cpu,
-                thread,
-                what: What::Entry,
-            }),
-        }
+    /// As something that happened to that thread.
+    pub(super) fn item(self, tid: i32) -> Option<Item> {
+        let (time, what) = match self {
+            First::Nothing => return None,
+            First::Exit(time, exit) => (time, What::Exit(exit)),
+            First::Entry(time) => (time, What::Entry),
+        };
+        Some(Item { time, tid, what })
     }
 }
 
 impl Boundary {
     /// What becomes of the call that is open there.
-    pub(super) fn leaves(self, open: Open) -> Option<(i64, What)> {
+    pub(super) fn leaves(self, open: Open, tid: i32) -> Option<Item> {
         match self {
-            Boundary::Switch { time, .. } => Some((time, What::Park(open))),
+            Boundary::Switch { time, .. } => Some(Item {
+                time,
+                tid,
+                what: What::Park(open),
+            }),
             // Whether the next exit is its own, nobody knows.
-            Boundary::Loss { time } => open.is_io().then_some((time, What::Unfinished(open.time))),
+            Boundary::Loss { time } => open.lost(time, tid),
         }
     }
 
@@ -262,39 +170,51 @@ impl Boundary {
     }
 }
 
-impl Exit {
-    /// What an exit tells whose entry was lost.
-    pub(super) fn alone(&self) -> impl Iterator<Item = What> + use<> {
-        let io = self.counts && self.call.is_some_and(|call| call.action().is_io());
-        let open = |call| Open {
-            call,
-            time: self.time,
-            arguments: [NONE; 3],
-        };
-        let change = self.call.and_then(|call| Change::of(&open(call), self));
-        io.then_some(What::Unstarted)
-            .into_iter()
-            .chain(change.map(What::Change))
+impl Open {
+    /// It turns out at a time that its exit was lost.
+    pub(super) fn lost(&self, time: i64, tid: i32) -> Option<Item> {
+        self.is_io().then_some(Item {
+            time,
+            tid,
+            what: What::Unfinished(self.time),
+        })
     }
 }
 
 /// A call has ended.
-pub(super) fn finish(open: &Open, exit: &Exit, cpu: CpuKey, thread: ThreadKey, out: &mut Sink) {
-    let item = |what| Item {
-        time: exit.time,
-        cpu,
-        thread,
-        what,
-    };
-    match open.end(exit) {
-        Done::Io(io) => out.groups.push(Group::new(thread, &io)),
-        Done::Change(change) => out.items.push(item(What::Change(change))),
+fn finish(open: &Open, time: i64, exit: &Exit, tid: i32, out: &mut Draft) {
+    match open.end(time, exit) {
+        Done::Io(io) => {
+            out.calls.begin(tid, &io);
+        }
+        Done::Change(change) => out.items.push(change.item(time, tid)),
         Done::Nothing => {}
         Done::Mismatch => {
-            out.items
-                .extend(open.is_io().then(|| item(What::Unfinished(open.time))));
-            out.items.extend(exit.alone().map(item));
+            out.items.extend(open.lost(time, tid));
+            out.items.extend(exit.alone(time, tid));
         }
+    }
+}
+
+impl Change {
+    /// As something that happened to that thread.
+    pub(super) fn item(self, time: i64, tid: i32) -> Item {
+        Item {
+            time,
+            tid,
+            what: What::Change(self),
+        }
+    }
+}
+
+impl Exit {
+    /// What an exit tells whose entry was lost.
+    pub(super) fn alone(&self, time: i64, tid: i32) -> impl Iterator<Item = Item> + use<> {
+        let open = self.call.map(|call| Open::new(call, time, &mut |_| None));
+        let io = self.counts && open.is_some_and(|open| open.is_io());
+        let change = open.and_then(|open| Change::of(&open, self)).map(What::Change);
+        let whats = io.then_some(What::Unstarted).into_iter().chain(change);
+        whats.map(move |what| Item { time, tid, what })
     }
 }
 
@@ -330,11 +250,9 @@ impl Edges {
         let tid = head.tid.or(boundary.prev()).unwrap_or(ThreadKey::UNKNOWN);
         let mut first = Sink::default();
         head.close(self.key, tid, boundary, &mut first);
-        if !first.items.is_empty() {
-            first.items.append(&mut sink.items);
-            sink.items = first.items;
+        if !first.is_empty() {
+            sink.prepend(first);
         }
-        sink.groups.append(&mut first.groups);
     }
 
     /// Nothing comes behind either; calls that are open stay unfinished.

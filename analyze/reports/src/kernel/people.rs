@@ -1,12 +1,12 @@
 //! Who the threads are: their names and processes, as last known.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
 
 use crate::kernel::sources::CpuKey;
+use crate::kernel::table::Table;
 
 /// A thread (or process) of one of the traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -102,6 +102,34 @@ impl People {
         }
     }
 
+    /// Adds up by process, in no order that matters, what is known by thread.
+    pub(crate) fn processes<T, S: Default>(
+        &self,
+        threads: impl IntoIterator<Item = (Thread, T)>,
+        add: impl Fn(&mut S, T),
+    ) -> Vec<(Process, S)> {
+        let mut sums: BTreeMap<_, (u64, S)> = BTreeMap::new();
+        for (thread, of_thread) in threads {
+            let alone = thread.tid.filter(|_| thread.pid.is_none());
+            let (threads, sum) = sums.entry((thread.trace, thread.pid, alone)).or_default();
+            *threads += 1;
+            add(sum, of_thread);
+        }
+        let row = |((trace, pid, tid), (threads, sum))| {
+            let first: Option<i32> = Option::or(pid, tid);
+            let name = first.and_then(|tid| self.thread(ThreadKey { trace, tid }).name);
+            let process = Process {
+                trace,
+                pid,
+                tid,
+                name,
+                threads,
+            };
+            (process, sum)
+        };
+        sums.into_iter().map(row).collect()
+    }
+
     /// The thread as reports show it.
     pub(crate) fn thread(&self, key: ThreadKey) -> Thread {
         let identity = self.find(key).copied().unwrap_or_default();
@@ -117,117 +145,6 @@ impl People {
     }
 }
 
-/// Values by thread; found fast, kept in the order in which they were met.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Table<T> {
-    entries: Vec<(ThreadKey, T)>,
-    #[serde(skip)]
-    index: Index,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Table {
-            entries: Vec::new(),
-            index: HashMap::default(),
-        }
-    }
-}
-
-impl<T: Default> Table<T> {
-    /// The place of a thread, which is made if it is new.
-    #[inline]
-    pub(crate) fn place(&mut self, key: ThreadKey) -> usize {
-        if self.index.len() != self.entries.len() {
-            // It was deserialized.
-            self.index = index(&self.entries);
-        }
-        match self.index.get(&key) {
-            Some(&at) => at as usize,
-            None => {
-                let at = self.entries.len();
-                self.index.insert(key, at as u32);
-                self.entries.push((key, T::default()));
-                at
-            }
-        }
-    }
-
-    /// The value of a thread, which is made if it is new.
-    #[inline]
-    pub(crate) fn get(&mut self, key: ThreadKey) -> &mut T {
-        let place = self.place(key);
-        // `place` has made it.
-        &mut self.entries[place].1
-    }
-
-    /// The value of a thread, if it was met.
-    pub(crate) fn find(&self, key: ThreadKey) -> Option<&T> {
-        if self.index.len() == self.entries.len() {
-            return self
-                .index
-                .get(&key)
-                .and_then(|&at| self.entries.get(at as usize))
-                .map(|(_, value)| value);
-        }
-        self.entries
-            .iter()
-            .find(|(other, _)| *other == key)
-            .map(|(_, value)| value)
-    }
-
-    /// All values.
-    pub(crate) fn values(&mut self) -> impl Iterator<Item = &mut T> {
-        self.entries.iter_mut().map(|(_, value)| value)
-    }
-
-    /// Leaves out those that `keep` does not choose.
-    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
-        self.entries.retain(|(_, value)| keep(value));
-        self.index = index(&self.entries);
-    }
-
-    pub(crate) fn into_entries(self) -> Vec<(ThreadKey, T)> {
-        self.entries
-    }
-
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (ThreadKey, &T)> {
-        self.entries.iter().map(|(key, value)| (*key, value))
-    }
-}
-
-type Index = HashMap<ThreadKey, u32, BuildHasherDefault<KeyHasher>>;
-
-fn index<T>(entries: &[(ThreadKey, T)]) -> Index {
-    entries
-        .iter()
-        .enumerate()
-        .map(|(at, (key, _))| (*key, at as u32))
-        .collect()
-}
-
-/// Thread ids are small numbers without an adversary worth a slow hash: their spread is enough.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-    fn write_i32(&mut self, value: i32) {
-        self.write_u64(u64::from(value as u32));
-    }
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(29) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-}
-
 /// A thread as reports show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Thread {
@@ -239,6 +156,21 @@ pub struct Thread {
     pub pid: Option<i32>,
     /// Its last known name.
     pub name: Option<String>,
+}
+
+/// A process as reports show it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Process {
+    /// Index of its trace.
+    pub trace: u32,
+    /// Its id; `None` for a thread whose process is not known.
+    pub pid: Option<i32>,
+    /// That thread.
+    pub tid: Option<i32>,
+    /// Last known name of its first thread.
+    pub name: Option<String>,
+    /// Threads of it that are in the report.
+    pub threads: u64,
 }
 
 /// A machine of the report.

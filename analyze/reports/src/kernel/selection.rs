@@ -7,6 +7,25 @@ use tracebraid_filter::glob::Glob;
 
 use crate::kernel::people::Thread;
 
+/// What part of the traces a report is about.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Time.
+    pub window: Window,
+    /// CPUs.
+    pub cpus: CpuSet,
+    /// Threads to show.
+    pub threads: ThreadFilter,
+}
+
+impl Selection {
+    /// True if what happens at that time and place is asked for.
+    #[inline(always)]
+    pub(crate) fn counts(&self, time: i64, cpu: u32) -> bool {
+        self.window.contains(time) && self.cpus.contains(cpu)
+    }
+}
+
 /// A stretch of time: `from` belongs to it, `to` does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {

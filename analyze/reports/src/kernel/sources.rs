@@ -17,26 +17,34 @@ pub struct CpuKey {
     pub cpu: u32,
 }
 
-/// What is known of the streams.
+/// What is known of the streams. What each event asks for lies flat: few steps lead to it.
 #[derive(Debug)]
 pub(crate) struct Sources {
     model: KernelModel,
-    wanted: Vec<Vec<Vec<bool>>>,
-    /// By trace and stream; `None` for streams that are not read.
-    streams: Vec<Vec<Option<Source>>>,
+    /// The event classes that are wanted.
+    models: Vec<EventModel>,
+    /// By event class of all stream classes: one more than its place among the models; 0 if it is
+    /// not wanted.
+    places: Vec<u32>,
+    /// By trace and stream class: where in `places` its event classes begin, and how many they are.
+    classes: Vec<Vec<(usize, usize)>>,
+    /// Of all traces; `None` for streams that are not read.
+    streams: Vec<Option<Source>>,
+    /// By trace: where in `streams` its streams begin.
+    first_streams: Vec<usize>,
 }
 
 /// A stream that is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
-    /// Index of its class.
-    pub(crate) class: usize,
+    /// Where in [`Sources::places`] its event classes begin.
+    base: usize,
     /// Its CPU; `None` if each event tells.
     pub(crate) cpu: Option<u32>,
-    /// Its clock.
-    clock: Option<ClockConversion>,
     /// True if it tells who runs: then lost events make that unknown.
     pub(crate) tells_switches: bool,
+    /// Its clock.
+    clock: Option<ClockConversion>,
 }
 
 impl Source {
@@ -51,118 +59,140 @@ impl Source {
 impl Sources {
     /// All streams that may have an event that is wanted.
     pub(crate) fn new(set: &TraceSet, wants: impl Fn(&KernelEvent) -> bool) -> Sources {
-        let model = KernelModel::new(set);
-        let wanted_in = |stream: &StreamModel| {
-            let wanted = |class| stream.event(class).is_some_and(|event| wants(&event.event));
-            (0..stream.classes()).map(wanted).collect()
-        };
-        let wanted: Vec<Vec<Vec<bool>>> = model
-            .traces
-            .iter()
-            .map(|trace| trace.streams.iter().map(wanted_in).collect())
-            .collect();
         let mut sources = Sources {
-            model,
-            wanted,
+            model: KernelModel::new(set),
+            models: Vec::new(),
+            places: Vec::new(),
+            classes: Vec::new(),
             streams: Vec::new(),
+            first_streams: Vec::new(),
         };
-        let streams = set.traces.iter().enumerate().map(|(trace_index, trace)| {
-            let source = |(index, stream): (usize, &tracebraid_ctf::stream::Stream)| {
-                let class = stream.class;
-                if !sources.wanted.get(trace_index)?.get(class)?.contains(&true) {
-                    return None;
-                }
-                let model = sources.model.traces.get(trace_index)?.streams.get(class)?;
-                let layout = trace.layout.streams.get(class)?;
-                let cpu = match model.cpu_source(layout, &stream.head) {
-                    CpuSource::Packet(cpu) => Some(cpu),
-                    CpuSource::Event => None,
-                    CpuSource::Unknown => u32::try_from(index).ok(),
-                };
-                let switch = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_));
-                let tells_switches = model.events().iter().any(switch);
-                Some(Source {
-                    class,
-                    cpu,
-                    clock: trace.clock(stream),
-                    tells_switches,
-                })
-            };
-            trace.streams.iter().enumerate().map(source).collect()
-        });
-        let streams = streams.collect();
-        sources.streams = streams;
+        sources.choose(wants);
+        for (index, trace) in set.traces.iter().enumerate() {
+            sources.first_streams.push(sources.streams.len());
+            for (number, stream) in trace.streams.iter().enumerate() {
+                let source = sources.source_of(index, trace, number, stream);
+                sources.streams.push(source);
+            }
+        }
         sources
+    }
+
+    /// Lists the event classes that are wanted.
+    fn choose(&mut self, wants: impl Fn(&KernelEvent) -> bool) {
+        for trace in &self.model.traces {
+            let mut classes = Vec::new();
+            for stream in &trace.streams {
+                classes.push((self.places.len(), stream.classes()));
+                for class in 0..stream.classes() {
+                    let model = stream.event(class).filter(|model| wants(&model.event));
+                    self.models.extend(model.cloned());
+                    let place = if model.is_some() { self.models.len() } else { 0 };
+                    // Their ids are 32 bits wide at most.
+                    self.places.push(place as u32);
+                }
+            }
+            self.classes.push(classes);
+        }
+    }
+
+    fn source_of(
+        &self,
+        trace_index: usize,
+        trace: &tracebraid_ctf::trace::Trace,
+        number: usize,
+        stream: &tracebraid_ctf::stream::Stream,
+    ) -> Option<Source> {
+        let (base, count) = *self.classes.get(trace_index)?.get(stream.class)?;
+        let places = self.places.get(base..base + count)?;
+        if places.iter().all(|&place| place == 0) {
+            return None;
+        }
+        let model = self.model.traces.get(trace_index)?.streams.get(stream.class)?;
+        let layout = trace.layout.streams.get(stream.class)?;
+        let cpu = match model.cpu_source(layout, &stream.head) {
+            CpuSource::Packet(cpu) => Some(cpu),
+            CpuSource::Event => None,
+            CpuSource::Unknown => u32::try_from(number).ok(),
+        };
+        let switch = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_));
+        Some(Source {
+            base,
+            cpu,
+            tells_switches: model.events().iter().any(switch),
+            clock: trace.clock(stream),
+        })
+    }
+
+    /// The streams of each trace that are read.
+    fn read(&self) -> impl Iterator<Item = (StreamRef, &Source)> + '_ {
+        let ends = self.first_streams.iter().skip(1).copied();
+        let bounds = self
+            .first_streams
+            .iter()
+            .copied()
+            .zip(ends.chain([self.streams.len()]));
+        bounds.enumerate().flat_map(|(trace, (from, to))| {
+            let streams = self.streams.get(from..to).unwrap_or_default();
+            streams.iter().enumerate().filter_map(move |(stream, source)| {
+                let stream = StreamRef {
+                    trace: trace as u32,
+                    stream: stream as u32,
+                };
+                Some((stream, source.as_ref()?))
+            })
+        })
     }
 
     /// One group for each CPU, in the order of traces and CPUs; streams whose events tell the CPU
     /// one by one are in a group for each trace.
     pub(crate) fn groups(&self) -> Vec<Vec<StreamRef>> {
-        let mut groups: BTreeMap<(usize, Option<u32>), Vec<StreamRef>> = BTreeMap::new();
-        for (trace, streams) in self.streams.iter().enumerate() {
-            for (stream, source) in streams.iter().enumerate() {
-                if let Some(source) = source {
-                    let stream = StreamRef {
-                        trace: trace as u32,
-                        stream: stream as u32,
-                    };
-                    groups.entry((trace, source.cpu)).or_default().push(stream);
-                }
-            }
+        let mut groups: BTreeMap<(u32, Option<u32>), Vec<StreamRef>> = BTreeMap::new();
+        for (stream, source) in self.read() {
+            groups.entry((stream.trace, source.cpu)).or_default().push(stream);
         }
         groups.into_values().collect()
     }
 
     /// Whether that event class is wanted.
     pub(crate) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
-        let stream = self
-            .wanted
+        let classes = self
+            .classes
             .get(trace)
-            .and_then(|streams| streams.get(stream_class));
-        stream
-            .and_then(|classes| classes.get(class))
-            .copied()
-            .unwrap_or(false)
+            .and_then(|classes| classes.get(stream_class));
+        let place = classes
+            .filter(|(_, count)| class < *count)
+            .and_then(|(base, _)| self.places.get(base + class));
+        place.is_some_and(|&place| place > 0)
     }
 
     /// A stream that is read.
     #[inline(always)]
     pub(crate) fn source(&self, stream: StreamRef) -> Option<&Source> {
-        self.streams
-            .get(stream.trace as usize)?
-            .get(stream.stream as usize)?
-            .as_ref()
+        let first = *self.first_streams.get(stream.trace as usize)?;
+        self.streams.get(first + stream.stream as usize)?.as_ref()
     }
 
-    /// An event class of a stream.
+    /// An event class of a stream, if it is wanted.
     #[inline(always)]
-    pub(crate) fn event(&self, stream: StreamRef, source: &Source, class: usize) -> Option<&EventModel> {
-        self.model
-            .traces
-            .get(stream.trace as usize)?
-            .streams
-            .get(source.class)?
-            .event(class)
+    pub(crate) fn event(&self, source: &Source, class: usize) -> Option<&EventModel> {
+        let place = *self.places.get(source.base + class)?;
+        self.models.get((place as usize).wrapping_sub(1))
     }
 
     /// All CPUs that streams belong to as a whole.
     pub(crate) fn cpus(&self) -> impl Iterator<Item = CpuKey> + '_ {
-        self.streams.iter().enumerate().flat_map(|(trace, streams)| {
-            let key = move |source: &Source| {
-                source.cpu.map(|cpu| CpuKey {
-                    trace: trace as u32,
-                    cpu,
-                })
-            };
-            streams.iter().flatten().filter_map(key)
+        self.read().filter_map(|(stream, source)| {
+            Some(CpuKey {
+                trace: stream.trace,
+                cpu: source.cpu?,
+            })
         })
     }
 
     /// True for traces that are read.
     pub(crate) fn reads(&self, trace: usize) -> bool {
-        self.streams
-            .get(trace)
-            .is_some_and(|streams| streams.iter().any(Option::is_some))
+        self.read().any(|(stream, _)| stream.trace as usize == trace)
     }
 
     /// True if anything in that trace tells which thread runs on a CPU.

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod events;
+pub mod law;
 pub mod lttng;
 pub mod model_cpu;
 pub mod model_fds;

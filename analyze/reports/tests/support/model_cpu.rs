@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_reports::cpu::{CpuReport, CpuRow, CpuTotal, FirstSwitch, ProcessRow, ThreadRow};
-use tracebraid_reports::kernel::{Host, Thread};
+use tracebraid_reports::cpu::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
+use tracebraid_reports::kernel::{Head, Host, Process, Thread};
 
 use super::events::{What, by_cpu, extent, merged};
 
@@ -76,7 +76,7 @@ impl People {
     }
 }
 
-pub fn hosts(set: &TraceSet) -> Vec<Host> {
+fn hosts(set: &TraceSet) -> Vec<Host> {
     let host = |(trace, content): (usize, &tracebraid_ctf::trace::Trace)| Host {
         trace: trace as u32,
         name: content.layout.class.env_str("hostname").map(str::to_owned),
@@ -89,6 +89,15 @@ pub fn range(set: &TraceSet, window: (i64, i64)) -> (i64, i64) {
     let (first, last) = extent(set);
     let from = first.max(window.0);
     (from, last.min(window.1).max(from))
+}
+
+pub fn head(set: &TraceSet, (begin, end): (i64, i64)) -> Head {
+    Head {
+        begin: Some(Timestamp(begin)),
+        end: Some(Timestamp(end)),
+        duration_ns: end.abs_diff(begin),
+        hosts: hosts(set),
+    }
 }
 
 /// Trace, process, and thread if the process is not known.
@@ -106,8 +115,8 @@ struct Cpu {
     first_switch: Option<(i64, i32)>,
 }
 
-/// The report for the events of `window.0..window.1`.
-pub fn cpu(set: &TraceSet, window: (i64, i64)) -> CpuReport {
+/// The report for the events of `window.0..window.1` on those CPUs.
+pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuReport {
     let known = [
         "sched_switch",
         "sched_process_fork",
@@ -122,7 +131,9 @@ pub fn cpu(set: &TraceSet, window: (i64, i64)) -> CpuReport {
     let clip = |from: i64, to: i64| to.min(window.1).saturating_sub(from.max(window.0)).max(0) as u64;
     for entry in &entries {
         let cpu = cpus.entry((entry.trace, entry.cpu)).or_default();
+        let counts = chosen.is_none_or(|chosen| chosen.contains(&entry.cpu));
         let mut ran = |cpu: &mut Cpu, tid: i32, from: i64, to: i64| match tid {
+            _ if !counts => {}
             0 => cpu.idle += clip(from, to),
             tid => {
                 cpu.active += clip(from, to);
@@ -162,7 +173,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64)) -> CpuReport {
                 cpu.current = Some((next, entry.time));
                 if switch {
                     cpu.first_switch.get_or_insert((entry.time, prev));
-                    if window.0 <= entry.time && entry.time < window.1 {
+                    if counts && window.0 <= entry.time && entry.time < window.1 {
                         cpu.switches += 1;
                         if next != 0 {
                             threads.entry((entry.trace, next)).or_default().1 += 1;
@@ -172,6 +183,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64)) -> CpuReport {
             }
         }
     }
+    cpus.retain(|(_, cpu), _| chosen.is_none_or(|chosen| chosen.contains(cpu)));
     for ((trace, _), cpu) in &mut cpus {
         if let Some((tid, since)) = cpu.current.take() {
             if tid == 0 {
@@ -227,6 +239,11 @@ fn report(
         active_share: share(sum(|row| row.active_ns), duration * rows.len() as u64),
         switches: sum(|row| row.switches),
     };
+    let usage = |active_ns, switches| CpuUsage {
+        active_ns,
+        active_share: share(active_ns, duration),
+        switches,
+    };
     let mut by_thread = Vec::new();
     let mut by_process: BTreeMap<ProcessKey, (u64, u64, u64)> = BTreeMap::new();
     for (&(trace, tid), &(active, switches)) in threads {
@@ -241,36 +258,35 @@ fn report(
         );
         let process = by_process.entry(key).or_default();
         *process = (process.0 + 1, process.1 + active, process.2 + switches);
-        by_thread.push(ThreadRow {
+        by_thread.push(CpuThread {
             thread,
-            active_ns: active,
-            active_share: share(active, duration),
-            switches,
+            usage: usage(active, switches),
         });
     }
-    by_thread.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.thread.trace, row.thread.tid));
-    let mut processes: Vec<ProcessRow> = by_process
-        .into_iter()
-        .map(|((trace, pid, tid), (threads, active, switches))| ProcessRow {
+    by_thread.sort_by_key(|row| {
+        (
+            std::cmp::Reverse(row.usage.active_ns),
+            row.thread.trace,
+            row.thread.tid,
+        )
+    });
+    let mut processes: Vec<_> = by_process.into_iter().collect();
+    processes.sort_by_key(|(key, (_, active, _))| (std::cmp::Reverse(*active), *key));
+    let row = |((trace, pid, tid), (threads, active, switches)): (ProcessKey, (u64, u64, u64))| CpuProcess {
+        process: Process {
             trace,
             pid,
             tid,
             name: people.thread(trace, pid.or(tid).unwrap()).name,
             threads,
-            active_ns: active,
-            active_share: share(active, duration),
-            switches,
-        })
-        .collect();
-    processes.sort_by_key(|row| (std::cmp::Reverse(row.active_ns), row.trace, row.pid, row.tid));
+        },
+        usage: usage(active, switches),
+    };
     CpuReport {
-        begin: Some(Timestamp(begin)),
-        end: Some(Timestamp(end)),
-        duration_ns: duration,
-        hosts: hosts(set),
+        head: head(set, (begin, end)),
         total,
         cpus: rows,
-        processes,
+        processes: processes.into_iter().map(row).collect(),
         threads: by_thread,
     }
 }

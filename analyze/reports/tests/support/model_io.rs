@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_model::FdType;
 use tracebraid_reports::io::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, IoType};
+use tracebraid_reports::kernel::Process;
 
 use super::events::{Entry, Record, What, by_cpu, merged};
-use super::model_cpu::{People, hosts, range};
+use super::model_cpu::{People, head, range};
 use super::model_fds::Descriptors;
 
 /// A call with both of its ends.
@@ -424,7 +424,6 @@ pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoRepor
             sums.total.unstarted += unstarted;
         }
     }
-    let (begin, end) = range(set, window);
     let types = |sums: &Sums| {
         sums.types
             .iter()
@@ -452,21 +451,23 @@ pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoRepor
     let mut by_process: Vec<IoProcess> = processes
         .iter()
         .map(|(&(trace, pid, tid), sums)| IoProcess {
-            trace,
-            pid,
-            tid,
-            name: pid.or(tid).and_then(|tid| found.people.thread(trace, tid).name),
-            threads: members[&(trace, pid, tid)].len() as u64,
+            process: Process {
+                trace,
+                pid,
+                tid,
+                name: pid.or(tid).and_then(|tid| found.people.thread(trace, tid).name),
+                threads: members[&(trace, pid, tid)].len() as u64,
+            },
             stats: sums.total,
             types: types(sums),
         })
         .collect();
-    by_process.sort_by_key(|row| (order(&row.stats), row.trace, row.pid, row.tid));
+    by_process.sort_by_key(|row| {
+        let process = &row.process;
+        (order(&row.stats), process.trace, process.pid, process.tid)
+    });
     IoReport {
-        begin: Some(Timestamp(begin)),
-        end: Some(Timestamp(end)),
-        duration_ns: end.abs_diff(begin),
-        hosts: hosts(set),
+        head: head(set, range(set, window)),
         total: total.total,
         types: types(&total),
         syscalls,

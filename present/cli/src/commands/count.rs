@@ -10,11 +10,12 @@ use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_reports::count::{Count, CountReport};
 
-use crate::commands::kernel;
+use crate::commands::cells;
+use crate::commands::report::{self, Subject};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
-use crate::output::{self, Output};
+use crate::output;
 use crate::print::select::Selection;
 use crate::progress::Progress;
 use crate::table::{self, Column, grouped, percent};
@@ -52,43 +53,34 @@ const PARTS: usize = 60;
 
 /// Runs it.
 pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
-    let set = options::open(&args.input)?;
-    let mut warnings = Warnings::default();
-    warnings.opening(&set);
-    let zone = options::zone(args.clock_gmt);
-    let range = args.time.range(&set, &zone, 0)?;
-    let window = kernel::window(range);
-    let cpus = kernel::cpus(&args.select);
+    let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
+    let Subject {
+        set,
+        range,
+        zone,
+        warnings,
+    } = &mut subject;
+    let window = report::window(*range);
+    let count = Count::new(set, window, report::cpus(&args.select), PARTS);
     let by_thread =
         !(args.select.tid.is_empty() && args.select.pid.is_empty() && args.select.procname.is_empty());
     let report = if by_thread {
-        let start = || options::start_of(&set);
-        let selection = Selection::new(&set, &args.select, &[], None, start, &zone)?;
-        let count = Count::new(&set, window, cpus, PARTS);
-        selected(&set, range, selection, &count, &mut warnings)?
+        let start = || options::start_of(set);
+        let selection = Selection::new(set, &args.select, &[], None, start, zone)?;
+        selected(set, *range, selection, &count, warnings)?
     } else {
-        fold::run(
-            &set,
-            &Count::new(&set, window, cpus, PARTS),
-            &args.fold,
-            window.to,
-            &mut warnings,
-        )?
+        fold::run(set, &count, &args.fold, window.to, warnings)?
     };
     if report.events == 0 {
-        crate::hints::nothing_selected(&set, &args.select, range, 0, &zone, &mut warnings);
+        subject.nothing_selected(&args.select);
     }
-    let mut out = Output::open(None)?;
+    let top = args.top.unwrap_or(usize::MAX);
     let text = match args.format {
-        ReportFormat::Table => tables(&report, args.top.unwrap_or(usize::MAX)),
-        ReportFormat::Json => json(&report)?,
-        ReportFormat::Csv => csv(&report, args.top.unwrap_or(usize::MAX)),
+        ReportFormat::Table => tables(&report, top),
+        ReportFormat::Json => report::json(&report)?,
+        ReportFormat::Csv => csv(&report, top),
     };
-    out.write(text.as_bytes())?;
-    for loss in crate::loss::summary(&set) {
-        warnings.note(&loss);
-    }
-    Ok(warnings.finish(args.input.strict))
+    subject.finish(&text, args.input.strict)
 }
 
 /// Who an event record belongs to is known only in the order of time: one pass over all of them.
@@ -135,11 +127,6 @@ fn selected(
     Ok(counter.finish())
 }
 
-fn json(report: &CountReport) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(report).map_err(|error| Failure::output(error.to_string()))?;
-    Ok(text + "\n")
-}
-
 fn by_count(by_name: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
     let mut rows: Vec<_> = by_name
         .iter()
@@ -184,7 +171,7 @@ fn tables(report: &CountReport, top: usize) -> String {
         ],
         shown.map(row),
     );
-    text += &super::kernel::more(top, rows.len());
+    text += &cells::more(top, rows.len());
     text.push('\n');
     text += &streams(report, top);
     let counts = parts(&report.rate.counts);
@@ -254,5 +241,5 @@ fn streams(report: &CountReport, top: usize) -> String {
         rows.sort_by_key(|stream| std::cmp::Reverse(stream.events));
     }
     let shown = rows.iter().take(top).map(|stream| row(stream));
-    table::render(&columns, shown) + &super::kernel::more(top, rows.len())
+    table::render(&columns, shown) + &cells::more(top, rows.len())
 }

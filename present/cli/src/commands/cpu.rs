@@ -3,15 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::cpu::{CpuAnalysis, CpuOptions, CpuReport};
+use tracebraid_reports::cpu::{CpuAnalysis, CpuReport, CpuUsage};
 
-use crate::commands::kernel::{self, ShowArgs};
+use crate::commands::cells;
+use crate::commands::report::{self, ReportArgs, Show};
 use crate::failure::Failure;
-use crate::fold::{self, FoldArgs};
-use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
-use crate::output::Output;
 use crate::table::{self, Column, grouped, percent};
-use crate::warnings::Warnings;
 
 /// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace.
 ///
@@ -25,104 +22,67 @@ use crate::warnings::Warnings;
   tracebraid cpu --format json TRACE | jq '.cpus[].active_share'")]
 pub(crate) struct CpuArgs {
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    time: TimeArgs,
-    #[command(flatten)]
-    select: SelectArgs,
-    #[command(flatten)]
-    fold: FoldArgs,
-    #[command(flatten)]
-    show: ShowArgs,
+    report: ReportArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
-    let set = options::open(&args.input)?;
-    let mut warnings = Warnings::default();
-    warnings.opening(&set);
-    let zone = options::zone(args.show.clock_gmt);
-    let range = args.time.range(&set, &zone, 0)?;
-    let analysis = CpuAnalysis::new(
-        &set,
-        CpuOptions {
-            window: kernel::window(range),
-            cpus: kernel::cpus(&args.select),
-            threads: kernel::threads(&args.select),
-        },
-    );
-    let mut report = fold::run(&set, &analysis, &args.fold, analysis.until(), &mut warnings)?;
-    if report.threads.is_empty() {
-        crate::hints::nothing_selected(&set, &args.select, range, 0, &zone, &mut warnings);
-    }
-    let chosen = range != TimeRange::ALL || !args.select.cpu.is_empty();
-    if report.cpus.is_empty() && !chosen {
-        warnings.note("no event here tells who runs on which CPU: sched_switch was not recorded");
-    }
-    let mut out = Output::open(None)?;
-    let rows = args.show.rows();
-    let text = match args.show.format {
-        ReportFormat::Table => tables(&report, rows),
-        ReportFormat::Json => {
-            report.processes.truncate(rows);
-            report.threads.truncate(rows);
-            serde_json::to_string_pretty(&report).map_err(|error| Failure::output(error.to_string()))? + "\n"
+    report::run::<CpuAnalysis>(&args.report)
+}
+
+impl Show for CpuReport {
+    fn tables(&self, rows: usize) -> String {
+        let mut text = summary(self);
+        if self.cpus.is_empty() {
+            return text;
         }
-        ReportFormat::Csv => csv(&report, rows),
-    };
-    out.write(text.as_bytes())?;
-    for loss in crate::loss::summary(&set) {
-        warnings.note(&loss);
+        for table in [cpus(self), processes(self, rows), threads(self, rows)] {
+            text.push('\n');
+            text += &table;
+        }
+        text
     }
-    Ok(warnings.finish(args.input.strict))
+
+    /// One row a thread.
+    fn csv(&self, rows: usize) -> String {
+        let columns = [
+            "host",
+            "pid",
+            "tid",
+            "name",
+            "active_ns",
+            "active_share",
+            "switches",
+        ];
+        let mut table = crate::csv::Rows::new(&columns);
+        for row in self.threads.iter().take(rows) {
+            let usage = [
+                row.usage.active_ns.to_string(),
+                row.usage.active_share.to_string(),
+                row.usage.switches.to_string(),
+            ];
+            table.add(
+                cells::plain_thread(&self.head, &row.thread)
+                    .into_iter()
+                    .chain(usage),
+            );
+        }
+        table.finish()
+    }
 }
 
-/// One row a thread.
-fn csv(report: &CpuReport, rows: usize) -> String {
-    let mut table = crate::csv::Rows::new(&[
-        "host",
-        "pid",
-        "tid",
-        "name",
-        "active_ns",
-        "active_share",
-        "switches",
-    ]);
-    for row in report.threads.iter().take(rows) {
-        table.add([
-            kernel::host(&report.hosts, row.thread.trace).unwrap_or_default(),
-            kernel::plain_id(row.thread.pid),
-            kernel::plain_id(row.thread.tid),
-            row.thread.name.clone().unwrap_or_default(),
-            row.active_ns.to_string(),
-            row.active_share.to_string(),
-            row.switches.to_string(),
-        ]);
-    }
-    table.finish()
-}
-
-fn tables(report: &CpuReport, rows: usize) -> String {
+fn summary(report: &CpuReport) -> String {
     let total = &report.total;
-    let all = report.duration_ns.saturating_mul(total.cpus);
-    let mut text = table::paragraph(&format!(
+    let all = report.head.duration_ns.saturating_mul(total.cpus);
+    table::paragraph(&format!(
         "{} over {}: {} active, {} idle, {} unknown; {}",
         table::number_of(total.cpus, "CPU", "CPUs"),
-        table::duration(report.duration_ns),
+        table::duration(report.head.duration_ns),
         percent(total.active_ns, all),
         percent(total.idle_ns, all),
         percent(total.unknown_ns, all),
         table::number_of(total.switches, "switch", "switches"),
-    ));
-    text.push('\n');
-    if report.cpus.is_empty() {
-        return text;
-    }
-    text += &cpus(report);
-    text.push('\n');
-    text += &processes(report, rows);
-    text.push('\n');
-    text + &threads(report, rows)
+    ))
 }
 
 fn cpus(report: &CpuReport) -> String {
@@ -136,9 +96,9 @@ fn cpus(report: &CpuReport) -> String {
     ];
     let rows = report.cpus.iter().map(|cpu| {
         vec![
-            kernel::with_host(&report.hosts, cpu.trace, cpu.cpu.to_string()),
+            cells::with_host(&report.head, cpu.trace, cpu.cpu.to_string()),
             table::duration(cpu.active_ns),
-            percent(cpu.active_ns, report.duration_ns),
+            percent(cpu.active_ns, report.head.duration_ns),
             table::duration(cpu.idle_ns),
             table::duration(cpu.unknown_ns),
             grouped(cpu.switches),
@@ -155,6 +115,15 @@ fn cpus(report: &CpuReport) -> String {
     text
 }
 
+/// Active time, its share of the range, and switches.
+fn usage(report: &CpuReport, usage: &CpuUsage) -> [String; 3] {
+    [
+        table::duration(usage.active_ns),
+        percent(usage.active_ns, report.head.duration_ns),
+        grouped(usage.switches),
+    ]
+}
+
 fn processes(report: &CpuReport, rows: usize) -> String {
     let columns = [
         Column::number("PID"),
@@ -164,26 +133,15 @@ fn processes(report: &CpuReport, rows: usize) -> String {
         Column::number("Share").left_out(2),
         Column::number("Switches").left_out(1),
     ];
-    let row = |process: &tracebraid_reports::cpu::ProcessRow| {
-        let name = process
-            .name
-            .clone()
-            .unwrap_or_else(|| kernel::unnamed(process.pid.or(process.tid)));
-        let id = match process.pid {
-            Some(pid) => pid.to_string(),
-            None => format!("tid {}", kernel::id(process.tid)),
-        };
-        vec![
-            id,
-            kernel::with_host(&report.hosts, process.trace, name),
-            grouped(process.threads),
-            table::duration(process.active_ns),
-            percent(process.active_ns, report.duration_ns),
-            grouped(process.switches),
-        ]
+    let row = |row: &tracebraid_reports::cpu::CpuProcess| {
+        let about = cells::process(&report.head, &row.process).into_iter();
+        about
+            .chain([grouped(row.process.threads)])
+            .chain(usage(report, &row.usage))
+            .collect()
     };
     table::render(&columns, report.processes.iter().take(rows).map(row))
-        + &kernel::more(rows, report.processes.len())
+        + &cells::more(rows, report.processes.len())
 }
 
 fn threads(report: &CpuReport, rows: usize) -> String {
@@ -195,16 +153,14 @@ fn threads(report: &CpuReport, rows: usize) -> String {
         Column::number("Share").left_out(2),
         Column::number("Switches").left_out(1),
     ];
-    let row = |row: &tracebraid_reports::cpu::ThreadRow| {
-        vec![
-            kernel::id(row.thread.tid),
-            kernel::id(row.thread.pid),
-            kernel::name(&report.hosts, &row.thread),
-            table::duration(row.active_ns),
-            percent(row.active_ns, report.duration_ns),
-            grouped(row.switches),
-        ]
+    let row = |row: &tracebraid_reports::cpu::CpuThread| {
+        let about = [
+            cells::id(row.thread.tid),
+            cells::id(row.thread.pid),
+            cells::name(&report.head, &row.thread),
+        ];
+        about.into_iter().chain(usage(report, &row.usage)).collect()
     };
     table::render(&columns, report.threads.iter().take(rows).map(row))
-        + &kernel::more(rows, report.threads.len())
+        + &cells::more(rows, report.threads.len())
 }

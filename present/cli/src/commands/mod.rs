@@ -1,13 +1,14 @@
-//! The commands, one file each.
+//! The commands, one file each, and what they share.
 
+mod cells;
 mod completions;
 mod count;
 mod cpu;
 mod info;
 mod io;
-mod kernel;
 mod man;
 mod print;
+mod report;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,145 @@
+//! What events tell a lane.
+
+use tracebraid_kernel_model::{
+    Body, Exec, FdType, Fork, IntField, KernelEvent, StateFd, Syscall, SyscallEntry, SyscallExit,
+};
+
+use crate::io::call::{Exit, O_CLOEXEC, Open};
+use crate::io::change::Change;
+use crate::io::item::{Holder, What};
+use crate::io::lane::Lane;
+use crate::kernel::Window;
+
+/// A system call begins.
+#[inline(always)]
+pub(super) fn entry(lane: &mut Lane, entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) {
+    let call = entry.call(body);
+    let action = call.action();
+    if action.is_io() {
+        lane.entry(Open::io(call, action, time, |place| {
+            entry.argument(call, place, body)
+        }));
+    } else {
+        other_entry(lane, entry, time, body);
+    }
+}
+
+/// One that moves no bytes.
+#[inline(never)]
+fn other_entry(lane: &mut Lane, entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) {
+    let call = entry.call(body);
+    let mut argument = |place| entry.argument(call, place, body);
+    match Change::at_entry(call, &mut argument) {
+        Some(change) => lane.entry_of(time, change),
+        None => lane.entry(Open::new(call, time, &mut argument)),
+    }
+}
+
+/// A system call ends.
+#[inline(always)]
+pub(super) fn exit(lane: &mut Lane, exit: &SyscallExit, window: Window, time: i64, body: &mut Body<'_, '_>) {
+    let Some(result) = exit.result.get(body) else {
+        return;
+    };
+    let (call, counts) = (exit.call(body), lane.counts && window.contains(time));
+    if lane.exit_of_io(time, call, result, counts) {
+        return;
+    }
+    let exit = other_exit(exit, call, result, counts, body);
+    lane.exit(time, exit);
+}
+
+/// One that is not the end of a call that moves bytes and began in the same stretch.
+#[inline(never)]
+fn other_exit(
+    exit: &SyscallExit,
+    call: Option<Syscall>,
+    result: i64,
+    counts: bool,
+    body: &mut Body<'_, '_>,
+) -> Exit {
+    let pair = match &exit.pair {
+        Some(pair) => pair.0.get(body).zip(pair.1.get(body)),
+        None => None,
+    };
+    let family = exit.family.as_ref().and_then(|family| family.get(body));
+    Exit {
+        result,
+        pair: pair.map_or(Exit::NO_PAIR, |(first, second)| (first as i32, second as i32)),
+        call,
+        peer: family.filter(|&family| family > 0).map(FdType::of_family),
+        counts,
+    }
+}
+
+/// What else there is to know of descriptors.
+pub(super) fn other(lane: &mut Lane, event: &KernelEvent, time: i64, body: &mut Body<'_, '_>) {
+    match event {
+        KernelEvent::Fork(event) => fork(lane, event, time, body),
+        KernelEvent::Exec(event) => exec(lane, event, time, body),
+        KernelEvent::ThreadExit(tid) => {
+            if let Some(tid) = tid.get(body) {
+                lane.tell(time, tid as i32, What::End);
+            }
+        }
+        KernelEvent::ProcessState(state) => {
+            let table = get(&state.table, body);
+            if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
+                let pid = pid as i32;
+                lane.tell(time, tid as i32, What::Member { pid, table });
+            }
+        }
+        KernelEvent::StateFd(state) => {
+            if let Some(what) = holds(state, body) {
+                // Of no thread in particular.
+                lane.tell(time, 0, what);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn get(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i64> {
+    field.as_ref().and_then(|field| field.get(body))
+}
+
+fn id(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
+    get(field, body).map(|id| id as i32)
+}
+
+fn fork(lane: &mut Lane, fork: &Fork, time: i64, body: &mut Body<'_, '_>) {
+    let parent = id(&fork.parent_tid, body).or(lane.tid());
+    if let (Some(parent), Some(child)) = (parent, fork.child_tid.get(body)) {
+        let what = What::Fork {
+            child: child as i32,
+            child_pid: id(&fork.child_pid, body),
+            parent_pid: id(&fork.parent_pid, body),
+        };
+        lane.tell(time, parent, what);
+    }
+}
+
+fn exec(lane: &mut Lane, exec: &Exec, time: i64, body: &mut Body<'_, '_>) {
+    let tid = id(&exec.tid, body);
+    if let (Some(old), Some(tid)) = (id(&exec.old_tid, body), tid)
+        && old != tid
+    {
+        lane.switch(time, Some(old), tid);
+    }
+    if let Some(tid) = tid.or(lane.tid()) {
+        lane.tell(time, tid, What::Exec);
+    }
+}
+
+fn holds(state: &StateFd, body: &mut Body<'_, '_>) -> Option<What> {
+    let (pid, table) = (id(&state.pid, body), get(&state.table, body));
+    let flags = get(&state.flags, body).unwrap_or(0);
+    let fd = state.fd.get(body)? as i32;
+    let path = state.path.as_ref().and_then(|path| path.bytes(body));
+    Some(What::Holds {
+        holder: pid.map(Holder::Process).or(table.map(Holder::Table))?,
+        fd,
+        kind: FdType::of_path(path.unwrap_or_default()),
+        cloexec: flags & O_CLOEXEC != 0,
+    })
+}

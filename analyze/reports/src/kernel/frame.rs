@@ -1,0 +1,170 @@
+//! The frame of reports on kernel events: what all of them do alike.
+//!
+//! An analysis has an [`Input`], which chooses streams and event classes, gives typed events, and
+//! knows what is asked for; its report begins with a [`Head`]. By [`KernelAnalysis`] and
+//! [`KernelReport`] whoever runs and shows reports treats all of them alike.
+
+use serde::Serialize;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Analysis, Record, StreamPlace, StreamRef};
+use tracebraid_kernel_model::{Body, EventModel, KernelEvent};
+
+use crate::kernel::extent::Extent;
+use crate::kernel::people::Host;
+use crate::kernel::selection::Selection;
+use crate::kernel::sources::{CpuKey, Sources};
+use crate::kernel::time::nanoseconds;
+
+/// An analysis of kernel events.
+pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
+    /// Of that part of those traces.
+    fn new(set: &TraceSet, selection: Selection) -> Self;
+
+    /// What it reads.
+    fn input(&self) -> &Input;
+
+    /// Says, for people, what was not recorded, if nothing in the traces can tell what the report
+    /// is about.
+    fn lacks(&self) -> Option<&'static str>;
+}
+
+/// The report of such an analysis: lists of rows behind a head.
+pub trait KernelReport: Serialize {
+    /// Its head.
+    fn head(&self) -> &Head;
+
+    /// True if nothing of what was asked for happened.
+    fn is_empty(&self) -> bool;
+
+    /// Keeps only the first rows of lists that are as long as there are threads and the like.
+    fn truncate(&mut self, rows: usize);
+}
+
+/// What a report is about, and how long that is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Head {
+    /// Beginning of the range: the first event record, or the beginning that was asked for.
+    #[serde(serialize_with = "nanoseconds", rename = "begin_ns")]
+    pub begin: Option<Timestamp>,
+    /// End of the range: the last event record, or the end that was asked for.
+    #[serde(serialize_with = "nanoseconds", rename = "end_ns")]
+    pub end: Option<Timestamp>,
+    /// From begin to end.
+    pub duration_ns: u64,
+    /// The machines.
+    pub hosts: Vec<Host>,
+}
+
+/// What an analysis reads, and what part of it is asked for.
+#[derive(Debug)]
+pub struct Input {
+    pub(crate) sources: Sources,
+    pub(crate) selection: Selection,
+    head: Head,
+}
+
+/// A kernel event.
+#[derive(Clone, Copy)]
+pub(crate) struct Event<'m> {
+    pub(crate) model: &'m EventModel,
+    pub(crate) cpu: CpuKey,
+    /// In nanoseconds from the origin.
+    pub(crate) time: i64,
+}
+
+/// A packet of a CPU begins, or goes on.
+pub(crate) struct Packet {
+    pub(crate) cpu: CpuKey,
+    pub(crate) begin: Option<i64>,
+    pub(crate) end: Option<i64>,
+    /// Events were lost before it.
+    pub(crate) lost_before: bool,
+}
+
+impl Input {
+    /// The events that are wanted, of that part of those traces.
+    pub(crate) fn new(set: &TraceSet, selection: Selection, wants: impl Fn(&KernelEvent) -> bool) -> Input {
+        let sources = Sources::new(set, wants);
+        let extent = Extent::of(set, |trace| sources.reads(trace));
+        let range = extent.map(|extent| extent.within(selection.window));
+        let hosts = sources.hosts().into_iter().enumerate();
+        let hosts = hosts.filter(|(trace, _)| sources.reads(*trace));
+        let hosts = hosts.map(|(trace, name)| Host {
+            trace: trace as u32,
+            name,
+        });
+        let head = Head {
+            begin: range.map(|range| range.0),
+            end: range.map(|range| range.1),
+            duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
+            hosts: hosts.collect(),
+        };
+        Input {
+            sources,
+            selection,
+            head,
+        }
+    }
+
+    /// The head of the report.
+    pub(crate) fn head(&self) -> Head {
+        self.head.clone()
+    }
+
+    /// Packets that begin at or after this time need not be read.
+    pub fn until(&self) -> Option<Timestamp> {
+        self.selection.window.to
+    }
+
+    /// See [`Analysis::groups`]: one for each CPU.
+    pub(crate) fn groups(&self) -> Vec<Vec<StreamRef>> {
+        self.sources.groups()
+    }
+
+    /// See [`Analysis::wants`].
+    pub(crate) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.sources.wants(trace, stream_class, class)
+    }
+
+    /// Gives the event that a record is, if it is wanted, and its body.
+    #[inline(always)]
+    pub(crate) fn event<'m>(
+        &'m self,
+        record: &mut Record<'_>,
+        to: impl FnOnce(Event<'m>, &mut Body<'_, '_>),
+    ) {
+        let Some(source) = self.sources.source(record.stream) else {
+            return;
+        };
+        let Some(model) = self.sources.event(source, record.class) else {
+            return;
+        };
+        let trace = record.stream.trace;
+        let time = record.time.0;
+        // It stays where it is made: it is too large to be handed on.
+        let body = &mut Body::new(record.body, record.slots);
+        let cpu = match source.cpu {
+            Some(cpu) => cpu,
+            None => model.cpu(body),
+        };
+        let cpu = CpuKey { trace, cpu };
+        to(Event { model, cpu, time }, body);
+    }
+
+    /// The packet, if it is of one CPU and tells who runs there. Where events of several CPUs share a
+    /// stream, losses show by switches that do not fit.
+    pub(crate) fn packet(&self, place: &StreamPlace<'_>) -> Option<Packet> {
+        let source = self.sources.source(place.stream)?;
+        let cpu = source.cpu.filter(|_| source.tells_switches)?;
+        Some(Packet {
+            cpu: CpuKey {
+                trace: place.stream.trace,
+                cpu,
+            },
+            begin: place.begin.map(|begin| begin.0),
+            end: source.time(place.head.end),
+            lost_before: place.lost_before,
+        })
+    }
+}

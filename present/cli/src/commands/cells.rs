@@ -1,0 +1,80 @@
+//! Cells of reports' tables: who a row is about.
+
+use tracebraid_reports::kernel::{Head, Process, Thread};
+
+/// The machine of a row, where there are several.
+pub(super) fn host(head: &Head, trace: u32) -> Option<String> {
+    let hosts = &head.hosts;
+    let host = hosts
+        .iter()
+        .find(|host| host.trace == trace)
+        .filter(|_| hosts.len() > 1)?;
+    Some(host.name.clone().unwrap_or_else(|| format!("trace {trace}")))
+}
+
+/// An id, or what stands for one that is not known.
+pub(super) fn id(id: Option<i32>) -> String {
+    id.map_or_else(|| "?".to_owned(), |id| id.to_string())
+}
+
+/// An id in a machine's table: nothing if it is not known.
+fn plain_id(id: Option<i32>) -> String {
+    id.map(|id| id.to_string()).unwrap_or_default()
+}
+
+/// A thread's name, with the machine where there are several.
+pub(super) fn name(head: &Head, thread: &Thread) -> String {
+    let name = thread.name.clone().unwrap_or_else(|| unnamed(thread.tid));
+    with_host(head, thread.trace, name)
+}
+
+/// A name with the machine where there are several.
+pub(super) fn with_host(head: &Head, trace: u32, name: String) -> String {
+    match host(head, trace) {
+        Some(host) => format!("{name} @ {host}"),
+        None => name,
+    }
+}
+
+/// A thread in a machine's table: machine, process, thread, name.
+pub(super) fn plain_thread(head: &Head, thread: &Thread) -> [String; 4] {
+    [
+        host(head, thread.trace).unwrap_or_default(),
+        plain_id(thread.pid),
+        plain_id(thread.tid),
+        thread.name.clone().unwrap_or_default(),
+    ]
+}
+
+/// A process: its id (that of its thread, where the process is not known) and its name.
+pub(super) fn process(head: &Head, process: &Process) -> [String; 2] {
+    let name = process
+        .name
+        .clone()
+        .unwrap_or_else(|| unnamed(process.pid.or(process.tid)));
+    let id = match (process.pid, process.tid) {
+        (Some(pid), _) => pid.to_string(),
+        (None, Some(tid)) => format!("tid {tid}"),
+        (None, None) => "?".to_owned(),
+    };
+    [id, with_host(head, process.trace, name)]
+}
+
+/// What stands for the name of one that has none.
+fn unnamed(tid: Option<i32>) -> String {
+    (if tid.is_none() {
+        "(thread not known)"
+    } else {
+        "(name not known)"
+    })
+    .to_owned()
+}
+
+/// A line about the rows that are not shown.
+pub(super) fn more(shown: usize, all: usize) -> String {
+    if all > shown {
+        format!("  ... and {} more\n", all - shown)
+    } else {
+        String::new()
+    }
+}

@@ -1,0 +1,178 @@
+//! What the commands that make reports do alike: open, choose, run, show, and tell what was lost.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::glob::Glob;
+use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, KernelReport, Selection, ThreadFilter, Window};
+
+use crate::failure::Failure;
+use crate::fold::{self, FoldArgs};
+use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
+use crate::output::Output;
+use crate::warnings::Warnings;
+
+/// What all reports on kernel events can be asked for.
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    time: TimeArgs,
+    #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
+    fold: FoldArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// How to show a report.
+#[derive(Args, Debug)]
+struct ShowArgs {
+    /// Show only so many processes, threads and system calls (in tables for people 20 if not given);
+    /// other tables are always whole
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
+    /// Read times in UTC, not in the local time zone
+    #[arg(long)]
+    clock_gmt: bool,
+}
+
+/// Rows of a table that nobody asked for a number of.
+const ROWS: usize = 20;
+
+impl ShowArgs {
+    /// Rows of a table.
+    fn rows(&self) -> usize {
+        self.top.unwrap_or(if self.format == ReportFormat::Table {
+            ROWS
+        } else {
+            usize::MAX
+        })
+    }
+}
+
+/// How a report looks; JSON is what its fields are.
+pub(super) trait Show {
+    /// Tables for people, with so many rows each at most where they may be long.
+    fn tables(&self, rows: usize) -> String;
+
+    /// Comma-separated values: the threads, and so on, up to that number.
+    fn csv(&self, rows: usize) -> String;
+}
+
+/// Makes the report of an analysis and shows it.
+///
+/// # Errors
+/// When the traces cannot be read, the options make no sense, or the user interrupts it.
+pub(super) fn run<A: KernelAnalysis<Report: Show>>(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
+    let analysis = A::new(&subject.set, selection(subject.range, &args.select));
+    if let Some(lack) = analysis.lacks() {
+        subject.warnings.note(lack);
+    }
+    let until = analysis.input().until();
+    let mut report = fold::run(&subject.set, &analysis, &args.fold, until, &mut subject.warnings)?;
+    if report.is_empty() {
+        subject.nothing_selected(&args.select);
+    }
+    let rows = args.show.rows();
+    let text = match args.show.format {
+        ReportFormat::Table => report.tables(rows),
+        ReportFormat::Json => {
+            report.truncate(rows);
+            json(&report)?
+        }
+        ReportFormat::Csv => report.csv(rows),
+    };
+    subject.finish(&text, args.input.strict)
+}
+
+/// The traces that a report is about, and the range of time.
+pub(super) struct Subject {
+    pub(super) set: TraceSet,
+    pub(super) range: TimeRange,
+    pub(super) zone: TimeZone,
+    pub(super) warnings: Warnings,
+}
+
+impl Subject {
+    /// Opens the traces.
+    ///
+    /// # Errors
+    /// When none can be read, or the range makes no sense.
+    pub(super) fn open(input: &InputArgs, time: &TimeArgs, gmt: bool) -> Result<Subject, Failure> {
+        let set = options::open(input)?;
+        let mut warnings = Warnings::default();
+        warnings.opening(&set);
+        let zone = options::zone(gmt);
+        Ok(Subject {
+            range: time.range(&set, &zone, 0)?,
+            set,
+            zone,
+            warnings,
+        })
+    }
+
+    /// Says why the report is empty, as far as the options are the reason.
+    pub(super) fn nothing_selected(&mut self, select: &SelectArgs) {
+        crate::hints::nothing_selected(&self.set, select, self.range, 0, &self.zone, &mut self.warnings);
+    }
+
+    /// Shows the report and tells what the tracer lost.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn finish(mut self, text: &str, strict: bool) -> Result<ExitCode, Failure> {
+        Output::open(None)?.write(text.as_bytes())?;
+        for loss in crate::loss::summary(&self.set) {
+            self.warnings.note(&loss);
+        }
+        Ok(self.warnings.finish(strict))
+    }
+}
+
+/// A report as JSON.
+///
+/// # Errors
+/// Never for reports: their keys are text.
+pub(super) fn json(report: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(report).map_err(|error| Failure::output(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+/// What was chosen.
+fn selection(range: TimeRange, args: &SelectArgs) -> Selection {
+    let names = args.procname.iter().map(|name| Glob::new(name)).collect();
+    Selection {
+        window: window(range),
+        cpus: cpus(args),
+        threads: ThreadFilter {
+            tids: args.tid.clone(),
+            pids: args.pid.clone(),
+            names,
+        },
+    }
+}
+
+/// The range as reports take it: its end does not belong to it.
+pub(super) fn window(range: TimeRange) -> Window {
+    Window {
+        from: (range.from > i64::MIN).then_some(Timestamp(range.from)),
+        to: range.to.checked_add(1).filter(|&to| to < i64::MAX).map(Timestamp),
+    }
+}
+
+/// The CPUs that were chosen.
+pub(super) fn cpus(args: &SelectArgs) -> CpuSet {
+    let numbers = args.cpu.iter().filter_map(|&cpu| u32::try_from(cpu).ok());
+    CpuSet((!args.cpu.is_empty()).then(|| numbers.collect()))
+}
