@@ -12,19 +12,31 @@
 #![forbid(unsafe_code)]
 
 mod comm;
+mod errno;
+mod family;
 mod fd;
 mod field;
 mod finder;
 mod model;
 mod names;
 mod numbers;
+mod rwbs;
+mod signals;
+mod softirq;
 mod syscall;
+mod task_state;
 
 pub use comm::Comm;
+pub use errno::{errno_name, errno_of};
+pub use family::{family_name, tcp_state_name};
 pub use fd::FdType;
 pub use field::{Body, IntField, TextField};
 pub use model::{
     Context, CpuSource, EventModel, Exec, Fork, KernelEvent, KernelModel, PairField, ProcessState, StateFd,
     StreamModel, Switch, SyscallEntry, SyscallExit, TraceModel,
 };
+pub use rwbs::{Rwbs, RwbsField};
+pub use signals::signal_name;
+pub use softirq::{SOFTIRQS, softirq_name};
 pub use syscall::{Action, Syscall, SyscallSpec};
+pub use task_state::{StateField, StateNumbers, TaskState};
