@@ -28,6 +28,11 @@ impl<'a, 's> Body<'a, 's> {
         };
         Body { bytes, cursor, slots }
     }
+
+    /// Its bytes; none if it does not begin at a byte.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
 }
 
 /// Where an integer lies in whole bytes at a constant place.

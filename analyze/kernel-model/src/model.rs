@@ -6,11 +6,10 @@ use tracebraid_ctf::schema::TraceClass;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::comm::Comm;
+use crate::event::KernelEvent;
 use crate::field::{Body, IntField, TextField};
-use crate::finder::Finder;
+use crate::finder::{Finder, Machine};
 use crate::names::meanings;
-use crate::numbers::Numbers;
-use crate::syscall::Syscall;
 
 /// What is known of the kernel events of a trace set.
 #[derive(Clone, Debug, Default)]
@@ -115,186 +114,6 @@ impl Context {
     }
 }
 
-/// What an event tells.
-#[derive(Clone, Debug)]
-pub enum KernelEvent {
-    /// A CPU goes from one thread to another.
-    Switch(Switch),
-    /// A thread is made.
-    Fork(Fork),
-    /// A process executes a program.
-    Exec(Exec),
-    /// A thread ends: its tid.
-    ThreadExit(IntField),
-    /// A thread takes another name: its tid and the name.
-    Rename(IntField, TextField),
-    /// State dump: a thread that is there.
-    ProcessState(ProcessState),
-    /// State dump: a descriptor that is open.
-    StateFd(StateFd),
-    /// A system call begins.
-    Entry(SyscallEntry),
-    /// A system call ends.
-    Exit(SyscallExit),
-}
-
-/// A CPU goes from one thread to another.
-#[derive(Clone, Debug)]
-pub struct Switch {
-    /// Thread before.
-    pub prev_tid: IntField,
-    /// Thread after.
-    pub next_tid: IntField,
-    /// Its name.
-    pub prev_name: Option<TextField>,
-    /// Its name.
-    pub next_name: Option<TextField>,
-}
-
-/// A thread is made.
-#[derive(Clone, Debug)]
-pub struct Fork {
-    /// Thread that makes it.
-    pub parent_tid: Option<IntField>,
-    /// Its process.
-    pub parent_pid: Option<IntField>,
-    /// The new thread.
-    pub child_tid: IntField,
-    /// Its process: its own tid for a new process. Not with every tracer.
-    pub child_pid: Option<IntField>,
-    /// Its name.
-    pub child_name: Option<TextField>,
-}
-
-/// A process executes a program.
-#[derive(Clone, Debug)]
-pub struct Exec {
-    /// The program's path.
-    pub path: Option<TextField>,
-    /// Thread: the process's first from now on.
-    pub tid: Option<IntField>,
-    /// Thread that called; another one than `tid` if it was not the process's first.
-    pub old_tid: Option<IntField>,
-}
-
-/// A thread that is there.
-#[derive(Clone, Debug)]
-pub struct ProcessState {
-    /// Thread.
-    pub tid: IntField,
-    /// Its process.
-    pub pid: IntField,
-    /// Its name.
-    pub name: Option<TextField>,
-    /// Address of its table of descriptors, which [`StateFd`]s then name.
-    pub table: Option<IntField>,
-}
-
-/// A descriptor that is open.
-#[derive(Clone, Debug)]
-pub struct StateFd {
-    /// Process, with tracers that give it.
-    pub pid: Option<IntField>,
-    /// Else the address of the table.
-    pub table: Option<IntField>,
-    /// The descriptor.
-    pub fd: IntField,
-    /// Flags as of `open`.
-    pub flags: Option<IntField>,
-    /// Path or kind.
-    pub path: Option<TextField>,
-}
-
-/// A system call begins.
-#[derive(Clone, Debug)]
-pub struct SyscallEntry {
-    pub(crate) which: Which,
-    pub(crate) arguments: [Option<IntField>; 3],
-    /// All arguments in the order of the call, where the event class does not tell them apart.
-    pub(crate) raw: Vec<IntField>,
-}
-
-/// A system call ends.
-#[derive(Clone, Debug)]
-pub struct SyscallExit {
-    pub(crate) which: Option<Which>,
-    /// What it gives.
-    pub result: IntField,
-    /// The descriptors that `pipe` and `socketpair` make.
-    pub pair: Option<Box<PairField>>,
-    /// Address family of the peer that `accept` gives.
-    pub family: Option<IntField>,
-}
-
-/// Two descriptors.
-#[derive(Clone, Debug)]
-pub struct PairField(pub IntField, pub IntField);
-
-/// Which system call an event class is about.
-#[derive(Clone, Debug)]
-pub(crate) enum Which {
-    Fixed(Syscall),
-    Number(Box<(IntField, Numbers)>),
-}
-
-impl Which {
-    #[inline(always)]
-    fn get(&self, body: &mut Body<'_, '_>) -> Syscall {
-        match self {
-            Which::Fixed(call) => *call,
-            Which::Number(number) => number.1.get(number.0.get(body).unwrap_or(-1)),
-        }
-    }
-}
-
-impl SyscallEntry {
-    /// The call.
-    #[inline(always)]
-    pub fn call(&self, body: &mut Body<'_, '_>) -> Syscall {
-        self.which.get(body)
-    }
-
-    /// The argument in that place of [`crate::Action`]'s description, from 0 to `u32::MAX`. All of
-    /// them are integers of 32 bits to the kernel; tracers that give whole registers give whatever
-    /// the caller left in the rest.
-    #[inline(always)]
-    pub fn argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
-        let argument = match self.arguments.get(place) {
-            Some(Some(field)) => field.get(body),
-            _ if self.raw.is_empty() => None,
-            _ => {
-                let (_, position) = call.spec()?.arguments.get(place)?;
-                self.raw.get(usize::from(*position))?.get(body)
-            }
-        };
-        argument.map(|argument| i64::from(argument as u32))
-    }
-
-    /// The call, if it is always the same.
-    pub fn fixed(&self) -> Option<Syscall> {
-        match self.which {
-            Which::Fixed(call) => Some(call),
-            Which::Number(_) => None,
-        }
-    }
-}
-
-impl SyscallExit {
-    /// The call; `None` for whatever call is open.
-    #[inline(always)]
-    pub fn call(&self, body: &mut Body<'_, '_>) -> Option<Syscall> {
-        self.which.as_ref().map(|which| which.get(body))
-    }
-
-    /// The call, if it is always the same.
-    pub fn fixed(&self) -> Option<Syscall> {
-        match self.which {
-            Some(Which::Fixed(call)) => Some(call),
-            _ => None,
-        }
-    }
-}
-
 /// Where it stands on which CPU a stream's events happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuSource {
@@ -331,17 +150,17 @@ impl TraceModel {
                 host,
             };
         }
-        let numbers = Numbers::of_machine(class.env_str("machine"));
+        let machine = Machine::new(class);
         let streams = streams
             .iter()
-            .map(|layout| StreamModel::new(layout, &numbers))
+            .map(|layout| StreamModel::new(layout, &machine))
             .collect();
         TraceModel { streams, host }
     }
 }
 
 impl StreamModel {
-    fn new(layout: &StreamLayout, numbers: &Numbers) -> StreamModel {
+    fn new(layout: &StreamLayout, machine: &Machine) -> StreamModel {
         let meanings = meanings(layout.events.iter().map(|event| &*event.name));
         let mut stream = StreamModel {
             places: vec![0; meanings.len()],
@@ -350,7 +169,7 @@ impl StreamModel {
         for ((event, meaning), place) in meanings.into_iter().enumerate().zip(&mut stream.places) {
             let Some(meaning) = meaning else { continue };
             let finder = Finder { layout, event };
-            let Some(event) = finder.event(meaning, numbers) else {
+            let Some(event) = finder.event(meaning, machine) else {
                 continue;
             };
             let context = Some(finder.context())

@@ -1,5 +1,18 @@
 //! The naming tables: what an event class is, by its name. The only place that compares names.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::events::Edge;
+use crate::events::block::BlockStep;
+use crate::events::irq::{IpiStep, SoftirqStep, Vector};
+use crate::events::memory::{PageStep, ReclaimStep, WritebackStep};
+use crate::events::network::{PacketStep, SocketStep, TcpStep};
+use crate::events::sched::{EndStep, StatKind, WakeStep};
+use crate::events::timer::{ItimerStep, TimerStep};
+use crate::events::uring::UringStep;
+use crate::events::work::WorkStep;
+use crate::plain::PLAIN;
 use crate::syscall::Syscall;
 
 /// What an event class is.
@@ -10,10 +23,55 @@ pub(crate) enum Meaning {
     Exec,
     ThreadExit,
     Rename,
+    Wakeup(WakeStep),
+    Migrate,
+    Inherit,
+    SchedStat(StatKind),
+    ThreadEnd(EndStep),
+    IrqEntry,
+    IrqExit,
+    Softirq(SoftirqStep),
+    Tasklet(Edge),
+    Vector(Vector, Edge),
+    Ipi(IpiStep),
+    Hrtimer(TimerStep),
+    Timer(TimerStep),
+    Itimer(ItimerStep),
+    Block(BlockStep),
+    Plug,
+    Unplug,
+    Packet(PacketStep),
+    /// True if dropped.
+    PacketFree(bool),
+    Napi,
+    Tcp(TcpStep),
+    Socket(SocketStep),
+    Page(PageStep),
+    /// True if from a cache.
+    Slab(Edge, bool),
+    /// True if a program ran.
+    PageFault(Option<bool>, Edge),
+    PageCache(Edge),
+    Writeback(WritebackStep),
+    Reclaim(ReclaimStep),
+    Frequency,
+    CpuIdle,
+    Work(WorkStep),
+    Contention(Edge),
+    SignalSend,
+    SignalDeliver,
+    Uring(UringStep),
     ProcessState,
     FileDescriptor,
+    StateDevice,
+    StateInterface,
+    StateInterrupt,
+    StateCpu,
+    StateDump(Edge),
     /// Entry of a system call.
     Entry(Syscall),
+    /// Entry of a system call with a tracer whose exits do not name it.
+    OldEntry(Syscall),
     /// Exit of a system call.
     Exit(Syscall),
     /// Exit of whatever system call is open (lttng-modules before 2.6).
@@ -21,20 +79,18 @@ pub(crate) enum Meaning {
     /// Entry and exit that give a number.
     RawEntry,
     RawExit,
+    /// The same, of calls that the tracer has no name for; of a 32-bit program, if so.
+    Fallback {
+        compat: bool,
+    },
+    FallbackExit {
+        compat: bool,
+    },
 }
 
-/// Events that have one name with every tracer, and the subsystems that perf and ftrace put
-/// before it.
-const PLAIN: &[(&str, &[&str], Meaning)] = &[
-    ("sched_switch", &["sched"], Meaning::Switch),
-    ("sched_process_fork", &["sched"], Meaning::Fork),
-    ("sched_process_exec", &["sched"], Meaning::Exec),
-    ("sched_process_exit", &["sched"], Meaning::ThreadExit),
-    ("task_rename", &["task"], Meaning::Rename),
-    ("lttng_statedump_process_state", &[], Meaning::ProcessState),
-    ("lttng_statedump_file_descriptor", &[], Meaning::FileDescriptor),
-    ("exit_syscall", &[], Meaning::AnyExit),
-];
+/// Plain names by what is behind the colon.
+static BY_NAME: LazyLock<HashMap<&str, &(&str, &[&str], Meaning)>> =
+    LazyLock::new(|| PLAIN.iter().map(|plain| (plain.0, plain)).collect());
 
 /// Prefixes of system calls' entries and exits; the longest that fits counts.
 const ENTRIES: &[&str] = &[
@@ -49,14 +105,17 @@ const EXITS: &[&str] = &[
     "syscalls:sys_exit_",
     "sys_exit_",
 ];
+/// Those of the above behind which there can be nothing but a call's name.
+const SURE_ENTRIES: &[&str] = &["syscall_entry_", "compat_syscall_entry_", "syscalls:sys_enter_"];
+const SURE_EXITS: &[&str] = &["syscall_exit_", "compat_syscall_exit_", "syscalls:sys_exit_"];
 /// Entries of tracers whose exits do not name the call: all must be known, or the exits of those
-/// that do no I/O would be taken for others'.
+/// that nobody knows would be taken for others'.
 const OLD_ENTRIES: &[&str] = &["compat_sys_", "sys_"];
 
 /// What the event classes of those names, all of one stream class, are to the model.
 pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Option<Meaning>> {
     // With exits that close any call `sys_exit` is the entry of `exit`; with all others it is the
-    // exit that gives a number, and entries of calls outside the table say nothing.
+    // exit that gives a number.
     let old = names
         .clone()
         .any(|name| meaning(name, false) == Some(Meaning::AnyExit));
@@ -65,12 +124,7 @@ pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<
     // Each call once, if both ways to tell of it were recorded.
     let all_by_number = has(Meaning::RawEntry) && has(Meaning::RawExit);
     for meaning in &mut all {
-        let is_nothing = match meaning {
-            Some(Meaning::Entry(call)) => all_by_number || (*call == Syscall::OTHER && !old),
-            Some(Meaning::Exit(_)) => all_by_number,
-            _ => false,
-        };
-        if is_nothing {
+        if all_by_number && matches!(meaning, Some(Meaning::Entry(_) | Meaning::Exit(_))) {
             *meaning = None;
         }
     }
@@ -80,35 +134,51 @@ pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<
 /// What the event class of that name is, if it is anything to the model; `old` if the tracer's
 /// exits do not name the call.
 fn meaning(name: &str, old: bool) -> Option<Meaning> {
-    let plain = PLAIN
-        .iter()
-        .find(|(plain, subsystems, _)| match name.split_once(':') {
-            Some((subsystem, rest)) => rest == *plain && subsystems.contains(&subsystem),
-            None => name == *plain,
-        });
-    if let Some((_, _, meaning)) = plain {
-        return Some(*meaning);
+    if let Some(meaning) = plain(name) {
+        return Some(meaning);
     }
     match name {
         "raw_syscalls:sys_enter" => return Some(Meaning::RawEntry),
         "raw_syscalls:sys_exit" => return Some(Meaning::RawExit),
         "sys_enter" if !old => return Some(Meaning::RawEntry),
         "sys_exit" if !old => return Some(Meaning::RawExit),
+        "syscall_entry_unknown" => return Some(Meaning::Fallback { compat: false }),
+        "compat_syscall_entry_unknown" => return Some(Meaning::Fallback { compat: true }),
+        "syscall_exit_unknown" => return Some(Meaning::FallbackExit { compat: false }),
+        "compat_syscall_exit_unknown" => return Some(Meaning::FallbackExit { compat: true }),
         _ => {}
     }
-    let known = |prefixes: &[&str]| {
-        prefixes
-            .iter()
-            .find_map(|prefix| name.strip_prefix(prefix).and_then(Syscall::by_name))
-    };
+    let after = |prefixes: &[&str]| prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
+    let known = |prefixes: &[&str]| after(prefixes).and_then(Syscall::by_name);
     if let Some(call) = known(ENTRIES) {
         return Some(Meaning::Entry(call));
     }
     if let Some(call) = known(EXITS) {
         return Some(Meaning::Exit(call));
     }
-    let call = OLD_ENTRIES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
-    Some(Meaning::Entry(Syscall::by_name(call).unwrap_or(Syscall::OTHER)))
+    // Calls that are newer than this program.
+    if after(SURE_ENTRIES).is_some() {
+        return Some(Meaning::Entry(Syscall::OTHER));
+    }
+    if after(SURE_EXITS).is_some() {
+        return Some(Meaning::Exit(Syscall::OTHER));
+    }
+    let call = after(OLD_ENTRIES)?;
+    match (Syscall::by_name(call), old) {
+        (call, true) => Some(Meaning::OldEntry(call.unwrap_or(Syscall::OTHER))),
+        (call, false) => call.map(Meaning::Entry),
+    }
+}
+
+/// What the event class of that name is by the table of plain names.
+fn plain(name: &str) -> Option<Meaning> {
+    let (subsystem, rest) = match name.split_once(':') {
+        Some((subsystem, rest)) => (Some(subsystem), rest),
+        None => (None, name),
+    };
+    let (_, subsystems, meaning) = BY_NAME.get(rest)?;
+    let fits = subsystem.is_none_or(|subsystem| subsystems.contains(&subsystem));
+    fits.then_some(*meaning)
 }
 
 #[cfg(test)]
@@ -158,8 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn other_calls_matter_only_where_exits_do_not_name_them() {
-        let other = Some(Meaning::Entry(Syscall::OTHER));
+    fn the_entries_of_exit_are_no_exits() {
         let old = [
             "exit_syscall",
             "sys_futex",
@@ -167,19 +236,75 @@ mod tests {
             "sys_exit_group",
             "sys_enter",
         ];
-        // The entries of exit and exit_group, not the exits of a call named group or of any.
+        let entry = |name| Some(Meaning::OldEntry(call(name)));
         assert_eq!(
             meanings(old.into_iter()),
-            [Some(Meaning::AnyExit), other, other, other, other]
+            [
+                Some(Meaning::AnyExit),
+                entry("futex"),
+                entry("exit"),
+                entry("exit_group"),
+                Some(Meaning::OldEntry(Syscall::OTHER))
+            ]
         );
-        for name in [
-            "sys_futex",
-            "sys_exit_group",
-            "syscall_entry_futex",
-            "syscall_exit_futex",
-            "syscalls:sys_enter_futex",
+        assert_eq!(alone("sys_exit_group"), Some(Meaning::Entry(call("exit_group"))));
+        assert_eq!(alone("sys_never_heard_of"), None);
+    }
+
+    #[test]
+    fn calls_without_a_name_are_known_by_number_or_as_others() {
+        for (name, expected) in [
+            ("syscall_entry_unknown", Meaning::Fallback { compat: false }),
+            (
+                "compat_syscall_exit_unknown",
+                Meaning::FallbackExit { compat: true },
+            ),
+            ("syscall_entry_never_heard_of", Meaning::Entry(Syscall::OTHER)),
+            ("syscalls:sys_exit_never_heard_of", Meaning::Exit(Syscall::OTHER)),
         ] {
-            assert_eq!(alone(name), None, "{name}");
+            assert_eq!(alone(name), Some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn plain_names_occur_once() {
+        assert_eq!(BY_NAME.len(), PLAIN.len());
+        for (name, subsystems, _) in PLAIN {
+            assert!(
+                !name.contains(':') && subsystems.iter().all(|subsystem| !subsystem.contains(':')),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_event_has_a_name_with_each_tracer() {
+        for names in [
+            &["sched_wakeup", "sched:sched_wakeup"][..],
+            &["irq_softirq_entry", "softirq_entry", "irq:softirq_entry"],
+            &["timer_hrtimer_start", "hrtimer_start", "timer:hrtimer_start"],
+            &["block_rq_issue", "block:block_rq_issue"],
+            &["net_if_receive_skb", "netif_receive_skb", "net:netif_receive_skb"],
+            &["kmem_mm_page_alloc", "mm_page_alloc", "kmem:mm_page_alloc"],
+            &["kmem_kmalloc", "kmalloc", "kmem:kmalloc"],
+            &[
+                "x86_exceptions_page_fault_user",
+                "page_fault_user",
+                "exceptions:page_fault_user",
+            ],
+            &[
+                "x86_irq_vectors_local_timer_entry",
+                "local_timer_entry",
+                "irq_vectors:local_timer_entry",
+            ],
+            &["power_cpu_frequency", "cpu_frequency", "power:cpu_frequency"],
+            &["skb_kfree", "kfree_skb", "skb:kfree_skb"],
+        ] {
+            let all: Vec<_> = names.iter().map(|name| alone(name)).collect();
+            assert!(
+                all[0].is_some() && all.iter().all(|meaning| *meaning == all[0]),
+                "{names:?}: {all:?}"
+            );
         }
     }
 
@@ -204,6 +329,6 @@ mod tests {
     fn other_domains_are_not_the_kernel() {
         assert_eq!(alone("my_app:sched_switch"), None);
         assert_eq!(alone("my_app:sys_read"), None);
-        assert_eq!(alone("irq_handler_entry"), None);
+        assert_eq!(alone("syscalls:sched_switch"), None);
     }
 }

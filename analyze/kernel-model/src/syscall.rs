@@ -1,218 +1,271 @@
-//! The system calls that move bytes, and those that make, copy and close file descriptors.
+//! System calls: every one of Linux, as a compact number.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fd::FdType;
+use crate::action::{Action, SyscallSpec, TABLE};
+use crate::calls::{CALLS, Call};
+use crate::category::{CATEGORIES, Category, IoClass};
 
-/// A system call of the table, by its place in it.
+/// A system call. Those that do something to files come first, in the order of their table; then
+/// all, by name. Numbers are stable within a version of the program only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Syscall(pub u16);
 
-/// What a system call does to file descriptors. Arguments are named in the order of
-/// the arguments of `SyscallSpec`.
+/// Which table of numbers a machine uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Reads from (descriptor); gives the bytes.
-    Read,
-    /// Writes to (descriptor); gives the bytes.
-    Write,
-    /// Moves bytes from the first to the second descriptor; gives their number.
-    Copy,
-    /// Receives messages from (descriptor); gives their number, not the bytes.
-    ReadMessages,
-    /// Sends messages to (descriptor); gives their number, not the bytes.
-    WriteMessages,
-    /// Gives a descriptor of that type; (flags) have close-on-exec at the mask.
-    Open(FdType, i64),
-    /// Gives a socket of (family), (type with flags).
-    Socket,
-    /// Gives a connection from the socket (descriptor), (flags).
-    Accept,
-    /// Gives two descriptors in a field of its exit; (flags).
-    Pipe,
-    /// Gives two sockets of (family), (type with flags) in a field of its exit.
-    SocketPair,
-    /// Gives a copy of (descriptor).
-    Duplicate,
-    /// Makes the second descriptor a copy of the first; (flags).
-    DuplicateTo,
-    /// (descriptor), (command), (argument).
-    Control,
-    /// Closes (descriptor).
-    Close,
-    /// Closes from (first) to (last); (flags).
-    CloseRange,
-    /// Makes a thread or process, by (flags); none: as `fork` does.
-    Clone,
-    /// Makes one whose flags stand in memory, which tracers do not record.
-    CloneByMemory,
-    /// Gives the thread its own copy of what (flags) say.
-    Unshare,
-    /// None of these.
-    Other,
+pub enum Abi {
+    /// x86-64.
+    X86_64,
+    /// i386, and 32-bit programs on x86-64.
+    I386,
+    /// AArch64, RISC-V, LoongArch and whatever else uses the generic table.
+    Generic,
+    /// 32-bit ARM (EABI), and 32-bit programs on AArch64.
+    Arm,
 }
 
-impl Action {
-    /// True if it moves bytes: what an I/O report counts.
-    pub fn is_io(self) -> bool {
-        use Action::*;
-        matches!(self, Read | Write | Copy | ReadMessages | WriteMessages)
+impl Abi {
+    /// By the name of the machine as `uname -m` gives it; x86-64 for those that are not known.
+    pub fn of_machine(machine: Option<&str>) -> Abi {
+        let is = |prefixes: &[&str]| {
+            machine.is_some_and(|machine| prefixes.iter().any(|prefix| machine.starts_with(prefix)))
+        };
+        if is(&["aarch64", "arm64", "riscv", "loongarch"]) {
+            Abi::Generic
+        } else if is(&["i386", "i486", "i586", "i686"]) {
+            Abi::I386
+        } else if is(&["arm"]) {
+            Abi::Arm
+        } else {
+            Abi::X86_64
+        }
     }
 
-    /// True if its exit tells nothing that its entry did not.
-    pub fn is_done_at_entry(self) -> bool {
-        use Action::*;
-        matches!(self, Close | CloseRange | Clone | CloneByMemory)
+    /// That of its 32-bit programs.
+    pub fn compat(self) -> Abi {
+        match self {
+            Abi::X86_64 | Abi::I386 => Abi::I386,
+            Abi::Generic | Abi::Arm => Abi::Arm,
+        }
     }
 }
 
-/// Flag of `open`, `socket` and the like: the descriptor is closed at exec.
-pub(crate) const CLOSE_ON_EXEC: i64 = 0o2_000_000;
-
-/// An argument: the names that tracers give it, and its place in the call.
-pub(crate) type Argument = (&'static [&'static str], u8);
-
-/// A system call of the table.
-#[derive(Debug)]
-pub struct SyscallSpec {
-    /// Its name as in the kernel, without prefix.
-    pub name: &'static str,
-    /// What it does.
-    pub action: Action,
-    pub(crate) arguments: &'static [Argument],
+/// What is known of each call, by number.
+struct Known {
+    row: &'static Call,
+    category: Category,
 }
 
-macro_rules! call {
-    ($name:literal, $action:expr) => {
-        SyscallSpec { name: $name, action: $action, arguments: &[] }
+static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let categories: HashMap<&str, Category> = CATEGORIES
+        .iter()
+        .flat_map(|(category, names)| names.split_whitespace().map(|name| (name, *category)))
+        .collect();
+    let known = |row: &'static Call| Known {
+        row,
+        category: categories.get(row.0).copied().unwrap_or(Category::System),
     };
-    ($name:literal, $action:expr, $($argument:expr),+) => {
-        SyscallSpec { name: $name, action: $action, arguments: &[$($argument),+] }
-    };
-}
+    let of_files = TABLE.iter().filter_map(|spec| {
+        let at = CALLS.binary_search_by_key(&spec.name, |row| row.0).ok()?;
+        CALLS.get(at)
+    });
+    of_files.chain(CALLS).map(known).collect()
+});
 
-const FD: Argument = (&["fd", "ufd", "fildes", "sockfd"], 0);
-const FLAGS1: Argument = (&["flags"], 1);
-const FAMILY: Argument = (&["family", "domain"], 0);
-const TYPE: Argument = (&["type"], 1);
-
-use Action::*;
-use FdType::{Anonymous, Disk};
-
-/// The table. Its order is part of the form of partial states.
-pub(crate) static TABLE: &[SyscallSpec] = &[
-    call!("read", Read, FD),
-    call!("write", Write, FD),
-    call!("pread64", Read, FD),
-    call!("pwrite64", Write, FD),
-    call!("readv", Read, FD),
-    call!("writev", Write, FD),
-    call!("preadv", Read, FD),
-    call!("pwritev", Write, FD),
-    call!("preadv2", Read, FD),
-    call!("pwritev2", Write, FD),
-    call!("pread", Read, FD),
-    call!("pwrite", Write, FD),
-    call!("recvfrom", Read, FD),
-    call!("sendto", Write, FD),
-    call!("recvmsg", Read, FD),
-    call!("sendmsg", Write, FD),
-    call!("recv", Read, FD),
-    call!("send", Write, FD),
-    call!("recvmmsg", ReadMessages, FD),
-    call!("recvmmsg_time32", ReadMessages, FD),
-    call!("sendmmsg", WriteMessages, FD),
-    call!("sendfile64", Copy, (&["in_fd"], 1), (&["out_fd"], 0)),
-    call!("sendfile", Copy, (&["in_fd"], 1), (&["out_fd"], 0)),
-    call!("splice", Copy, (&["fd_in"], 0), (&["fd_out"], 2)),
-    call!("tee", Copy, (&["fdin", "fd_in"], 0), (&["fdout", "fd_out"], 1)),
-    call!("copy_file_range", Copy, (&["fd_in"], 0), (&["fd_out"], 2)),
-    call!("vmsplice", Write, FD),
-    call!("open", Open(Disk, CLOSE_ON_EXEC), FLAGS1),
-    call!("openat", Open(Disk, CLOSE_ON_EXEC), (&["flags"], 2)),
-    call!("openat2", Open(Disk, 0)),
-    call!("creat", Open(Disk, 0)),
-    call!("open_by_handle_at", Open(Disk, CLOSE_ON_EXEC), (&["flags"], 2)),
-    call!("eventfd", Open(Anonymous, 0)),
-    call!("eventfd2", Open(Anonymous, CLOSE_ON_EXEC), FLAGS1),
-    call!("epoll_create", Open(Anonymous, 0)),
-    call!("epoll_create1", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
-    call!("timerfd_create", Open(Anonymous, CLOSE_ON_EXEC), FLAGS1),
-    call!("signalfd", Open(Anonymous, 0)),
-    call!("signalfd4", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 3)),
-    call!("inotify_init", Open(Anonymous, 0)),
-    call!("inotify_init1", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
-    call!("fanotify_init", Open(Anonymous, 1), (&["flags"], 0)),
-    call!("memfd_create", Open(Anonymous, 1), FLAGS1),
-    call!("userfaultfd", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
-    call!("perf_event_open", Open(Anonymous, 8), (&["flags"], 4)),
-    call!("pidfd_open", Open(Anonymous, 0)),
-    call!("io_uring_setup", Open(Anonymous, 0)),
-    call!("mq_open", Open(Anonymous, CLOSE_ON_EXEC), (&["oflag"], 1)),
-    call!("socket", Socket, FAMILY, TYPE),
-    call!("accept", Accept, FD),
-    call!("accept4", Accept, FD, (&["flags"], 3)),
-    call!("pipe", Pipe),
-    call!("pipe2", Pipe, FLAGS1),
-    call!("socketpair", SocketPair, FAMILY, TYPE),
-    call!("dup", Duplicate, FD),
-    call!("dup2", DuplicateTo, (&["oldfd"], 0), (&["newfd"], 1)),
-    call!(
-        "dup3",
-        DuplicateTo,
-        (&["oldfd"], 0),
-        (&["newfd"], 1),
-        (&["flags"], 2)
-    ),
-    call!("fcntl", Control, FD, (&["cmd"], 1), (&["arg"], 2)),
-    call!("fcntl64", Control, FD, (&["cmd"], 1), (&["arg"], 2)),
-    call!("close", Close, FD),
-    call!(
-        "close_range",
-        CloseRange,
-        (&["fd", "first"], 0),
-        (&["max_fd", "last"], 1),
-        (&["flags"], 2)
-    ),
-    call!("clone", Clone, (&["clone_flags", "flags"], 0)),
-    call!("clone3", CloneByMemory),
-    call!("fork", Clone),
-    call!("vfork", Clone),
-    call!("unshare", Unshare, (&["unshare_flags", "flags"], 0)),
-];
+static BY_NAME: LazyLock<HashMap<&str, Syscall>> = LazyLock::new(|| {
+    let names = KNOWN.iter().map(|known| known.row.0).enumerate();
+    // Where a name occurs twice the first counts.
+    let names = names.rev().map(|(at, name)| (name, Syscall(at as u16)));
+    names.collect()
+});
 
 impl Syscall {
-    /// A system call that is not in the table.
+    /// A system call that is not known.
     pub const OTHER: Syscall = Syscall(u16::MAX);
 
-    /// By name, without prefix.
+    /// By the name of the kernel's function, without prefix: `newstat`, not `stat`.
     pub fn by_name(name: &str) -> Option<Syscall> {
-        TABLE
-            .iter()
-            .position(|spec| spec.name == name)
-            .map(|index| Syscall(index as u16))
+        BY_NAME.get(name).copied()
     }
 
-    /// What is known of it; `None` for [`Syscall::OTHER`].
+    /// By its number; not fast.
+    pub fn by_number(abi: Abi, number: i64) -> Option<Syscall> {
+        let at = CALLS
+            .iter()
+            .position(|row| i64::from(row.1[abi as usize]) == number);
+        at.filter(|_| number >= 0)
+            .and_then(|at| Syscall::by_name(CALLS.get(at)?.0))
+    }
+
+    /// All, each once, in the order of numbers.
+    pub fn all() -> impl Iterator<Item = Syscall> {
+        (0..KNOWN.len() as u16)
+            .map(Syscall)
+            .filter(|call| Syscall::by_name(call.name()) == Some(*call))
+    }
+
+    /// Its number, if the machine has it.
+    pub fn number(self, abi: Abi) -> Option<u16> {
+        let known = KNOWN.get(usize::from(self.0))?;
+        u16::try_from(known.row.1[abi as usize]).ok()
+    }
+
+    /// What it does to files; `None` if nothing.
     #[inline(always)]
     pub fn spec(self) -> Option<&'static SyscallSpec> {
         TABLE.get(usize::from(self.0))
     }
 
-    /// How many arguments are of interest.
+    /// How many arguments its [`Action`] takes.
     #[inline(always)]
     pub fn arguments(self) -> usize {
         self.spec().map_or(0, |spec| spec.arguments.len())
     }
 
-    /// Its name.
+    /// Its name: that of the kernel's function, without prefix.
     pub fn name(self) -> &'static str {
-        self.spec().map_or("other", |spec| spec.name)
+        match self.spec() {
+            Some(spec) => spec.name,
+            None => KNOWN
+                .get(usize::from(self.0))
+                .map_or("other", |known| known.row.0),
+        }
     }
 
-    /// What it does.
+    /// Its name as programs and manuals have it: `stat` for `newstat`.
+    pub fn user_name(self) -> &'static str {
+        match self.name() {
+            "newstat" => "stat",
+            "newfstat" => "fstat",
+            "newlstat" => "lstat",
+            "newuname" => "uname",
+            "sendfile64" => "sendfile",
+            "umount" => "umount2",
+            "oldumount" => "umount",
+            "mmap_pgoff" => "mmap2",
+            name => {
+                let suffixes = ["_time32", "_time64"];
+                let base = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix));
+                base.unwrap_or(name)
+            }
+        }
+    }
+
+    /// What it does to files.
     #[inline(always)]
     pub fn action(self) -> Action {
         self.spec().map_or(Action::Other, |spec| spec.action)
+    }
+
+    /// What it is about; [`Category::System`] for a call that is not known.
+    #[inline]
+    pub fn category(self) -> Category {
+        KNOWN
+            .get(usize::from(self.0))
+            .map_or(Category::System, |known| known.category)
+    }
+
+    /// Which of the classes of I/O latency it is of.
+    pub fn io_class(self) -> Option<IoClass> {
+        IoClass::of(self.action(), self.category())
+    }
+
+    /// Names of its arguments in order, each with the names that tracers give it.
+    pub fn argument_names(self) -> impl Iterator<Item = impl Iterator<Item = &'static str>> {
+        let row = KNOWN.get(usize::from(self.0)).map_or("", |known| known.row.2);
+        row.split_whitespace().map(|names| names.split('|'))
+    }
+
+    /// The place of the argument of that name, and all its names.
+    pub(crate) fn argument(self, name: &str) -> Option<(usize, Vec<&'static str>)> {
+        let mut all = self.argument_names().map(|names| names.collect::<Vec<_>>());
+        let at = all.position(|names| names.contains(&name))?;
+        Some((at, self.argument_names().nth(at)?.collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_are_unique() {
+        assert!(CALLS.is_sorted_by(|one, other| one.0 < other.0));
+        for abi in [Abi::X86_64, Abi::I386, Abi::Generic, Abi::Arm] {
+            let mut numbers: Vec<_> = Syscall::all().filter_map(|call| call.number(abi)).collect();
+            let count = numbers.len();
+            assert!(count > 300, "{abi:?}: {count}");
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert_eq!(numbers.len(), count, "{abi:?}");
+        }
+        assert_eq!(Syscall::all().count(), CALLS.len());
+        assert_eq!(
+            KNOWN.len(),
+            TABLE.len() + CALLS.len(),
+            "the table of files has unknown names"
+        );
+    }
+
+    #[test]
+    fn the_calls_of_files_come_first() {
+        for (at, spec) in TABLE.iter().enumerate() {
+            assert_eq!(Syscall::by_name(spec.name), Some(Syscall(at as u16)));
+            assert_eq!(Syscall(at as u16).name(), spec.name);
+        }
+        let futex = Syscall::by_name("futex").unwrap();
+        assert_eq!((futex.action(), futex.arguments()), (Action::Other, 0));
+        assert_eq!(futex.name(), "futex");
+    }
+
+    #[test]
+    fn known_numbers() {
+        let number = |name, abi| Syscall::by_name(name).unwrap().number(abi);
+        for (name, numbers) in [
+            ("read", [0, 3, 63, 3]),
+            ("openat", [257, 295, 56, 322]),
+            ("futex", [202, 240, 98, 240]),
+            ("clone3", [435, 435, 435, 435]),
+            ("newuname", [63, 122, 160, 122]),
+            ("setuid", [105, 213, 146, 213]),
+        ] {
+            for (abi, expected) in [Abi::X86_64, Abi::I386, Abi::Generic, Abi::Arm]
+                .into_iter()
+                .zip(numbers)
+            {
+                assert_eq!(number(name, abi), Some(expected), "{name} {abi:?}");
+                assert_eq!(
+                    Syscall::by_number(abi, i64::from(expected)),
+                    Syscall::by_name(name)
+                );
+            }
+        }
+        assert_eq!(number("fork", Abi::Generic), None);
+        assert_eq!(Syscall::by_number(Abi::X86_64, -1), None);
+    }
+
+    #[test]
+    fn arguments_have_places_and_names() {
+        let argument = |call: &str, name| Syscall::by_name(call).unwrap().argument(name).map(|(at, _)| at);
+        assert_eq!(argument("futex", "uaddr"), Some(0));
+        assert_eq!(argument("futex", "val3"), Some(5));
+        assert_eq!(argument("openat", "flags"), Some(2));
+        assert_eq!(argument("clone", "flags"), Some(0));
+        assert_eq!(argument("poll", "timeout_msecs"), Some(2));
+        assert_eq!(argument("read", "nothing"), None);
+        // The table of files agrees.
+        for spec in TABLE {
+            for (names, at) in spec.arguments {
+                let call = Syscall::by_name(spec.name).unwrap();
+                let Some(found) = names.iter().find_map(|name| call.argument(name)) else {
+                    assert!(call.argument_names().next().is_none(), "{}: {names:?}", spec.name);
+                    continue;
+                };
+                assert_eq!(found.0, usize::from(*at), "{} {names:?}", spec.name);
+            }
+        }
     }
 }

@@ -42,10 +42,7 @@ pub struct IoAnalysis {
 
 impl KernelAnalysis for IoAnalysis {
     fn new(set: &TraceSet, selection: Selection) -> IoAnalysis {
-        let input = Input::new(set, selection, |event| match event {
-            KernelEvent::Exit(exit) => exit.fixed().is_none_or(|call| !call.action().is_done_at_entry()),
-            _ => true,
-        });
+        let input = Input::new(set, selection, KernelEvent::is_of_files);
         let tells = (0..set.traces.len()).map(|trace| input.sources.tells_threads(trace));
         let anonymous = tells.map(|tells| !tells).collect();
         IoAnalysis { input, anonymous }
@@ -57,7 +54,9 @@ impl KernelAnalysis for IoAnalysis {
 
     fn lacks(&self) -> Option<&'static str> {
         let calls = self.input.sources.has(|event| match event {
-            KernelEvent::Exit(exit) => exit.fixed().is_none_or(|call| call.action().is_io()),
+            KernelEvent::Exit(exit) if event.is_of_files() => {
+                exit.fixed().is_none_or(|call| call.action().is_io())
+            }
             _ => false,
         });
         (!calls).then_some("no event here tells of reading or writing: system calls were not recorded")

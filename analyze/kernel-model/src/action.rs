@@ -1,0 +1,178 @@
+//! What system calls do to files: those that move bytes, and those that make, copy and close file
+//! descriptors.
+
+use crate::fd::FdType;
+
+/// What a system call does to file descriptors. Arguments are named in the order of
+/// the arguments of `SyscallSpec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Reads from (descriptor); gives the bytes.
+    Read,
+    /// Writes to (descriptor); gives the bytes.
+    Write,
+    /// Moves bytes from the first to the second descriptor; gives their number.
+    Copy,
+    /// Receives messages from (descriptor); gives their number, not the bytes.
+    ReadMessages,
+    /// Sends messages to (descriptor); gives their number, not the bytes.
+    WriteMessages,
+    /// Gives a descriptor of that type; (flags) have close-on-exec at the mask.
+    Open(FdType, i64),
+    /// Gives a socket of (family), (type with flags).
+    Socket,
+    /// Gives a connection from the socket (descriptor), (flags).
+    Accept,
+    /// Gives two descriptors in a field of its exit; (flags).
+    Pipe,
+    /// Gives two sockets of (family), (type with flags) in a field of its exit.
+    SocketPair,
+    /// Gives a copy of (descriptor).
+    Duplicate,
+    /// Makes the second descriptor a copy of the first; (flags).
+    DuplicateTo,
+    /// (descriptor), (command), (argument).
+    Control,
+    /// Closes (descriptor).
+    Close,
+    /// Closes from (first) to (last); (flags).
+    CloseRange,
+    /// Makes a thread or process, by (flags); none: as `fork` does.
+    Clone,
+    /// Makes one whose flags stand in memory, which tracers do not record.
+    CloneByMemory,
+    /// Gives the thread its own copy of what (flags) say.
+    Unshare,
+    /// None of these.
+    Other,
+}
+
+impl Action {
+    /// True if it moves bytes: what an I/O report counts.
+    pub fn is_io(self) -> bool {
+        use Action::*;
+        matches!(self, Read | Write | Copy | ReadMessages | WriteMessages)
+    }
+
+    /// True if its exit tells nothing that its entry did not.
+    pub fn is_done_at_entry(self) -> bool {
+        use Action::*;
+        matches!(self, Close | CloseRange | Clone | CloneByMemory)
+    }
+}
+
+/// Flag of `open`, `socket` and the like: the descriptor is closed at exec.
+pub(crate) const CLOSE_ON_EXEC: i64 = 0o2_000_000;
+
+/// An argument: the names that tracers give it, and its place in the call.
+pub(crate) type Argument = (&'static [&'static str], u8);
+
+/// A system call that does something to files.
+#[derive(Debug)]
+pub struct SyscallSpec {
+    /// Its name as in the kernel, without prefix.
+    pub name: &'static str,
+    /// What it does.
+    pub action: Action,
+    pub(crate) arguments: &'static [Argument],
+}
+
+macro_rules! call {
+    ($name:literal, $action:expr) => {
+        SyscallSpec { name: $name, action: $action, arguments: &[] }
+    };
+    ($name:literal, $action:expr, $($argument:expr),+) => {
+        SyscallSpec { name: $name, action: $action, arguments: &[$($argument),+] }
+    };
+}
+
+const FD: Argument = (&["fd", "ufd", "fildes", "sockfd"], 0);
+const FLAGS1: Argument = (&["flags"], 1);
+const FAMILY: Argument = (&["family", "domain"], 0);
+const TYPE: Argument = (&["type"], 1);
+
+use Action::*;
+use FdType::{Anonymous, Disk};
+
+/// The calls that do something to files. The order is part of the form of partial states.
+pub(crate) static TABLE: &[SyscallSpec] = &[
+    call!("read", Read, FD),
+    call!("write", Write, FD),
+    call!("pread64", Read, FD),
+    call!("pwrite64", Write, FD),
+    call!("readv", Read, FD),
+    call!("writev", Write, FD),
+    call!("preadv", Read, FD),
+    call!("pwritev", Write, FD),
+    call!("preadv2", Read, FD),
+    call!("pwritev2", Write, FD),
+    call!("pread", Read, FD),
+    call!("pwrite", Write, FD),
+    call!("recvfrom", Read, FD),
+    call!("sendto", Write, FD),
+    call!("recvmsg", Read, FD),
+    call!("sendmsg", Write, FD),
+    call!("recv", Read, FD),
+    call!("send", Write, FD),
+    call!("recvmmsg", ReadMessages, FD),
+    call!("recvmmsg_time32", ReadMessages, FD),
+    call!("sendmmsg", WriteMessages, FD),
+    call!("sendfile64", Copy, (&["in_fd"], 1), (&["out_fd"], 0)),
+    call!("sendfile", Copy, (&["in_fd"], 1), (&["out_fd"], 0)),
+    call!("splice", Copy, (&["fd_in"], 0), (&["fd_out"], 2)),
+    call!("tee", Copy, (&["fdin", "fd_in"], 0), (&["fdout", "fd_out"], 1)),
+    call!("copy_file_range", Copy, (&["fd_in"], 0), (&["fd_out"], 2)),
+    call!("vmsplice", Write, FD),
+    call!("open", Open(Disk, CLOSE_ON_EXEC), FLAGS1),
+    call!("openat", Open(Disk, CLOSE_ON_EXEC), (&["flags"], 2)),
+    call!("openat2", Open(Disk, 0)),
+    call!("creat", Open(Disk, 0)),
+    call!("open_by_handle_at", Open(Disk, CLOSE_ON_EXEC), (&["flags"], 2)),
+    call!("eventfd", Open(Anonymous, 0)),
+    call!("eventfd2", Open(Anonymous, CLOSE_ON_EXEC), FLAGS1),
+    call!("epoll_create", Open(Anonymous, 0)),
+    call!("epoll_create1", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
+    call!("timerfd_create", Open(Anonymous, CLOSE_ON_EXEC), FLAGS1),
+    call!("signalfd", Open(Anonymous, 0)),
+    call!("signalfd4", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 3)),
+    call!("inotify_init", Open(Anonymous, 0)),
+    call!("inotify_init1", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
+    call!("fanotify_init", Open(Anonymous, 1), (&["flags"], 0)),
+    call!("memfd_create", Open(Anonymous, 1), FLAGS1),
+    call!("userfaultfd", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
+    call!("perf_event_open", Open(Anonymous, 8), (&["flags"], 4)),
+    call!("pidfd_open", Open(Anonymous, 0)),
+    call!("io_uring_setup", Open(Anonymous, 0)),
+    call!("mq_open", Open(Anonymous, CLOSE_ON_EXEC), (&["oflag"], 1)),
+    call!("socket", Socket, FAMILY, TYPE),
+    call!("accept", Accept, FD),
+    call!("accept4", Accept, FD, (&["flags"], 3)),
+    call!("pipe", Pipe),
+    call!("pipe2", Pipe, FLAGS1),
+    call!("socketpair", SocketPair, FAMILY, TYPE),
+    call!("dup", Duplicate, FD),
+    call!("dup2", DuplicateTo, (&["oldfd"], 0), (&["newfd"], 1)),
+    call!(
+        "dup3",
+        DuplicateTo,
+        (&["oldfd"], 0),
+        (&["newfd"], 1),
+        (&["flags"], 2)
+    ),
+    call!("fcntl", Control, FD, (&["cmd"], 1), (&["arg"], 2)),
+    call!("fcntl64", Control, FD, (&["cmd"], 1), (&["arg"], 2)),
+    call!("close", Close, FD),
+    call!(
+        "close_range",
+        CloseRange,
+        (&["fd", "first"], 0),
+        (&["max_fd", "last"], 1),
+        (&["flags"], 2)
+    ),
+    call!("clone", Clone, (&["clone_flags", "flags"], 0)),
+    call!("clone3", CloneByMemory),
+    call!("fork", Clone),
+    call!("vfork", Clone),
+    call!("unshare", Unshare, (&["unshare_flags", "flags"], 0)),
+    call!("recvmmsg_time64", ReadMessages, FD),
+];

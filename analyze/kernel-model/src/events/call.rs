@@ -1,0 +1,111 @@
+//! System calls.
+
+use crate::field::{Body, IntField};
+use crate::numbers::Numbers;
+use crate::syscall::Syscall;
+
+/// A system call begins.
+#[derive(Clone, Debug)]
+pub struct SyscallEntry {
+    pub(crate) which: Which,
+    pub(crate) arguments: [Option<IntField>; 3],
+    /// All arguments in the order of the call, where the event class does not tell them apart.
+    pub(crate) raw: Vec<IntField>,
+    /// True if exits do not name the call: then each entry matters to the next exit.
+    pub(crate) exit_is_anonymous: bool,
+    /// True for calls that the tracer has no name for.
+    pub(crate) is_fallback: bool,
+}
+
+/// A system call ends.
+#[derive(Clone, Debug)]
+pub struct SyscallExit {
+    pub(crate) which: Option<Which>,
+    /// What it gives.
+    pub result: IntField,
+    /// The descriptors that `pipe` and `socketpair` make.
+    pub pair: Option<Box<PairField>>,
+    /// Address family of the peer that `accept` gives.
+    pub family: Option<IntField>,
+    /// True for calls that the tracer has no name for.
+    pub(crate) is_fallback: bool,
+}
+
+/// Two descriptors.
+#[derive(Clone, Debug)]
+pub struct PairField(pub IntField, pub IntField);
+
+/// Which system call an event class is about.
+#[derive(Clone, Debug)]
+pub(crate) enum Which {
+    Fixed(Syscall),
+    Number(Box<(IntField, Numbers)>),
+}
+
+impl Which {
+    #[inline(always)]
+    fn get(&self, body: &mut Body<'_, '_>) -> Syscall {
+        match self {
+            Which::Fixed(call) => *call,
+            Which::Number(number) => number.1.get(number.0.get(body).unwrap_or(-1)),
+        }
+    }
+}
+
+impl SyscallEntry {
+    /// True for the event of calls that the tracer has no name for (`syscall_entry_unknown`).
+    pub fn is_fallback(&self) -> bool {
+        self.is_fallback
+    }
+
+    /// The call.
+    #[inline(always)]
+    pub fn call(&self, body: &mut Body<'_, '_>) -> Syscall {
+        self.which.get(body)
+    }
+
+    /// The argument in that place of [`crate::Action`]'s description, from 0 to `u32::MAX`. All of
+    /// them are integers of 32 bits to the kernel; tracers that give whole registers give whatever
+    /// the caller left in the rest.
+    #[inline(always)]
+    pub fn argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
+        let argument = match self.arguments.get(place) {
+            Some(Some(field)) => field.get(body),
+            _ if self.raw.is_empty() => None,
+            _ => {
+                let (_, position) = call.spec()?.arguments.get(place)?;
+                self.raw.get(usize::from(*position))?.get(body)
+            }
+        };
+        argument.map(|argument| i64::from(argument as u32))
+    }
+
+    /// The call, if it is always the same.
+    pub fn fixed(&self) -> Option<Syscall> {
+        match self.which {
+            Which::Fixed(call) => Some(call),
+            Which::Number(_) => None,
+        }
+    }
+}
+
+impl SyscallExit {
+    /// True for the event of calls that the tracer has no name for (`syscall_exit_unknown`).
+    pub fn is_fallback(&self) -> bool {
+        self.is_fallback
+    }
+
+    /// The call; `None` for whatever call is open.
+    #[inline(always)]
+    pub fn call(&self, body: &mut Body<'_, '_>) -> Option<Syscall> {
+        self.which.as_ref().map(|which| which.get(body))
+    }
+
+    /// The call, if it is always the same.
+    pub fn fixed(&self) -> Option<Syscall> {
+        match self.which {
+            Some(Which::Fixed(call)) => Some(call),
+            _ => None,
+        }
+    }
+}
