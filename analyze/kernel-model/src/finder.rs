@@ -2,7 +2,7 @@
 
 use tracebraid_ctf::layout::node::NodeKind;
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
-use tracebraid_ctf::schema::{Scope, TraceClass};
+use tracebraid_ctf::schema::{EnvValue, Scope, TraceClass};
 
 use crate::action::{Action, Argument, SyscallSpec};
 use crate::event::KernelEvent;
@@ -33,6 +33,9 @@ pub(crate) struct Machine {
     /// Those of its 32-bit programs.
     compat_calls: Numbers,
     states: StateNumbers,
+    /// Priorities of `sched_wakeup` count as in the kernel though others do not: lttng-modules 2.1
+    /// does so, 2.8 no longer.
+    plain_wakeups: bool,
 }
 
 impl Machine {
@@ -44,6 +47,10 @@ impl Machine {
             calls: Numbers::new(abi),
             compat_calls: Numbers::new(abi.compat()),
             states: StateNumbers::of_release(release),
+            plain_wakeups: matches!(
+                (class.env("tracer_major"), class.env("tracer_minor")),
+                (Some(EnvValue::Int(2)), Some(EnvValue::Int(0 | 1)))
+            ),
         }
     }
 }
@@ -159,7 +166,7 @@ impl Finder<'_> {
             | M::RawExit
             | M::Fallback { .. }
             | M::FallbackExit { .. } => return self.call(meaning, machine),
-            M::Wakeup(step) => E::Wakeup(Wakeup::find(self, step)?),
+            M::Wakeup(step) => E::Wakeup(Wakeup::find(self, step, machine.plain_wakeups)?),
             M::Migrate => E::Migrate(Migrate::find(self)?),
             M::Inherit => E::Inherit(Inherit::find(self)?),
             M::SchedStat(kind) => E::SchedStat(SchedStat::find(self, kind)?),

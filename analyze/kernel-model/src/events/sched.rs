@@ -68,10 +68,20 @@ impl Switch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(pub i32);
 
-/// Above it are the priorities of real time.
+/// How many priorities of real time there are, and others.
 const REAL_TIME: i32 = 100;
+const OTHERS: i32 = 40;
 
 impl Priority {
+    /// From the number in a trace. Some events of early lttng-modules count as the kernel does: no
+    /// other way to count has numbers that large.
+    fn new(priority: i32, is_lttng: bool) -> Priority {
+        Priority(match is_lttng && priority < OTHERS {
+            true => priority.saturating_add(REAL_TIME),
+            false => priority,
+        })
+    }
+
     /// As lttng-modules and lttng-analyses give it: 100 less, 20 for a nice value of 0.
     pub fn in_lttng(self) -> i32 {
         self.0.saturating_sub(REAL_TIME)
@@ -104,11 +114,7 @@ impl PriorityField {
     /// The priority.
     #[inline]
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<Priority> {
-        let priority = self.field.get(body)? as i32;
-        Some(Priority(match self.is_lttng {
-            true => priority.saturating_add(REAL_TIME),
-            false => priority,
-        }))
+        Some(Priority::new(self.field.get(body)? as i32, self.is_lttng))
     }
 }
 
@@ -141,12 +147,17 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
-    pub(crate) fn find(finder: &Finder<'_>, step: WakeStep) -> Option<Box<Wakeup>> {
+    /// `in_kernel_scale`: if priorities count as in the kernel, whatever the tracer does otherwise.
+    pub(crate) fn find(finder: &Finder<'_>, step: WakeStep, in_kernel_scale: bool) -> Option<Box<Wakeup>> {
+        let priority = PriorityField::find(finder, "prio").map(|priority| PriorityField {
+            is_lttng: priority.is_lttng && !in_kernel_scale,
+            ..priority
+        });
         Some(Box::new(Wakeup {
             step,
             tid: finder.int(TID)?,
             name: finder.text(&["comm"]),
-            priority: PriorityField::find(finder, "prio"),
+            priority,
             cpu: finder.int(&["target_cpu", "cpu"]),
             success: finder.int(&["success"]),
         }))
@@ -261,5 +272,23 @@ impl ThreadEnd {
     pub(crate) fn find(finder: &Finder<'_>, step: EndStep) -> Option<ThreadEnd> {
         let tid = finder.int(TID)?;
         Some(ThreadEnd { step, tid })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_are_in_the_scale_of_the_kernel() {
+        let lttng = |priority| Priority::new(priority, true).0;
+        let kernel = |priority| Priority::new(priority, false).0;
+        // Nice 0, nice -20, real time 99, real time 1.
+        assert_eq!([20, 0, -100, -2].map(lttng), [120, 100, 0, 98]);
+        assert_eq!([120, 100, 0, 98].map(kernel), [120, 100, 0, 98]);
+        // lttng-modules 2.1 in `sched_wakeup`.
+        assert_eq!([120, 100, 98].map(lttng), [120, 100, 98]);
+        assert!(Priority(98).is_real_time() && !Priority(100).is_real_time());
+        assert_eq!(Priority(120).in_lttng(), 20);
     }
 }
