@@ -87,6 +87,40 @@ fn long_names_and_many_types() {
 }
 
 #[test]
+fn what_there_may_be_a_million_of_is_small() {
+    use std::mem::size_of;
+    use tracebraid_ctf::layout::{EventLayout, node::Node};
+    use tracebraid_ctf::schema::{EventClass, FieldClass, Member};
+    assert!(size_of::<EventClass>() <= 152);
+    assert!(size_of::<EventLayout>() <= 72);
+    assert!((size_of::<FieldClass>(), size_of::<Member>()) <= (32, 48));
+    assert!(size_of::<Node>() <= 80);
+}
+
+#[test]
+fn many_event_classes_share_the_names_of_their_fields() {
+    let mut text = format!("{TRACE}stream {{ event.header := struct {{ u8 id; }}; }};\n");
+    for id in 0..50_000 {
+        text.push_str(&format!(
+            "event {{ id = {id}; name = e{id}; fields := struct {{ u8 first; u8 second; }}; }};\n"
+        ));
+    }
+    let start = Instant::now();
+    let class = metadata::parse(text.as_bytes()).unwrap();
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "took {:?}",
+        start.elapsed()
+    );
+    let name = |event: usize| match &class.streams[0].events[event].payload {
+        Some(tracebraid_ctf::schema::FieldClass::Struct(payload)) => payload.members[1].name.as_ptr(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(name(0), name(49_999));
+    assert_eq!(class.streams[0].events[49_999].name, "e49999");
+}
+
+#[test]
 fn many_members_labels_and_attributes_take_linear_time() {
     let count = 30_000;
     let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<String>();

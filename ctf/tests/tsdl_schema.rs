@@ -615,3 +615,71 @@ fn equal_types_are_shared() {
     };
     assert!(std::sync::Arc::ptr_eq(x, y));
 }
+
+/// The trace block, clocks, streams and events come in any order; only types come before their use.
+#[test]
+fn blocks_may_come_in_any_order() {
+    let types = "typealias integer { size = 64; map = clock.b.value; } := stamp;
+        typealias integer { size = 8; } := u8;";
+    let blocks = [
+        "trace { major = 1; minor = 8; byte_order = be; };",
+        "clock { name = a; freq = 1; }; clock { name = b; freq = 2; };",
+        "stream { id = 3; event.header := struct { u8 id; stamp t; }; };",
+        "event { name = \"e\"; id = 1; stream_id = 3; fields := struct { u8 n; u8 x[stream.event.header.id]; }; };",
+        "event { name = \"f\"; id = 2; stream_id = 3; fields := struct { u8 n; }; };",
+    ];
+    let expected = parse(&format!("{}{types}{}", blocks[0], blocks[1..].concat()));
+    assert_eq!(expected.streams[0].default_clock, Some(1));
+    // The last one, an event, stays there: events keep their order.
+    for first in 0..4 {
+        for second in 0..4 {
+            let mut order = blocks;
+            order[..4].rotate_left(first);
+            order[..4].swap(0, second);
+            let text = format!("{types}{}", order.concat());
+            assert_eq!(parse(&text), expected, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_no_block_describes_is_refused_wherever_it_is_used() {
+    let error = |more: &str| {
+        let text = format!(
+            "trace {{ major = 1; minor = 8; byte_order = le; }};\n{more}
+            typealias integer {{ size = 64; map = clock.c.value; }} := stamp;
+            event {{ fields := struct {{ stamp t; }}; }};"
+        );
+        tsdl::parse(text.as_bytes()).unwrap_err()
+    };
+    let error = error("clock { name = d; };");
+    assert!(error.message.contains("clock `c`"), "{error}");
+    assert_eq!(error.line, 3);
+    // Twice the same clock, of which one is described behind its use.
+    let text = "trace { major = 1; minor = 8; byte_order = le; };
+        typealias integer { size = 64; map = clock.c.value; } := stamp;
+        clock { name = c; };\nclock { name = c; };";
+    let error = tsdl::parse(text.as_bytes()).unwrap_err();
+    assert!(error.message.contains("there is a clock `c` already"), "{error}");
+    assert_eq!(error.line, 4);
+}
+
+#[test]
+fn names_of_types_end_with_their_scope() {
+    let fields = "typealias integer { size = 16; } := u8; u8 a;
+        struct { typealias integer { size = 32; } := u8; u8 b; struct { u8 c; } s; } t; u8 d;";
+    let payload = payload("", fields);
+    let lengths: Vec<u32> = payload
+        .all()
+        .filter_map(|class| match class {
+            FieldClass::Int(class) => Some(class.length),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lengths, [16, 32, 32, 16]);
+    let text = "trace { major = 1; minor = 8; byte_order = le; };
+        event { fields := struct { struct { typealias integer { size = 8; } := inner; inner a; } s;\ninner b; }; };";
+    let error = tsdl::parse(text.as_bytes()).unwrap_err();
+    assert!(error.message.contains("unknown type `inner`"), "{error}");
+    assert_eq!((error.line, error.column), (3, 1));
+}

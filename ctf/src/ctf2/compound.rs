@@ -8,10 +8,11 @@ use std::slice::Iter;
 use std::sync::Arc;
 
 use super::fault::{Fault, Result};
-use super::field_class::{COMMON, RawClass, RawKind, RawOption, Read};
+use super::field_class::{COMMON, Read};
 use super::json::Value;
 use super::location::{Location, read_location};
 use super::object::{Object, items_of, range_set, shown, string_of};
+use super::raw::{RawClass, RawKind, RawOption};
 use crate::schema::{IntRange, Name};
 
 /// A field class of which some parts have been read.

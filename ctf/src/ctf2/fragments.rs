@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::attributes;
 use super::fault::{Fault, Result};
-use super::field_class::{Aliases, RawClass, RawKind};
+use super::field_class::Aliases;
 use super::json::{Kind, Value};
 use super::location::Roots;
 use super::object::{Object, int_of, items_of, properties_of, shown, string_of, uint_of};
+use super::raw::{RawClass, RawKind};
 use super::resolve::{Budget, resolve_scope};
 use super::roles::RoleContext;
 use crate::schema::{

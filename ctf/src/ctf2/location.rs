@@ -5,9 +5,9 @@
 //! not being decoded any more, every option must have a target.
 
 use super::fault::{Fault, Result};
-use super::field_class::{RawClass, RawKind};
 use super::json::{Kind, Value};
 use super::object::{Object, items_of, shown};
+use super::raw::{RawClass, RawKind};
 use super::roles::scope_name;
 use crate::schema::{FieldClass, FieldLocation, Scope};
 

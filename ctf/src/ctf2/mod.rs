@@ -1,7 +1,7 @@
 //! The metadata language of CTF 2: a JSON text sequence (RFC 7464) to [`TraceClass`].
 //!
 //! The way of a field class: `json` gives values with their places; `field_class` reads and
-//! checks each by itself; `resolve` makes it part of the schema where it is used, finds the
+//! checks each by itself (to a `raw` one); `resolve` makes it part of the schema where it is used, finds the
 //! fields that give lengths and select options (`location`), and checks its `roles`;
 //! `fragments` puts the classes together.
 //!
@@ -21,6 +21,7 @@ mod fragments;
 mod json;
 mod location;
 mod object;
+mod raw;
 mod resolve;
 mod roles;
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::fault::{Fault, Result};
-use super::field_class::{RawClass, RawKind};
 use super::location::{Containing, Finder, Location, Roots, TargetKind};
+use super::raw::{RawClass, RawKind};
 use super::roles::RoleContext;
 use crate::descent::{Descent, Step, descend};
 use crate::schema::{

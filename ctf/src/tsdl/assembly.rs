@@ -242,25 +242,7 @@ impl<'s, 'a> Assembly<'s, 'a> {
                 ),
             );
         }
-        let own = [
-            &stream.packet_context,
-            &stream.event_header,
-            &stream.event_context,
-        ];
-        let mut clock = own
-            .into_iter()
-            .flatten()
-            .fold(ClockUse::None, |clock, ty| clock.merge(ty.facts.clock));
-        self.check_clock(clock, stream.at)?;
-        for (class, note) in events.iter_mut().zip(notes) {
-            clock = clock.merge(note.clock);
-            self.check_clock(clock, note.at)?;
-            check_not_empty(stream, note)?;
-            if let Some(types) = &note.waiting {
-                self.events
-                    .build(class, note.at, types, &mut roots, self.open_locations)?;
-            }
-        }
+        let clock = self.waiting_events(stream, &mut events, notes, &mut roots)?;
         let default_clock = match clock {
             ClockUse::One(index) => Some(index),
             _ if context_found.implicit_clock || header_found.implicit_clock => implicit_clock(self.clocks),
@@ -278,6 +260,37 @@ impl<'s, 'a> Assembly<'s, 'a> {
             common_context,
             events,
         })
+    }
+
+    /// Builds those events that refer to fields of the stream, and checks all of them; the clock
+    /// that the fields of the stream and its events are mapped to.
+    fn waiting_events(
+        &mut self,
+        stream: &Stream<'a>,
+        events: &mut [EventClass],
+        notes: &[Note<'a>],
+        roots: &mut Roots<'a>,
+    ) -> Res<ClockUse> {
+        let own = [
+            &stream.packet_context,
+            &stream.event_header,
+            &stream.event_context,
+        ];
+        let mut clock = own
+            .into_iter()
+            .flatten()
+            .fold(ClockUse::None, |clock, ty| clock.merge(ty.facts.clock));
+        self.check_clock(clock, stream.at)?;
+        for (class, note) in events.iter_mut().zip(notes) {
+            clock = clock.merge(note.clock);
+            self.check_clock(clock, note.at)?;
+            check_not_empty(stream, note)?;
+            if let Some(types) = &note.waiting {
+                self.events
+                    .build(class, note.at, types, roots, self.open_locations)?;
+            }
+        }
+        Ok(clock)
     }
 
     /// All fields of a stream that are mapped to a clock are mapped to the same.
