@@ -233,3 +233,112 @@ impl Io {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::call::NO_FD;
+
+    fn io(entry: i64, result: i64, latency: u64) -> Io {
+        Io {
+            entry,
+            latency,
+            result,
+            fds: (3, NO_FD),
+            call: Syscall(0),
+        }
+    }
+
+    const FIRST: i64 = 1_000_000_000_000;
+
+    /// So many calls, some of which failed.
+    fn ios(count: i64) -> Vec<Io> {
+        let one = |at| {
+            io(
+                FIRST + at * 10,
+                if at % 3 == 1 { -1 } else { at * 1000 },
+                at as u64,
+            )
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn listed(ios: &[Io], tid: i32, calls: &mut Calls) {
+        let place = calls.begin(tid, &ios[0]);
+        ios[1..].iter().for_each(|io| assert!(calls.join(place, tid, io)));
+    }
+
+    fn found(calls: &Calls) -> Vec<(i32, Vec<Io>)> {
+        let of_group = |group: &Group| {
+            let mut ios: Vec<_> = calls.split(group).collect();
+            ios.reverse();
+            let sum = ios.iter().fold(Tally::default(), |sum, io| Tally {
+                calls: sum.calls + 1,
+                errors: sum.errors + u64::from(io.result < 0),
+                bytes: sum.bytes + io.result.max(0) as u64,
+                latency: sum.latency + io.latency,
+                longest: sum.longest.max(io.latency),
+            });
+            assert_eq!(group.tally(), sum);
+            assert_eq!(Some(group.last()), ios.iter().map(|io| io.entry).max());
+            (group.tid, ios)
+        };
+        calls.groups().map(of_group).collect()
+    }
+
+    #[test]
+    fn groups_give_back_their_calls() {
+        let mut calls = Calls::default();
+        let [first, second, third] = [ios(1000), ios(2), ios(700)];
+        listed(&first, 1, &mut calls);
+        let mark = calls.mark();
+        listed(&second, 5, &mut calls);
+        listed(&third, 6, &mut calls);
+        calls.name(mark, 7);
+        let all = [(1, first.clone()), (7, second.clone()), (7, third.clone())];
+        assert_eq!(found(&calls), all);
+        let rest = calls.split_off(mark);
+        assert_eq!(found(&calls), [(1, first)]);
+        assert_eq!(found(&rest), [(7, second), (7, third)]);
+    }
+
+    #[test]
+    fn only_calls_of_one_kind_are_joined() {
+        let mut calls = Calls::default();
+        let first = io(FIRST, 1, 1);
+        let place = calls.begin(1, &first);
+        for other in [
+            Io {
+                fds: (4, NO_FD),
+                ..first
+            },
+            Io {
+                call: Syscall(1),
+                ..first
+            },
+        ] {
+            assert!(!calls.join(place, 1, &other));
+        }
+        assert!(!calls.join(place, 2, &first));
+        assert!(!calls.join(place + 1, 1, &first));
+        assert!(calls.join(place, 1, &first));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_alone() {
+        let large = 1 << 32;
+        for (first, second) in [
+            (io(FIRST, 1, 1), io(FIRST + large, 1, 1)),
+            (io(FIRST, 1, 1), io(FIRST - 1, 1, 1)),
+            (io(FIRST, 1, 1), io(FIRST, large, 1)),
+            (io(FIRST, 1, 1), io(FIRST, 1, large as u64)),
+            (io(FIRST, large, 1), io(FIRST, 1, 1)),
+            (io(FIRST, 1, large as u64), io(FIRST, 1, 1)),
+        ] {
+            let mut calls = Calls::default();
+            let place = calls.begin(1, &first);
+            assert!(!calls.join(place, 1, &second), "{first:?} {second:?}");
+            assert!(calls.groups().all(Group::is_single));
+        }
+    }
+}

@@ -191,3 +191,65 @@ fn read(from: &Packed, at: &mut Mark) -> Option<Item> {
     at.count += 1;
     Some(item)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(time: i64, tid: i32) -> Item {
+        Item {
+            time,
+            tid,
+            what: What::End,
+        }
+    }
+
+    fn taken(mut items: Items) -> Vec<(i64, i32)> {
+        let items = std::iter::from_fn(|| {
+            let next = items.next_time();
+            let item = items.take_next();
+            assert_eq!(next, item.map(|item| item.time));
+            item
+        });
+        items.map(|item| (item.time, item.tid)).collect()
+    }
+
+    #[test]
+    fn items_are_taken_in_the_order_of_time() {
+        let mut log = Log::default();
+        // The clock goes back, as it may from one packet to the next.
+        for (time, tid) in [(5, 1), (7, 2), (7, 3), (i64::MIN, 4), (7, 1), (i64::MAX, 9)] {
+            log.push(ended(time, tid));
+        }
+        let expected = [(i64::MIN, 4), (5, 1), (7, 2), (7, 3), (7, 1), (i64::MAX, 9)];
+        assert_eq!(taken(log.finish()), expected);
+        assert_eq!(taken(Log::default().finish()), []);
+    }
+
+    #[test]
+    fn items_without_a_thread_are_of_whom_it_turns_out() {
+        let mut log = Log::default();
+        log.extend([ended(1, UNNAMED), ended(2, 8), ended(3, UNNAMED)]);
+        let mut items = log.finish();
+        items.name(7);
+        items.name(6);
+        assert_eq!(taken(items), [(1, 7), (2, 8), (3, 7)]);
+    }
+
+    #[test]
+    fn lists_are_cut_and_go_on() {
+        let all: Vec<_> = (0..1000).map(|at| ended(at * at, at as i32 % 3)).collect();
+        for cut in [0, 1, 500, 1000] {
+            let mut log = Log::default();
+            log.extend(all.iter().copied().take(cut));
+            let mark = log.mark();
+            log.extend(all.iter().copied().skip(cut));
+            assert_eq!(log.count_since(&mark), 1000 - cut);
+            assert_eq!(log.split_off(mark), all[cut..]);
+            log.extend(all.iter().copied().skip(cut));
+            assert_eq!(log.take_first(cut), all[..cut]);
+            let rest: Vec<_> = all[cut..].iter().map(|item| (item.time, item.tid)).collect();
+            assert_eq!(taken(log.finish()), rest);
+        }
+    }
+}
