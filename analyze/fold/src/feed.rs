@@ -50,8 +50,6 @@ pub struct Lane<'t> {
     content: &'t Stream,
     /// Its clock.
     pub clock: Option<ClockConversion>,
-    /// Index of the next packet in the stream.
-    next: usize,
     /// Scans its packets.
     pub scanner: Scanner<'t>,
     /// The next hit of the scanner's batch.
@@ -88,7 +86,6 @@ impl Shared<'_> {
                 return false;
             };
             lane.scanner.go_on_with(packet..packet + 1);
-            lane.next = packet;
             if lane.next_packet().is_some() {
                 return true;
             }
@@ -101,18 +98,8 @@ impl<'t> Feed<'t> {
         let lane = |slice: &crate::chunk::StreamSlice| {
             let (trace, content) = slice.stream.of(set)?;
             let table = tables.of(slice.stream.trace, content.class)?;
-            Some(Lane {
-                stream: slice.stream,
-                content,
-                clock: trace.clock(content),
-                next: slice.packets.start,
-                scanner: Scanner::new(trace, content, table, slice.packets.clone())?,
-                at: 0,
-                more: false,
-                floor: DAWN,
-                limit: DUSK,
-                packet: None,
-            })
+            let scanner = Scanner::new(trace, content, table, slice.packets.clone())?;
+            Some(Lane::new(slice.stream, content, trace.clock(content), scanner))
         };
         Feed {
             set,
@@ -209,38 +196,43 @@ impl<'t> Feed<'t> {
 }
 
 impl<'t> Lane<'t> {
-    /// Several lanes that share the packets of this one, none of which was read yet.
-    fn share(self, lanes: usize) -> Shared<'t> {
-        let lane = |_| Lane {
-            stream: self.stream,
-            content: self.content,
-            clock: self.clock,
-            next: self.next,
-            scanner: self.scanner.over(0..0),
+    fn new(
+        stream: StreamRef,
+        content: &'t Stream,
+        clock: Option<ClockConversion>,
+        scanner: Scanner<'t>,
+    ) -> Self {
+        Lane {
+            stream,
+            content,
+            clock,
+            scanner,
             at: 0,
             more: false,
             floor: DAWN,
             limit: DUSK,
             packet: None,
+        }
+    }
+
+    /// Several lanes that share the packets of this one, none of which was read yet.
+    fn share(self, lanes: usize) -> Shared<'t> {
+        let lane = |_| {
+            let scanner = self.scanner.over(0..0)?;
+            Some(Lane::new(self.stream, self.content, self.clock, scanner))
         };
         Shared {
             packets: self.scanner.packets(),
-            lanes: (0..lanes).map(lane).collect(),
+            lanes: (0..lanes).filter_map(lane).collect(),
             damage: Vec::new(),
         }
     }
 
     /// Goes to the next packet and says where it is; `None` behind the last one.
     pub fn next_packet(&mut self) -> Option<StreamPlace<'_>> {
-        let packet = self.scanner.next_packet()?;
-        // Packets whose heads are damaged were passed over: find this one's index.
-        let packets = self.content.packets.get(self.next..).unwrap_or_default();
-        let passed = packets
-            .iter()
-            .position(|candidate| *candidate == packet)
-            .unwrap_or(0);
-        let index = self.next + passed;
-        self.next = index + 1;
+        self.scanner.next_packet()?;
+        // The scanner stands at it; those whose heads are damaged were passed over.
+        let index = self.scanner.packets().start - 1;
         let begin = self.time(self.scanner.packet_head().begin);
         self.floor = begin.unwrap_or(DAWN);
         self.limit = packet_limit(self.content, self.clock, index);

@@ -196,25 +196,8 @@ impl<'t> Scanner<'t> {
     }
 
     /// A scanner for the same of other packets of the stream.
-    pub fn over(&self, packets: Range<usize>) -> Self {
-        Scanner {
-            trace: self.trace,
-            stream: self.stream,
-            layout: self.layout,
-            table: self.table.clone(),
-            packets,
-            file: None,
-            window: Window::default(),
-            packet: None,
-            head: PacketHead::default(),
-            pos: 0,
-            clock: 0,
-            went_back: false,
-            slots: self.trace.layout.registers(),
-            hits: Vec::new(),
-            found: 0,
-            damage: Vec::new(),
-        }
+    pub fn over(&self, packets: Range<usize>) -> Option<Self> {
+        Scanner::new(self.trace, self.stream, self.table.clone()?, packets)
     }
 
     /// Goes on with those packets instead of the ones that come next.

@@ -31,16 +31,25 @@ pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
 }
 
 impl Show for CpuReport {
-    fn tables(&self, rows: usize) -> String {
-        let mut text = summary(self);
+    fn summary(&self) -> String {
+        let total = &self.total;
+        let all = self.head.duration_ns.saturating_mul(total.cpus);
+        table::paragraph(&format!(
+            "{} over {}: {} active, {} idle, {} unknown; {}",
+            table::number_of(total.cpus, "CPU", "CPUs"),
+            table::duration(self.head.duration_ns),
+            percent(total.active_ns, all),
+            percent(total.idle_ns, all),
+            percent(total.unknown_ns, all),
+            table::number_of(total.switches, "switch", "switches"),
+        ))
+    }
+
+    fn tables(&self, rows: usize) -> Vec<String> {
         if self.cpus.is_empty() {
-            return text;
+            return Vec::new();
         }
-        for table in [cpus(self), processes(self, rows), threads(self, rows)] {
-            text.push('\n');
-            text += &table;
-        }
-        text
+        vec![cpus(self), processes(self, rows), threads(self, rows)]
     }
 
     /// One row a thread.
@@ -69,20 +78,6 @@ impl Show for CpuReport {
         }
         table.finish()
     }
-}
-
-fn summary(report: &CpuReport) -> String {
-    let total = &report.total;
-    let all = report.head.duration_ns.saturating_mul(total.cpus);
-    table::paragraph(&format!(
-        "{} over {}: {} active, {} idle, {} unknown; {}",
-        table::number_of(total.cpus, "CPU", "CPUs"),
-        table::duration(report.head.duration_ns),
-        percent(total.active_ns, all),
-        percent(total.idle_ns, all),
-        percent(total.unknown_ns, all),
-        table::number_of(total.switches, "switch", "switches"),
-    ))
 }
 
 fn cpus(report: &CpuReport) -> String {

@@ -32,21 +32,29 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
 }
 
 impl Show for IoReport {
-    fn tables(&self, rows: usize) -> String {
-        let mut text = summary(self);
+    fn summary(&self) -> String {
+        let total = &self.total;
+        let mut text = table::paragraph(&format!(
+            "{} read and {} written by {} in {}",
+            table::bytes(total.read_bytes),
+            table::bytes(total.written_bytes),
+            calls(total.calls),
+            table::duration(self.head.duration_ns),
+        ));
+        text += &incomplete(total);
+        text
+    }
+
+    fn tables(&self, rows: usize) -> Vec<String> {
         if self.threads.is_empty() {
-            return text;
+            return Vec::new();
         }
-        for table in [
+        vec![
             types(self),
             syscalls(self, rows),
             processes(self, rows),
             threads(self, rows),
-        ] {
-            text.push('\n');
-            text += &table;
-        }
-        text
+        ]
     }
 
     /// One row for each thread and type of descriptor.
@@ -133,19 +141,6 @@ fn incomplete(total: &IoStats) -> String {
         return String::new();
     }
     table::paragraph(&format!("Not counted: {} in the trace", lacks.join(" and ")))
-}
-
-fn summary(report: &IoReport) -> String {
-    let total = &report.total;
-    let mut text = table::paragraph(&format!(
-        "{} read and {} written by {} in {}",
-        table::bytes(total.read_bytes),
-        table::bytes(total.written_bytes),
-        calls(total.calls),
-        table::duration(report.head.duration_ns),
-    ));
-    text += &incomplete(total);
-    text
 }
 
 fn types(report: &IoReport) -> String {

@@ -62,8 +62,11 @@ impl ShowArgs {
 
 /// How a report looks; JSON is what its fields are.
 pub(super) trait Show {
+    /// What stands above the tables.
+    fn summary(&self) -> String;
+
     /// Tables for people, with so many rows each at most where they may be long.
-    fn tables(&self, rows: usize) -> String;
+    fn tables(&self, rows: usize) -> Vec<String>;
 
     /// Comma-separated values: the threads, and so on, up to that number.
     fn csv(&self, rows: usize) -> String;
@@ -86,7 +89,13 @@ pub(super) fn run<A: KernelAnalysis<Report: Show>>(args: &ReportArgs) -> Result<
     }
     let rows = args.show.rows();
     let text = match args.show.format {
-        ReportFormat::Table => report.tables(rows),
+        ReportFormat::Table => {
+            let tables = report.tables(rows);
+            std::iter::once(report.summary())
+                .chain(tables)
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
         ReportFormat::Json => {
             report.truncate(rows);
             json(&report)?
