@@ -75,7 +75,7 @@ pub struct Plan {
 /// How to cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// Bytes of packets from which on a chunk is closed.
+    /// Bytes of packets from which on a chunk is closed; 0 for what suits the streams.
     pub(crate) threshold: u64,
     /// Of one stream: chunks hold a multiple of so many packets, unless they become too large.
     pub(crate) packets: usize,
@@ -84,12 +84,32 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
+    /// With the threshold that suits chunks of one stream, if none was given.
+    fn of_one_stream(self) -> Cut {
+        let threshold = if self.threshold == 0 { ONE_STREAM } else { self.threshold };
+        Cut { threshold, ..self }
+    }
+
+    /// The threshold of slices of time over several streams: at each boundary a packet of each
+    /// stream is read a second time, half of it on average, so slices are long beside that.
+    fn of_streams<'s>(self, streams: impl Iterator<Item = &'s Stream>) -> u64 {
+        let packet = |stream: &Stream| stream.bytes() / stream.packets.len().max(1) as u64;
+        match self.threshold {
+            0 => streams.map(packet).sum::<u64>().saturating_mul(SLICE_PACKETS).max(ONE_STREAM),
+            threshold => threshold,
+        }
+    }
+
     fn is_full(self, packets: usize, bytes: u64) -> bool {
         let too_large = bytes >= self.threshold.saturating_mul(MOST_EXCESS);
         bytes >= self.threshold && packets.is_multiple_of(self.packets.max(1)) || too_large
     }
 }
 
+/// Bytes of a chunk of one stream.
+const ONE_STREAM: u64 = 4 << 20;
+/// Packets of each stream in a slice of time.
+const SLICE_PACKETS: u64 = 8;
 /// Times the threshold that a chunk may have in order to hold the wanted number of packets.
 const MOST_EXCESS: u64 = 4;
 
@@ -158,6 +178,7 @@ fn by_packets(set: &TraceSet, group: usize, stream_ref: StreamRef, cut: Cut, chu
     let Some((trace, stream)) = stream_ref.of(set) else {
         return;
     };
+    let cut = cut.of_one_stream();
     let begins = Begins::new(trace, stream);
     let (mut start, mut bytes, mut earliest) = (0, 0u64, DUSK);
     let first = chunks.len();
@@ -224,10 +245,11 @@ fn by_time(set: &TraceSet, group: usize, streams: &[StreamRef], cut: Cut, chunks
         .filter(|(begin, _)| *begin < cut.until)
         .collect();
     begins.sort_unstable();
+    let threshold = cut.of_streams(members.iter().map(|(_, stream, _)| *stream));
     let mut bounds = vec![DAWN];
     let mut bytes = 0u64;
     for (begin, packet_bytes) in begins {
-        if bytes >= cut.threshold && divisible && Some(&begin) > bounds.last() {
+        if bytes >= threshold && divisible && Some(&begin) > bounds.last() {
             bounds.push(begin);
             bytes = 0;
         }

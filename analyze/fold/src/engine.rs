@@ -18,7 +18,7 @@ use crate::feed::{Feed, Tables};
 pub struct Options {
     /// Threads; 0 for as many as the machine has.
     pub threads: usize,
-    /// Bytes of packets from which on a chunk is closed.
+    /// Bytes of packets from which on a chunk is closed; 0 for what suits the traces.
     pub chunk_bytes: u64,
     /// Packets that begin at or after this time are not read.
     pub until: Option<Timestamp>,
@@ -28,7 +28,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             threads: 0,
-            chunk_bytes: 4 << 20,
+            chunk_bytes: 0,
             until: None,
         }
     }

@@ -153,46 +153,38 @@ impl<'t> Feed<'t> {
     /// By time; equal times in the order of the streams in the chunk. A packet is told of at the
     /// time of its beginning. Losses before it belong to the chunk to which that time belongs.
     fn run_merged<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
-        let mut heads: Vec<Option<Timestamp>> = self.lanes.iter_mut().map(Lane::peek).collect();
-        loop {
-            let next = heads
-                .iter()
-                .enumerate()
-                .filter_map(|(i, head)| head.map(|time| (time, i)))
-                .min();
-            let Some((time, index)) = next else { break };
-            let Some(lane) = self.lanes.get_mut(index) else {
+        let (from, until) = (self.chunk.from, self.chunk.until);
+        let mut heads: Vec<Timestamp> = self.lanes.iter_mut().map(Lane::head).collect();
+        while let Some((index, bound)) = next_lane(&heads) {
+            let (Some(lane), Some(head)) = (self.lanes.get_mut(index), heads.get_mut(index)) else {
                 break;
             };
-            let membership = time.min(lane.limit);
-            let ours = self.chunk.from <= membership && membership < self.chunk.until;
-            match lane.packet.take() {
-                Some((begin, lost_before)) if time < self.chunk.until => {
-                    let lost_before = lost_before && ours;
-                    let head = lane.scanner.packet_head();
-                    analysis.packet(
-                        partial,
-                        &StreamPlace {
-                            stream: lane.stream,
-                            begin,
-                            lost_before,
-                            head,
-                        },
-                    );
-                }
-                Some(_) => {}
-                None => {
-                    if ours {
-                        lane.give(analysis, partial, time);
-                    }
-                    lane.at += 1;
-                }
-            }
-            if let Some(head) = heads.get_mut(index) {
-                *head = lane.peek();
+            // One stream's event records often follow each other: only the bound of the others
+            // counts until it is reached.
+            while (*head, index) < bound {
+                lane.give_next(analysis, partial, *head, from..until);
+                *head = lane.head();
             }
         }
     }
+}
+
+/// What no lane reaches.
+const AT_END: (Timestamp, usize) = (DUSK, 0);
+
+/// The lane whose turn it is, and the time and lane of the next one's; `None` at the end of all.
+#[inline(always)]
+fn next_lane(heads: &[Timestamp]) -> Option<(usize, (Timestamp, usize))> {
+    let (mut first, mut second) = (AT_END, AT_END);
+    for (index, &time) in heads.iter().enumerate() {
+        // Of equal times the earlier lane's comes first: those that follow it are not less.
+        if time < first.0 {
+            (first, second) = ((time, index), first);
+        } else if time < second.0 {
+            second = (time, index);
+        }
+    }
+    (first.0 < DUSK).then_some((first.1, second))
 }
 
 impl<'t> Lane<'t> {
@@ -314,6 +306,48 @@ impl<'t> Lane<'t> {
                 // The hits at hand are those of the packet before.
                 (self.more, self.at) = (true, usize::MAX);
             }
+        }
+    }
+
+    /// Time of what comes next; [`DUSK`] at the end.
+    #[inline(always)]
+    fn head(&mut self) -> Timestamp {
+        if self.packet.is_none()
+            && let Some(time) = self.hit_time()
+        {
+            return time;
+        }
+        // Nothing happens at dusk itself.
+        self.peek().map_or(DUSK, |time| time.min(Timestamp(DUSK.0 - 1)))
+    }
+
+    /// Gives the packet or the event record that comes next, if it belongs to that range.
+    #[inline(always)]
+    fn give_next<A: Analysis + ?Sized>(
+        &mut self,
+        analysis: &A,
+        partial: &mut A::Partial,
+        time: Timestamp,
+        range: Range<Timestamp>,
+    ) {
+        let is_ours = range.contains(&time.min(self.limit));
+        match self.packet.take() {
+            None => {
+                if is_ours {
+                    self.give(analysis, partial, time);
+                }
+                self.at += 1;
+            }
+            Some((begin, lost_before)) if time < range.end => {
+                let place = StreamPlace {
+                    stream: self.stream,
+                    begin,
+                    lost_before: lost_before && is_ours,
+                    head: self.scanner.packet_head(),
+                };
+                analysis.packet(partial, &place);
+            }
+            Some(_) => {}
         }
     }
 

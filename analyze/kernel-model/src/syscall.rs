@@ -100,6 +100,11 @@ impl Syscall {
             .and_then(|at| Syscall::by_name(CALLS.get(at)?.0))
     }
 
+    /// How many numbers there are; all of them are below that.
+    pub fn count() -> u16 {
+        KNOWN.len() as u16
+    }
+
     /// All, each once, in the order of numbers.
     pub fn all() -> impl Iterator<Item = Syscall> {
         (0..KNOWN.len() as u16)

@@ -11,3 +11,6 @@ pub mod io;
 pub mod kernel;
 mod packed;
 mod pages;
+pub mod report;
+pub mod stats;
+pub mod syscalls;

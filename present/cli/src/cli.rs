@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs};
+use crate::commands::{CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs, SyscallsArgs};
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
 #[derive(Debug, Parser)]
@@ -28,6 +28,7 @@ pub(crate) enum Command {
     Count(CountArgs),
     Cpu(CpuArgs),
     Io(IoArgs),
+    Syscalls(SyscallsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

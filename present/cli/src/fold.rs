@@ -20,9 +20,10 @@ pub(crate) struct FoldArgs {
     /// Threads; as many as there are CPUs if not given
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
-    /// Size of the pieces that threads work on: bytes, or with K, M or G
-    #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = size)]
-    pub(crate) chunk_size: u64,
+    /// Size of the pieces that threads work on: bytes, or with K, M or G; what suits the traces if
+    /// not given
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub(crate) chunk_size: Option<u64>,
 }
 
 /// Bytes, with an optional unit of 1024, 1024² or 1024³.
@@ -54,7 +55,7 @@ pub(crate) fn run<A: Analysis>(
 ) -> Result<A::Report, Failure> {
     let options = Options {
         threads: args.threads.map_or(0, |threads| threads as usize),
-        chunk_bytes: args.chunk_size,
+        chunk_bytes: args.chunk_size.unwrap_or(0),
         until,
     };
     let control = Control::default();

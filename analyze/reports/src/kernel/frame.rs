@@ -65,8 +65,8 @@ pub struct Input {
 }
 
 /// A kernel event.
-#[derive(Clone, Copy)]
-pub(crate) struct Event<'m> {
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'m> {
     pub(crate) model: &'m EventModel,
     pub(crate) cpu: CpuKey,
     /// In nanoseconds from the origin.
@@ -74,7 +74,8 @@ pub(crate) struct Event<'m> {
 }
 
 /// A packet of a CPU begins, or goes on.
-pub(crate) struct Packet {
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
     pub(crate) cpu: CpuKey,
     pub(crate) begin: Option<i64>,
     pub(crate) end: Option<i64>,

@@ -3,21 +3,24 @@
 
 mod extent;
 mod frame;
+mod in_order;
 mod learn;
 mod people;
 mod selection;
 mod sources;
 mod table;
+mod tasks;
 mod time;
 
 pub use extent::Extent;
-pub use frame::{Head, Input, KernelAnalysis, KernelReport};
+pub use frame::{Event, Head, Input, KernelAnalysis, KernelReport, Packet};
+pub use in_order::{InOrder, Rules};
 pub use people::{Host, Process, Thread};
-pub use selection::{CpuSet, Selection, ThreadFilter, Window};
+pub use selection::{CpuSet, Limits, ROWS, Selection, ThreadFilter, Window};
 pub use sources::CpuKey;
 
-pub(crate) use frame::{Event, Packet};
 pub(crate) use learn::learn;
 pub(crate) use people::{People, ThreadKey};
 pub(crate) use table::Table;
+pub(crate) use tasks::{Running, Tasks, Told};
 pub(crate) use time::{nanoseconds, share};

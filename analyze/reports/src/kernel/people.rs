@@ -80,7 +80,7 @@ impl Identity {
         );
     }
 
-    fn merge(&mut self, later: Identity) {
+    pub(crate) fn merge(&mut self, later: Identity) {
         later
             .name
             .into_iter()

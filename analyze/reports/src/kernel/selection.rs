@@ -6,9 +6,11 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_filter::glob::Glob;
 
 use crate::kernel::people::Thread;
+use crate::report::View;
+use crate::stats::Ranges;
 
 /// What part of the traces a report is about.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Selection {
     /// Time.
     pub window: Window,
@@ -16,6 +18,60 @@ pub struct Selection {
     pub cpus: CpuSet,
     /// Threads to show.
     pub threads: ThreadFilter,
+    /// What to show of it; nothing: statistics and the greatest.
+    pub views: Vec<View>,
+    /// Rows of what is greatest.
+    pub rows: usize,
+    /// Only what lasts that long, or is that large.
+    pub limits: Limits,
+    /// Patterns of names of system calls; none: all.
+    pub calls: Vec<Glob>,
+    /// Patterns of names of disks and interfaces; none: all.
+    pub devices: Vec<Glob>,
+    /// Names or numbers of interrupts and softirqs; none: all.
+    pub interrupts: Vec<Glob>,
+    /// Priorities as the kernel counts them; none: all.
+    pub priorities: Vec<i32>,
+    /// For a second pass that counts how often values of each size occur: their bounds.
+    pub ranges: Option<Ranges>,
+}
+
+/// Rows of what is greatest where nobody says how many.
+pub const ROWS: usize = 20;
+
+/// Bounds of durations (nanoseconds) or sizes (bytes); both belong to what is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The least.
+    pub min: Option<u64>,
+    /// The greatest.
+    pub max: Option<u64>,
+}
+
+impl Limits {
+    /// True if a value is within them.
+    #[inline(always)]
+    pub(crate) fn contain(&self, value: u64) -> bool {
+        self.min.is_none_or(|min| min <= value) && self.max.is_none_or(|max| value <= max)
+    }
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Selection {
+            window: Window::default(),
+            cpus: CpuSet::default(),
+            threads: ThreadFilter::default(),
+            views: Vec::new(),
+            rows: ROWS,
+            limits: Limits::default(),
+            calls: Vec::new(),
+            devices: Vec::new(),
+            interrupts: Vec::new(),
+            priorities: Vec::new(),
+            ranges: None,
+        }
+    }
 }
 
 impl Selection {
@@ -23,6 +79,19 @@ impl Selection {
     #[inline(always)]
     pub(crate) fn counts(&self, time: i64, cpu: u32) -> bool {
         self.window.contains(time) && self.cpus.contains(cpu)
+    }
+
+    /// True if that view is asked for.
+    pub(crate) fn shows(&self, view: View) -> bool {
+        match self.views.as_slice() {
+            [] => matches!(view, View::Stats | View::Top),
+            views => views.contains(&view),
+        }
+    }
+
+    /// How many rows of what is greatest are asked for.
+    pub(crate) fn top(&self) -> usize {
+        if self.shows(View::Top) { self.rows } else { 0 }
     }
 }
 

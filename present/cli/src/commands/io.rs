@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use jiff::tz::TimeZone;
 use tracebraid_reports::io::{IoAnalysis, IoReport, IoStats};
 
 use crate::commands::cells;
@@ -45,7 +46,7 @@ impl Show for IoReport {
         text
     }
 
-    fn tables(&self, rows: usize) -> Vec<String> {
+    fn tables(&self, rows: usize, _: &TimeZone) -> Vec<String> {
         if self.threads.is_empty() {
             return Vec::new();
         }

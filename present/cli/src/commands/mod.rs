@@ -9,6 +9,9 @@ mod io;
 mod man;
 mod print;
 mod report;
+mod sections;
+mod syscalls;
+mod views;
 
 use std::process::ExitCode;
 
@@ -26,6 +29,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Count(args) => count::run(&args),
         Command::Cpu(args) => cpu::run(&args),
         Command::Io(args) => io::run(&args),
+        Command::Syscalls(args) => syscalls::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
@@ -38,3 +42,4 @@ pub(crate) use info::InfoArgs;
 pub(crate) use io::IoArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use print::PrintArgs;
+pub(crate) use syscalls::SyscallsArgs;

@@ -65,8 +65,8 @@ pub(super) trait Show {
     /// What stands above the tables.
     fn summary(&self) -> String;
 
-    /// Tables for people, with so many rows each at most where they may be long.
-    fn tables(&self, rows: usize) -> Vec<String>;
+    /// Tables for people, with so many rows each at most where they may be long; times in that zone.
+    fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String>;
 
     /// Comma-separated values: the threads, and so on, up to that number.
     fn csv(&self, rows: usize) -> String;
@@ -78,31 +78,80 @@ pub(super) trait Show {
 /// When the traces cannot be read, the options make no sense, or the user interrupts it.
 pub(super) fn run<A: KernelAnalysis<Report: Show>>(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
-    let analysis = A::new(&subject.set, selection(subject.range, &args.select));
-    if let Some(lack) = analysis.lacks() {
-        subject.warnings.note(lack);
-    }
-    let until = analysis.input().until();
-    let mut report = fold::run(&subject.set, &analysis, &args.fold, until, &mut subject.warnings)?;
-    if report.is_empty() {
-        subject.nothing_selected(&args.select);
-    }
-    let rows = args.show.rows();
-    let text = match args.show.format {
-        ReportFormat::Table => {
-            let tables = report.tables(rows);
-            std::iter::once(report.summary())
-                .chain(tables)
-                .collect::<Vec<_>>()
-                .join("\n")
+    let selection = args.selection(subject.range);
+    let report = args.fold::<A>(&mut subject, selection)?;
+    args.show(subject, report)
+}
+
+impl ReportArgs {
+    /// Makes the report of that part of the traces.
+    ///
+    /// # Errors
+    /// When the user interrupts it.
+    pub(super) fn fold<A: KernelAnalysis>(
+        &self,
+        subject: &mut Subject,
+        selection: Selection,
+    ) -> Result<A::Report, Failure> {
+        let analysis = A::new(&subject.set, selection);
+        if let Some(lack) = analysis.lacks() {
+            subject.warnings.note(lack);
         }
-        ReportFormat::Json => {
-            report.truncate(rows);
-            json(&report)?
+        let until = analysis.input().until();
+        fold::run(&subject.set, &analysis, &self.fold, until, &mut subject.warnings)
+    }
+
+    /// The traces.
+    ///
+    /// # Errors
+    /// When none can be read, or the range makes no sense.
+    pub(super) fn open(&self) -> Result<Subject, Failure> {
+        Subject::open(&self.input, &self.time, self.show.clock_gmt)
+    }
+
+    /// Shows a report.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn show(
+        &self,
+        mut subject: Subject,
+        mut report: impl KernelReport + Show,
+    ) -> Result<ExitCode, Failure> {
+        if report.is_empty() {
+            subject.nothing_selected(&self.select);
         }
-        ReportFormat::Csv => report.csv(rows),
-    };
-    subject.finish(&text, args.input.strict)
+        let rows = self.show.rows();
+        let text = match self.show.format {
+            ReportFormat::Table => {
+                let tables = report.tables(rows, &subject.zone);
+                let parts = std::iter::once(report.summary()).chain(tables);
+                parts.collect::<Vec<_>>().join("\n")
+            }
+            ReportFormat::Json => {
+                report.truncate(rows);
+                json(&report)?
+            }
+            ReportFormat::Csv => report.csv(rows),
+        };
+        subject.finish(&text, self.input.strict)
+    }
+
+    /// What was chosen.
+    pub(super) fn selection(&self, range: TimeRange) -> Selection {
+        let names = self.select.procname.iter().map(|name| Glob::new(name)).collect();
+        Selection {
+            window: window(range),
+            cpus: cpus(&self.select),
+            threads: ThreadFilter {
+                tids: self.select.tid.clone(),
+                pids: self.select.pid.clone(),
+                names,
+            },
+            rows: self.show.top.unwrap_or(ROWS),
+            ..Selection::default()
+        }
+    }
 }
 
 /// The traces that a report is about, and the range of time.
@@ -156,20 +205,6 @@ impl Subject {
 pub(super) fn json(report: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(report).map_err(|error| Failure::output(error.to_string()))?;
     Ok(text + "\n")
-}
-
-/// What was chosen.
-fn selection(range: TimeRange, args: &SelectArgs) -> Selection {
-    let names = args.procname.iter().map(|name| Glob::new(name)).collect();
-    Selection {
-        window: window(range),
-        cpus: cpus(args),
-        threads: ThreadFilter {
-            tids: args.tid.clone(),
-            pids: args.pid.clone(),
-            names,
-        },
-    }
 }
 
 /// The range as reports take it: its end does not belong to it.

@@ -1,0 +1,102 @@
+//! Analyses that see the events of all CPUs in the order of time.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_kernel_model::{Body, KernelEvent};
+
+use crate::kernel::frame::{Event, Input, KernelAnalysis, KernelReport, Packet};
+use crate::kernel::selection::Selection;
+
+/// What such an analysis makes of events. The law holds if merging is what a plain pass would have
+/// done: what a chunk cannot know at its beginning waits in its partial state.
+pub trait Rules: Sync + Sized {
+    /// What is known after some chunks.
+    type Partial: Default + Send + Serialize + DeserializeOwned;
+    /// The report.
+    type Report: KernelReport;
+
+    /// For that part of the traces, and what is asked for.
+    fn new(selection: &Selection) -> Self;
+
+    /// Which events it needs.
+    fn wants(&self, event: &KernelEvent) -> bool;
+
+    /// Says, for people, what was not recorded; `has` tells what was.
+    fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str>;
+
+    /// A packet of a CPU begins, or goes on.
+    fn packet(&self, partial: &mut Self::Partial, packet: &Packet);
+
+    /// An event.
+    fn event(&self, partial: &mut Self::Partial, event: &Event<'_>, body: &mut Body<'_, '_>);
+
+    /// Joins what comes later to what was before.
+    fn merge(&self, earlier: &mut Self::Partial, later: Self::Partial);
+
+    /// Makes the report.
+    fn finish(&self, input: &Input, partial: Self::Partial) -> Self::Report;
+}
+
+/// The analysis with those rules.
+#[derive(Debug)]
+pub struct InOrder<R> {
+    input: Input,
+    rules: R,
+}
+
+impl<R: Rules> KernelAnalysis for InOrder<R> {
+    fn new(set: &TraceSet, selection: Selection) -> Self {
+        let rules = R::new(&selection);
+        let input = Input::new(set, selection, |event| rules.wants(event));
+        InOrder { input, rules }
+    }
+
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        self.rules.lacks(&|kind| self.input.sources.has(kind))
+    }
+}
+
+impl<R: Rules> Analysis for InOrder<R> {
+    type Partial = R::Partial;
+    type Report = R::Report;
+
+    fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
+        vec![self.input.groups().concat()]
+    }
+
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.input.wants(trace, stream_class, class)
+    }
+
+    fn begin(&self, _: &Chunk) -> R::Partial {
+        R::Partial::default()
+    }
+
+    fn packet(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>) {
+        if let Some(packet) = self.input.packet(packet) {
+            self.rules.packet(partial, &packet);
+        }
+    }
+
+    #[inline]
+    fn event(&self, partial: &mut R::Partial, record: &mut Record<'_>) {
+        self.input
+            .event(record, |event, body| self.rules.event(partial, &event, body));
+    }
+
+    fn end(&self, _: &mut R::Partial, _: &Chunk) {}
+
+    fn merge(&self, earlier: &mut R::Partial, later: R::Partial) {
+        self.rules.merge(earlier, later);
+    }
+
+    fn finish(&self, partial: R::Partial) -> R::Report {
+        self.rules.finish(&self.input, partial)
+    }
+}

@@ -1,0 +1,328 @@
+//! Who runs where, for analyses that see all CPUs in the order of time.
+//!
+//! A chunk does not know who runs when it begins. What somebody does on a CPU before its first
+//! switch in the chunk waits, and is told when the chunk is merged with the one before. Where events
+//! were lost it is not known who runs, up to the next switch. A thread that is switched to on one
+//! CPU no longer runs on any other: if no event said so, that was lost, and who runs there is not
+//! known either.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::{Body, KernelEvent, Switch};
+
+use crate::kernel::frame::{Event, Packet};
+use crate::kernel::learn::learn;
+use crate::kernel::people::{People, Thread, ThreadKey};
+use crate::kernel::sources::CpuKey;
+
+/// Who runs where, and who they are. Threads have places, in the order in which they were met; `I`
+/// is what waits for a thread to be known.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tasks<I> {
+    people: People,
+    /// By place.
+    whereabouts: Vec<Whereabouts>,
+    /// In the order of their keys.
+    cpus: Vec<CpuTask>,
+    /// In the order of time.
+    waiting: Vec<Waiting<I>>,
+    /// Counts what the order of which matters: switches, and what waits.
+    steps: u64,
+}
+
+impl<I> Default for Tasks<I> {
+    fn default() -> Self {
+        Tasks {
+            people: People::default(),
+            whereabouts: Vec::new(),
+            cpus: Vec::new(),
+            waiting: Vec::new(),
+            steps: 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Whereabouts {
+    /// The step of the first switch to it.
+    first_switch: Option<u64>,
+    /// CPU of the last one.
+    cpu: Option<CpuKey>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct CpuTask {
+    key: CpuKey,
+    running: Running,
+}
+
+/// Who runs on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Running {
+    /// Whoever ran when the chunk began.
+    Before,
+    /// The thread at that place.
+    Thread(usize),
+    /// It is not known.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Waiting<I> {
+    step: u64,
+    cpu: CpuKey,
+    time: i64,
+    item: I,
+}
+
+/// What was told when two chunks were joined.
+#[derive(Debug)]
+pub(crate) struct Joined<I> {
+    /// By place in the later chunk: place in both.
+    pub(crate) places: Vec<usize>,
+    /// What waited and need not any longer.
+    pub(crate) told: Vec<Told<I>>,
+}
+
+/// What somebody did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told<I> {
+    /// Who; `None` if it is not known.
+    pub(crate) place: Option<usize>,
+    pub(crate) cpu: CpuKey,
+    pub(crate) time: i64,
+    pub(crate) item: I,
+}
+
+impl<I> Tasks<I> {
+    /// True for the events that [`Tasks::event`] learns from.
+    pub(crate) fn wants(event: &KernelEvent) -> bool {
+        use KernelEvent::*;
+        matches!(
+            event,
+            Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+        )
+    }
+
+    fn cpu(&mut self, key: CpuKey) -> &mut CpuTask {
+        // Most often there is one trace, with all CPUs from 0 on.
+        let direct = key.cpu as usize;
+        let at = match self.cpus.get(direct) {
+            Some(cpu) if cpu.key == key => direct,
+            _ => match self.cpus.binary_search_by_key(&key, |cpu| cpu.key) {
+                Ok(at) => at,
+                Err(at) => {
+                    let running = Running::Before;
+                    self.cpus.insert(at, CpuTask { key, running });
+                    at
+                }
+            },
+        };
+        &mut self.cpus[at]
+    }
+
+    /// Who runs there.
+    #[inline]
+    pub(crate) fn running(&mut self, cpu: CpuKey) -> Running {
+        self.cpu(cpu).running
+    }
+
+    /// Who does what an event tells: the thread that its context names, else who runs there.
+    #[inline]
+    pub(crate) fn actor(&mut self, event: &Event<'_>, body: &mut Body<'_, '_>) -> Running {
+        match event.model.tid(body) {
+            Some(tid) => Running::Thread(self.place(event.cpu.trace, tid)),
+            None => self.running(event.cpu),
+        }
+    }
+
+    /// Lets something that was done there wait until it is known who ran when the chunk began.
+    pub(crate) fn wait(&mut self, cpu: CpuKey, time: i64, item: I) {
+        let step = self.step();
+        self.waiting.push(Waiting {
+            step,
+            cpu,
+            time,
+            item,
+        });
+    }
+
+    fn step(&mut self) -> u64 {
+        self.steps += 1;
+        self.steps
+    }
+
+    /// The place of a thread.
+    pub(crate) fn place(&mut self, trace: u32, tid: i32) -> usize {
+        let place = self.people.place(ThreadKey { trace, tid });
+        if place >= self.whereabouts.len() {
+            self.whereabouts.resize(place + 1, Whereabouts::default());
+        }
+        place
+    }
+
+    /// The thread at a place.
+    pub(crate) fn key(&self, place: usize) -> Option<ThreadKey> {
+        self.people.key(place)
+    }
+
+    /// The thread at a place, as reports show it.
+    pub(crate) fn thread(&self, place: usize) -> Thread {
+        self.key(place)
+            .map_or_else(Thread::default, |key| self.people.thread(key))
+    }
+
+    /// A packet begins: after lost events it is not known who runs.
+    pub(crate) fn packet(&mut self, packet: &Packet) {
+        if packet.lost_before {
+            self.cpu(packet.cpu).running = Running::Unknown;
+        }
+    }
+
+    /// Learns from an event that tells about threads. Of a switch it gives the places of the threads
+    /// before and after.
+    #[inline]
+    pub(crate) fn event(&mut self, event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<(usize, usize)> {
+        let Event { model, cpu, time } = *event;
+        match &model.event {
+            KernelEvent::Switch(switch) => return self.switch(event, switch, body),
+            KernelEvent::Exec(exec) => {
+                let tid = exec.tid.as_ref().and_then(|tid| tid.get(body));
+                let old = exec.old_tid.as_ref().and_then(|tid| tid.get(body));
+                // It takes over the id of its process's first thread.
+                if let (Some(tid), Some(old)) = (tid, old)
+                    && tid != old
+                {
+                    let place = self.place(cpu.trace, tid as i32);
+                    self.runs(cpu, place);
+                }
+            }
+            _ => {}
+        }
+        learn(&mut self.people, model, cpu, time, body);
+        self.whereabouts.resize(self.people.len(), Whereabouts::default());
+        None
+    }
+
+    fn switch(
+        &mut self,
+        event: &Event<'_>,
+        switch: &Switch,
+        body: &mut Body<'_, '_>,
+    ) -> Option<(usize, usize)> {
+        let Event { model, cpu, time } = *event;
+        let (prev, next) = (switch.prev_tid.get(body)?, switch.next_tid.get(body)?);
+        let prev = self.place(cpu.trace, prev as i32);
+        let next = self.place(cpu.trace, next as i32);
+        let names = [(prev, &switch.prev_name), (next, &switch.next_name)];
+        for (place, name) in names {
+            let name = name.as_ref().and_then(|name| name.comm(body));
+            if let (Some(name), Some(identity)) = (name, self.people.at(place)) {
+                identity.learn_name(time, cpu, name);
+            }
+        }
+        if let (Some(pid), Some(identity)) = (model.pid(body), self.people.at(prev)) {
+            identity.learn_pid(time, cpu, pid);
+        }
+        self.runs(cpu, next);
+        Some((prev, next))
+    }
+
+    /// A thread runs there from now on.
+    fn runs(&mut self, cpu: CpuKey, place: usize) {
+        let step = self.step();
+        let is_idle = self.key(place).is_none_or(|key| key.tid == 0);
+        if let Some(whereabouts) = self.whereabouts.get_mut(place).filter(|_| !is_idle) {
+            whereabouts.first_switch.get_or_insert(step);
+            if let Some(other) = whereabouts.cpu.replace(cpu)
+                && other != cpu
+            {
+                let other = self.cpu(other);
+                if other.running == Running::Thread(place) {
+                    other.running = Running::Unknown;
+                }
+            }
+        }
+        self.cpu(cpu).running = Running::Thread(place);
+    }
+
+    /// Joins what comes later to this, and tells who did what waited.
+    pub(crate) fn merge(&mut self, later: Tasks<I>) -> Joined<I> {
+        let mut places = Vec::with_capacity(later.people.len());
+        for (key, identity) in later.people.into_entries() {
+            let place = self.place(key.trace, key.tid);
+            if let Some(own) = self.people.at(place) {
+                own.merge(identity);
+            }
+            places.push(place);
+        }
+        let switched: HashMap<usize, u64> = (places.iter().zip(&later.whereabouts))
+            .filter_map(|(&place, thread)| Some((place, thread.first_switch?)))
+            .collect();
+        let told = self.tell(later.waiting, &switched);
+        // Whoever was switched to elsewhere has left where he ran.
+        for cpu in &mut self.cpus {
+            let left = |place| switched.contains_key(&place);
+            if matches!(cpu.running, Running::Thread(place) if left(place)) {
+                cpu.running = Running::Unknown;
+            }
+        }
+        for cpu in later.cpus {
+            match cpu.running {
+                Running::Before => {
+                    // It is in the list from now on.
+                    self.cpu(cpu.key);
+                }
+                Running::Thread(place) => self.cpu(cpu.key).running = Running::Thread(places[place]),
+                Running::Unknown => self.cpu(cpu.key).running = Running::Unknown,
+            }
+        }
+        for (&place, thread) in places.iter().zip(&later.whereabouts) {
+            let own = &mut self.whereabouts[place];
+            let first_switch = thread.first_switch.map(|step| step + self.steps);
+            own.first_switch = own.first_switch.or(first_switch);
+            own.cpu = thread.cpu.or(own.cpu);
+        }
+        self.steps += later.steps;
+        Joined { places, told }
+    }
+
+    /// Who did what waited; `switched` are the first switches to threads in the later chunk.
+    fn tell(&mut self, waiting: Vec<Waiting<I>>, switched: &HashMap<usize, u64>) -> Vec<Told<I>> {
+        let mut told = Vec::with_capacity(waiting.len());
+        for waiting in waiting {
+            let place = match self.running(waiting.cpu) {
+                Running::Before => {
+                    let step = waiting.step + self.steps;
+                    self.waiting.push(Waiting { step, ..waiting });
+                    continue;
+                }
+                Running::Unknown => None,
+                Running::Thread(place) => {
+                    let left = switched.get(&place).is_some_and(|&step| step < waiting.step);
+                    (!left).then_some(place)
+                }
+            };
+            let Waiting { cpu, time, item, .. } = waiting;
+            told.push(Told {
+                place,
+                cpu,
+                time,
+                item,
+            });
+        }
+        told
+    }
+
+    /// What waits to the end: nobody can tell who did it.
+    pub(crate) fn untold(&mut self) -> Vec<Told<I>> {
+        let tell = |waiting: Waiting<I>| Told {
+            place: None,
+            cpu: waiting.cpu,
+            time: waiting.time,
+            item: waiting.item,
+        };
+        std::mem::take(&mut self.waiting).into_iter().map(tell).collect()
+    }
+}

@@ -1,0 +1,241 @@
+//! Reports as lists of tables: one form from which every format is made.
+//!
+//! A [`Report`] is a head, some totals and [`Section`]s: tables whose [`Column`]s have a key for
+//! programs, a title for people and a [`Unit`], and whose rows are [`Value`]s.
+
+mod columns;
+mod serialize;
+
+pub use columns::{distribution_columns, distribution_values, frequencies};
+
+use tracebraid_ctf::clock::Timestamp;
+
+use crate::kernel::{Head, KernelReport, Thread};
+use crate::stats::Ranges;
+
+/// A report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// The range and the machines.
+    pub head: Head,
+    /// What is said of all of it together.
+    pub totals: Vec<Total>,
+    /// The tables.
+    pub sections: Vec<Section>,
+    /// For a second pass; not shown.
+    pub ranges: Ranges,
+}
+
+/// Something that is said of all together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Total {
+    /// For programs.
+    pub key: &'static str,
+    /// For people, behind the value: `system calls`.
+    pub title: &'static str,
+    /// How much.
+    pub value: Value,
+}
+
+impl Total {
+    /// That of which there is so much.
+    pub fn new(key: &'static str, title: &'static str, value: Value) -> Total {
+        Total { key, title, value }
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// For programs.
+    pub key: &'static str,
+    /// For people.
+    pub title: String,
+    /// Of which view it is a part.
+    pub view: View,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with a value for each column.
+    pub rows: Vec<Vec<Value>>,
+    /// True if there is a row for each thread and the like: people see the first ones only.
+    pub is_long: bool,
+}
+
+/// What of a report is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum View {
+    /// Statistics.
+    Stats,
+    /// The most, the longest, the greatest.
+    Top,
+    /// One after the other, in the order of time.
+    Log,
+    /// How often values of each size occurred.
+    Freq,
+}
+
+impl View {
+    /// All.
+    pub const ALL: [View; 4] = [View::Stats, View::Top, View::Log, View::Freq];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Stats => "stats",
+            View::Top => "top",
+            View::Log => "log",
+            View::Freq => "freq",
+        }
+    }
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// For programs.
+    pub key: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// What its values are.
+    pub unit: Unit,
+    /// Order in which columns are left out where a table is too wide; 0 for those that stay.
+    pub left_out: u8,
+}
+
+impl Column {
+    /// A column that stays.
+    pub const fn new(key: &'static str, title: &'static str, unit: Unit) -> Column {
+        Column {
+            key,
+            title,
+            unit,
+            left_out: 0,
+        }
+    }
+
+    /// Says that it may be left out, after those with smaller numbers (from 1).
+    pub const fn left_out(mut self, order: u8) -> Column {
+        self.left_out = order;
+        self
+    }
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// An id: a number that is not added up.
+    Id,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Duration,
+    /// Nanoseconds from the origin.
+    Time,
+    /// A part of a whole, from 0 to 1.
+    Share,
+    /// A number with a fraction.
+    Number,
+    /// Text.
+    Text,
+    /// A thread.
+    Thread,
+    /// A CPU.
+    Cpu,
+    /// A system call.
+    Syscall,
+    /// An interrupt.
+    Irq,
+    /// A block device.
+    Disk,
+    /// A network interface.
+    Interface,
+    /// A path.
+    Path,
+    /// A descriptor.
+    Descriptor,
+}
+
+/// What stands in a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// It is not known, or there is none.
+    None,
+    /// A number.
+    Unsigned(u64),
+    /// A number that may be negative.
+    Signed(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// A time.
+    Time(Timestamp),
+    /// Text.
+    Text(String),
+    /// A thread.
+    Thread(Thread),
+}
+
+impl Value {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Value {
+        Value::Text(text.into())
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::None, T::into)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Value {
+        Value::Unsigned(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Signed(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Float(value)
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(value: Timestamp) -> Value {
+        Value::Time(value)
+    }
+}
+
+impl From<Thread> for Value {
+    fn from(value: Thread) -> Value {
+        Value::Thread(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::text(value)
+    }
+}
+
+impl KernelReport for Report {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sections.iter().all(|section| section.rows.is_empty())
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        let long = self.sections.iter_mut().filter(|section| section.is_long);
+        long.for_each(|section| section.rows.truncate(rows));
+    }
+}

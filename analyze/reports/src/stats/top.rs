@@ -1,0 +1,70 @@
+//! The greatest of many.
+
+use serde::{Deserialize, Serialize};
+
+/// The greatest things that were added, so many at most.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Top<T>(
+    /// The greatest, and some that will be left out.
+    Vec<T>,
+);
+
+impl<T> Default for Top<T> {
+    fn default() -> Self {
+        Top(Vec::new())
+    }
+}
+
+/// How many more than are wanted are kept before they are sorted out.
+const SLACK: usize = 32;
+
+impl<T: Ord> Top<T> {
+    /// Adds one, of which so many at most are wanted.
+    #[inline]
+    pub fn add(&mut self, item: T, most: usize) {
+        if most == 0 {
+            return;
+        }
+        self.0.push(item);
+        if self.0.len() >= most.saturating_mul(2).saturating_add(SLACK) {
+            self.sort_out(most);
+        }
+    }
+
+    /// Adds all of another one, each changed.
+    pub fn merge(&mut self, other: Top<T>, most: usize, change: impl Fn(&mut T)) {
+        for mut item in other.0 {
+            change(&mut item);
+            self.add(item, most);
+        }
+    }
+
+    fn sort_out(&mut self, most: usize) {
+        self.0.sort_unstable_by(|a, b| b.cmp(a));
+        self.0.truncate(most);
+    }
+
+    /// The greatest first.
+    pub fn into_sorted(mut self, most: usize) -> Vec<T> {
+        self.sort_out(most);
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_greatest_stay() {
+        let mut top = Top::default();
+        (0..1000u32).for_each(|number| top.add(number * 7919 % 1009, 3));
+        let mut others = Top::default();
+        others.add(2500, 3);
+        top.merge(others, 3, |item| *item *= 2);
+        assert_eq!(top.into_sorted(3), [5000, 1008, 1007]);
+        let mut none = Top::default();
+        none.add(1, 0);
+        assert_eq!(none.into_sorted(0), Vec::<u32>::new());
+    }
+}

@@ -1,0 +1,241 @@
+//! System calls: how many, how long, what they gave.
+//!
+//! An exit ends the call that its thread entered last, if it names the same one. `docs/reports.md`
+//! defines each number.
+
+mod calls;
+mod report;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::{Body, KernelEvent, Syscall, SyscallExit};
+
+use crate::kernel::{Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks, Told};
+use crate::report::{Report, View};
+use crate::stats::Bins;
+use calls::{Call, Calls, Entered, Exited};
+
+/// The analysis.
+pub type SyscallAnalysis = InOrder<SyscallRules>;
+
+/// What it makes of events.
+#[derive(Debug)]
+pub struct SyscallRules {
+    selection: Selection,
+    /// By number: whether the call is wanted; empty if all are.
+    chosen: Vec<bool>,
+    /// By number: the bounds of its durations, in a second pass.
+    ranges: Vec<Option<(u64, u64)>>,
+}
+
+/// What is known after some chunks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SyscallPartial {
+    tasks: Tasks<Step>,
+    /// By place of the thread.
+    threads: Vec<Calls>,
+    /// Entries and exits of which it is not known whose they are.
+    nobodys: u64,
+    /// In the order of their ends.
+    log: Vec<Call>,
+    /// By number of the call.
+    bins: Vec<Bins>,
+}
+
+/// What happens to a thread.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Step {
+    Enter(Syscall),
+    /// Exit, of that call or whatever call is open, with that result.
+    Exit(Option<Syscall>, i64),
+}
+
+impl Rules for SyscallRules {
+    type Partial = SyscallPartial;
+    type Report = Report;
+
+    fn new(selection: &Selection) -> Self {
+        let globs = &selection.calls;
+        let all = || (0..Syscall::count()).map(Syscall);
+        let is_chosen = |call: Syscall| {
+            let matches = |name: &str| globs.iter().any(|glob| glob.matches(name.as_bytes()));
+            matches(call.name()) || matches(call.user_name())
+        };
+        let chosen = if globs.is_empty() { Vec::new() } else { all().map(is_chosen).collect() };
+        let ranges = selection.ranges.as_ref();
+        let ranges = ranges.map(|ranges| all().map(|call| ranges.get(call.user_name()).copied()).collect());
+        SyscallRules {
+            selection: selection.clone(),
+            chosen,
+            ranges: ranges.unwrap_or_default(),
+        }
+    }
+
+    fn wants(&self, event: &KernelEvent) -> bool {
+        let is_call = matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
+        is_call || Tasks::<Step>::wants(event)
+    }
+
+    fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
+        if !has(&|event| matches!(event, KernelEvent::Exit(_))) {
+            return Some(
+                "no system calls were recorded: enable them (lttng enable-event --kernel --syscall --all)",
+            );
+        }
+        let switches = has(&|event| matches!(event, KernelEvent::Switch(_)));
+        (!switches).then_some("nothing here may tell threads apart: enable sched_switch, or the context tid")
+    }
+
+    fn packet(&self, partial: &mut SyscallPartial, packet: &Packet) {
+        partial.tasks.packet(packet);
+    }
+
+    #[inline(always)]
+    fn event(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let step = match &event.model.event {
+            KernelEvent::Entry(entry) => Step::Enter(entry.call(body)),
+            KernelEvent::Exit(exit) => Self::exit(exit, body),
+            _ => return self.task(partial, event, body),
+        };
+        let place = match partial.tasks.actor(event, body) {
+            Running::Before => return partial.tasks.wait(event.cpu, event.time, step),
+            Running::Unknown => None,
+            Running::Thread(place) => Some(place),
+        };
+        self.step(
+            partial,
+            Told {
+                place,
+                cpu: event.cpu,
+                time: event.time,
+                item: step,
+            },
+        );
+    }
+
+    fn merge(&self, earlier: &mut SyscallPartial, later: SyscallPartial) {
+        let joined = earlier.tasks.merge(later.tasks);
+        joined.told.into_iter().for_each(|told| self.step(earlier, told));
+        for (mut calls, &place) in later.threads.into_iter().zip(&joined.places) {
+            if let Some(exited) = calls.head.take() {
+                self.exited(earlier, place, exited);
+            }
+            earlier.thread(place).merge(calls, place, self.selection.top());
+        }
+        let moved = later.log.into_iter().map(|call| call.moved(&joined.places));
+        earlier.log.extend(moved);
+        merge_bins(&mut earlier.bins, &later.bins);
+        earlier.nobodys += later.nobodys;
+    }
+
+    fn finish(&self, input: &Input, partial: SyscallPartial) -> Report {
+        report::report(self, input, partial)
+    }
+}
+
+fn merge_bins(earlier: &mut Vec<Bins>, later: &[Bins]) {
+    if earlier.len() < later.len() {
+        earlier.resize(later.len(), Bins::default());
+    }
+    earlier.iter_mut().zip(later).for_each(|(own, later)| own.merge(later));
+}
+
+impl SyscallPartial {
+    fn thread(&mut self, place: usize) -> &mut Calls {
+        if place >= self.threads.len() {
+            self.threads.resize_with(place + 1, Calls::default);
+        }
+        &mut self.threads[place]
+    }
+}
+
+impl SyscallRules {
+    fn exit(exit: &SyscallExit, body: &mut Body<'_, '_>) -> Step {
+        Step::Exit(exit.call(body), exit.result.get(body).unwrap_or(0))
+    }
+
+    /// A thread that is made has no call open, whoever had its id before.
+    fn task(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        partial.tasks.event(event, body);
+        if let KernelEvent::Fork(fork) = &event.model.event
+            && let Some(child) = fork.child_tid.get(body)
+        {
+            let place = partial.tasks.place(event.cpu.trace, child as i32);
+            partial.thread(place).begin();
+        }
+    }
+
+    #[inline(always)]
+    fn step(&self, partial: &mut SyscallPartial, told: Told<Step>) {
+        let Some(place) = told.place else {
+            partial.nobodys += 1;
+            return;
+        };
+        match told.item {
+            Step::Enter(call) => partial.thread(place).enter(Entered {
+                call,
+                time: told.time,
+            }),
+            Step::Exit(call, result) => {
+                let Told { cpu, time, .. } = told;
+                let exited = Exited {
+                    call,
+                    result,
+                    time,
+                    cpu: cpu.cpu,
+                };
+                self.exited(partial, place, exited);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn exited(&self, partial: &mut SyscallPartial, place: usize, exited: Exited) {
+        let Some(entered) = partial.thread(place).exit(exited) else {
+            return;
+        };
+        let call = Call {
+            duration: entered.time.abs_diff(exited.time),
+            begin: entered.time,
+            call: entered.call,
+            result: exited.result,
+            place,
+        };
+        if self.counts(&call, &exited) {
+            self.count(partial, call);
+        }
+    }
+
+    /// True if a call is asked for: it counts where and when it ends.
+    #[inline(always)]
+    fn counts(&self, call: &Call, exited: &Exited) -> bool {
+        let chosen = &self.chosen;
+        self.selection.counts(exited.time, exited.cpu)
+            && self.selection.limits.contain(call.duration)
+            && (chosen.is_empty() || chosen.get(usize::from(call.call.0)) == Some(&true))
+    }
+
+    #[inline(always)]
+    fn count(&self, partial: &mut SyscallPartial, call: Call) {
+        if let Some(&range) = self.ranges.get(usize::from(call.call.0)) {
+            return partial.bin(range, &call);
+        }
+        if self.selection.shows(View::Log) {
+            partial.log.push(call);
+        }
+        let top = self.selection.top();
+        partial.thread(call.place).count(call, top);
+    }
+}
+
+impl SyscallPartial {
+    /// Counts its duration among those of its size.
+    fn bin(&mut self, range: Option<(u64, u64)>, call: &Call) {
+        let at = usize::from(call.call.0);
+        if at >= self.bins.len() {
+            self.bins.resize(at + 1, Bins::default());
+        }
+        if let Some(range) = range {
+            self.bins[at].add(range, call.duration);
+        }
+    }
+}

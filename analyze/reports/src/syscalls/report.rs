@@ -1,0 +1,213 @@
+//! The report.
+
+use std::collections::BTreeMap;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_kernel_model::{Syscall, errno_name};
+
+use crate::kernel::{Input, Thread};
+use crate::report::{
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+};
+use crate::stats::Ranges;
+use crate::syscalls::calls::{Call, CallStats};
+use crate::syscalls::{SyscallPartial, SyscallRules};
+
+const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
+const SYSCALL: Column = Column::new("syscall", "System call", Unit::Syscall);
+const ERRORS: Column = Column::new("errors", "Errors", Unit::Count);
+
+/// What is shown of a thread's calls.
+struct Row {
+    thread: Thread,
+    calls: Vec<(Syscall, CallStats)>,
+}
+
+pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPartial) -> Report {
+    if rules.selection.ranges.is_some() {
+        return frequencies(rules, input, &partial);
+    }
+    let nobodys = partial.nobodys + partial.tasks.untold().len() as u64;
+    let unfinished = partial.threads.iter().filter(|calls| calls.is_inside()).count();
+    let shows = |place: usize| Some(partial.tasks.thread(place)).filter(|thread| rules.selection.threads.shows(thread));
+    let mut rows = Vec::new();
+    for (place, calls) in partial.threads.iter().enumerate() {
+        let calls: Vec<_> = calls.sorted().into_iter().map(|(call, stats)| (call, stats.clone())).collect();
+        if let Some(thread) = shows(place).filter(|_| !calls.is_empty()) {
+            rows.push(Row { thread, calls });
+        }
+    }
+    let by_call = by_call(&rows);
+    let all = by_call.values().fold(CallStats::default(), |mut all, stats| {
+        all.merge(stats);
+        all
+    });
+    let totals = vec![
+        Total::new("calls", "system calls", all.durations.summary().count().into()),
+        Total::new("errors", "errors", all.failed().into()),
+        Total::new("unfinished", "not finished", (unfinished as u64).into()),
+        Total::new("unknown_thread", "events of unknown threads", nobodys.into()),
+    ];
+    let mut sections = vec![of_calls(&by_call), of_threads(&rows), of_both(&rows), of_errors(&by_call)];
+    let threads = std::mem::take(&mut partial.threads);
+    let top = rules.selection.top();
+    let longest = threads.into_iter().enumerate().filter(|(place, _)| shows(*place).is_some());
+    let mut longest: Vec<Call> = longest.flat_map(|(_, calls)| calls.into_top(top)).collect();
+    longest.sort_by_key(|call| (std::cmp::Reverse(call.duration), call.begin, partial.tasks.key(call.place)));
+    longest.truncate(top);
+    let list = |key, title: &str, view, calls: &[Call]| Section {
+        key,
+        title: title.to_owned(),
+        view,
+        columns: vec![
+            Column::new("begin_ns", "Begin", Unit::Time),
+            Column::new("duration_ns", "Duration", Unit::Duration),
+            SYSCALL,
+            Column::new("result", "Result", Unit::Text),
+            THREAD,
+        ],
+        rows: calls.iter().filter_map(|call| Some(one(call, shows(call.place)?))).collect(),
+        is_long: true,
+    };
+    sections.push(list("longest", "Longest calls", View::Top, &longest));
+    sections.push(list("log", "Calls", View::Log, &partial.log));
+    sections.retain(|section| rules.selection.shows(section.view));
+    Report {
+        head: input.head(),
+        totals,
+        sections,
+        ranges: ranges(&by_call),
+    }
+}
+
+fn by_call(rows: &[Row]) -> BTreeMap<Syscall, CallStats> {
+    let mut sums: BTreeMap<Syscall, CallStats> = BTreeMap::new();
+    for (call, stats) in rows.iter().flat_map(|row| &row.calls) {
+        sums.entry(*call).or_default().merge(stats);
+    }
+    sums
+}
+
+fn ranges(by_call: &BTreeMap<Syscall, CallStats>) -> Ranges {
+    let range = |(call, stats): (&Syscall, &CallStats)| {
+        let summary = stats.durations.summary();
+        Some((call.user_name().to_owned(), (summary.min()?, summary.max()?)))
+    };
+    by_call.iter().filter_map(range).collect()
+}
+
+/// Behind what a row is about: the distribution, and errors.
+fn columns(about: &[Column]) -> Vec<Column> {
+    about.iter().copied().chain(distribution_columns()).chain([ERRORS]).collect()
+}
+
+fn values(about: impl IntoIterator<Item = Value>, stats: &CallStats) -> Vec<Value> {
+    let durations = distribution_values(&stats.durations);
+    about.into_iter().chain(durations).chain([stats.failed().into()]).collect()
+}
+
+fn of_calls(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
+    let mut sorted: Vec<_> = by_call.iter().collect();
+    sorted.sort_by_key(|(call, stats)| (std::cmp::Reverse(stats.durations.summary().sum()), call.user_name()));
+    let row = |(call, stats): (&Syscall, &CallStats)| values([call.user_name().into()], stats);
+    Section {
+        key: "syscalls",
+        title: "By system call".to_owned(),
+        view: View::Stats,
+        columns: columns(&[SYSCALL]),
+        rows: sorted.into_iter().map(row).collect(),
+        is_long: true,
+    }
+}
+
+fn of_threads(rows: &[Row]) -> Section {
+    let sum = |row: &Row| {
+        let mut sum = CallStats::default();
+        row.calls.iter().for_each(|(_, stats)| sum.merge(stats));
+        (row.thread.clone(), sum)
+    };
+    let mut sums: Vec<_> = rows.iter().map(sum).collect();
+    sums.sort_by_key(|(thread, sum)| {
+        (std::cmp::Reverse(sum.durations.summary().count()), thread.trace, thread.tid)
+    });
+    Section {
+        key: "threads",
+        title: "By thread".to_owned(),
+        view: View::Stats,
+        columns: columns(&[THREAD]),
+        rows: sums.into_iter().map(|(thread, sum)| values([thread.into()], &sum)).collect(),
+        is_long: true,
+    }
+}
+
+fn of_both(rows: &[Row]) -> Section {
+    let mut lines: Vec<_> = (rows.iter())
+        .flat_map(|row| row.calls.iter().map(move |(call, stats)| (&row.thread, *call, stats)))
+        .collect();
+    lines.sort_by_key(|(thread, call, stats)| {
+        let total = std::cmp::Reverse(stats.durations.summary().sum());
+        (total, thread.trace, thread.tid, call.user_name())
+    });
+    let row = |(thread, call, stats): (&Thread, Syscall, &CallStats)| {
+        values([thread.clone().into(), call.user_name().into()], stats)
+    };
+    Section {
+        key: "thread_syscalls",
+        title: "By thread and system call".to_owned(),
+        view: View::Stats,
+        columns: columns(&[THREAD, SYSCALL]),
+        rows: lines.into_iter().map(row).collect(),
+        is_long: true,
+    }
+}
+
+fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
+    let errors = by_call
+        .iter()
+        .flat_map(|(call, stats)| stats.errors.iter().map(move |&(errno, count)| (*call, errno, count)));
+    let mut errors: Vec<_> = errors.collect();
+    errors.sort_by_key(|&(call, errno, count)| (std::cmp::Reverse(count), call.user_name(), errno));
+    let row = |(call, errno, count): (Syscall, u16, u64)| {
+        vec![call.user_name().into(), Value::Text(error(i64::from(errno))), count.into()]
+    };
+    Section {
+        key: "errors",
+        title: "Errors".to_owned(),
+        view: View::Stats,
+        columns: vec![SYSCALL, Column::new("error", "Error", Unit::Text), Column::new("count", "Count", Unit::Count)],
+        rows: errors.into_iter().map(row).collect(),
+        is_long: true,
+    }
+}
+
+/// Name of an error, or its number.
+fn error(errno: i64) -> String {
+    errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
+}
+
+fn one(call: &Call, thread: Thread) -> Vec<Value> {
+    let result = tracebraid_kernel_model::errno_of(call.result).map_or_else(|| call.result.to_string(), error);
+    vec![
+        Timestamp(call.begin).into(),
+        call.duration.into(),
+        call.call.user_name().into(),
+        Value::Text(result),
+        thread.into(),
+    ]
+}
+
+/// The second pass's report: how often durations of each size occurred.
+fn frequencies(rules: &SyscallRules, input: &Input, partial: &SyscallPartial) -> Report {
+    let mut groups = Vec::new();
+    for (number, bins) in partial.bins.iter().enumerate() {
+        if let Some(Some(range)) = rules.ranges.get(number) {
+            groups.push((Syscall(number as u16).user_name().to_owned(), *range, bins));
+        }
+    }
+    groups.sort_by(|a, b| a.0.cmp(&b.0));
+    Report {
+        head: input.head(),
+        sections: vec![crate::report::frequencies(SYSCALL, groups)],
+        ..Report::default()
+    }
+}

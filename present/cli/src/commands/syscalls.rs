@@ -1,0 +1,39 @@
+//! `tracebraid syscalls`: how many system calls, how long, what they gave.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use tracebraid_filter::glob::Glob;
+use tracebraid_reports::syscalls::SyscallAnalysis;
+
+use crate::commands::report::ReportArgs;
+use crate::commands::views::{self, ViewArgs};
+use crate::failure::Failure;
+
+/// Shows the system calls of a kernel trace: how many, how long they took, what errors they gave, by
+/// call and by thread; the longest ones; each one; how often each length occurred.
+///
+/// Needs the events of system calls (entry and exit), and sched_switch or the tid context to tell
+/// threads apart. A call counts where and when it ends.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid syscalls ~/lttng-traces/my-session
+  tracebraid syscalls --syscall 'read,write,p*64' --view freq TRACE
+  tracebraid syscalls --min 10ms --view log --procname nginx TRACE
+  tracebraid syscalls --format json TRACE | jq '.syscalls[] | select(.errors > 0)'")]
+pub(crate) struct SyscallsArgs {
+    #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
+    views: ViewArgs,
+    /// Only of these system calls (a pattern with * and ?)
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    syscall: Vec<String>,
+}
+
+/// Runs it.
+pub(super) fn run(args: &SyscallsArgs) -> Result<ExitCode, Failure> {
+    views::run::<SyscallAnalysis>(&args.report, &args.views, |selection| {
+        selection.calls = args.syscall.iter().map(|name| Glob::new(name)).collect();
+    })
+}

@@ -1,0 +1,107 @@
+//! What reports that have several views can be asked for besides.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use tracebraid_reports::kernel::{KernelAnalysis, Limits, Selection};
+use tracebraid_reports::report::{Report, View};
+
+use crate::commands::report::ReportArgs;
+use crate::failure::Failure;
+
+/// Which views, and of what lengths.
+#[derive(Args, Debug)]
+pub(crate) struct ViewArgs {
+    /// What to show: statistics, the longest ones, each one, how often each length occurred
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "VIEW", default_values = ["stats", "top"])]
+    view: Vec<ViewName>,
+    /// Only what lasts at least that long: nanoseconds, or with ns, us, ms or s
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    min: Option<u64>,
+    /// Only what lasts at most that long
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    max: Option<u64>,
+}
+
+/// A view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ViewName {
+    /// Statistics.
+    Stats,
+    /// The longest ones.
+    Top,
+    /// Each one, in the order of their ends.
+    Log,
+    /// How often each length occurred: reads the trace a second time.
+    Freq,
+}
+
+impl ViewName {
+    fn view(self) -> View {
+        match self {
+            ViewName::Stats => View::Stats,
+            ViewName::Top => View::Top,
+            ViewName::Log => View::Log,
+            ViewName::Freq => View::Freq,
+        }
+    }
+}
+
+/// A number of nanoseconds, with an optional unit.
+fn duration(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(unit));
+    let value = match unit {
+        Some((unit, factor)) => text
+            .strip_suffix(unit)
+            .and_then(|number| number.trim().parse::<f64>().ok())
+            .map(|number| (number * factor).round()),
+        None => text.parse::<u64>().ok().map(|number| number as f64),
+    };
+    match value {
+        Some(value) if (0.0..=u64::MAX as f64).contains(&value) => Ok(value as u64),
+        _ => Err(format!("{text}: a duration is expected, as 1500, 10us or 2.5ms")),
+    }
+}
+
+/// Makes a report of several views and shows it; `choose` says what else was chosen.
+///
+/// # Errors
+/// When the traces cannot be read, the options make no sense, or the user interrupts it.
+pub(super) fn run<A: KernelAnalysis<Report = Report>>(
+    args: &ReportArgs,
+    views: &ViewArgs,
+    choose: impl FnOnce(&mut Selection),
+) -> Result<ExitCode, Failure> {
+    let mut subject = args.open()?;
+    let mut selection = args.selection(subject.range);
+    selection.views = views.view.iter().map(|view| view.view()).collect();
+    selection.limits = Limits {
+        min: views.min,
+        max: views.max,
+    };
+    choose(&mut selection);
+    let mut report = args.fold::<A>(&mut subject, selection.clone())?;
+    if views.view.contains(&ViewName::Freq) && !report.ranges.is_empty() {
+        selection.ranges = Some(std::mem::take(&mut report.ranges));
+        let second = args.fold::<A>(&mut subject, selection)?;
+        report.sections.extend(second.sections);
+    }
+    args.show(subject, report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("1500"), Ok(1500));
+        assert_eq!(duration("10us"), Ok(10_000));
+        assert_eq!(duration("2.5 ms"), Ok(2_500_000));
+        assert_eq!(duration("1s"), Ok(1_000_000_000));
+        for wrong in ["", "ms", "-1us", "1m", "1e99s", "nans"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}
