@@ -86,7 +86,11 @@ pub(crate) struct Cut {
 impl Cut {
     /// With the threshold that suits chunks of one stream, if none was given.
     fn of_one_stream(self) -> Cut {
-        let threshold = if self.threshold == 0 { ONE_STREAM } else { self.threshold };
+        let threshold = if self.threshold == 0 {
+            ONE_STREAM
+        } else {
+            self.threshold
+        };
         Cut { threshold, ..self }
     }
 
@@ -95,7 +99,11 @@ impl Cut {
     fn of_streams<'s>(self, streams: impl Iterator<Item = &'s Stream>) -> u64 {
         let packet = |stream: &Stream| stream.bytes() / stream.packets.len().max(1) as u64;
         match self.threshold {
-            0 => streams.map(packet).sum::<u64>().saturating_mul(SLICE_PACKETS).max(ONE_STREAM),
+            0 => streams
+                .map(packet)
+                .sum::<u64>()
+                .saturating_mul(SLICE_PACKETS)
+                .max(ONE_STREAM),
             threshold => threshold,
         }
     }

@@ -13,6 +13,7 @@ use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::kernel::CpuSet;
+use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use support::law::{
     ALL, Asked, LARGE, Modelled, SMALL, any_tree, as_in_one_piece, as_modelled, as_told, every_way, json,
@@ -21,11 +22,19 @@ use support::law::{
 use support::naming::Naming;
 use support::synthetic::Shape;
 
-/// Calls a function for each analysis of kernel events.
+/// Calls a function for each analysis of kernel events that has a model.
 macro_rules! for_each {
     ($function:ident($($argument:expr),*)) => {
         $function::<CpuAnalysis>($($argument),*);
         $function::<IoAnalysis>($($argument),*);
+    };
+}
+
+/// Calls a function for each analysis that sees all events in the order of time: one chunk is a plain
+/// pass.
+macro_rules! for_each_in_order {
+    ($function:ident($($argument:expr),*)) => {
+        $function::<SyscallAnalysis>($($argument),*);
     };
 }
 
@@ -41,6 +50,7 @@ fn holds_for(name: &str) {
     };
     for asked in [ALL, middle] {
         for_each!(as_modelled(name, &set, asked, LARGE));
+        for_each_in_order!(as_in_one_piece(name, &set, asked, LARGE));
     }
 }
 
@@ -125,6 +135,7 @@ fn holds_for_synthetic(what: &str, shape: Shape) {
         with_trace(seed, Shape { cpus, ..shape }, |set| {
             for asked in [ALL, part, two_cpus] {
                 for_each!(as_modelled(what, set, asked, SMALL));
+                for_each_in_order!(as_in_one_piece(what, set, asked, SMALL));
             }
         });
     }
@@ -206,7 +217,8 @@ fn two_streams_for_each_cpu() {
         };
         let what = &format!("two lossy streams, seed {seed}");
         with_trace(seed, lossy, |set| {
-            for_each!(as_in_one_piece(what, set, SMALL));
+            for_each!(as_in_one_piece(what, set, ALL, SMALL));
+            for_each_in_order!(as_in_one_piece(what, set, ALL, SMALL));
         });
     }
 }
@@ -237,7 +249,8 @@ fn threads_by_context() {
         };
         let what = &format!("contexts and losses, seed {seed}");
         with_trace(seed, lossy, |set| {
-            for_each!(as_in_one_piece(what, set, SMALL));
+            for_each!(as_in_one_piece(what, set, ALL, SMALL));
+            for_each_in_order!(as_in_one_piece(what, set, ALL, SMALL));
         });
     }
 }
@@ -255,6 +268,7 @@ fn any_tree_of_merges() {
     for seed in seeds(6) {
         with_trace(seed, shape, |set| {
             for_each!(any_tree(set, seed));
+            for_each_in_order!(any_tree(set, seed));
         });
     }
 }
@@ -272,6 +286,7 @@ fn long_traces_forget() {
     with_trace(1, shape, |set| {
         let ways = &[(1, u64::MAX), (1, 1), (3, 60_000)];
         for_each!(as_modelled("a long trace", set, ALL, ways));
+        for_each_in_order!(as_in_one_piece("a long trace", set, ALL, ways));
     });
 }
 

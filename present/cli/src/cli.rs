@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs, SyscallsArgs};
+use crate::commands::{
+    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs, SyscallsArgs,
+};
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
 #[derive(Debug, Parser)]

@@ -2,8 +2,8 @@
 //!
 //! A chunk does not know who runs when it begins. What somebody does on a CPU before its first
 //! switch in the chunk waits, and is told when the chunk is merged with the one before. Where events
-//! were lost it is not known who runs, up to the next switch. A thread that is switched to on one
-//! CPU no longer runs on any other: if no event said so, that was lost, and who runs there is not
+//! were lost it is not known who runs, up to the next switch. A thread that runs on one CPU, or is
+//! made, no longer runs on any other: if no event said so, that was lost, and who runs there is not
 //! known either.
 
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub(crate) struct Tasks<I> {
     cpus: Vec<CpuTask>,
     /// In the order of time.
     waiting: Vec<Waiting<I>>,
-    /// Counts what the order of which matters: switches, and what waits.
+    /// Counts what the order of which matters: threads that appear, and what waits.
     steps: u64,
 }
 
@@ -45,9 +45,9 @@ impl<I> Default for Tasks<I> {
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Whereabouts {
-    /// The step of the first switch to it.
-    first_switch: Option<u64>,
-    /// CPU of the last one.
+    /// The step at which it first ran or was made.
+    first: Option<u64>,
+    /// CPU on which it last ran.
     cpu: Option<CpuKey>,
 }
 
@@ -131,10 +131,17 @@ impl<I> Tasks<I> {
     /// Who does what an event tells: the thread that its context names, else who runs there.
     #[inline]
     pub(crate) fn actor(&mut self, event: &Event<'_>, body: &mut Body<'_, '_>) -> Running {
-        match event.model.tid(body) {
-            Some(tid) => Running::Thread(self.place(event.cpu.trace, tid)),
-            None => self.running(event.cpu),
+        let running = self.running(event.cpu);
+        let Some(tid) = event.model.tid(body) else {
+            return running;
+        };
+        let actor = Running::Thread(self.place(event.cpu.trace, tid));
+        if let Running::Thread(place) = actor
+            && actor != running
+        {
+            self.runs(event.cpu, place);
         }
+        actor
     }
 
     /// Lets something that was done there wait until it is known who ran when the chunk began.
@@ -167,6 +174,12 @@ impl<I> Tasks<I> {
         self.people.key(place)
     }
 
+    /// True for the idle threads, which all have one id: they may run on many CPUs.
+    #[inline]
+    pub(crate) fn is_idle(&self, place: usize) -> bool {
+        self.key(place).is_none_or(|key| key.tid == 0)
+    }
+
     /// The thread at a place, as reports show it.
     pub(crate) fn thread(&self, place: usize) -> Thread {
         self.key(place)
@@ -196,6 +209,12 @@ impl<I> Tasks<I> {
                 {
                     let place = self.place(cpu.trace, tid as i32);
                     self.runs(cpu, place);
+                }
+            }
+            KernelEvent::Fork(fork) => {
+                if let Some(child) = fork.child_tid.get(body) {
+                    let place = self.place(cpu.trace, child as i32);
+                    self.appears(place, None);
                 }
             }
             _ => {}
@@ -231,20 +250,27 @@ impl<I> Tasks<I> {
 
     /// A thread runs there from now on.
     fn runs(&mut self, cpu: CpuKey, place: usize) {
+        self.appears(place, Some(cpu));
+        self.cpu(cpu).running = Running::Thread(place);
+    }
+
+    /// A thread is there or, with none, is made: it does not run elsewhere.
+    fn appears(&mut self, place: usize, cpu: Option<CpuKey>) {
         let step = self.step();
-        let is_idle = self.key(place).is_none_or(|key| key.tid == 0);
-        if let Some(whereabouts) = self.whereabouts.get_mut(place).filter(|_| !is_idle) {
-            whereabouts.first_switch.get_or_insert(step);
-            if let Some(other) = whereabouts.cpu.replace(cpu)
-                && other != cpu
-            {
-                let other = self.cpu(other);
-                if other.running == Running::Thread(place) {
-                    other.running = Running::Unknown;
-                }
+        if self.is_idle(place) {
+            return;
+        }
+        let Some(whereabouts) = self.whereabouts.get_mut(place) else {
+            return;
+        };
+        whereabouts.first.get_or_insert(step);
+        let before = std::mem::replace(&mut whereabouts.cpu, cpu);
+        if let Some(before) = before.filter(|_| before != cpu) {
+            let before = self.cpu(before);
+            if before.running == Running::Thread(place) {
+                before.running = Running::Unknown;
             }
         }
-        self.cpu(cpu).running = Running::Thread(place);
     }
 
     /// Joins what comes later to this, and tells who did what waited.
@@ -257,13 +283,13 @@ impl<I> Tasks<I> {
             }
             places.push(place);
         }
-        let switched: HashMap<usize, u64> = (places.iter().zip(&later.whereabouts))
-            .filter_map(|(&place, thread)| Some((place, thread.first_switch?)))
+        let appeared: HashMap<usize, u64> = (places.iter().zip(&later.whereabouts))
+            .filter_map(|(&place, thread)| Some((place, thread.first?)))
             .collect();
-        let told = self.tell(later.waiting, &switched);
-        // Whoever was switched to elsewhere has left where he ran.
+        let told = self.tell(later.waiting, &appeared);
+        // Whoever appeared elsewhere has left where he ran.
         for cpu in &mut self.cpus {
-            let left = |place| switched.contains_key(&place);
+            let left = |place| appeared.contains_key(&place);
             if matches!(cpu.running, Running::Thread(place) if left(place)) {
                 cpu.running = Running::Unknown;
             }
@@ -280,16 +306,16 @@ impl<I> Tasks<I> {
         }
         for (&place, thread) in places.iter().zip(&later.whereabouts) {
             let own = &mut self.whereabouts[place];
-            let first_switch = thread.first_switch.map(|step| step + self.steps);
-            own.first_switch = own.first_switch.or(first_switch);
+            let first = thread.first.map(|step| step + self.steps);
+            own.first = own.first.or(first);
             own.cpu = thread.cpu.or(own.cpu);
         }
         self.steps += later.steps;
         Joined { places, told }
     }
 
-    /// Who did what waited; `switched` are the first switches to threads in the later chunk.
-    fn tell(&mut self, waiting: Vec<Waiting<I>>, switched: &HashMap<usize, u64>) -> Vec<Told<I>> {
+    /// Who did what waited; `appeared` is when threads first ran or were made in the later chunk.
+    fn tell(&mut self, waiting: Vec<Waiting<I>>, appeared: &HashMap<usize, u64>) -> Vec<Told<I>> {
         let mut told = Vec::with_capacity(waiting.len());
         for waiting in waiting {
             let place = match self.running(waiting.cpu) {
@@ -300,7 +326,7 @@ impl<I> Tasks<I> {
                 }
                 Running::Unknown => None,
                 Running::Thread(place) => {
-                    let left = switched.get(&place).is_some_and(|&step| step < waiting.step);
+                    let left = appeared.get(&place).is_some_and(|&step| step < waiting.step);
                     (!left).then_some(place)
                 }
             };

@@ -57,6 +57,11 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// When it ends.
+    pub(super) fn end(&self) -> i64 {
+        self.begin.saturating_add_unsigned(self.duration)
+    }
+
     /// With the thread's place in another list.
     pub(super) fn moved(self, places: &[usize]) -> Call {
         let place = places.get(self.place).copied().unwrap_or(self.place);

@@ -60,7 +60,11 @@ impl Rules for SyscallRules {
             let matches = |name: &str| globs.iter().any(|glob| glob.matches(name.as_bytes()));
             matches(call.name()) || matches(call.user_name())
         };
-        let chosen = if globs.is_empty() { Vec::new() } else { all().map(is_chosen).collect() };
+        let chosen = if globs.is_empty() {
+            Vec::new()
+        } else {
+            all().map(is_chosen).collect()
+        };
         let ranges = selection.ranges.as_ref();
         let ranges = ranges.map(|ranges| all().map(|call| ranges.get(call.user_name()).copied()).collect());
         SyscallRules {
@@ -136,7 +140,10 @@ fn merge_bins(earlier: &mut Vec<Bins>, later: &[Bins]) {
     if earlier.len() < later.len() {
         earlier.resize(later.len(), Bins::default());
     }
-    earlier.iter_mut().zip(later).for_each(|(own, later)| own.merge(later));
+    earlier
+        .iter_mut()
+        .zip(later)
+        .for_each(|(own, later)| own.merge(later));
 }
 
 impl SyscallPartial {
@@ -166,7 +173,8 @@ impl SyscallRules {
 
     #[inline(always)]
     fn step(&self, partial: &mut SyscallPartial, told: Told<Step>) {
-        let Some(place) = told.place else {
+        // Idle threads make no calls: the switch to whoever did was lost.
+        let Some(place) = told.place.filter(|&place| !partial.tasks.is_idle(place)) else {
             partial.nobodys += 1;
             return;
         };

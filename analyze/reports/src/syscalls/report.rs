@@ -29,10 +29,16 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
     }
     let nobodys = partial.nobodys + partial.tasks.untold().len() as u64;
     let unfinished = partial.threads.iter().filter(|calls| calls.is_inside()).count();
-    let shows = |place: usize| Some(partial.tasks.thread(place)).filter(|thread| rules.selection.threads.shows(thread));
+    let shows = |place: usize| {
+        Some(partial.tasks.thread(place)).filter(|thread| rules.selection.threads.shows(thread))
+    };
     let mut rows = Vec::new();
     for (place, calls) in partial.threads.iter().enumerate() {
-        let calls: Vec<_> = calls.sorted().into_iter().map(|(call, stats)| (call, stats.clone())).collect();
+        let calls: Vec<_> = calls
+            .sorted()
+            .into_iter()
+            .map(|(call, stats)| (call, stats.clone()))
+            .collect();
         if let Some(thread) = shows(place).filter(|_| !calls.is_empty()) {
             rows.push(Row { thread, calls });
         }
@@ -48,12 +54,26 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         Total::new("unfinished", "not finished", (unfinished as u64).into()),
         Total::new("unknown_thread", "events of unknown threads", nobodys.into()),
     ];
-    let mut sections = vec![of_calls(&by_call), of_threads(&rows), of_both(&rows), of_errors(&by_call)];
+    let mut sections = vec![
+        of_calls(&by_call),
+        of_threads(&rows),
+        of_both(&rows),
+        of_errors(&by_call),
+    ];
     let threads = std::mem::take(&mut partial.threads);
     let top = rules.selection.top();
-    let longest = threads.into_iter().enumerate().filter(|(place, _)| shows(*place).is_some());
+    let longest = threads
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| shows(*place).is_some());
     let mut longest: Vec<Call> = longest.flat_map(|(_, calls)| calls.into_top(top)).collect();
-    longest.sort_by_key(|call| (std::cmp::Reverse(call.duration), call.begin, partial.tasks.key(call.place)));
+    longest.sort_by_key(|call| {
+        (
+            std::cmp::Reverse(call.duration),
+            call.begin,
+            partial.tasks.key(call.place),
+        )
+    });
     longest.truncate(top);
     let list = |key, title: &str, view, calls: &[Call]| Section {
         key,
@@ -66,10 +86,16 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
             Column::new("result", "Result", Unit::Text),
             THREAD,
         ],
-        rows: calls.iter().filter_map(|call| Some(one(call, shows(call.place)?))).collect(),
+        rows: calls
+            .iter()
+            .filter_map(|call| Some(one(call, shows(call.place)?)))
+            .collect(),
         is_long: true,
     };
     sections.push(list("longest", "Longest calls", View::Top, &longest));
+    partial
+        .log
+        .sort_by_key(|call| (call.end(), partial.tasks.key(call.place)));
     sections.push(list("log", "Calls", View::Log, &partial.log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
@@ -98,17 +124,31 @@ fn ranges(by_call: &BTreeMap<Syscall, CallStats>) -> Ranges {
 
 /// Behind what a row is about: the distribution, and errors.
 fn columns(about: &[Column]) -> Vec<Column> {
-    about.iter().copied().chain(distribution_columns()).chain([ERRORS]).collect()
+    about
+        .iter()
+        .copied()
+        .chain(distribution_columns())
+        .chain([ERRORS])
+        .collect()
 }
 
 fn values(about: impl IntoIterator<Item = Value>, stats: &CallStats) -> Vec<Value> {
     let durations = distribution_values(&stats.durations);
-    about.into_iter().chain(durations).chain([stats.failed().into()]).collect()
+    about
+        .into_iter()
+        .chain(durations)
+        .chain([stats.failed().into()])
+        .collect()
 }
 
 fn of_calls(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
     let mut sorted: Vec<_> = by_call.iter().collect();
-    sorted.sort_by_key(|(call, stats)| (std::cmp::Reverse(stats.durations.summary().sum()), call.user_name()));
+    sorted.sort_by_key(|(call, stats)| {
+        (
+            std::cmp::Reverse(stats.durations.summary().sum()),
+            call.user_name(),
+        )
+    });
     let row = |(call, stats): (&Syscall, &CallStats)| values([call.user_name().into()], stats);
     Section {
         key: "syscalls",
@@ -128,21 +168,32 @@ fn of_threads(rows: &[Row]) -> Section {
     };
     let mut sums: Vec<_> = rows.iter().map(sum).collect();
     sums.sort_by_key(|(thread, sum)| {
-        (std::cmp::Reverse(sum.durations.summary().count()), thread.trace, thread.tid)
+        (
+            std::cmp::Reverse(sum.durations.summary().count()),
+            thread.trace,
+            thread.tid,
+        )
     });
     Section {
         key: "threads",
         title: "By thread".to_owned(),
         view: View::Stats,
         columns: columns(&[THREAD]),
-        rows: sums.into_iter().map(|(thread, sum)| values([thread.into()], &sum)).collect(),
+        rows: sums
+            .into_iter()
+            .map(|(thread, sum)| values([thread.into()], &sum))
+            .collect(),
         is_long: true,
     }
 }
 
 fn of_both(rows: &[Row]) -> Section {
     let mut lines: Vec<_> = (rows.iter())
-        .flat_map(|row| row.calls.iter().map(move |(call, stats)| (&row.thread, *call, stats)))
+        .flat_map(|row| {
+            row.calls
+                .iter()
+                .map(move |(call, stats)| (&row.thread, *call, stats))
+        })
         .collect();
     lines.sort_by_key(|(thread, call, stats)| {
         let total = std::cmp::Reverse(stats.durations.summary().sum());
@@ -162,19 +213,30 @@ fn of_both(rows: &[Row]) -> Section {
 }
 
 fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
-    let errors = by_call
-        .iter()
-        .flat_map(|(call, stats)| stats.errors.iter().map(move |&(errno, count)| (*call, errno, count)));
+    let errors = by_call.iter().flat_map(|(call, stats)| {
+        stats
+            .errors
+            .iter()
+            .map(move |&(errno, count)| (*call, errno, count))
+    });
     let mut errors: Vec<_> = errors.collect();
     errors.sort_by_key(|&(call, errno, count)| (std::cmp::Reverse(count), call.user_name(), errno));
     let row = |(call, errno, count): (Syscall, u16, u64)| {
-        vec![call.user_name().into(), Value::Text(error(i64::from(errno))), count.into()]
+        vec![
+            call.user_name().into(),
+            Value::Text(error(i64::from(errno))),
+            count.into(),
+        ]
     };
     Section {
         key: "errors",
         title: "Errors".to_owned(),
         view: View::Stats,
-        columns: vec![SYSCALL, Column::new("error", "Error", Unit::Text), Column::new("count", "Count", Unit::Count)],
+        columns: vec![
+            SYSCALL,
+            Column::new("error", "Error", Unit::Text),
+            Column::new("count", "Count", Unit::Count),
+        ],
         rows: errors.into_iter().map(row).collect(),
         is_long: true,
     }
@@ -186,7 +248,8 @@ fn error(errno: i64) -> String {
 }
 
 fn one(call: &Call, thread: Thread) -> Vec<Value> {
-    let result = tracebraid_kernel_model::errno_of(call.result).map_or_else(|| call.result.to_string(), error);
+    let result =
+        tracebraid_kernel_model::errno_of(call.result).map_or_else(|| call.result.to_string(), error);
     vec![
         Timestamp(call.begin).into(),
         call.duration.into(),

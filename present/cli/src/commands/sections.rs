@@ -36,7 +36,10 @@ impl Show for Report {
 
     /// The sections one after the other, apart by an empty line, each with its columns.
     fn csv(&self, rows: usize) -> String {
-        let sections = self.sections.iter().map(|section| plain(&self.head, section, rows));
+        let sections = self
+            .sections
+            .iter()
+            .map(|section| plain(&self.head, section, rows));
         sections.collect::<Vec<_>>().join("\n")
     }
 }
@@ -46,7 +49,9 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     let columns: Vec<table::Column> = section.columns.iter().flat_map(columns_of).collect();
     let row = |row: &Vec<Value>| {
         let cells = section.columns.iter().zip(row);
-        cells.flat_map(|(column, value)| cells_of(head, column, value, zone)).collect()
+        cells
+            .flat_map(|(column, value)| cells_of(head, column, value, zone))
+            .collect()
     };
     format!(
         "{}\n{}{}",
@@ -59,7 +64,9 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
 /// Threads take two columns.
 fn columns_of(column: &Column) -> Vec<table::Column> {
     let one = |title| match column.unit {
-        Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => table::Column::text(title),
+        Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => {
+            table::Column::text(title)
+        }
         Unit::Time => table::Column::whole(title),
         _ => table::Column::number(title),
     };
@@ -111,7 +118,10 @@ fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
         zone: zone.clone(),
         colours: false,
     };
-    let (whole, begin) = (view.time(Some(time.0)), view.time(head.begin.map(|begin| begin.0)));
+    let (whole, begin) = (
+        view.time(Some(time.0)),
+        view.time(head.begin.map(|begin| begin.0)),
+    );
     match (whole.split_once(' '), begin.split_once(' ')) {
         (Some((date, short)), Some((day, _))) if date == day && date.contains('-') => short.to_owned(),
         _ => whole,
@@ -144,7 +154,10 @@ fn histogram(head: &Head, section: &Section) -> String {
             cells.push("█".repeat(length as usize));
             cells
         };
-        let name = group.first().and_then(|row| row.first()).map(|name| cell(head, Unit::Text, name, None));
+        let name = group
+            .first()
+            .and_then(|row| row.first())
+            .map(|name| cell(head, Unit::Text, name, None));
         text += &format!("{}: {}\n", section.title, name.unwrap_or_default());
         text += &table::render(&columns, group.iter().map(row));
     }
