@@ -10,13 +10,21 @@ const BITS: u32 = 6;
 /// Values below 128 have a bucket each; greater ones share it with those that have the same highest
 /// seven bits (the log-linear histogram of HdrHistogram). So a quantile errs by at most a 128th of
 /// itself, at most 3,776 buckets exist, and the sketch of merged sketches is that of all values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// There may be a sketch for each of many things, most of which occur seldom: few buckets are a
+/// list; many are found at once, 64 of them in a block.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Sketch {
-    /// Buckets that are not empty, ascending.
-    buckets: Vec<u16>,
-    /// Values in each.
-    counts: Vec<u64>,
+    /// Buckets that are not empty, ascending, and values in each; none if there are blocks.
+    few: Vec<(u16, u64)>,
+    /// By the highest bits of the bucket: values in each of 64 buckets, or nothing.
+    blocks: Vec<Vec<u64>>,
 }
+
+/// Buckets in a list at most.
+const FEW: usize = 24;
+/// Bits of a bucket's number within its block.
+const BLOCK: u16 = 6;
 
 /// The bucket of a value.
 #[inline]
@@ -33,55 +41,68 @@ fn middle(bucket: u16) -> u64 {
     low + ((1 << shift) >> 1)
 }
 
+impl PartialEq for Sketch {
+    fn eq(&self, other: &Sketch) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Sketch {}
+
 impl Sketch {
     /// Adds a value.
     #[inline]
     pub fn add(&mut self, value: u64) {
         let bucket = bucket(value);
-        match self.buckets.binary_search(&bucket) {
-            Ok(at) => self.counts[at] += 1,
-            Err(at) => {
-                self.buckets.insert(at, bucket);
-                self.counts.insert(at, 1);
+        let block = self.blocks.get_mut(usize::from(bucket >> BLOCK));
+        match block.and_then(|block| block.get_mut(usize::from(bucket % (1 << BLOCK)))) {
+            Some(count) => *count += 1,
+            None => self.add_many(bucket, 1),
+        }
+    }
+
+    /// Adds values of one bucket.
+    fn add_many(&mut self, bucket: u16, count: u64) {
+        if self.blocks.is_empty() {
+            match self.few.binary_search_by_key(&bucket, |few| few.0) {
+                Ok(at) => return self.few[at].1 += count,
+                Err(at) if self.few.len() < FEW => return self.few.insert(at, (bucket, count)),
+                Err(_) => {}
             }
+        }
+        // The list is full, or was given up before.
+        let few = std::mem::take(&mut self.few);
+        for (bucket, count) in few.into_iter().chain([(bucket, count)]) {
+            let block = usize::from(bucket >> BLOCK);
+            if block >= self.blocks.len() {
+                self.blocks.resize_with(block + 1, Vec::new);
+            }
+            let block = &mut self.blocks[block];
+            block.resize(1 << BLOCK, 0);
+            block[usize::from(bucket % (1 << BLOCK))] += count;
         }
     }
 
     /// Adds all values of another one.
     pub fn merge(&mut self, other: &Sketch) {
-        if self.buckets.is_empty() {
-            self.clone_from(other);
-            return;
-        }
-        let before = std::mem::take(self);
-        let mut own = before.iter().peekable();
-        let mut others = other.iter().peekable();
-        loop {
-            let next = match (own.peek(), others.peek()) {
-                (Some(a), Some(b)) if a.0 == b.0 => {
-                    let sum = (a.0, a.1 + b.1);
-                    own.next();
-                    others.next();
-                    Some(sum)
-                }
-                (Some(a), Some(b)) if a.0 < b.0 => own.next(),
-                (Some(_), None) => own.next(),
-                (_, Some(_)) => others.next(),
-                (None, None) => None,
-            };
-            let Some((bucket, count)) = next else { break };
-            self.buckets.push(bucket);
-            self.counts.push(count);
-        }
+        other
+            .iter()
+            .for_each(|(bucket, count)| self.add_many(bucket, count));
     }
 
+    /// Buckets that are not empty, ascending, and values in each.
     fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        self.buckets.iter().copied().zip(self.counts.iter().copied())
+        let blocks = self.blocks.iter().enumerate();
+        let many = blocks.flat_map(|(number, block)| {
+            let counts = block.iter().enumerate().filter(|(_, count)| **count > 0);
+            counts.map(move |(at, &count)| (((number << BLOCK) + at) as u16, count))
+        });
+        self.few.iter().copied().chain(many)
     }
 
     /// Values that were added.
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.iter().map(|(_, count)| count).sum()
     }
 
     /// The value that so many thousandths of the values do not exceed (the nearest rank), within a

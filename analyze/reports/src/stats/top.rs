@@ -4,50 +4,56 @@ use serde::{Deserialize, Serialize};
 
 /// The greatest things that were added, so many at most.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Top<T>(
+pub struct Top<T> {
     /// The greatest, and some that will be left out.
-    Vec<T>,
-);
+    items: Vec<T>,
+    /// What is not greater is not among the greatest.
+    floor: Option<T>,
+}
 
 impl<T> Default for Top<T> {
     fn default() -> Self {
-        Top(Vec::new())
+        Top {
+            items: Vec::new(),
+            floor: None,
+        }
     }
 }
 
 /// How many more than are wanted are kept before they are sorted out.
 const SLACK: usize = 32;
 
-impl<T: Ord> Top<T> {
+impl<T: Ord + Copy> Top<T> {
     /// Adds one, of which so many at most are wanted.
     #[inline]
     pub fn add(&mut self, item: T, most: usize) {
-        if most == 0 {
+        if most == 0 || self.floor.is_some_and(|floor| item <= floor) {
             return;
         }
-        self.0.push(item);
-        if self.0.len() >= most.saturating_mul(2).saturating_add(SLACK) {
+        self.items.push(item);
+        if self.items.len() >= most.saturating_add(SLACK) {
             self.sort_out(most);
+            self.floor = self.items.last().copied();
         }
     }
 
     /// Adds all of another one, each changed.
     pub fn merge(&mut self, other: Top<T>, most: usize, change: impl Fn(&mut T)) {
-        for mut item in other.0 {
+        for mut item in other.items {
             change(&mut item);
             self.add(item, most);
         }
     }
 
     fn sort_out(&mut self, most: usize) {
-        self.0.sort_unstable_by(|a, b| b.cmp(a));
-        self.0.truncate(most);
+        self.items.sort_unstable_by(|a, b| b.cmp(a));
+        self.items.truncate(most);
     }
 
     /// The greatest first.
     pub fn into_sorted(mut self, most: usize) -> Vec<T> {
         self.sort_out(most);
-        self.0
+        self.items
     }
 }
 
