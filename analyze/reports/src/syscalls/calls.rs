@@ -57,6 +57,12 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// The error that it gave. What `rt_sigreturn` gives is what the program had in the register
+    /// when the signal came.
+    pub(super) fn error(&self) -> Option<i64> {
+        errno_of(self.result).filter(|_| !matches!(self.call.name(), "rt_sigreturn" | "sigreturn"))
+    }
+
     /// When it ends.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
@@ -126,9 +132,10 @@ impl Calls {
         }
     }
 
-    /// True if a call is open.
-    pub(super) fn is_inside(&self) -> bool {
-        matches!(self.now, Now::Inside(_))
+    /// True if a call is open that is to end.
+    pub(super) fn is_unfinished(&self) -> bool {
+        let returns = |call: Syscall| !matches!(call.name(), "exit" | "exit_group");
+        matches!(self.now, Now::Inside(entered) if returns(entered.call))
     }
 
     fn of(&mut self, call: Syscall) -> &mut CallStats {
@@ -145,7 +152,7 @@ impl Calls {
     pub(super) fn count(&mut self, call: Call, top: usize) {
         let stats = self.of(call.call);
         stats.durations.add(call.duration);
-        if let Some(errno) = errno_of(call.result) {
+        if let Some(errno) = call.error() {
             stats.add_error(errno as u16, 1);
         }
         self.top.add(call, top);

@@ -157,7 +157,9 @@ impl SyscallPartial {
 
 impl SyscallRules {
     fn exit(exit: &SyscallExit, body: &mut Body<'_, '_>) -> Step {
-        Step::Exit(exit.call(body), exit.result.get(body).unwrap_or(0))
+        // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
+        let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
+        Step::Exit(call, exit.result.get(body).unwrap_or(0))
     }
 
     /// A thread that is made has no call open, whoever had its id before.

@@ -28,7 +28,11 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         return frequencies(rules, input, &partial);
     }
     let nobodys = partial.nobodys + partial.tasks.untold().len() as u64;
-    let unfinished = partial.threads.iter().filter(|calls| calls.is_inside()).count();
+    let unfinished = partial
+        .threads
+        .iter()
+        .filter(|calls| calls.is_unfinished())
+        .count();
     let shows = |place: usize| {
         Some(partial.tasks.thread(place)).filter(|thread| rules.selection.threads.shows(thread))
     };
@@ -248,8 +252,7 @@ fn error(errno: i64) -> String {
 }
 
 fn one(call: &Call, thread: Thread) -> Vec<Value> {
-    let result =
-        tracebraid_kernel_model::errno_of(call.result).map_or_else(|| call.result.to_string(), error);
+    let result = call.error().map_or_else(|| call.result.to_string(), error);
     vec![
         Timestamp(call.begin).into(),
         call.duration.into(),
