@@ -11,6 +11,7 @@ mod failure;
 mod fold;
 mod hints;
 mod info;
+mod lami;
 mod loss;
 mod options;
 mod output;
@@ -25,6 +26,13 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    if let Some(phase) = lami::Phase::of(&arguments) {
+        return phase.answer(commands::lami);
+    }
     let cli = cli::Cli::parse();
     match commands::run(cli.command) {
         Ok(code) => code,

@@ -39,7 +39,7 @@ impl std::str::FromStr for TimeSpec {
 }
 
 /// A number with a unit; without one it is seconds, or nanoseconds if seconds would be absurd.
-fn duration(text: &str) -> Option<i64> {
+pub(crate) fn duration(text: &str) -> Option<i64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let unit = match unit {

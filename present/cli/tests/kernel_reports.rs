@@ -115,7 +115,7 @@ fn io_shows_tables_json_and_csv() {
 #[test]
 fn threads_and_chunks_do_not_matter() {
     let trace = trace();
-    for command in ["cpu", "io"] {
+    for command in ["cpu", "io", "syscalls"] {
         let expected = text(&[
             command,
             "--format",
@@ -152,6 +152,7 @@ fn traces_that_tell_nothing_of_it() {
     for (command, words) in [
         ("cpu", "sched_switch was not recorded"),
         ("io", "system calls were not recorded"),
+        ("syscalls", "no system calls were recorded: enable them"),
     ] {
         let output = run(&[command, path]);
         assert_eq!(output.status.code(), Some(0));
@@ -196,7 +197,13 @@ fn shown(width: usize, arguments: &[&str], trace: &str) -> String {
 fn everything_fits_narrow_terminals_and_no_number_is_cut() {
     let trace = trace();
     let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
-    for arguments in [&["info", "--events"][..], &["count"], &["cpu"], &["io"]] {
+    for arguments in [
+        &["info", "--events"][..],
+        &["count"],
+        &["cpu"],
+        &["io"],
+        &["syscalls"],
+    ] {
         let whole = text(&[arguments, &[&trace]].concat());
         for width in [80, 60] {
             let narrow = shown(width, arguments, &trace);

@@ -5,6 +5,7 @@
 //! each number.
 
 mod report;
+mod sections;
 mod state;
 
 use tracebraid_ctf::trace::TraceSet;

@@ -10,7 +10,7 @@ use crate::cpu::state::{CpuPartial, Usage};
 use crate::kernel::{CpuKey, Head, KernelReport, Process, Thread, nanoseconds, share};
 
 /// Who used the CPUs. Times in nanoseconds; shares are parts of `duration_ns`, from 0 to 1.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CpuReport {
     /// The range and the machines.
     #[serde(flatten)]

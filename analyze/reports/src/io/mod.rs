@@ -17,6 +17,7 @@ mod pack;
 mod parking;
 mod partial;
 mod report;
+mod sections;
 mod settle;
 mod sink;
 mod stretch;

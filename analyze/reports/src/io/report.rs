@@ -12,7 +12,7 @@ use crate::io::sums::Sums;
 use crate::kernel::{Head, KernelReport, People, Process, Thread, ThreadKey};
 
 /// What was read and written. Times and latencies in nanoseconds, sizes in bytes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct IoReport {
     /// The range and the machines.
     #[serde(flatten)]

@@ -10,7 +10,7 @@ pub use columns::{distribution_columns, distribution_values, frequencies};
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::{Head, KernelReport, Thread};
+use crate::kernel::{Head, KernelReport, Process, Thread};
 use crate::stats::Ranges;
 
 /// A report.
@@ -141,6 +141,8 @@ pub enum Unit {
     Text,
     /// A thread.
     Thread,
+    /// A process: the thread after which it is named.
+    Process,
     /// A CPU.
     Cpu,
     /// A system call.
@@ -216,6 +218,18 @@ impl From<Timestamp> for Value {
 impl From<Thread> for Value {
     fn from(value: Thread) -> Value {
         Value::Thread(value)
+    }
+}
+
+impl From<&Process> for Thread {
+    /// The first thread of a process stands for it.
+    fn from(process: &Process) -> Thread {
+        Thread {
+            trace: process.trace,
+            tid: process.tid,
+            pid: process.pid,
+            name: process.name.clone(),
+        }
     }
 }
 

@@ -41,6 +41,14 @@ impl Serialize for Section {
     }
 }
 
+/// True for the thread or process that a row is about.
+fn is_about(column: &Column) -> bool {
+    matches!(
+        (column.unit, column.key),
+        (Unit::Thread, "thread") | (Unit::Process, "process")
+    )
+}
+
 struct Row<'a> {
     columns: &'a [Column],
     values: &'a [Value],
@@ -52,7 +60,7 @@ impl Serialize for Row<'_> {
         for (column, value) in self.columns.iter().zip(self.values) {
             match value {
                 // Whom a row is about stands in the row itself.
-                Value::Thread(thread) if column.unit == Unit::Thread && column.key == "thread" => {
+                Value::Thread(thread) if is_about(column) => {
                     map.serialize_entry("trace", &thread.trace)?;
                     map.serialize_entry("tid", &thread.tid)?;
                     map.serialize_entry("pid", &thread.pid)?;

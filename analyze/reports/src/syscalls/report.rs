@@ -15,7 +15,7 @@ use crate::syscalls::{SyscallPartial, SyscallRules};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const SYSCALL: Column = Column::new("syscall", "System call", Unit::Syscall);
-const ERRORS: Column = Column::new("errors", "Errors", Unit::Count);
+const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(8);
 
 /// What is shown of a thread's calls.
 struct Row {
@@ -87,7 +87,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
             Column::new("begin_ns", "Begin", Unit::Time),
             Column::new("duration_ns", "Duration", Unit::Duration),
             SYSCALL,
-            Column::new("result", "Result", Unit::Text),
+            Column::new("result", "Result", Unit::Text).left_out(1),
             THREAD,
         ],
         rows: calls

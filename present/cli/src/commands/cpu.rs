@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport, CpuUsage};
+use tracebraid_reports::report::Report;
 
 use crate::commands::cells;
 use crate::commands::report::{self, ReportArgs, Show};
@@ -32,6 +33,10 @@ pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
 }
 
 impl Show for CpuReport {
+    fn sections(&self) -> Report {
+        self.into()
+    }
+
     fn summary(&self) -> String {
         let total = &self.total;
         let all = self.head.duration_ns.saturating_mul(total.cpus);

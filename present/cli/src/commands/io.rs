@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_reports::io::{IoAnalysis, IoReport, IoStats};
+use tracebraid_reports::report::Report;
 
 use crate::commands::cells;
 use crate::commands::report::{self, ReportArgs, Show};
@@ -33,6 +34,10 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
 }
 
 impl Show for IoReport {
+    fn sections(&self) -> Report {
+        self.into()
+    }
+
     fn summary(&self) -> String {
         let total = &self.total;
         let mut text = table::paragraph(&format!(

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use crate::cli::Command;
 use crate::failure::Failure;
+use crate::lami::Analysis;
 
 /// Runs a command.
 ///
@@ -35,6 +36,25 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
     }
 }
 
+/// The commands that have LAMI's interface.
+pub(crate) fn lami(name: &str) -> Option<Analysis> {
+    use tracebraid_reports::cpu::CpuAnalysis;
+    use tracebraid_reports::io::IoAnalysis;
+    use tracebraid_reports::syscalls::SyscallAnalysis;
+    match name {
+        "cpu" => Some(Analysis::of::<CpuAnalysis>(
+            "Active time by CPU, process and thread",
+        )),
+        "io" => Some(Analysis::of::<IoAnalysis>(
+            "What was read and written by system calls",
+        )),
+        "syscalls" => Some(Analysis::of::<SyscallAnalysis>(
+            "System calls: how many, how long, what they gave",
+        )),
+        _ => None,
+    }
+}
+
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use count::CountArgs;
 pub(crate) use cpu::CpuArgs;
@@ -42,4 +62,5 @@ pub(crate) use info::InfoArgs;
 pub(crate) use io::IoArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use print::PrintArgs;
+pub(crate) use report::Show;
 pub(crate) use syscalls::SyscallsArgs;

@@ -9,10 +9,11 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::glob::Glob;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, KernelReport, Selection, ThreadFilter, Window};
+use tracebraid_reports::report::Report;
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
-use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
+use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
 use crate::output::Output;
 use crate::warnings::Warnings;
 
@@ -40,10 +41,24 @@ struct ShowArgs {
     top: Option<usize>,
     /// How to show it
     #[arg(long, value_enum, default_value_t)]
-    format: ReportFormat,
+    format: Format,
     /// Read times in UTC, not in the local time zone
     #[arg(long)]
     clock_gmt: bool,
+}
+
+/// The form of reports on kernel events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Tables.
+    #[default]
+    Table,
+    /// JSON.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// LAMI 1.0, for Trace Compass.
+    Lami,
 }
 
 /// Rows of a table that nobody asked for a number of.
@@ -52,7 +67,7 @@ const ROWS: usize = 20;
 impl ShowArgs {
     /// Rows of a table.
     fn rows(&self) -> usize {
-        self.top.unwrap_or(if self.format == ReportFormat::Table {
+        self.top.unwrap_or(if self.format == Format::Table {
             ROWS
         } else {
             usize::MAX
@@ -61,7 +76,7 @@ impl ShowArgs {
 }
 
 /// How a report looks; JSON is what its fields are.
-pub(super) trait Show {
+pub(crate) trait Show {
     /// What stands above the tables.
     fn summary(&self) -> String;
 
@@ -70,6 +85,9 @@ pub(super) trait Show {
 
     /// Comma-separated values: the threads, and so on, up to that number.
     fn csv(&self, rows: usize) -> String;
+
+    /// The same as a list of tables.
+    fn sections(&self) -> Report;
 }
 
 /// Makes the report of an analysis and shows it.
@@ -123,16 +141,20 @@ impl ReportArgs {
         }
         let rows = self.show.rows();
         let text = match self.show.format {
-            ReportFormat::Table => {
+            Format::Table => {
                 let tables = report.tables(rows, &subject.zone);
                 let parts = std::iter::once(report.summary()).chain(tables);
                 parts.collect::<Vec<_>>().join("\n")
             }
-            ReportFormat::Json => {
+            Format::Json => {
                 report.truncate(rows);
                 json(&report)?
             }
-            ReportFormat::Csv => report.csv(rows),
+            Format::Csv => report.csv(rows),
+            Format::Lami => {
+                report.truncate(rows);
+                crate::lami::results(&report.sections())
+            }
         };
         subject.finish(&text, self.input.strict)
     }

@@ -11,6 +11,10 @@ use crate::info::tables::View as InfoView;
 use crate::table;
 
 impl Show for Report {
+    fn sections(&self) -> Report {
+        self.clone()
+    }
+
     fn summary(&self) -> String {
         let total = |total: &tracebraid_reports::report::Total| match &total.value {
             Value::Unsigned(0) => format!("no {}", total.title),
@@ -71,7 +75,10 @@ fn columns_of(column: &Column) -> Vec<table::Column> {
         _ => table::Column::number(title),
     };
     let columns = match column.unit {
-        Unit::Thread => vec![table::Column::number("TID"), table::Column::text(column.title)],
+        Unit::Thread | Unit::Process => {
+            let id = if column.unit == Unit::Thread { "TID" } else { "PID" };
+            vec![table::Column::number(id), table::Column::text(column.title)]
+        }
         _ => vec![one(column.title)],
     };
     let order = column.left_out;
@@ -80,8 +87,13 @@ fn columns_of(column: &Column) -> Vec<table::Column> {
 
 fn cells_of(head: &Head, column: &Column, value: &Value, zone: &TimeZone) -> Vec<String> {
     match value {
+        Value::Thread(thread) if column.unit == Unit::Process => {
+            vec![cells::id(thread.pid.or(thread.tid)), cells::name(head, thread)]
+        }
         Value::Thread(thread) => vec![cells::id(thread.tid), cells::name(head, thread)],
-        Value::None if column.unit == Unit::Thread => vec!["-".to_owned(), "-".to_owned()],
+        Value::None if matches!(column.unit, Unit::Thread | Unit::Process) => {
+            vec!["-".to_owned(), "-".to_owned()]
+        }
         value => vec![cell(head, column.unit, value, Some(zone))],
     }
 }
@@ -181,8 +193,8 @@ const THREAD: [&str; 4] = ["host", "pid", "tid", "name"];
 /// Threads take four columns; those whom a row is not about have their column's name before it.
 fn plain_names(column: &Column) -> Vec<String> {
     match (column.unit, column.key) {
-        (Unit::Thread, "thread") => THREAD.map(str::to_owned).to_vec(),
-        (Unit::Thread, key) => THREAD.map(|name| format!("{key}_{name}")).to_vec(),
+        (Unit::Thread, "thread") | (Unit::Process, "process") => THREAD.map(str::to_owned).to_vec(),
+        (Unit::Thread | Unit::Process, key) => THREAD.map(|name| format!("{key}_{name}")).to_vec(),
         (_, key) => vec![key.to_owned()],
     }
 }
@@ -190,7 +202,9 @@ fn plain_names(column: &Column) -> Vec<String> {
 fn plain_cells(head: &Head, column: &Column, value: &Value) -> Vec<String> {
     match value {
         Value::Thread(thread) => cells::plain_thread(head, thread).to_vec(),
-        Value::None if column.unit == Unit::Thread => vec![String::new(); THREAD.len()],
+        Value::None if matches!(column.unit, Unit::Thread | Unit::Process) => {
+            vec![String::new(); THREAD.len()]
+        }
         Value::None => vec![String::new()],
         Value::Unsigned(number) => vec![number.to_string()],
         Value::Signed(number) => vec![number.to_string()],

@@ -15,12 +15,15 @@ pub(crate) struct ViewArgs {
     /// What to show: statistics, the longest ones, each one, how often each length occurred
     #[arg(long, value_enum, value_delimiter = ',', value_name = "VIEW", default_values = ["stats", "top"])]
     view: Vec<ViewName>,
-    /// Only what lasts at least that long: nanoseconds, or with ns, us, ms or s
+    /// Only what lasts at least that long: 10us, 2.5ms, or seconds
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     min: Option<u64>,
     /// Only what lasts at most that long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max: Option<u64>,
+    /// Say how far it is on standard output, as LAMI wants it
+    #[arg(long, hide = true)]
+    output_progress: bool,
 }
 
 /// A view.
@@ -47,21 +50,10 @@ impl ViewName {
     }
 }
 
-/// A number of nanoseconds, with an optional unit.
+/// A duration in nanoseconds.
 fn duration(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(unit));
-    let value = match unit {
-        Some((unit, factor)) => text
-            .strip_suffix(unit)
-            .and_then(|number| number.trim().parse::<f64>().ok())
-            .map(|number| (number * factor).round()),
-        None => text.parse::<u64>().ok().map(|number| number as f64),
-    };
-    match value {
-        Some(value) if (0.0..=u64::MAX as f64).contains(&value) => Ok(value as u64),
-        _ => Err(format!("{text}: a duration is expected, as 1500, 10us or 2.5ms")),
-    }
+    let nanoseconds = crate::time::duration(text.trim()).and_then(|time| u64::try_from(time).ok());
+    nanoseconds.ok_or_else(|| format!("{text}: a duration is expected, as 10us, 2.5ms or 1s"))
 }
 
 /// Makes a report of several views and shows it; `choose` says what else was chosen.
@@ -73,6 +65,10 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     views: &ViewArgs,
     choose: impl FnOnce(&mut Selection),
 ) -> Result<ExitCode, Failure> {
+    if views.output_progress {
+        // Trace Compass reads lines up to the results.
+        println!("0 reading");
+    }
     let mut subject = args.open()?;
     let mut selection = args.selection(subject.range);
     selection.views = views.view.iter().map(|view| view.view()).collect();
@@ -96,10 +92,10 @@ mod tests {
 
     #[test]
     fn durations_have_units() {
-        assert_eq!(duration("1500"), Ok(1500));
+        assert_eq!(duration("1500ns"), Ok(1500));
         assert_eq!(duration("10us"), Ok(10_000));
-        assert_eq!(duration("2.5 ms"), Ok(2_500_000));
-        assert_eq!(duration("1s"), Ok(1_000_000_000));
+        assert_eq!(duration("2.5ms"), Ok(2_500_000));
+        assert_eq!(duration("0.001"), Ok(1_000_000));
         for wrong in ["", "ms", "-1us", "1m", "1e99s", "nans"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }

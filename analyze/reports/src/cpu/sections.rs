@@ -1,0 +1,102 @@
+//! The report as a list of tables.
+
+use crate::cpu::{CpuProcess, CpuReport, CpuThread, CpuUsage};
+use crate::report::{Column, Report, Section, Total, Unit, Value, View};
+
+const USAGE: [Column; 3] = [
+    Column::new("active_ns", "Active", Unit::Duration),
+    Column::new("active_share", "Share", Unit::Share),
+    Column::new("switches", "Switches", Unit::Count),
+];
+
+impl From<&CpuReport> for Report {
+    fn from(report: &CpuReport) -> Report {
+        let total = &report.total;
+        Report {
+            head: report.head.clone(),
+            totals: vec![
+                Total::new("active_ns", "active", total.active_ns.into()),
+                Total::new("idle_ns", "idle", total.idle_ns.into()),
+                Total::new("unknown_ns", "unknown", total.unknown_ns.into()),
+            ],
+            sections: vec![cpus(report), processes(report), threads(report)],
+            ..Report::default()
+        }
+    }
+}
+
+fn usage(usage: &CpuUsage) -> [Value; 3] {
+    [
+        usage.active_ns.into(),
+        usage.active_share.into(),
+        usage.switches.into(),
+    ]
+}
+
+fn section(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
+    Section {
+        key,
+        title: title.to_owned(),
+        view: View::Stats,
+        columns,
+        rows,
+        is_long: true,
+    }
+}
+
+fn cpus(report: &CpuReport) -> Section {
+    let columns = vec![
+        Column::new("cpu", "CPU", Unit::Cpu),
+        USAGE[0],
+        USAGE[1],
+        Column::new("idle_ns", "Idle", Unit::Duration),
+        Column::new("unknown_ns", "Unknown", Unit::Duration),
+        USAGE[2],
+    ];
+    let row = |cpu: &crate::cpu::CpuRow| {
+        vec![
+            u64::from(cpu.cpu).into(),
+            cpu.active_ns.into(),
+            cpu.active_share.into(),
+            cpu.idle_ns.into(),
+            cpu.unknown_ns.into(),
+            cpu.switches.into(),
+        ]
+    };
+    section(
+        "cpus",
+        "CPU time by CPU",
+        columns,
+        report.cpus.iter().map(row).collect(),
+    )
+}
+
+fn processes(report: &CpuReport) -> Section {
+    let mut columns = vec![Column::new("process", "Process", Unit::Process)];
+    columns.extend(USAGE);
+    let row = |row: &CpuProcess| {
+        let about = Value::Thread((&row.process).into());
+        std::iter::once(about).chain(usage(&row.usage)).collect()
+    };
+    section(
+        "processes",
+        "CPU time by process",
+        columns,
+        report.processes.iter().map(row).collect(),
+    )
+}
+
+fn threads(report: &CpuReport) -> Section {
+    let mut columns = vec![Column::new("thread", "Thread", Unit::Thread)];
+    columns.extend(USAGE);
+    let row = |row: &CpuThread| {
+        let about = Value::Thread(row.thread.clone());
+        std::iter::once(about).chain(usage(&row.usage)).collect()
+    };
+    section(
+        "threads",
+        "CPU time by thread",
+        columns,
+        report.threads.iter().map(row).collect(),
+    )
+}

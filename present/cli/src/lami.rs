@@ -1,0 +1,276 @@
+//! LAMI 1.0, the machine interface of lttng-analyses: by it Trace Compass runs an analysis, shows its
+//! tables and draws charts of them. `docs/lami.md` says how to register tracebraid there.
+//!
+//! A program answers in four phases: `--mi-version`, `--metadata`, `--test-compatibility TRACE`, and
+//! the results. Trace Compass gives the first one to the program alone, without a command, and the
+//! second one without a trace; so the command line is looked at before it is parsed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::{Map, Value as Json, json};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_reports::kernel::{Head, KernelAnalysis, Selection};
+use tracebraid_reports::report::{Column, Report, Section, Unit, Value, View};
+
+use crate::commands::Show;
+
+/// The version of the interface.
+const VERSION: &str = "1.0";
+
+/// What is asked for besides results.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The version of the interface.
+    Version,
+    /// What the tables of a command are like.
+    Metadata(String),
+    /// Whether a command can tell anything about a trace.
+    Compatibility(String, PathBuf),
+}
+
+impl Phase {
+    /// Of the arguments behind the program's name; `None` for all that is not one of these.
+    pub(crate) fn of(arguments: &[String]) -> Option<Phase> {
+        let has = |option: &str| arguments.iter().any(|argument| argument == option);
+        let command = || {
+            arguments
+                .first()
+                .filter(|command| !command.starts_with('-'))
+                .cloned()
+        };
+        if has("--mi-version") {
+            Some(Phase::Version)
+        } else if has("--metadata") {
+            command().map(Phase::Metadata)
+        } else if has("--test-compatibility") {
+            let trace = arguments.last().map(PathBuf::from)?;
+            command().map(|command| Phase::Compatibility(command, trace))
+        } else {
+            None
+        }
+    }
+
+    /// Answers; `of` knows the commands that have this interface.
+    pub(crate) fn answer(self, of: impl Fn(&str) -> Option<Analysis>) -> ExitCode {
+        let command =
+            |name: &str| of(name).ok_or_else(|| format!("tracebraid {name} has no machine interface"));
+        let answer = match self {
+            Phase::Version => Ok(Some(VERSION.to_owned())),
+            Phase::Metadata(name) => {
+                command(&name).map(|analysis| Some(analysis.metadata(&name).to_string()))
+            }
+            Phase::Compatibility(name, trace) => {
+                command(&name).and_then(|analysis| analysis.test(&trace).map(|()| None))
+            }
+        };
+        match answer {
+            Ok(text) => {
+                text.iter().for_each(|text| println!("{text}"));
+                ExitCode::SUCCESS
+            }
+            Err(message) => {
+                println!("{}", json!({ "error-message": message }));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// A command that has the interface.
+pub(crate) struct Analysis {
+    title: &'static str,
+    /// Its report on nothing: all tables, without rows.
+    empty: fn() -> Report,
+    /// Why it can tell nothing of those traces.
+    lacks: fn(&TraceSet) -> Option<&'static str>,
+}
+
+impl Analysis {
+    /// That of an analysis.
+    pub(crate) fn of<A: KernelAnalysis<Report: Default + Show>>(title: &'static str) -> Analysis {
+        Analysis {
+            title,
+            empty: empty::<A>,
+            lacks: |set| A::new(set, Selection::default()).lacks(),
+        }
+    }
+
+    fn metadata(&self, name: &str) -> Json {
+        let classes = (self.empty)().sections.iter().map(class).collect::<Map<_, _>>();
+        json!({
+            "mi-version": { "major": 1, "minor": 0 },
+            "version": version(),
+            "title": format!("tracebraid {name}"),
+            "description": self.title,
+            "authors": [],
+            "tags": ["linux-kernel", "tracebraid"],
+            "table-classes": classes,
+        })
+    }
+
+    fn test(&self, trace: &PathBuf) -> Result<(), String> {
+        let set = TraceSet::open(&[trace]).map_err(|error| error.to_string())?;
+        (self.lacks)(&set).map_or(Ok(()), |lack| Err(lack.to_owned()))
+    }
+}
+
+/// The report on no trace at all, with every view.
+fn empty<A: KernelAnalysis<Report: Default + Show>>() -> Report {
+    let set = TraceSet::default();
+    let selection = |ranges| Selection {
+        views: View::ALL.to_vec(),
+        ranges,
+        ..Selection::default()
+    };
+    let run = |selection| {
+        fold(
+            &set,
+            &A::new(&set, selection),
+            Options::default(),
+            &Control::default(),
+        )
+    };
+    let sections = |ranges| {
+        run(selection(ranges))
+            .map(|outcome| outcome.report)
+            .unwrap_or_default()
+            .sections()
+    };
+    let (mut all, second) = (sections(None), sections(Some(Default::default())));
+    // Those without a second pass make the same report twice.
+    let is_new = |section: &Section| all.sections.iter().all(|other| other.key != section.key);
+    let second: Vec<Section> = second.sections.into_iter().filter(is_new).collect();
+    all.sections.extend(second);
+    all
+}
+
+fn version() -> Json {
+    let mut numbers = env!("CARGO_PKG_VERSION")
+        .split('.')
+        .map(|number| number.parse::<u32>().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    json!({ "major": next(), "minor": next(), "patch": next() })
+}
+
+/// A section as a table class.
+fn class(section: &Section) -> (String, Json) {
+    let columns: Vec<Json> = section.columns.iter().map(column).collect();
+    let class = json!({ "title": section.title, "column-descriptions": columns });
+    (section.key.to_owned(), class)
+}
+
+fn column(column: &Column) -> Json {
+    let mut description = json!({ "title": column.title, "class": class_of(column.unit) });
+    if column.unit == Unit::Count {
+        description["unit"] = json!(column.title.to_lowercase());
+    }
+    description
+}
+
+/// The class of a column's values.
+fn class_of(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count | Unit::Id | Unit::Number => "number",
+        Unit::Bytes => "size",
+        Unit::Duration => "duration",
+        Unit::Time => "timestamp",
+        Unit::Share => "ratio",
+        Unit::Text | Unit::Irq => "string",
+        Unit::Thread | Unit::Process => "process",
+        Unit::Cpu => "cpu",
+        Unit::Syscall => "syscall",
+        Unit::Disk => "disk",
+        Unit::Interface => "netif",
+        Unit::Path => "path",
+        Unit::Descriptor => "fd",
+    }
+}
+
+/// A report as LAMI's results.
+pub(crate) fn results(report: &Report) -> String {
+    let sections = report.sections.iter().filter(|section| !section.rows.is_empty());
+    let tables: Vec<Json> = sections.map(|section| table(&report.head, section)).collect();
+    json!({ "results": tables }).to_string() + "\n"
+}
+
+fn table(head: &Head, section: &Section) -> Json {
+    let time = |time: Option<tracebraid_ctf::clock::Timestamp>| timestamp(time.map_or(0, |time| time.0));
+    let row = |values: &Vec<Value>| -> Json {
+        let cells = section.columns.iter().zip(values);
+        cells.map(|(column, value)| cell(column.unit, value)).collect()
+    };
+    json!({
+        "class": section.key,
+        "time-range": { "class": "time-range", "begin": time(head.begin), "end": time(head.end) },
+        "data": section.rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+fn timestamp(time: i64) -> Json {
+    json!({ "class": "timestamp", "value": time })
+}
+
+fn cell(unit: Unit, value: &Value) -> Json {
+    let class = class_of(unit);
+    let plain = match value {
+        Value::None => return Json::Null,
+        Value::Thread(thread) => {
+            let mut cell = json!({ "class": class });
+            let fields = [
+                ("pid", thread.pid.into()),
+                ("tid", thread.tid.into()),
+                ("name", thread.name.clone().into()),
+            ];
+            for (key, field) in fields
+                .into_iter()
+                .filter(|(_, field): &(_, Json)| !field.is_null())
+            {
+                cell[key] = field;
+            }
+            return cell;
+        }
+        Value::Time(time) => return timestamp(time.0),
+        Value::Unsigned(number) => json!(number),
+        Value::Signed(number) => json!(number),
+        Value::Float(number) => json!(number),
+        Value::Text(text) => json!(text),
+    };
+    let key = match class {
+        "cpu" => "id",
+        "syscall" | "disk" | "netif" => "name",
+        "path" => "path",
+        "fd" => "fd",
+        _ => "value",
+    };
+    json!({ "class": class, key: plain })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(arguments: &[&str]) -> Option<Phase> {
+        Phase::of(
+            &arguments
+                .iter()
+                .map(|&argument| argument.to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn phases_are_told_from_results() {
+        assert_eq!(phase(&["--mi-version"]), Some(Phase::Version));
+        let metadata = Phase::Metadata("irq".to_owned());
+        assert_eq!(phase(&["irq", "--format", "lami", "--metadata"]), Some(metadata));
+        let compatibility = Phase::Compatibility("irq".to_owned(), PathBuf::from("a trace"));
+        assert_eq!(
+            phase(&["irq", "--test-compatibility", "a trace"]),
+            Some(compatibility)
+        );
+        assert_eq!(phase(&["irq", "--format", "lami", "a trace"]), None);
+        assert_eq!(phase(&["--metadata"]), None);
+    }
+}
