@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_fold::{Analysis, Control, Options, Together, fold};
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
-use tracebraid_reports::kernel::CpuSet;
+use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection};
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use support::law::{
-    ALL, Asked, LARGE, Modelled, SMALL, any_tree, as_in_one_piece, as_modelled, as_told, every_way, json,
-    window,
+    ALL, Asked, LARGE, Modelled, SMALL, Ways, any_tree, as_in_one_piece, as_modelled, as_told, every_way,
+    json, window,
 };
 use support::naming::Naming;
 use support::synthetic::Shape;
@@ -335,5 +335,43 @@ fn count_is_the_same_in_every_way() {
                 LARGE,
             );
         }
+    }
+}
+
+fn alone<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
+    let outcome = fold(set, analysis, Options::default(), &Control::default());
+    outcome.expect("nobody cancels").report
+}
+
+/// Several analyses in one pass give what each gives alone.
+fn together(what: &str, set: &TraceSet, ways: Ways) {
+    fn of<A: KernelAnalysis>(set: &TraceSet) -> A {
+        A::new(set, Selection::default())
+    }
+    let (cpu, io, calls) = (
+        of::<CpuAnalysis>(set),
+        of::<IoAnalysis>(set),
+        of::<SyscallAnalysis>(set),
+    );
+    let expected = (alone(set, &cpu), (alone(set, &io), alone(set, &calls)));
+    let together = Together(cpu, Together(io, calls));
+    every_way(what, set, &together, &json(&expected), ways);
+}
+
+#[test]
+fn several_in_one_pass() {
+    for name in ["kernel-mix-small", "kernel-discarded", "twohost-server"] {
+        if let Some(set) = support::traces::kernel_trace(name) {
+            together(name, &set, LARGE);
+        }
+    }
+    for seed in seeds(6) {
+        let shape = Shape {
+            silent_losses: 20 * (seed % 4),
+            lost_packets: 20 * (seed % 4),
+            ties: false,
+            ..SHAPE
+        };
+        with_trace(seed, shape, |set| together(&format!("seed {seed}"), set, SMALL));
     }
 }
