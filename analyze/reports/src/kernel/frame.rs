@@ -81,6 +81,8 @@ pub struct Packet {
     pub(crate) end: Option<i64>,
     /// Events were lost before it.
     pub(crate) lost_before: bool,
+    /// Its stream tells who runs: lost events make that unknown.
+    pub(crate) tells_switches: bool,
 }
 
 impl Input {
@@ -156,8 +158,13 @@ impl Input {
     /// The packet, if it is of one CPU and tells who runs there. Where events of several CPUs share a
     /// stream, losses show by switches that do not fit.
     pub(crate) fn packet(&self, place: &StreamPlace<'_>) -> Option<Packet> {
+        self.any_packet(place).filter(|packet| packet.tells_switches)
+    }
+
+    /// The packet, if it is of one CPU, of whatever events.
+    pub(crate) fn any_packet(&self, place: &StreamPlace<'_>) -> Option<Packet> {
         let source = self.sources.source(place.stream)?;
-        let cpu = source.cpu.filter(|_| source.tells_switches)?;
+        let cpu = source.cpu?;
         Some(Packet {
             cpu: CpuKey {
                 trace: place.stream.trace,
@@ -166,6 +173,7 @@ impl Input {
             begin: place.begin.map(|begin| begin.0),
             end: source.time(place.head.end),
             lost_before: place.lost_before,
+            tells_switches: source.tells_switches,
         })
     }
 }

@@ -17,6 +17,10 @@ pub trait Rules: Sync + Sized {
     /// The report.
     type Report: KernelReport;
 
+    /// True if only the order of the events of each CPU matters: then those of several CPUs come in
+    /// any order, and partial states are those of each CPU's chunks one after the other.
+    const BY_CPU: bool = false;
+
     /// For that part of the traces, and what is asked for.
     fn new(selection: &Selection) -> Self;
 
@@ -67,7 +71,8 @@ impl<R: Rules> Analysis for InOrder<R> {
     type Report = R::Report;
 
     fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
-        vec![self.input.groups().concat()]
+        let groups = self.input.groups();
+        if R::BY_CPU { groups } else { vec![groups.concat()] }
     }
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
@@ -79,7 +84,7 @@ impl<R: Rules> Analysis for InOrder<R> {
     }
 
     fn packet(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>) {
-        if let Some(packet) = self.input.packet(packet) {
+        if let Some(packet) = self.input.any_packet(packet) {
             self.rules.packet(partial, &packet);
         }
     }

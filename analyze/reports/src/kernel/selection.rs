@@ -28,8 +28,10 @@ pub struct Selection {
     pub calls: Vec<Glob>,
     /// Patterns of names of disks and interfaces; none: all.
     pub devices: Vec<Glob>,
-    /// Names or numbers of interrupts and softirqs; none: all.
+    /// Patterns of names or numbers of interrupts; none: all, unless there are some of softirqs.
     pub interrupts: Vec<Glob>,
+    /// Patterns of names or numbers of softirqs; none: all, unless there are some of interrupts.
+    pub softirqs: Vec<Glob>,
     /// Priorities as the kernel counts them; none: all.
     pub priorities: Vec<i32>,
     /// For a second pass that counts how often values of each size occur: their bounds.
@@ -68,6 +70,7 @@ impl Default for Selection {
             calls: Vec::new(),
             devices: Vec::new(),
             interrupts: Vec::new(),
+            softirqs: Vec::new(),
             priorities: Vec::new(),
             ranges: None,
         }

@@ -29,6 +29,8 @@ pub(crate) struct Tasks<I> {
     waiting: Vec<Waiting<I>>,
     /// Counts what the order of which matters: threads that appear, and what waits.
     steps: u64,
+    /// The last step at which a thread appeared.
+    appeared: u64,
 }
 
 impl<I> Default for Tasks<I> {
@@ -39,6 +41,7 @@ impl<I> Default for Tasks<I> {
             cpus: Vec::new(),
             waiting: Vec::new(),
             steps: 0,
+            appeared: 0,
         }
     }
 }
@@ -155,6 +158,18 @@ impl<I> Tasks<I> {
         });
     }
 
+    /// Lets something wait as [`Tasks::wait`] does, or adds it to what waits there of the same thread.
+    pub(crate) fn wait_together(&mut self, cpu: CpuKey, time: i64, item: I, add: impl FnOnce(&mut I, I)) {
+        // Whoever ran there when the chunk began has not appeared elsewhere since. There is one of
+        // these for each CPU at most.
+        let appeared = self.appeared;
+        let mut since = (self.waiting.iter_mut().rev()).take_while(|waiting| waiting.step > appeared);
+        match since.find(|waiting| waiting.cpu == cpu) {
+            Some(waiting) => add(&mut waiting.item, item),
+            None => self.wait(cpu, time, item),
+        }
+    }
+
     fn step(&mut self) -> u64 {
         self.steps += 1;
         self.steps
@@ -180,6 +195,11 @@ impl<I> Tasks<I> {
         self.key(place).is_none_or(|key| key.tid == 0)
     }
 
+    /// Who the threads are.
+    pub(crate) fn people(&self) -> &People {
+        &self.people
+    }
+
     /// The thread at a place, as reports show it.
     pub(crate) fn thread(&self, place: usize) -> Thread {
         self.key(place)
@@ -188,7 +208,7 @@ impl<I> Tasks<I> {
 
     /// A packet begins: after lost events it is not known who runs.
     pub(crate) fn packet(&mut self, packet: &Packet) {
-        if packet.lost_before {
+        if packet.lost_before && packet.tells_switches {
             self.cpu(packet.cpu).running = Running::Unknown;
         }
     }
@@ -264,6 +284,7 @@ impl<I> Tasks<I> {
             return;
         };
         whereabouts.first.get_or_insert(step);
+        self.appeared = step;
         let before = std::mem::replace(&mut whereabouts.cpu, cpu);
         if let Some(before) = before.filter(|_| before != cpu) {
             let before = self.cpu(before);
@@ -309,6 +330,9 @@ impl<I> Tasks<I> {
             let first = thread.first.map(|step| step + self.steps);
             own.first = own.first.or(first);
             own.cpu = thread.cpu.or(own.cpu);
+        }
+        if later.appeared > 0 {
+            self.appeared = later.appeared + self.steps;
         }
         self.steps += later.steps;
         Joined { places, told }
