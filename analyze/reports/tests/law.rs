@@ -12,6 +12,7 @@ use tracebraid_fold::{Analysis, Control, Options, Together, fold};
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
+use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection};
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
@@ -35,6 +36,7 @@ macro_rules! for_each {
 macro_rules! for_each_in_order {
     ($function:ident($($argument:expr),*)) => {
         $function::<SyscallAnalysis>($($argument),*);
+        $function::<IrqAnalysis>($($argument),*);
     };
 }
 
@@ -94,7 +96,6 @@ const SHAPE: Shape = Shape {
     counted_losses: 0,
     packet: 900,
     naming: Naming::Lttng,
-    told_memory: true,
     told_threads: false,
     clone3: false,
     tid_context: false,
@@ -180,7 +181,6 @@ fn lost_packets() {
 fn one_exit_for_all_calls() {
     let shape = Shape {
         naming: Naming::OldLttng,
-        told_memory: false,
         silent_losses: 20,
         lost_packets: 20,
         ..SHAPE

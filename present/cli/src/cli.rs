@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs, SyscallsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, PrintArgs,
+    SyscallsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Count(CountArgs),
     Cpu(CpuArgs),
     Io(IoArgs),
+    Irq(IrqArgs),
     Syscalls(SyscallsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

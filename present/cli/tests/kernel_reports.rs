@@ -115,7 +115,7 @@ fn io_shows_tables_json_and_csv() {
 #[test]
 fn threads_and_chunks_do_not_matter() {
     let trace = trace();
-    for command in ["cpu", "io", "syscalls"] {
+    for command in ["cpu", "io", "syscalls", "irq"] {
         let expected = text(&[
             command,
             "--format",
@@ -153,6 +153,7 @@ fn traces_that_tell_nothing_of_it() {
         ("cpu", "sched_switch was not recorded"),
         ("io", "system calls were not recorded"),
         ("syscalls", "no system calls were recorded: enable them"),
+        ("irq", "enable irq_handler_entry"),
     ] {
         let output = run(&[command, path]);
         assert_eq!(output.status.code(), Some(0));

@@ -12,6 +12,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
+use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Window};
 use tracebraid_reports::report::View;
 use tracebraid_reports::syscalls::SyscallAnalysis;
@@ -40,6 +41,10 @@ impl Lawful for IoAnalysis {
 
 impl Lawful for SyscallAnalysis {
     const NAME: &'static str = "syscalls";
+}
+
+impl Lawful for IrqAnalysis {
+    const NAME: &'static str = "irq";
 }
 
 impl Modelled for CpuAnalysis {
@@ -74,7 +79,7 @@ pub const ALL: Asked = Asked {
 
 impl Asked {
     /// As analyses take it.
-    fn selection(self) -> Selection {
+    pub fn selection(self) -> Selection {
         let cpus = self.cpus.map(|cpus| cpus.iter().copied().collect());
         Selection {
             window: window(self.range),

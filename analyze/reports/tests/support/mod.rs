@@ -7,6 +7,7 @@ pub mod lttng;
 pub mod model_cpu;
 pub mod model_fds;
 pub mod model_io;
+pub mod model_irq;
 pub mod naming;
 pub mod synthetic;
 pub mod traces;

@@ -6,6 +6,7 @@ mod count;
 mod cpu;
 mod info;
 mod io;
+mod irq;
 mod man;
 mod print;
 mod report;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Count(args) => count::run(&args),
         Command::Cpu(args) => cpu::run(&args),
         Command::Io(args) => io::run(&args),
+        Command::Irq(args) => irq::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
@@ -60,6 +62,7 @@ pub(crate) use count::CountArgs;
 pub(crate) use cpu::CpuArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use io::IoArgs;
+pub(crate) use irq::IrqArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use print::PrintArgs;
 pub(crate) use report::Show;

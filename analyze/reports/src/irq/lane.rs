@@ -1,0 +1,424 @@
+//! What a CPU does besides running threads: handlers that interrupt one another.
+//!
+//! A handler ends before what it interrupted goes on, so those that run are a stack. A chunk does not
+//! know what ran when it began: ends without a beginning are kept, and replayed when the chunk is
+//! joined with the one before.
+
+use serde::{Deserialize, Serialize};
+
+use crate::irq::source::Kind;
+
+/// Most handlers that are taken to run on one CPU at a time; of more, the first ones have ended
+/// without a word.
+pub(super) const DEPTH: usize = 16;
+
+/// Vectors of softirqs: bits of a word.
+pub(super) const VECTORS: usize = 32;
+
+/// Which handler, as its end names it.
+pub(super) type Handler = (Kind, i64);
+
+/// A handler that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Frame {
+    pub(super) handler: Handler,
+    /// Place of the source.
+    pub(super) place: usize,
+    pub(super) begin: i64,
+    /// Nanoseconds of the range that hard interrupts took meanwhile.
+    pub(super) interrupted: u64,
+    pub(super) raised: Raised,
+}
+
+/// When what runs was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Raised {
+    /// It is not known.
+    #[default]
+    No,
+    At(i64),
+    /// Before the chunk began, if it was; else then, if it was.
+    Before(Option<i64>),
+}
+
+impl Raised {
+    /// The state after one more raise: the first one counts.
+    fn raise(&mut self, time: i64) {
+        match self {
+            Raised::No => *self = Raised::At(time),
+            Raised::Before(first) => {
+                first.get_or_insert(time);
+            }
+            Raised::At(_) => {}
+        }
+    }
+
+    /// What it is if that was the state when the chunk began.
+    pub(super) fn after(self, before: Raised) -> Raised {
+        let (Raised::Before(Some(time)), mut raised) = (self, before) else {
+            return if matches!(self, Raised::Before(None)) {
+                before
+            } else {
+                self
+            };
+        };
+        raised.raise(time);
+        raised
+    }
+
+    /// When nothing was before.
+    pub(super) fn time(self) -> Option<i64> {
+        match self {
+            Raised::No => None,
+            Raised::At(time) => Some(time),
+            Raised::Before(time) => time,
+        }
+    }
+}
+
+/// A handler has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) frame: Frame,
+    pub(super) end: i64,
+}
+
+/// The end of a handler that the chunk has not seen beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Head {
+    pub(super) handler: Handler,
+    pub(super) end: i64,
+    since: Since,
+}
+
+/// What happened on top of what ran before, since the last [`Head`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Since {
+    interrupted: u64,
+    /// Most handlers that ran at a time.
+    peak: usize,
+}
+
+/// Times that a CPU was interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Usage {
+    pub(super) count: u64,
+    /// Nanoseconds of the range.
+    pub(super) time: u64,
+}
+
+/// A CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Lane {
+    heads: Vec<Head>,
+    /// It is known what runs: nothing but the stack.
+    is_known: bool,
+    since: Since,
+    stack: Vec<Frame>,
+    /// By vector: raised and not yet running.
+    pending: Pending,
+    /// Ends whose beginning nobody has seen.
+    orphans: u64,
+    pub(super) hard: Usage,
+    pub(super) soft: Usage,
+}
+
+/// By vector of softirqs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Pending([Raised; VECTORS]);
+
+impl Default for Pending {
+    fn default() -> Self {
+        Pending([Raised::Before(None); VECTORS])
+    }
+}
+
+impl Lane {
+    /// Events were lost: nothing is known to run or to be asked for.
+    pub(super) fn lost(&mut self) {
+        self.is_known = true;
+        self.stack.clear();
+        self.pending = Pending([Raised::No; VECTORS]);
+    }
+
+    /// A softirq is asked for.
+    pub(super) fn raise(&mut self, vector: usize, time: i64) {
+        if let Some(pending) = self.pending.0.get_mut(vector) {
+            pending.raise(time);
+        }
+    }
+
+    /// A softirq begins: when it was asked for.
+    pub(super) fn take(&mut self, vector: usize) -> Raised {
+        let pending = self.pending.0.get_mut(vector);
+        pending.map_or(Raised::No, std::mem::take)
+    }
+
+    /// So many handlers ran on top of the stack.
+    fn reach(&mut self, more: usize) {
+        let depth = self.stack.len() + more;
+        self.since.peak = self.since.peak.max(depth);
+        let gone = depth.saturating_sub(DEPTH).min(self.stack.len());
+        self.stack.drain(..gone);
+    }
+
+    /// A handler begins.
+    pub(super) fn enter(&mut self, frame: Frame) {
+        self.reach(1);
+        self.stack.push(frame);
+    }
+
+    /// Hard interrupts took so long of whatever runs.
+    pub(super) fn interrupt(&mut self, time: u64) {
+        let of = self.stack.last_mut().map(|frame| &mut frame.interrupted);
+        *of.unwrap_or(&mut self.since.interrupted) += time;
+    }
+
+    /// A handler ends; `counts` if that is to be counted where its beginning is not known. Gives it
+    /// if it was seen beginning.
+    pub(super) fn exit(&mut self, handler: Handler, end: i64, counts: bool) -> Option<Ended> {
+        self.exit_after(handler, end, counts, Since::default())
+    }
+
+    fn exit_after(&mut self, handler: Handler, end: i64, counts: bool, since: Since) -> Option<Ended> {
+        self.reach(since.peak);
+        let found = self.stack.iter().rposition(|frame| frame.handler == handler);
+        // Those on top of it have ended without a word. If none is found, nobody knows which.
+        let from = found.unwrap_or(0);
+        let interrupted = self
+            .stack
+            .drain(from..)
+            .fold((since.interrupted, None), |(sum, first), frame| {
+                (sum + frame.interrupted, first.or(Some(frame)))
+            });
+        match interrupted {
+            (interrupted, Some(frame)) if found.is_some() => {
+                let frame = Frame { interrupted, ..frame };
+                return Some(Ended { frame, end });
+            }
+            (interrupted, _) => self.orphan(handler, end, counts, interrupted),
+        }
+        None
+    }
+
+    /// A handler ends whose beginning the chunk has not seen.
+    fn orphan(&mut self, handler: Handler, end: i64, counts: bool, interrupted: u64) {
+        let mut since = std::mem::take(&mut self.since);
+        since.interrupted += interrupted;
+        // Each ends at least one that ran before.
+        if self.is_known || self.heads.len() >= DEPTH {
+            self.is_known = true;
+            self.orphans += u64::from(counts);
+            return;
+        }
+        self.heads.push(Head { handler, end, since });
+    }
+
+    /// Ends whose beginning is not known, as far as they count.
+    pub(super) fn orphans(&self, counts: impl Fn(i64) -> bool) -> u64 {
+        let heads = self.heads.iter().filter(|head| counts(head.end)).count();
+        self.orphans + heads as u64
+    }
+
+    /// Handlers that run.
+    pub(super) fn running(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// When what began first in the chunk had been asked for, as this, which was before, knows it.
+    pub(super) fn raised_before(&self, vector: usize, raised: Raised) -> Raised {
+        let pending = self.pending.0.get(vector).copied();
+        raised.after(pending.unwrap_or_default())
+    }
+
+    /// Sources have other places now.
+    pub(super) fn moved(&mut self, places: &[usize]) {
+        for frame in &mut self.stack {
+            frame.place = places.get(frame.place).copied().unwrap_or(frame.place);
+        }
+    }
+
+    /// Joins what comes later to this; `counts` as with [`Lane::exit`], by the time of the end. `end`
+    /// is told of handlers that have ended, and gives what they took of what they interrupted.
+    pub(super) fn merge(
+        &mut self,
+        mut later: Lane,
+        counts: impl Fn(i64) -> bool,
+        mut ended: impl FnMut(&mut Lane, Ended),
+    ) {
+        for frame in &mut later.stack {
+            let (_, vector) = frame.handler;
+            if let (Raised::Before(_), Ok(vector)) = (frame.raised, usize::try_from(vector)) {
+                frame.raised = self.raised_before(vector, frame.raised);
+            }
+        }
+        for head in &later.heads {
+            if let Some(of) = self.exit_after(head.handler, head.end, counts(head.end), head.since) {
+                ended(self, of);
+            }
+        }
+        if later.is_known {
+            self.is_known = true;
+            self.stack.clear();
+        } else {
+            self.reach(later.since.peak);
+            self.interrupt(later.since.interrupted);
+        }
+        self.stack.extend(later.stack);
+        for (own, later) in self.pending.0.iter_mut().zip(later.pending.0) {
+            *own = later.after(*own);
+        }
+        self.orphans += later.orphans;
+        for (own, later) in [(&mut self.hard, later.hard), (&mut self.soft, later.soft)] {
+            own.count += later.count;
+            own.time += later.time;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Enter(i64),
+        Exit(i64),
+        Raise(usize),
+        Lost,
+    }
+
+    /// Times of a handler, when it was raised, and what hard interrupts took of it.
+    type Seen = (i64, i64, Option<i64>, u64);
+
+    #[derive(Default)]
+    struct Machine {
+        lane: Lane,
+        /// Those whose raise may be known by what was before.
+        seen: Vec<(i64, i64, usize, Raised, u64)>,
+    }
+
+    fn end(lane: &mut Lane, seen: &mut Vec<(i64, i64, usize, Raised, u64)>, ended: Ended) {
+        let Ended { frame, end } = ended;
+        lane.interrupt((end - frame.begin) as u64);
+        let vector = frame.handler.1 as usize;
+        seen.push((frame.begin, end, vector, frame.raised, frame.interrupted));
+    }
+
+    impl Machine {
+        fn run(steps: &[(i64, Step)]) -> Machine {
+            let mut machine = Machine::default();
+            for &(time, step) in steps {
+                machine.step(time, step);
+            }
+            machine
+        }
+
+        fn step(&mut self, time: i64, step: Step) {
+            match step {
+                Step::Enter(number) => {
+                    let raised = self.lane.take(number as usize);
+                    self.lane.enter(Frame {
+                        handler: (Kind::Irq, number),
+                        place: 0,
+                        begin: time,
+                        interrupted: 0,
+                        raised,
+                    });
+                }
+                Step::Exit(number) => {
+                    if let Some(ended) = self.lane.exit((Kind::Irq, number), time, true) {
+                        end(&mut self.lane, &mut self.seen, ended);
+                    }
+                }
+                Step::Raise(vector) => self.lane.raise(vector, time),
+                Step::Lost => self.lane.lost(),
+            }
+        }
+
+        fn merge(&mut self, later: Machine) {
+            for mut seen in later.seen {
+                seen.3 = self.lane.raised_before(seen.2, seen.3);
+                self.seen.push(seen);
+            }
+            let seen = &mut self.seen;
+            self.lane
+                .merge(later.lane, |_| true, |lane, ended| end(lane, seen, ended));
+        }
+
+        fn seen(&self) -> (Vec<Seen>, u64, Vec<Frame>) {
+            let seen = self.seen.iter();
+            let mut seen: Vec<_> = seen.map(|seen| (seen.0, seen.1, seen.3.time(), seen.4)).collect();
+            seen.sort_unstable();
+            (seen, self.lane.orphans(|_| true), self.lane.stack.clone())
+        }
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        // Mostly beginnings, so that the stack gets full.
+        let step = prop_oneof![
+            12 => (0i64..20).prop_map(Step::Enter),
+            8 => (0i64..20).prop_map(Step::Exit),
+            4 => (0usize..20).prop_map(Step::Raise),
+            1 => Just(Step::Lost),
+        ];
+        prop::collection::vec(step, 0..200)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn pieces_joined_in_any_order_are_the_whole(
+            steps in steps(),
+            cuts in prop::collection::vec(0usize..200, 0..12),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 12),
+        ) {
+            let steps: Vec<_> = steps.into_iter().enumerate().map(|(at, step)| (at as i64 * 3, step)).collect();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(steps.len())).collect();
+            cuts.sort_unstable();
+            let ends = cuts.iter().copied().chain([steps.len()]);
+            let mut pieces: Vec<Machine> = [0].into_iter().chain(cuts.iter().copied()).zip(ends)
+                .map(|(from, to)| Machine::run(&steps[from..to]))
+                .collect();
+            for index in order {
+                if pieces.len() > 1 {
+                    let at = index.index(pieces.len() - 1);
+                    let later = pieces.remove(at + 1);
+                    pieces[at].merge(later);
+                }
+            }
+            let mut whole = pieces.remove(0);
+            pieces.into_iter().for_each(|later| whole.merge(later));
+            prop_assert_eq!(whole.seen(), Machine::run(&steps).seen());
+        }
+    }
+
+    #[test]
+    fn handlers_nest() {
+        use Step::*;
+        let steps = [Enter(3), Enter(5), Exit(5), Enter(6), Exit(6), Exit(3), Exit(9)];
+        let steps: Vec<_> = steps
+            .into_iter()
+            .enumerate()
+            .map(|(at, step)| (at as i64 * 10, step))
+            .collect();
+        let (seen, orphans, running) = Machine::run(&steps).seen();
+        assert_eq!(seen, [(0, 50, None, 20), (10, 20, None, 0), (30, 40, None, 0)]);
+        assert_eq!((orphans, running.len()), (1, 0));
+    }
+
+    #[test]
+    fn an_end_on_top_of_which_others_run_ends_those() {
+        use Step::*;
+        let steps = [Enter(1), Enter(2), Exit(1), Exit(2)];
+        let steps: Vec<_> = steps
+            .into_iter()
+            .enumerate()
+            .map(|(at, step)| (at as i64, step))
+            .collect();
+        let (seen, orphans, _) = Machine::run(&steps).seen();
+        assert_eq!((seen, orphans), (vec![(0, 2, None, 0)], 1));
+    }
+}

@@ -1,0 +1,318 @@
+//! The report.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use tracebraid_ctf::clock::Timestamp;
+
+use crate::irq::lane::Lane;
+use crate::irq::run::{DURATION, LATENCY, Run, Stats};
+use crate::irq::source::{Kind, Source};
+use crate::irq::{IrqPartial, IrqRules};
+use crate::kernel::{CpuKey, Head, Input, share};
+use crate::report::{
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+};
+use crate::stats::{Bins, Distribution, Ranges};
+
+const HOST: Column = Column::new("host", "Host", Unit::Text);
+const KIND: Column = Column::new("kind", "Kind", Unit::Text);
+const NUMBER: Column = Column::new("number", "Number", Unit::Id);
+const NAME: Column = Column::new("name", "Name", Unit::Irq);
+const CPU: Column = Column::new("cpu", "CPU", Unit::Cpu);
+const RAISES: Column = Column::new("raises", "Raises", Unit::Count);
+
+/// Sources that were asked for, and what is known of them.
+type Rows<'a> = Vec<(&'a Source, &'a Stats)>;
+
+pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Report {
+    let head = input.head();
+    let sources = partial.sources.iter().zip(&partial.stats);
+    let mut rows: Rows<'_> = sources
+        .filter(|(source, _)| source.is_chosen(&rules.selection))
+        .collect();
+    rows.sort_by_key(|(source, _)| source.key);
+    if rules.selection.ranges.is_some() {
+        return frequencies(rules, head, &rows);
+    }
+    let mut sections = statistics(&head, &rows);
+    sections.push(cpus(rules, input, &partial.lanes));
+    let longest = longest(rules, &partial, &rows);
+    sections.push(list(
+        &partial,
+        &head,
+        "longest",
+        "Longest handlers",
+        View::Top,
+        &longest,
+    ));
+    let log = log(rules, &partial);
+    sections.push(list(&partial, &head, "log", "Handlers", View::Log, &log));
+    sections.retain(|section| rules.selection.shows(section.view));
+    Report {
+        totals: totals(rules, &partial, &rows),
+        sections,
+        ranges: ranges(&rows),
+        head,
+    }
+}
+
+fn totals(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Total> {
+    let count = |is_wanted: fn(Kind) -> bool| -> u64 {
+        let rows = rows.iter().filter(|(source, _)| is_wanted(source.key.kind));
+        rows.map(|(_, stats)| stats.durations.summary().count()).sum()
+    };
+    let lanes = || {
+        let chosen = |cpu: &CpuKey| rules.selection.cpus.contains(cpu.cpu);
+        partial.lanes.iter().filter(move |(cpu, _)| chosen(cpu))
+    };
+    let running: usize = lanes().map(|(_, lane)| lane.running()).sum();
+    let orphans = |(cpu, lane): &(CpuKey, Lane)| lane.orphans(|time| rules.selection.counts(time, cpu.cpu));
+    let orphans: u64 = lanes().map(orphans).sum();
+    vec![
+        Total::new("interrupts", "interrupts", count(Kind::is_hard).into()),
+        Total::new("softirqs", "softirqs", count(|kind| kind == Kind::Softirq).into()),
+        Total::new("unfinished", "unfinished handlers", (running as u64).into()),
+        Total::new("unknown_begin", "handlers of unknown beginning", orphans.into()),
+    ]
+}
+
+/// Machines are told apart where there are several.
+fn host_columns(head: &Head) -> Vec<Column> {
+    if head.hosts.len() > 1 {
+        vec![HOST]
+    } else {
+        Vec::new()
+    }
+}
+
+fn host_values(head: &Head, trace: u32) -> Vec<Value> {
+    if head.hosts.len() < 2 {
+        return Vec::new();
+    }
+    let host = head.hosts.iter().find(|host| host.trace == trace);
+    let name = host.and_then(|host| host.name.clone());
+    vec![Value::Text(name.unwrap_or_else(|| format!("trace {trace}")))]
+}
+
+/// The tables of durations, and that of latencies.
+fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
+    let of = |is_wanted: fn(Kind) -> bool| -> Rows<'_> {
+        let rows = rows.iter().filter(|(source, _)| is_wanted(source.key.kind));
+        rows.copied().collect()
+    };
+    let durations = |key, title: &str, about: &[Column], rows: Rows<'_>| {
+        let rows = rows
+            .into_iter()
+            .filter(|(_, stats)| stats.durations.summary().count() > 0);
+        let row = |(source, stats): (&Source, &Stats)| row(head, about, source, stats, &stats.durations);
+        section(head, key, title, about, rows.map(row).collect())
+    };
+    let is_softirq = |kind| kind == Kind::Softirq;
+    let others = of(|kind| !kind.is_hard() && kind != Kind::Softirq);
+    let with_raises = of(|kind| matches!(kind, Kind::Softirq | Kind::Ipi));
+    let raised = with_raises
+        .into_iter()
+        .filter(|(_, stats)| stats.raises > 0 || stats.latencies.summary().count() > 0);
+    let latency = |(source, stats): (&Source, &Stats)| row(head, LATENCIES, source, stats, &stats.latencies);
+    vec![
+        durations(
+            "interrupts",
+            "Interrupts",
+            &[KIND, NUMBER, NAME],
+            of(Kind::is_hard),
+        ),
+        durations("softirqs", "Softirqs", &[NUMBER, NAME], of(is_softirq)),
+        section(
+            head,
+            "raises",
+            "From raise to beginning",
+            LATENCIES,
+            raised.map(latency).collect(),
+        ),
+        durations("functions", "Tasklets and timers", &[KIND, NAME], others),
+    ]
+}
+
+const LATENCIES: &[Column] = &[KIND, NUMBER, NAME, RAISES];
+
+fn section(head: &Head, key: &'static str, title: &str, about: &[Column], rows: Vec<Vec<Value>>) -> Section {
+    let about = host_columns(head).into_iter().chain(about.iter().copied());
+    Section {
+        key,
+        title: title.to_owned(),
+        view: View::Stats,
+        columns: about.chain(distribution_columns()).collect(),
+        rows,
+        is_long: false,
+    }
+}
+
+fn row(
+    head: &Head,
+    about: &[Column],
+    source: &Source,
+    stats: &Stats,
+    distribution: &Distribution,
+) -> Vec<Value> {
+    let value = |column: &Column| match column.key {
+        "kind" => source.key.kind.name().into(),
+        "number" => source.number().into(),
+        "raises" => stats.raises.into(),
+        _ => Value::Text(source.name()),
+    };
+    let about = host_values(head, source.key.trace)
+        .into_iter()
+        .chain(about.iter().map(value));
+    about.chain(distribution_values(distribution)).collect()
+}
+
+/// What each CPU spent.
+fn cpus(rules: &IrqRules, input: &Input, lanes: &[(CpuKey, Lane)]) -> Section {
+    let head = input.head();
+    let idle = input.sources.cpus().map(|cpu| (cpu, Default::default()));
+    let mut cpus: BTreeMap<CpuKey, _> = idle.collect();
+    cpus.extend(lanes.iter().map(|(cpu, lane)| (*cpu, (lane.hard, lane.soft))));
+    cpus.retain(|cpu, _| rules.selection.cpus.contains(cpu.cpu));
+    let row = |(cpu, (hard, soft)): (CpuKey, (crate::irq::lane::Usage, crate::irq::lane::Usage))| {
+        let share = |time| Value::Float(share(time, head.duration_ns));
+        let mut values = host_values(&head, cpu.trace);
+        values.push(u64::from(cpu.cpu).into());
+        for usage in [hard, soft] {
+            values.extend([usage.count.into(), usage.time.into(), share(usage.time)]);
+        }
+        values
+    };
+    let columns = [
+        CPU,
+        Column::new("interrupts", "Interrupts", Unit::Count),
+        Column::new("interrupt_ns", "Time", Unit::Duration),
+        Column::new("interrupt_share", "Share", Unit::Share),
+        Column::new("softirqs", "Softirqs", Unit::Count),
+        Column::new("softirq_ns", "Time", Unit::Duration),
+        Column::new("softirq_share", "Share", Unit::Share),
+    ];
+    Section {
+        key: "cpus",
+        title: "By CPU".to_owned(),
+        view: View::Stats,
+        columns: host_columns(&head).into_iter().chain(columns).collect(),
+        rows: cpus.into_iter().map(row).collect(),
+        is_long: false,
+    }
+}
+
+fn longest(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Run> {
+    let most = rules.selection.top();
+    let mut runs: Vec<Run> = rows.iter().flat_map(|(_, stats)| stats.top(most)).collect();
+    let key = |run: &Run| partial.sources.at(run.place).map(|source| source.key);
+    runs.sort_by_key(|run| {
+        let anywhere = Run { place: 0, ..*run };
+        (Reverse(run.duration), run.begin, run.cpu, key(run), anywhere)
+    });
+    runs.truncate(most);
+    runs
+}
+
+/// In the order of their ends.
+fn log(rules: &IrqRules, partial: &IrqPartial) -> Vec<Run> {
+    let source = |run: &Run| partial.sources.at(run.place);
+    let is_chosen: Vec<bool> = partial
+        .sources
+        .iter()
+        .map(|source| source.is_chosen(&rules.selection))
+        .collect();
+    let chosen = partial
+        .log
+        .iter()
+        .filter(|run| is_chosen.get(run.place) == Some(&true));
+    let mut log: Vec<Run> = chosen.copied().collect();
+    log.sort_by_key(|run| {
+        let anywhere = Run { place: 0, ..*run };
+        let key = source(run).map(|source| source.key);
+        (run.end(), run.cpu, Reverse(run.begin), key, anywhere)
+    });
+    log
+}
+
+fn list(
+    partial: &IrqPartial,
+    head: &Head,
+    key: &'static str,
+    title: &str,
+    view: View,
+    runs: &[Run],
+) -> Section {
+    let row = |run: &Run| {
+        let source = partial.sources.at(run.place)?;
+        let mut values = vec![
+            Timestamp(run.begin).into(),
+            run.duration.into(),
+            run.latency().into(),
+        ];
+        values.extend(host_values(head, run.cpu.trace));
+        values.extend([
+            u64::from(run.cpu.cpu).into(),
+            source.key.kind.name().into(),
+            source.number().into(),
+            Value::Text(source.name()),
+        ]);
+        Some(values)
+    };
+    let columns = [
+        Column::new("begin_ns", "Begin", Unit::Time),
+        Column::new("duration_ns", "Duration", Unit::Duration),
+        Column::new("latency_ns", "After raise", Unit::Duration),
+    ];
+    let columns = columns.into_iter().chain(host_columns(head));
+    Section {
+        key,
+        title: title.to_owned(),
+        view,
+        columns: columns.chain([CPU, KIND, NUMBER, NAME]).collect(),
+        rows: runs.iter().filter_map(row).collect(),
+        is_long: true,
+    }
+}
+
+/// The least and the greatest duration and latency of each source.
+fn ranges(rows: &Rows<'_>) -> Ranges {
+    let mut ranges = Ranges::new();
+    for (source, stats) in rows {
+        for (what, distribution) in [(DURATION, &stats.durations), (LATENCY, &stats.latencies)] {
+            let summary = distribution.summary();
+            if let (Some(min), Some(max)) = (summary.min(), summary.max()) {
+                ranges.insert(source.key.group(what), (min, max));
+            }
+        }
+    }
+    ranges
+}
+
+/// The second pass's report: how often durations and latencies of each size occurred.
+fn frequencies(rules: &IrqRules, head: Head, rows: &Rows<'_>) -> Report {
+    let ranges = rules.selection.ranges.as_ref();
+    let mut groups: Vec<(String, (u64, u64), &Bins)> = Vec::new();
+    for (source, stats) in rows {
+        let host = host_values(&head, source.key.trace);
+        let host = host.iter().map(|host| match host {
+            Value::Text(host) => format!("{host}, "),
+            _ => String::new(),
+        });
+        let label = host.collect::<String>() + &source.label();
+        let labels = [
+            (DURATION, label.clone()),
+            (LATENCY, format!("{label}, from raise to beginning")),
+        ];
+        for ((what, label), bins) in labels.into_iter().zip(&stats.bins) {
+            if let Some(&range) = ranges.and_then(|ranges| ranges.get(&source.key.group(what))) {
+                groups.push((label, range, bins));
+            }
+        }
+    }
+    Report {
+        sections: vec![crate::report::frequencies(NAME, groups)],
+        head,
+        ..Report::default()
+    }
+}

@@ -1,0 +1,108 @@
+//! Handlers that have ended, and what is known of all of one source.
+
+use serde::{Deserialize, Serialize};
+
+use crate::irq::lane::{Frame, Handler, Raised, VECTORS};
+use crate::kernel::CpuKey;
+use crate::stats::{Bins, Distribution, Top};
+
+/// A handler from its beginning to its end; the longest is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Run {
+    pub(super) duration: u64,
+    pub(super) begin: i64,
+    pub(super) cpu: CpuKey,
+    pub(super) handler: Handler,
+    pub(super) raised: Raised,
+    /// Place of the source.
+    pub(super) place: usize,
+}
+
+impl Run {
+    pub(super) fn new(frame: &Frame, cpu: CpuKey, end: i64) -> Run {
+        Run {
+            duration: end.abs_diff(frame.begin),
+            begin: frame.begin,
+            cpu,
+            handler: frame.handler,
+            raised: frame.raised,
+            place: frame.place,
+        }
+    }
+
+    /// When it ends.
+    pub(super) fn end(&self) -> i64 {
+        self.begin.saturating_add_unsigned(self.duration)
+    }
+
+    /// A softirq's vector.
+    pub(super) fn vector(&self) -> usize {
+        usize::try_from(self.handler.1).unwrap_or(VECTORS)
+    }
+
+    /// From the raise to the beginning, if it is known.
+    pub(super) fn latency(&self) -> Option<u64> {
+        Some(self.begin.abs_diff(self.raised.time()?))
+    }
+
+    /// With the source's place in another list.
+    pub(super) fn moved(self, places: &[usize]) -> Run {
+        let place = places.get(self.place).copied().unwrap_or(self.place);
+        Run { place, ..self }
+    }
+}
+
+/// What durations and latencies are called among the bounds of a second pass.
+pub(super) const DURATION: &str = "duration";
+pub(super) const LATENCY: &str = "latency";
+
+/// What is known of all handlers of one source.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Stats {
+    pub(super) durations: Distribution,
+    /// From raise to beginning.
+    pub(super) latencies: Distribution,
+    pub(super) raises: u64,
+    top: Top<Run>,
+    /// In a second pass: durations and latencies.
+    pub(super) bins: [Bins; 2],
+    #[serde(skip)]
+    bounds: Option<[Option<(u64, u64)>; 2]>,
+}
+
+impl Stats {
+    pub(super) fn count(&mut self, run: Run, top: usize) {
+        self.durations.add(run.duration);
+        if let Some(latency) = run.latency() {
+            self.latencies.add(latency);
+        }
+        self.top.add(run, top);
+    }
+
+    /// Counts it among those of its size; `of` gives the bounds.
+    pub(super) fn bin(&mut self, run: &Run, of: impl Fn(&str) -> Option<(u64, u64)>) {
+        let bounds = *self.bounds.get_or_insert_with(|| [of(DURATION), of(LATENCY)]);
+        let values = [Some(run.duration), run.latency()];
+        for ((bins, bounds), value) in self.bins.iter_mut().zip(bounds).zip(values) {
+            if let (Some(bounds), Some(value)) = (bounds, value) {
+                bins.add(bounds, value);
+            }
+        }
+    }
+
+    /// Joins what comes later, of the source at that place.
+    pub(super) fn merge(&mut self, later: Stats, place: usize, top: usize) {
+        self.durations.merge(&later.durations);
+        self.latencies.merge(&later.latencies);
+        self.raises += later.raises;
+        self.top.merge(later.top, top, |run| run.place = place);
+        for (own, later) in self.bins.iter_mut().zip(&later.bins) {
+            own.merge(later);
+        }
+    }
+
+    /// The longest ones.
+    pub(super) fn top(&self, most: usize) -> Vec<Run> {
+        self.top.clone().into_sorted(most)
+    }
+}

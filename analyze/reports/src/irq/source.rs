@@ -1,0 +1,249 @@
+//! What interrupts CPUs: interrupts, softirqs and the functions that they call.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::softirq_name;
+
+use crate::kernel::Selection;
+
+/// Kinds of handlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) enum Kind {
+    /// Of hard interrupts.
+    Irq,
+    /// Of a vector that x86 gives an interrupt of its own.
+    Vector,
+    /// Of interrupts from other CPUs.
+    Ipi,
+    Softirq,
+    Tasklet,
+    /// The function of a timer of high resolution.
+    Hrtimer,
+    /// The function of a timer of the timer wheel.
+    Timer,
+}
+
+impl Kind {
+    /// Its name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Irq => "irq",
+            Kind::Vector => "vector",
+            Kind::Ipi => "ipi",
+            Kind::Softirq => "softirq",
+            Kind::Tasklet => "tasklet",
+            Kind::Hrtimer => "hrtimer",
+            Kind::Timer => "timer",
+        }
+    }
+
+    /// True for interrupts of the processor.
+    pub(super) fn is_hard(self) -> bool {
+        matches!(self, Kind::Irq | Kind::Vector | Kind::Ipi)
+    }
+}
+
+/// Kind and number: of the interrupt, of the softirq's vector, the address of the function; of what
+/// has only a name a number that stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Key {
+    pub(super) trace: u32,
+    pub(super) kind: Kind,
+    pub(super) number: i64,
+}
+
+impl Key {
+    /// What something of it is called among the bounds of a second pass, which learns the names of
+    /// its handlers too late.
+    pub(super) fn group(self, what: &str) -> String {
+        format!("{} {} {} {what}", self.trace, self.kind.name(), self.number)
+    }
+}
+
+/// The number that stands for a name (FNV-1a).
+pub(super) fn number_of(name: &[u8]) -> i64 {
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+    name.iter().fold(0xCBF2_9CE4_8422_2325, hash) as i64
+}
+
+/// Something that interrupts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Source {
+    pub(super) key: Key,
+    /// Names of the handlers, sorted: several may share an interrupt.
+    names: Vec<Vec<u8>>,
+}
+
+/// Most names of one source; the first of the alphabet are kept.
+const NAMES: usize = 8;
+
+impl Source {
+    /// Learns the name of a handler.
+    fn learn(&mut self, name: &[u8]) {
+        if let Err(at) = self.names.binary_search_by(|known| known.as_slice().cmp(name))
+            && at < NAMES
+        {
+            self.names.insert(at, name.to_owned());
+            self.names.truncate(NAMES);
+        }
+    }
+
+    /// Its number, if it has one.
+    pub(super) fn number(&self) -> Option<i64> {
+        let has_one = matches!(self.key.kind, Kind::Irq | Kind::Softirq);
+        has_one.then_some(self.key.number)
+    }
+
+    /// Its name: what its handlers are called, or its number.
+    pub(super) fn name(&self) -> String {
+        let Key { kind, number, .. } = self.key;
+        match kind {
+            Kind::Softirq => softirq_name(number).map_or_else(|| number.to_string(), str::to_owned),
+            Kind::Tasklet | Kind::Hrtimer | Kind::Timer => format!("{number:#x}"),
+            Kind::Irq | Kind::Vector | Kind::Ipi => {
+                let names = self.names.iter().map(|name| String::from_utf8_lossy(name));
+                names.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// What no other one is called.
+    pub(super) fn label(&self) -> String {
+        let kind = self.key.kind.name();
+        match self.number().filter(|_| self.key.kind == Kind::Irq) {
+            Some(number) => format!("{kind} {number} {}", self.name()),
+            None => format!("{kind} {}", self.name()),
+        }
+    }
+
+    /// True if it was asked for.
+    pub(super) fn is_chosen(&self, selection: &Selection) -> bool {
+        let (hard, soft) = (&selection.interrupts, &selection.softirqs);
+        if hard.is_empty() && soft.is_empty() {
+            return true;
+        }
+        let globs = if self.key.kind == Kind::Softirq {
+            soft
+        } else {
+            hard
+        };
+        let number = self.number().map(|number| number.to_string());
+        let (name, names) = (self.name(), &self.names);
+        globs.iter().any(|glob| {
+            let matches = |text: &[u8]| glob.matches(text);
+            matches(name.as_bytes())
+                || number.as_ref().is_some_and(|number| matches(number.as_bytes()))
+                || names.iter().any(|name| matches(name))
+        })
+    }
+}
+
+/// Those that were met. They have places, in the order in which they were met.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Sources {
+    list: Vec<Source>,
+    #[serde(skip)]
+    index: BTreeMap<Key, usize>,
+}
+
+impl Sources {
+    /// The place of one, and what its handler is called if an event told it.
+    pub(super) fn place(&mut self, key: Key, name: Option<&[u8]>) -> usize {
+        if self.index.len() != self.list.len() {
+            // It was deserialized.
+            let places = self.list.iter().enumerate();
+            self.index = places.map(|(at, source)| (source.key, at)).collect();
+        }
+        let place = *self.index.entry(key).or_insert_with(|| {
+            let names = Vec::new();
+            self.list.push(Source { key, names });
+            self.list.len() - 1
+        });
+        if let (Some(name), Some(source)) = (name, self.list.get_mut(place)) {
+            source.learn(name);
+        }
+        place
+    }
+
+    pub(super) fn at(&self, place: usize) -> Option<&Source> {
+        self.list.get(place)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.list.iter()
+    }
+
+    /// Joins others to these: where each of them is now.
+    pub(super) fn merge(&mut self, later: Sources) -> Vec<usize> {
+        let place = |source: Source| {
+            let place = self.place(source.key, None);
+            for name in &source.names {
+                self.place(source.key, Some(name));
+            }
+            place
+        };
+        later.list.into_iter().map(place).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracebraid_filter::glob::Glob;
+
+    use super::*;
+
+    const KEY: Key = Key {
+        trace: 0,
+        kind: Kind::Irq,
+        number: 26,
+    };
+
+    #[test]
+    fn names_do_not_depend_on_the_order_in_which_they_came() {
+        let name = |number: usize| format!("name{number:02}").into_bytes();
+        let mut up = Sources::default();
+        for number in 0..20 {
+            up.place(KEY, Some(&name(number)));
+        }
+        let mut down = Sources::default();
+        for number in (0..20).rev() {
+            down.place(KEY, Some(&name(number)));
+        }
+        assert_eq!(up.list[0].name(), down.list[0].name());
+        assert!(up.list[0].name().starts_with("name00, name01, "));
+        assert_eq!(up.list[0].names.len(), NAMES);
+        let mut other = Sources::default();
+        other.place(Key { number: 1, ..KEY }, Some(b"one"));
+        assert_eq!(other.merge(up), [1]);
+    }
+
+    #[test]
+    fn numbers_and_names_choose() {
+        let mut sources = Sources::default();
+        sources.place(KEY, Some(b"virtio1-req.1"));
+        let softirq = Key {
+            kind: Kind::Softirq,
+            number: 3,
+            ..KEY
+        };
+        sources.place(softirq, None);
+        let chosen = |irqs: &[&str], softirqs: &[&str]| -> Vec<bool> {
+            let globs = |names: &[&str]| names.iter().map(|name| Glob::new(name)).collect();
+            let selection = Selection {
+                interrupts: globs(irqs),
+                softirqs: globs(softirqs),
+                ..Selection::default()
+            };
+            sources
+                .iter()
+                .map(|source| source.is_chosen(&selection))
+                .collect()
+        };
+        assert_eq!(chosen(&[], &[]), [true, true]);
+        assert_eq!(chosen(&["26"], &[]), [true, false]);
+        assert_eq!(chosen(&["virtio*"], &["NET_*"]), [true, true]);
+        assert_eq!(chosen(&[], &["3"]), [false, true]);
+        assert_eq!(chosen(&["3"], &["1"]), [false, false]);
+    }
+}

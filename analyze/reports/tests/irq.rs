@@ -1,0 +1,471 @@
+//! Interrupts and softirqs beside an independent model, and beside lttng-analyses.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+use support::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
+use support::model_irq::{Found, Handled, find};
+use support::naming::{Maker, Naming, TEXT, Value};
+use support::synthetic::{Random, Scripted, Shape, scripted};
+use support::traces::{kernel_trace, oracle};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::glob::Glob;
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_reports::irq::IrqAnalysis;
+use tracebraid_reports::kernel::{KernelAnalysis, Selection};
+use tracebraid_reports::report::{Report, View};
+
+fn report(set: &TraceSet, selection: Selection) -> Report {
+    let analysis = IrqAnalysis::new(set, selection);
+    let options = Options {
+        threads: 2,
+        chunk_bytes: 100_000,
+        until: None,
+    };
+    fold(set, &analysis, options, &Control::default())
+        .expect("nobody cancels")
+        .report
+}
+
+fn json(set: &TraceSet, selection: Selection) -> Json {
+    serde_json::to_value(report(set, selection)).expect("a report can be serialized")
+}
+
+fn rows<'a>(report: &'a Json, section: &str) -> &'a [Json] {
+    report[section].as_array().expect("a list")
+}
+
+fn int(row: &Json, field: &str) -> u64 {
+    row[field].as_u64().unwrap_or_else(|| panic!("{field} of {row}"))
+}
+
+/// Sums of some durations: number, sum, least, greatest.
+fn sums(values: impl Iterator<Item = u64>) -> [u64; 4] {
+    values.fold([0, 0, u64::MAX, 0], |[count, sum, min, max], value| {
+        [count + 1, sum + value, min.min(value), max.max(value)]
+    })
+}
+
+fn told(row: &Json) -> [u64; 4] {
+    if int(row, "count") == 0 {
+        return [0, 0, u64::MAX, 0];
+    }
+    ["count", "total_ns", "min_ns", "max_ns"].map(|field| int(row, field))
+}
+
+fn of<'a>(found: &'a Found, kind: &'a str, number: i64) -> impl Iterator<Item = &'a Handled> {
+    let wanted = move |handled: &&Handled| handled.kind == kind && handled.number == number;
+    found.handled.iter().filter(wanted)
+}
+
+/// Every number of the report that the model knows. Returns how many handlers there were.
+fn as_modelled(what: &str, set: &TraceSet, asked: Asked) -> usize {
+    let found = find(set, asked);
+    let report = json(set, asked.selection());
+    let mut met = 0;
+    for (section, kind) in [
+        ("interrupts", "irq"),
+        ("softirqs", "softirq"),
+        ("functions", "hrtimer"),
+        ("functions", "timer"),
+    ] {
+        for row in rows(&report, section)
+            .iter()
+            .filter(|row| row["kind"] == kind || section == "softirqs")
+        {
+            let number = match kind {
+                "hrtimer" | "timer" => {
+                    let name = row["name"].as_str().expect("a name");
+                    i64::from_str_radix(name.trim_start_matches("0x"), 16)
+                        .or_else(|_| u64::from_str_radix(name.trim_start_matches("0x"), 16).map(|n| n as i64))
+                        .expect("an address")
+                }
+                _ => row["number"].as_i64().expect("a number"),
+            };
+            let expected = sums(of(&found, kind, number).map(Handled::duration));
+            assert_eq!(told(row), expected, "{what}, {asked:?}: {kind} {number}");
+            met += expected[0] as usize;
+            if kind == "irq" {
+                let names = found.names[&number].join(", ");
+                assert_eq!(row["name"], names.as_str(), "{what}");
+            }
+        }
+    }
+    assert_eq!(
+        met,
+        found.handled.len(),
+        "{what}, {asked:?}: all handlers are in the tables"
+    );
+    let mut raises = 0;
+    for row in rows(&report, "raises") {
+        let number = row["number"].as_i64().expect("a number");
+        let latencies = of(&found, "softirq", number).filter_map(Handled::latency);
+        assert_eq!(
+            told(row),
+            sums(latencies),
+            "{what}, {asked:?}: latency of {number}"
+        );
+        let raised = found.raises.get(&number).copied().unwrap_or(0);
+        assert_eq!(
+            int(row, "raises"),
+            raised,
+            "{what}, {asked:?}: raises of {number}"
+        );
+        raises += raised;
+    }
+    assert_eq!(raises, found.raises.values().sum::<u64>(), "{what}");
+    for row in rows(&report, "cpus") {
+        let cpu = int(row, "cpu") as u32;
+        let expected = found.cpus.get(&cpu).copied().unwrap_or_default();
+        let times = (int(row, "interrupt_ns"), int(row, "softirq_ns"));
+        assert_eq!(times, expected, "{what}, {asked:?}: CPU {cpu}");
+    }
+    assert_eq!(
+        int(&report["total"], "unfinished"),
+        found.unfinished,
+        "{what}, {asked:?}"
+    );
+    assert_eq!(
+        int(&report["total"], "unknown_begin"),
+        found.orphans,
+        "{what}, {asked:?}"
+    );
+    let log: Vec<_> = rows(&report, "log")
+        .iter()
+        .map(|row| row["begin_ns"].as_i64())
+        .collect();
+    let mut expected = found.handled.clone();
+    expected.sort_by_key(|handled| (handled.end, handled.cpu, std::cmp::Reverse(handled.begin)));
+    let expected: Vec<_> = expected.iter().map(|handled| Some(handled.begin)).collect();
+    assert!(log == expected, "{what}, {asked:?}: the log");
+    met
+}
+
+#[test]
+fn recorded_traces_are_as_modelled() {
+    // As many as the ends that other tools count, but for the trace that lost most.
+    for (name, handlers) in [
+        ("kernel-mix-small", Some(12_977)),
+        ("kernel-ust-requests", Some(81_080)),
+        ("kernel-discarded", None),
+        ("many-threads", Some(6_195)),
+        ("twohost-server", Some(48_466)),
+        ("synctraces/scp_src", Some(28_654)),
+        ("synctraces/scp_dest", Some(21_633)),
+    ] {
+        let Some(set) = kernel_trace(name) else { continue };
+        let met = as_modelled(name, &set, ALL);
+        assert!(handlers.is_none_or(|handlers| handlers == met), "{name}: {met}");
+        let (begin, end) = support::events::extent(&set);
+        let third = (end - begin) / 3;
+        let asked = Asked {
+            range: (begin + third, end - third),
+            cpus: Some(&[0, 1, 2]),
+        };
+        as_modelled(name, &set, asked);
+    }
+}
+
+/// What the kernel's events look like when the rules for softirqs are right, told by hand from the
+/// events: vector, handlers, sum of durations, greatest latency.
+#[test]
+fn softirqs_of_two_traces() {
+    for (name, expected) in [
+        (
+            "many-threads",
+            &[
+                (1, 1019, 630_904, 14_055),
+                (3, 8, 84_875, 1109),
+                (4, 141, 745_399, 1741),
+                (7, 778, 1_963_055, 14_153),
+                (9, 4096, 11_726_510, 132_483),
+            ][..],
+        ),
+        (
+            "kernel-ust-requests",
+            &[
+                (1, 5336, 22_865_934, 546_406),
+                (3, 8088, 155_575_080, 826_850),
+                (7, 16_491, 79_938_044, 1_061_296),
+                (9, 1070, 2_950_020, 709_686),
+            ],
+        ),
+    ] {
+        let Some(set) = kernel_trace(name) else { continue };
+        let report = json(&set, Selection::default());
+        let found: Vec<_> = rows(&report, "softirqs")
+            .iter()
+            .zip(rows(&report, "raises"))
+            .map(|(row, raises)| {
+                (
+                    int(row, "number"),
+                    int(row, "count"),
+                    int(row, "total_ns"),
+                    int(raises, "max_ns"),
+                )
+            })
+            .collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// A CPU that is made up: who is interrupted by what.
+struct Cpu {
+    open: Vec<(&'static str, i64)>,
+}
+
+const SHAPE: Shape = Shape {
+    cpus: 3,
+    threads: 1,
+    steps: 0,
+    silent_losses: 0,
+    lost_packets: 0,
+    counted_losses: 0,
+    packet: 700,
+    naming: Naming::Lttng,
+    told_memory: false,
+    told_threads: false,
+    clone3: false,
+    tid_context: false,
+    pid_context: false,
+    two_streams: false,
+    ties: true,
+};
+
+const NAMES: [&str; 4] = ["disk", "net", "disk", "serial"];
+
+fn event(random: &mut Random, cpu: &mut Cpu) -> (&'static str, Vec<(&'static str, u32, Value<'static>)>) {
+    let begin = |cpu: &mut Cpu, kind, key| cpu.open.push((kind, key));
+    let vector = [1, 3, 7, 9][random.below(4) as usize];
+    match random.below(10) {
+        0 | 1 => ("irq_softirq_raise", vec![("vec", 32, Value::Int(vector))]),
+        2 if cpu.open.len() < 5 => {
+            let irq = random.below(5) as i64;
+            begin(cpu, "irq", irq);
+            let name = NAMES[(irq as usize + random.below(2) as usize) % 4];
+            (
+                "irq_handler_entry",
+                vec![("irq", 32, Value::Int(irq)), ("name", TEXT, Value::Text(name))],
+            )
+        }
+        3 | 4 if cpu.open.is_empty() => {
+            begin(cpu, "softirq", vector);
+            ("irq_softirq_entry", vec![("vec", 32, Value::Int(vector))])
+        }
+        5 if cpu.open.len() < 5 => {
+            let timer = random.below(3) as i64;
+            begin(cpu, "hrtimer", timer);
+            let fields = vec![
+                ("hrtimer", 64, Value::Int(timer)),
+                ("now", 64, Value::Int(0)),
+                ("function", 64, Value::Int(-4096 + timer % 2)),
+            ];
+            ("timer_hrtimer_expire_entry", fields)
+        }
+        _ => match cpu.open.pop() {
+            Some(("irq", irq)) => (
+                "irq_handler_exit",
+                vec![("irq", 32, Value::Int(irq)), ("ret", 32, Value::Int(1))],
+            ),
+            Some(("softirq", vector)) => ("irq_softirq_exit", vec![("vec", 32, Value::Int(vector))]),
+            Some((_, timer)) => (
+                "timer_hrtimer_expire_exit",
+                vec![("hrtimer", 64, Value::Int(timer))],
+            ),
+            None => ("irq_softirq_raise", vec![("vec", 32, Value::Int(vector))]),
+        },
+    }
+}
+
+fn with_trace(seed: u64, shape: Shape, then: impl FnOnce(&TraceSet)) {
+    let mut random = Random::new(seed);
+    let mut cpus: Vec<Cpu> = (0..shape.cpus).map(|_| Cpu { open: Vec::new() }).collect();
+    let mut time = 1000;
+    let events: Vec<Scripted<'_>> = (0..12_000)
+        .map(|_| {
+            time += random.below(20);
+            let cpu = random.below(shape.cpus);
+            let (name, fields) = event(&mut random, &mut cpus[cpu as usize]);
+            (cpu, time, Maker { tid: 1, pid: 1 }, name, fields)
+        })
+        .collect();
+    let (directory, set) = scripted(shape, events);
+    then(&set);
+    std::fs::remove_dir_all(directory).expect("the trace can be removed");
+}
+
+#[test]
+fn made_up_interrupts_are_as_modelled_and_the_law_holds() {
+    let lossy = Shape {
+        silent_losses: 60,
+        ..SHAPE
+    };
+    let very_lossy = Shape {
+        lost_packets: 80,
+        counted_losses: 80,
+        ..lossy
+    };
+    let part = Asked {
+        range: (5000 + 40_000, 5000 + 90_000),
+        ..ALL
+    };
+    let two_cpus = Asked {
+        cpus: Some(&[0, 2]),
+        ..part
+    };
+    for seed in 0..5 {
+        for (what, shape) in [("whole", SHAPE), ("lossy", lossy), ("very lossy", very_lossy)] {
+            with_trace(seed, shape, |set| {
+                for asked in [ALL, part, two_cpus] {
+                    let met = as_modelled(&format!("{what}, seed {seed}"), set, asked);
+                    assert!(met > 300, "{what}: {met}");
+                    as_in_one_piece::<IrqAnalysis>(what, set, asked, SMALL);
+                }
+                any_tree::<IrqAnalysis>(set, seed);
+            });
+        }
+    }
+}
+
+#[test]
+fn choosing_interrupts_and_lengths() {
+    let Some(set) = kernel_trace("kernel-mix-small") else {
+        return;
+    };
+    let globs = |names: &[&str]| names.iter().map(|name| Glob::new(name)).collect::<Vec<_>>();
+    let chosen = |irqs: &[&str], softirqs: &[&str], min| {
+        let selection = Selection {
+            interrupts: globs(irqs),
+            softirqs: globs(softirqs),
+            limits: tracebraid_reports::kernel::Limits { min, max: None },
+            ..Selection::default()
+        };
+        json(&set, selection)
+    };
+    let names = |report: &Json, section: &str| -> Vec<String> {
+        let name = |row: &Json| row["name"].as_str().expect("a name").to_owned();
+        rows(report, section).iter().map(name).collect()
+    };
+    let hard = chosen(&["virtio1-*", "40"], &[], None);
+    assert_eq!(names(&hard, "interrupts").len(), 5);
+    assert!(names(&hard, "softirqs").is_empty() && names(&hard, "functions").is_empty());
+    let soft = chosen(&[], &["net_rx", "NET_RX", "1"], None);
+    assert_eq!(names(&soft, "softirqs"), ["TIMER", "NET_RX"]);
+    assert!(names(&soft, "interrupts").is_empty());
+    assert!(rows(&soft, "longest").iter().all(|row| row["kind"] == "softirq"));
+    assert_eq!(rows(&soft, "longest").len(), 20);
+    let long = chosen(&["*"], &["*"], Some(500_000));
+    let least = rows(&long, "interrupts")
+        .iter()
+        .chain(rows(&long, "softirqs"))
+        .map(|row| int(row, "min_ns"));
+    assert!(least.min().is_some_and(|least| least >= 500_000));
+    // What CPUs spent is everything.
+    assert_eq!(rows(&long, "cpus"), rows(&soft, "cpus"));
+}
+
+const ORACLES: [&str; 6] = [
+    "kernel-mix-small",
+    "kernel-ust-requests",
+    "kernel-discarded",
+    "many-threads",
+    "twohost-client",
+    "twohost-server",
+];
+
+fn tables<'a>(results: &'a Json, class: &str) -> Vec<&'a Json> {
+    let is_it = |table: &&Json| table["class"] == class || table["class"]["inherit"] == class;
+    results["results"]
+        .as_array()
+        .expect("tables")
+        .iter()
+        .filter(is_it)
+        .collect()
+}
+
+/// Every row of irqstats: number, name, count, least, average, greatest, standard deviation.
+#[test]
+fn statistics_are_those_of_lttng_analyses() {
+    let mut compared = BTreeMap::new();
+    for name in ORACLES {
+        let Some(set) = kernel_trace(name) else { continue };
+        let Some(results) = oracle(name, "lttng-irqstats.mi.json") else {
+            continue;
+        };
+        let report = json(&set, Selection::default());
+        let (ours, theirs) = (rows(&report, "interrupts"), tables(&results, "hard-stats"));
+        let theirs = theirs[0]["data"].as_array().expect("rows");
+        assert_eq!(ours.len(), theirs.len(), "{name}");
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            let value = |column: usize| &theirs[column]["value"];
+            let what = format!("{name}: {ours} and {theirs}");
+            assert_eq!(ours["number"], theirs[0]["nr"], "{what}");
+            assert_eq!(ours["name"], theirs[0]["name"], "{what}");
+            assert_eq!(&ours["count"], value(1), "{what}");
+            assert_eq!(&ours["min_ns"], value(2), "{what}");
+            assert_eq!(&ours["max_ns"], value(4), "{what}");
+            // Its arithmetic rounds in the last digits.
+            for (field, column) in [("average_ns", 3), ("deviation_ns", 5)] {
+                match (ours[field].as_f64(), value(column).as_f64()) {
+                    (Some(ours), Some(theirs)) => assert!((ours - theirs).abs() <= theirs * 1e-12, "{what}"),
+                    (ours, theirs) => assert_eq!(ours, theirs, "{what}"),
+                }
+            }
+        }
+        compared.insert(name, ours.len());
+    }
+    let expected = [14, 12, 8, 3, 8, 10];
+    for (name, expected) in ORACLES.iter().zip(expected) {
+        assert!(compared.get(name).is_none_or(|&rows| rows == expected), "{name}");
+    }
+}
+
+/// Every bin of irqfreq.
+#[test]
+fn frequencies_are_those_of_lttng_analyses() {
+    for name in ORACLES {
+        let Some(set) = kernel_trace(name) else { continue };
+        let Some(results) = oracle(name, "lttng-irqfreq.mi.json") else {
+            continue;
+        };
+        let views = vec![View::Freq];
+        let first = report(
+            &set,
+            Selection {
+                views: views.clone(),
+                ..Selection::default()
+            },
+        );
+        let second = Selection {
+            ranges: Some(first.ranges),
+            views,
+            ..Selection::default()
+        };
+        let report = json(&set, second);
+        let bins = rows(&report, "distribution");
+        let mut compared = 0;
+        for table in tables(&results, "freq") {
+            let title = table["class"]["title"].as_str().expect("a title");
+            let inside = title.split(['[', ']']).nth(1).expect("a name and a number");
+            let (irq, number) = inside.trim_end_matches(')').rsplit_once(" (").expect("both");
+            let label = format!("irq {number} {irq}");
+            let ours: Vec<_> = bins.iter().filter(|row| row["name"] == label.as_str()).collect();
+            let theirs = table["data"].as_array().expect("rows");
+            assert_eq!(ours.len(), theirs.len(), "{name}: {label}");
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                let what = format!("{name}, {label}: {ours} and {theirs}");
+                for (field, column) in [("from_ns", 0), ("to_ns", 1)] {
+                    let (ours, theirs) = (ours[field].as_f64(), theirs[column]["value"].as_f64());
+                    let (ours, theirs) = (ours.expect("a number"), theirs.expect("a number"));
+                    assert!((ours - theirs).abs() <= theirs * 1e-9, "{what}");
+                }
+                assert_eq!(ours["count"], theirs[2]["value"], "{what}");
+            }
+            compared += 1;
+        }
+        assert!(compared >= 3, "{name}");
+    }
+}
