@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod io;
 pub mod irq;
 pub mod kernel;
+pub mod memory;
 mod packed;
 mod pages;
 pub mod report;

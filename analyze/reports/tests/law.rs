@@ -14,6 +14,7 @@ use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection};
+use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use support::law::{
@@ -37,6 +38,7 @@ macro_rules! for_each_in_order {
     ($function:ident($($argument:expr),*)) => {
         $function::<SyscallAnalysis>($($argument),*);
         $function::<IrqAnalysis>($($argument),*);
+        $function::<MemoryAnalysis>($($argument),*);
     };
 }
 
@@ -96,6 +98,7 @@ const SHAPE: Shape = Shape {
     counted_losses: 0,
     packet: 900,
     naming: Naming::Lttng,
+    told_memory: true,
     told_threads: false,
     clone3: false,
     tid_context: false,
@@ -181,6 +184,7 @@ fn lost_packets() {
 fn one_exit_for_all_calls() {
     let shape = Shape {
         naming: Naming::OldLttng,
+        told_memory: false,
         silent_losses: 20,
         lost_packets: 20,
         ..SHAPE

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, PrintArgs,
+    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, PrintArgs,
     SyscallsArgs,
 };
 
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Cpu(CpuArgs),
     Io(IoArgs),
     Irq(IrqArgs),
+    Memory(MemoryArgs),
     Syscalls(SyscallsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -115,7 +115,7 @@ fn io_shows_tables_json_and_csv() {
 #[test]
 fn threads_and_chunks_do_not_matter() {
     let trace = trace();
-    for command in ["cpu", "io", "syscalls", "irq"] {
+    for command in ["cpu", "io", "syscalls", "irq", "memory"] {
         let expected = text(&[
             command,
             "--format",
@@ -154,6 +154,7 @@ fn traces_that_tell_nothing_of_it() {
         ("io", "system calls were not recorded"),
         ("syscalls", "no system calls were recorded: enable them"),
         ("irq", "enable irq_handler_entry"),
+        ("memory", "enable kmem_mm_page_alloc"),
     ] {
         let output = run(&[command, path]);
         assert_eq!(output.status.code(), Some(0));

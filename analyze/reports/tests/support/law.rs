@@ -14,6 +14,7 @@ use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Window};
+use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::report::View;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
@@ -45,6 +46,10 @@ impl Lawful for SyscallAnalysis {
 
 impl Lawful for IrqAnalysis {
     const NAME: &'static str = "irq";
+}
+
+impl Lawful for MemoryAnalysis {
+    const NAME: &'static str = "memory";
 }
 
 impl Modelled for CpuAnalysis {

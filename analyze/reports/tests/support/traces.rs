@@ -76,7 +76,9 @@ pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
 /// The kernel traces that the tests use, by name.
 pub fn kernel_trace(name: &str) -> Option<TraceSet> {
     let path = match name {
-        "kernel-mix-small" | "kernel-ust-requests" | "kernel-discarded" | "perf-mix" => ours(name, name)?,
+        "kernel-mix-small" | "kernel-ust-requests" | "kernel-discarded" | "perf-mix" | "perf-memory" => {
+            ours(name, name)?
+        }
         "twohost-client" | "twohost-server" => ours("twohost", name)?,
         name => shared(&format!("public/{name}"))?,
     };

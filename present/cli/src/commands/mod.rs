@@ -8,6 +8,7 @@ mod info;
 mod io;
 mod irq;
 mod man;
+mod memory;
 mod print;
 mod report;
 mod sections;
@@ -34,6 +35,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Irq(args) => irq::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Memory(args) => memory::run(&args),
         Command::Man(args) => man::run(&args),
     }
 }
@@ -64,6 +66,7 @@ pub(crate) use info::InfoArgs;
 pub(crate) use io::IoArgs;
 pub(crate) use irq::IrqArgs;
 pub(crate) use man::ManArgs;
+pub(crate) use memory::MemoryArgs;
 pub(crate) use print::PrintArgs;
 pub(crate) use report::Show;
 pub(crate) use syscalls::SyscallsArgs;

@@ -1,0 +1,304 @@
+//! The report.
+
+use std::cmp::Reverse;
+
+use crate::kernel::{Head, Input, Process, Thread};
+use crate::memory::sums::{Count, Sums};
+use crate::memory::{MemoryPartial, MemoryRules, is_free};
+use crate::report::{Column, Report, Section, Total, Unit, Value, View};
+
+const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
+
+/// A table: what it is called, what it counts (the first orders it), and their columns.
+struct Table {
+    key: &'static str,
+    title: &'static str,
+    columns: &'static [(Count, Column)],
+    /// The first two are taken and given back: their difference is shown.
+    has_balance: bool,
+}
+
+const fn count(key: &'static str, title: &'static str) -> Column {
+    Column::new(key, title, Unit::Count)
+}
+
+const BALANCE: Column = Column::new("balance_pages", "Balance", Unit::Number);
+
+const PAGES: Table = Table {
+    key: "threads",
+    title: "Pages by thread",
+    columns: &[
+        (Count::Allocated, count("allocated_pages", "Allocated")),
+        (Count::Freed, count("freed_pages", "Freed")),
+        (Count::Batched, count("batched_pages", "In batches").left_out(1)),
+        (Count::Failed, count("failed", "Failed").left_out(2)),
+    ],
+    has_balance: true,
+};
+
+const OTHERS: [Table; 4] = [
+    Table {
+        key: "faults",
+        title: "Page faults by thread",
+        columns: &[
+            (Count::UserFaults, count("user_faults", "User")),
+            (Count::KernelFaults, count("kernel_faults", "Kernel")),
+            (Count::Faults, count("other_faults", "Other").left_out(1)),
+        ],
+        has_balance: false,
+    },
+    Table {
+        key: "objects",
+        title: "Objects of the kernel by thread",
+        columns: &[
+            (
+                Count::Taken,
+                Column::new("allocated_bytes", "Allocated", Unit::Bytes),
+            ),
+            (
+                Count::Requested,
+                Column::new("requested_bytes", "Requested", Unit::Bytes),
+            ),
+            (Count::Objects, count("objects", "Objects")),
+            (Count::ObjectsFreed, count("freed_objects", "Freed")),
+        ],
+        has_balance: false,
+    },
+    Table {
+        key: "cache",
+        title: "Page cache by thread",
+        columns: &[
+            (Count::Cached, count("added_pages", "Added")),
+            (Count::Uncached, count("removed_pages", "Removed")),
+        ],
+        has_balance: false,
+    },
+    Table {
+        key: "reclaim",
+        title: "Reclaiming by thread",
+        columns: &[
+            (Count::Reclaims, count("direct_reclaims", "Direct")),
+            (Count::Reclaimed, count("reclaimed_pages", "Pages")),
+            (Count::KswapdWakes, count("kswapd_wakes", "kswapd wakes")),
+            (Count::Compactions, count("compactions", "Compactions")),
+            (Count::Kills, count("kills", "Kills")),
+        ],
+        has_balance: false,
+    },
+];
+
+/// Sums of threads, and of those without.
+struct Parts {
+    threads: Vec<(Thread, Sums)>,
+    idle: Sums,
+    unknown: Sums,
+}
+
+impl Parts {
+    fn new(partial: &MemoryPartial, adjust: impl Fn(&Sums) -> Sums) -> Parts {
+        let mut parts = Parts {
+            threads: Vec::new(),
+            idle: Sums::default(),
+            unknown: adjust(&partial.unknown),
+        };
+        for (place, sums) in partial.threads.iter().enumerate() {
+            let sums = adjust(sums);
+            if partial.tasks.is_idle(place) {
+                parts.idle.merge(&sums);
+            } else {
+                parts.threads.push((partial.tasks.thread(place), sums));
+            }
+        }
+        parts
+    }
+}
+
+pub(super) fn report(rules: &MemoryRules, input: &Input, partial: &MemoryPartial) -> Report {
+    // Pages that are given back in batches are told twice, unless only batches were recorded.
+    let only_batches = !input.sources.has(is_free);
+    let mut parts = Parts::new(partial, |sums| {
+        let mut sums = *sums;
+        if only_batches {
+            sums.add(Count::Freed, sums.get(Count::Batched));
+        }
+        sums
+    });
+    let of_threads = parts.threads.iter().fold(Sums::default(), |mut all, (_, sums)| {
+        all.merge(sums);
+        all
+    });
+    let by = [
+        ("threads", of_threads),
+        ("idle", parts.idle),
+        ("unknown", parts.unknown),
+    ];
+    let head = input.head();
+    let mut sections = vec![totals_by(&by)];
+    parts
+        .threads
+        .retain(|(thread, _)| rules.selection.threads.shows(thread));
+    sections.push(by_process(&head, partial, &parts.threads));
+    sections.extend(
+        [PAGES]
+            .iter()
+            .chain(&OTHERS)
+            .map(|table| by_thread(table, &parts.threads)),
+    );
+    Report {
+        totals: totals(&by),
+        sections,
+        head,
+        ..Report::default()
+    }
+}
+
+fn all(by: &[(&str, Sums)]) -> Sums {
+    by.iter().fold(Sums::default(), |mut all, (_, sums)| {
+        all.merge(sums);
+        all
+    })
+}
+
+fn totals(by: &[(&str, Sums)]) -> Vec<Total> {
+    let all = all(by);
+    let faults = [Count::UserFaults, Count::KernelFaults, Count::Faults];
+    let faults: u64 = faults.into_iter().map(|count| all.get(count)).sum();
+    vec![
+        Total::new(
+            "allocated_pages",
+            "pages allocated",
+            all.get(Count::Allocated).into(),
+        ),
+        Total::new("freed_pages", "pages freed", all.get(Count::Freed).into()),
+        Total::new("page_faults", "page faults", faults.into()),
+    ]
+}
+
+/// What somebody counts for in a table.
+fn values(table: &Table, sums: &Sums) -> Vec<Value> {
+    let mut values: Vec<Value> = table
+        .columns
+        .iter()
+        .map(|(count, _)| sums.get(*count).into())
+        .collect();
+    if table.has_balance {
+        values.insert(2, balance(sums));
+    }
+    values
+}
+
+fn columns(table: &Table) -> Vec<Column> {
+    let mut columns: Vec<Column> = table.columns.iter().map(|(_, column)| *column).collect();
+    if table.has_balance {
+        columns.insert(2, BALANCE);
+    }
+    columns
+}
+
+/// Pages that were taken and not given back.
+fn balance(sums: &Sums) -> Value {
+    let (taken, freed) = (sums.get(Count::Allocated), sums.get(Count::Freed));
+    Value::Signed(taken.wrapping_sub(freed) as i64)
+}
+
+/// All that is counted, of threads, the idle threads, and whoever is not known.
+fn totals_by(by: &[(&'static str, Sums)]) -> Section {
+    let tables = || [PAGES].into_iter().chain(OTHERS);
+    let total = [("all", all(by))];
+    let shown: Vec<Table> = tables().filter(|table| has(table, &total[0].1)).collect();
+    let row = |(who, sums): &(&'static str, Sums)| {
+        let who = [Value::from(*who)].into_iter();
+        who.chain(shown.iter().flat_map(|table| values(table, sums)))
+            .collect()
+    };
+    Section {
+        key: "totals",
+        title: "Total".to_owned(),
+        view: View::Stats,
+        columns: [Column::new("who", "Who", Unit::Text)]
+            .into_iter()
+            .chain(shown.iter().flat_map(columns))
+            .collect(),
+        rows: by.iter().chain(&total).map(row).collect(),
+        is_long: false,
+    }
+}
+
+fn has(table: &Table, sums: &Sums) -> bool {
+    table.columns.iter().any(|(count, _)| sums.get(*count) > 0)
+}
+
+/// Orders rows by what their table is about, the most first.
+fn most(table: &Table, sums: &Sums) -> Vec<Reverse<u64>> {
+    table
+        .columns
+        .iter()
+        .map(|(count, _)| Reverse(sums.get(*count)))
+        .collect()
+}
+
+fn by_thread(table: &Table, threads: &[(Thread, Sums)]) -> Section {
+    let mut rows: Vec<_> = threads.iter().filter(|(_, sums)| has(table, sums)).collect();
+    rows.sort_by_cached_key(|(thread, sums)| (most(table, sums), thread.trace, thread.tid));
+    let row = |(thread, sums): &(Thread, Sums)| {
+        let thread = [thread.clone().into()].into_iter();
+        thread.chain(values(table, sums)).collect()
+    };
+    Section {
+        key: table.key,
+        title: table.title.to_owned(),
+        view: View::Stats,
+        columns: [THREAD].into_iter().chain(columns(table)).collect(),
+        rows: rows.into_iter().map(row).collect(),
+        is_long: true,
+    }
+}
+
+/// Pages and faults by process.
+fn by_process(head: &Head, partial: &MemoryPartial, threads: &[(Thread, Sums)]) -> Section {
+    let of_pages = threads
+        .iter()
+        .filter(|(_, sums)| has(&PAGES, sums) || has(&OTHERS[0], sums));
+    let add = |sum: &mut Sums, sums: &Sums| sum.merge(sums);
+    let threads = of_pages.map(|(thread, sums)| (thread.clone(), sums));
+    let mut rows = partial.tasks.people().processes(threads, add);
+    rows.sort_by_cached_key(|(process, sums)| {
+        let Process { trace, pid, tid, .. } = process;
+        (most(&PAGES, sums), most(&OTHERS[0], sums), *trace, *pid, *tid)
+    });
+    let has_hosts = head.hosts.len() > 1;
+    let id = |id: Option<i32>| Value::from(id.map(i64::from));
+    let row = |(process, sums): (Process, Sums)| {
+        let host = head.hosts.iter().find(|host| host.trace == process.trace);
+        let host = host.and_then(|host| host.name.as_deref());
+        let host = has_hosts.then(|| Value::from(host));
+        let who = [id(process.pid), id(process.tid), process.name.as_deref().into()];
+        let pages = values(&PAGES, &sums);
+        let faults = values(&OTHERS[0], &sums);
+        let who = host.into_iter().chain(who);
+        who.chain([process.threads.into()])
+            .chain(pages)
+            .chain(faults)
+            .collect()
+    };
+    let host = has_hosts.then_some(Column::new("host", "Host", Unit::Text));
+    let about = [
+        Column::new("pid", "PID", Unit::Id),
+        Column::new("tid", "TID", Unit::Id).left_out(4),
+        Column::new("name", "Process", Unit::Text),
+        count("threads", "Threads").left_out(5),
+    ];
+    Section {
+        key: "processes",
+        title: "By process".to_owned(),
+        view: View::Stats,
+        columns: host
+            .into_iter()
+            .chain(about)
+            .chain(columns(&PAGES))
+            .chain(columns(&OTHERS[0]))
+            .collect(),
+        rows: rows.into_iter().map(row).collect(),
+        is_long: true,
+    }
+}

@@ -1,0 +1,151 @@
+//! What is counted.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::events::Edge;
+use tracebraid_kernel_model::events::memory::{Page, PageFault, PageStep, Reclaim, ReclaimStep, Slab};
+use tracebraid_kernel_model::{Body, IntField, KernelEvent};
+
+/// Something that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    /// Pages that were taken.
+    Allocated,
+    /// Pages that were given back.
+    Freed,
+    /// Pages that were given back with others.
+    Batched,
+    /// Requests for pages that got none.
+    Failed,
+    /// Objects that were taken, the bytes that were asked for, and those that were taken.
+    Objects,
+    Requested,
+    Taken,
+    /// Objects that were given back.
+    ObjectsFreed,
+    /// Faults of programs, of the kernel, and of one of them.
+    UserFaults,
+    KernelFaults,
+    Faults,
+    /// Pages that entered the page cache, and left it.
+    Cached,
+    Uncached,
+    /// Times that a thread reclaimed memory itself, and the pages that it got.
+    Reclaims,
+    Reclaimed,
+    /// Times that the thread for it woke.
+    KswapdWakes,
+    /// Times that pages were moved together.
+    Compactions,
+    /// Processes that were killed for their memory.
+    Kills,
+}
+
+/// How many there are.
+const COUNTS: usize = Count::Kills as usize + 1;
+
+/// How much of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sums([u64; COUNTS]);
+
+impl Sums {
+    pub(super) fn get(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    pub(super) fn add(&mut self, count: Count, amount: u64) {
+        let own = &mut self.0[count as usize];
+        // Sizes in damaged traces may be any.
+        *own = own.wrapping_add(amount);
+    }
+
+    pub(super) fn merge(&mut self, other: &Sums) {
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(own, other)| *own = own.wrapping_add(other));
+    }
+}
+
+/// True for the events that add something.
+pub(super) fn is_counted(event: &KernelEvent) -> bool {
+    match event {
+        KernelEvent::Page(_) | KernelEvent::Slab(_) | KernelEvent::PageCache(_) => true,
+        KernelEvent::PageFault(fault) => fault.edge == Edge::Begin,
+        KernelEvent::Reclaim(reclaim) => !matches!(
+            reclaim.step,
+            ReclaimStep::Kswapd(Edge::End) | ReclaimStep::Compaction(Edge::End)
+        ),
+        _ => false,
+    }
+}
+
+fn get(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<u64> {
+    let value = field.as_ref().and_then(|field| field.get(body));
+    value.map(|value| value as u64)
+}
+
+impl Sums {
+    /// Adds what an event tells.
+    #[inline]
+    pub(super) fn count(&mut self, event: &KernelEvent, body: &mut Body<'_, '_>) {
+        match event {
+            KernelEvent::Page(page) => self.page(page, body),
+            KernelEvent::Slab(slab) => self.slab(slab, body),
+            KernelEvent::PageFault(fault) => self.add(fault_of(fault), 1),
+            KernelEvent::PageCache(cache) => match cache.edge {
+                Edge::Begin => self.add(Count::Cached, 1),
+                Edge::End => self.add(Count::Uncached, 1),
+            },
+            KernelEvent::Reclaim(reclaim) => self.reclaim(reclaim, body),
+            _ => {}
+        }
+    }
+
+    fn page(&mut self, page: &Page, body: &mut Body<'_, '_>) {
+        let order = get(&page.order, body).filter(|&order| order < ORDERS);
+        let pages = 1 << order.unwrap_or(0);
+        match page.step {
+            PageStep::Alloc => match get(&page.page, body) {
+                // No address, no page frame.
+                Some(0 | u64::MAX) => self.add(Count::Failed, 1),
+                _ => self.add(Count::Allocated, pages),
+            },
+            PageStep::Free => self.add(Count::Freed, pages),
+            PageStep::FreeBatched => self.add(Count::Batched, 1),
+        }
+    }
+
+    fn slab(&mut self, slab: &Slab, body: &mut Body<'_, '_>) {
+        match slab.edge {
+            Edge::Begin => {
+                self.add(Count::Objects, 1);
+                self.add(Count::Requested, get(&slab.requested, body).unwrap_or(0));
+                self.add(Count::Taken, get(&slab.allocated, body).unwrap_or(0));
+            }
+            Edge::End => self.add(Count::ObjectsFreed, 1),
+        }
+    }
+
+    fn reclaim(&mut self, reclaim: &Reclaim, body: &mut Body<'_, '_>) {
+        match reclaim.step {
+            ReclaimStep::Direct(Edge::Begin) => self.add(Count::Reclaims, 1),
+            ReclaimStep::Direct(Edge::End) => {
+                self.add(Count::Reclaimed, get(&reclaim.reclaimed, body).unwrap_or(0));
+            }
+            ReclaimStep::Kswapd(_) => self.add(Count::KswapdWakes, 1),
+            ReclaimStep::Compaction(_) => self.add(Count::Compactions, 1),
+            ReclaimStep::Kill => self.add(Count::Kills, 1),
+        }
+    }
+}
+
+/// Orders are less than that; greater ones are damaged.
+const ORDERS: u64 = 32;
+
+fn fault_of(fault: &PageFault) -> Count {
+    match fault.user {
+        Some(true) => Count::UserFaults,
+        Some(false) => Count::KernelFaults,
+        None => Count::Faults,
+    }
+}
