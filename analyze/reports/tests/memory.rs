@@ -186,16 +186,20 @@ fn as_modelled(what: &str, set: &TraceSet, asked: Asked) {
             .map(|who| amount(&found, *who, what))
             .sum()
     };
+    let of: [(&str, &dyn Fn(Who) -> bool); 4] = [
+        ("threads", &|who| who.is_some_and(|tid| tid != 0)),
+        ("idle", &|who| who == Some(0)),
+        ("unknown", &|who| who.is_none()),
+        ("all", &|_| true),
+    ];
     for row in rows(&report, "totals") {
-        let wanted: &dyn Fn(Who) -> bool = match row["who"].as_str() {
-            Some("threads") => &|who| who.is_some_and(|tid| tid != 0),
-            Some("idle") => &|who| who == Some(0),
-            Some("unknown") => &|who| who.is_none(),
-            _ => &|_| true,
-        };
-        compare(what, row, |what| sum(what, wanted));
+        let counted = row["what"].as_str().expect("a name");
+        for (who, wanted) in of {
+            let expected = sum(counted, wanted);
+            assert_eq!(row[who].as_i64(), Some(expected), "{what}: {counted} of {who}");
+        }
     }
-    assert_eq!(rows(&report, "totals").len(), 4);
+    assert_eq!(rows(&report, "totals").len(), 21);
     for (section, first) in [
         ("threads", "allocated_pages"),
         ("faults", "user_faults"),
@@ -309,18 +313,11 @@ fn pages_of_a_few_events() {
     assert_eq!(row("threads", 1, &["tid", "pid", "allocated_pages"]), [9, 8, 1]);
     assert_eq!(rows(&report, "threads").len(), 2);
     assert_eq!(row("processes", 0, &["pid", "allocated_pages"]), [7, 8]);
-    for (at, (who, allocated, freed)) in [
-        ("threads", 9, 1),
-        ("idle", 0, 16),
-        ("unknown", 4, 0),
-        ("all", 13, 17),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        assert_eq!(row("totals", at, &["who"]), [who]);
-        assert_eq!(row("totals", at, &pages[..2]), [allocated, freed]);
-    }
+    let who = ["what", "threads", "idle", "unknown", "all"];
+    assert_eq!(row("totals", 0, &who[1..]), [9, 0, 4, 13]);
+    assert_eq!(row("totals", 1, &who[1..]), [1, 16, 0, 17]);
+    assert_eq!(row("totals", 2, &who[1..]), [8, -16, 4, -4]);
+    assert_eq!(row("totals", 2, &who[..1]), ["balance_pages"]);
     assert_eq!(report["total"]["allocated_pages"], 13);
     // Those who are chosen are the rows; the totals are of all.
     let selection = Selection {
@@ -388,5 +385,5 @@ fn as_perf_script_tells() {
             assert!(met.contains(&(tid.clone(), what.clone())), "{what} of {tid}");
         }
     }
-    assert_eq!(rows(&report, "totals")[3]["allocated_pages"], 206);
+    assert_eq!(rows(&report, "totals")[0]["all"], 206);
 }

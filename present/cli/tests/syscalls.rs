@@ -159,14 +159,14 @@ fn csv_has_a_table_for_each_section() {
 #[test]
 fn machine_interface() {
     assert_eq!(text(&["--mi-version"]), "1.0\n");
-    for command in ["cpu", "io", "syscalls"] {
+    for command in ["cpu", "io", "irq", "syscalls"] {
         let metadata: Value =
             serde_json::from_str(&text(&[command, "--format", "lami", "--metadata"])).expect("JSON");
         assert_eq!(metadata["mi-version"]["major"], 1);
         let classes = metadata["table-classes"].as_object().expect("classes");
         assert_eq!(text(&[command, "--test-compatibility", &trace()]), "");
         let mut arguments = vec![command, "--format", "lami"];
-        if command == "syscalls" {
+        if ["irq", "syscalls"].contains(&command) {
             arguments.extend(["--output-progress", "--view", "stats,top,log,freq"]);
         }
         let (begin, end) = ("1795225394500000000", "1795225395500000000");

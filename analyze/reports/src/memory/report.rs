@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::kernel::{Head, Input, Process, Thread};
+use crate::kernel::{Input, Process, Thread};
 use crate::memory::sums::{Count, Sums};
 use crate::memory::{MemoryPartial, MemoryRules, is_free};
 use crate::report::{Column, Report, Section, Total, Unit, Value, View};
@@ -137,7 +137,7 @@ pub(super) fn report(rules: &MemoryRules, input: &Input, partial: &MemoryPartial
     parts
         .threads
         .retain(|(thread, _)| rules.selection.threads.shows(thread));
-    sections.push(by_process(&head, partial, &parts.threads));
+    sections.push(by_process(partial, &parts.threads));
     sections.extend(
         [PAGES]
             .iter()
@@ -201,25 +201,32 @@ fn balance(sums: &Sums) -> Value {
     Value::Signed(taken.wrapping_sub(freed) as i64)
 }
 
-/// All that is counted, of threads, the idle threads, and whoever is not known.
-fn totals_by(by: &[(&'static str, Sums)]) -> Section {
-    let tables = || [PAGES].into_iter().chain(OTHERS);
-    let total = [("all", all(by))];
-    let shown: Vec<Table> = tables().filter(|table| has(table, &total[0].1)).collect();
-    let row = |(who, sums): &(&'static str, Sums)| {
-        let who = [Value::from(*who)].into_iter();
-        who.chain(shown.iter().flat_map(|table| values(table, sums)))
-            .collect()
-    };
+/// All that is counted, each with how much threads did of it, the idle threads, and whoever is not
+/// known.
+fn totals_by(by: &[(&'static str, Sums); 3]) -> Section {
+    let all = [by[0].1, by[1].1, by[2].1, all(by)];
+    let mut rows = Vec::new();
+    for table in [PAGES].iter().chain(&OTHERS).filter(|table| has(table, &all[3])) {
+        let amounts = all.iter().map(|sums| values(table, sums));
+        let mut amounts: Vec<_> = amounts.map(Vec::into_iter).collect();
+        for column in columns(table) {
+            let amounts = amounts.iter_mut().filter_map(Iterator::next);
+            let what = [column.key.into()].into_iter();
+            rows.push(what.chain(amounts).collect());
+        }
+    }
     Section {
         key: "totals",
         title: "Total".to_owned(),
         view: View::Stats,
-        columns: [Column::new("who", "Who", Unit::Text)]
-            .into_iter()
-            .chain(shown.iter().flat_map(columns))
-            .collect(),
-        rows: by.iter().chain(&total).map(row).collect(),
+        columns: vec![
+            Column::new("what", "What", Unit::Text),
+            count("threads", "Threads"),
+            count("idle", "Idle"),
+            count("unknown", "Unknown"),
+            count("all", "All"),
+        ],
+        rows,
         is_long: false,
     }
 }
@@ -255,7 +262,7 @@ fn by_thread(table: &Table, threads: &[(Thread, Sums)]) -> Section {
 }
 
 /// Pages and faults by process.
-fn by_process(head: &Head, partial: &MemoryPartial, threads: &[(Thread, Sums)]) -> Section {
+fn by_process(partial: &MemoryPartial, threads: &[(Thread, Sums)]) -> Section {
     let of_pages = threads
         .iter()
         .filter(|(_, sums)| has(&PAGES, sums) || has(&OTHERS[0], sums));
@@ -266,38 +273,21 @@ fn by_process(head: &Head, partial: &MemoryPartial, threads: &[(Thread, Sums)]) 
         let Process { trace, pid, tid, .. } = process;
         (most(&PAGES, sums), most(&OTHERS[0], sums), *trace, *pid, *tid)
     });
-    let has_hosts = head.hosts.len() > 1;
-    let id = |id: Option<i32>| Value::from(id.map(i64::from));
     let row = |(process, sums): (Process, Sums)| {
-        let host = head.hosts.iter().find(|host| host.trace == process.trace);
-        let host = host.and_then(|host| host.name.as_deref());
-        let host = has_hosts.then(|| Value::from(host));
-        let who = [id(process.pid), id(process.tid), process.name.as_deref().into()];
+        let who = [Thread::from(&process).into(), process.threads.into()].into_iter();
         let pages = values(&PAGES, &sums);
-        let faults = values(&OTHERS[0], &sums);
-        let who = host.into_iter().chain(who);
-        who.chain([process.threads.into()])
-            .chain(pages)
-            .chain(faults)
-            .collect()
+        who.chain(pages).chain(values(&OTHERS[0], &sums)).collect()
     };
-    let host = has_hosts.then_some(Column::new("host", "Host", Unit::Text));
     let about = [
-        Column::new("pid", "PID", Unit::Id),
-        Column::new("tid", "TID", Unit::Id).left_out(4),
-        Column::new("name", "Process", Unit::Text),
-        count("threads", "Threads").left_out(5),
+        Column::new("process", "Process", Unit::Process),
+        count("threads", "Threads").left_out(3),
     ];
+    let columns = about.into_iter().chain(columns(&PAGES));
     Section {
         key: "processes",
         title: "By process".to_owned(),
         view: View::Stats,
-        columns: host
-            .into_iter()
-            .chain(about)
-            .chain(columns(&PAGES))
-            .chain(columns(&OTHERS[0]))
-            .collect(),
+        columns: columns.chain(self::columns(&OTHERS[0])).collect(),
         rows: rows.into_iter().map(row).collect(),
         is_long: true,
     }

@@ -44,6 +44,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
 pub(crate) fn lami(name: &str) -> Option<Analysis> {
     use tracebraid_reports::cpu::CpuAnalysis;
     use tracebraid_reports::io::IoAnalysis;
+    use tracebraid_reports::irq::IrqAnalysis;
+    use tracebraid_reports::memory::MemoryAnalysis;
     use tracebraid_reports::syscalls::SyscallAnalysis;
     match name {
         "cpu" => Some(Analysis::of::<CpuAnalysis>(
@@ -51,6 +53,12 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         )),
         "io" => Some(Analysis::of::<IoAnalysis>(
             "What was read and written by system calls",
+        )),
+        "irq" => Some(Analysis::of::<IrqAnalysis>(
+            "Interrupts and softirqs: how many, how long",
+        )),
+        "memory" => Some(Analysis::of::<MemoryAnalysis>(
+            "Pages of memory, page faults and the page cache, by thread",
         )),
         "syscalls" => Some(Analysis::of::<SyscallAnalysis>(
             "System calls: how many, how long, what they gave",
