@@ -12,5 +12,6 @@ pub mod kernel;
 mod packed;
 mod pages;
 pub mod report;
+pub mod sched;
 pub mod stats;
 pub mod syscalls;

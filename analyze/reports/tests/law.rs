@@ -13,6 +13,7 @@ use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection};
+use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use support::law::{
@@ -35,6 +36,7 @@ macro_rules! for_each {
 macro_rules! for_each_in_order {
     ($function:ident($($argument:expr),*)) => {
         $function::<SyscallAnalysis>($($argument),*);
+        $function::<SchedAnalysis>($($argument),*);
     };
 }
 

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs, SyscallsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs, SchedArgs, SyscallsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -30,6 +30,7 @@ pub(crate) enum Command {
     Count(CountArgs),
     Cpu(CpuArgs),
     Io(IoArgs),
+    Sched(SchedArgs),
     Syscalls(SyscallsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -22,5 +22,5 @@ pub use sources::CpuKey;
 pub(crate) use learn::learn;
 pub(crate) use people::{People, ThreadKey};
 pub(crate) use table::Table;
-pub(crate) use tasks::{Running, Tasks, Told};
+pub(crate) use tasks::{Joined, Running, Tasks, Told};
 pub(crate) use time::{nanoseconds, share};

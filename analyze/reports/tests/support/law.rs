@@ -14,6 +14,7 @@ use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Window};
 use tracebraid_reports::report::View;
+use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use super::synthetic::Random;
@@ -40,6 +41,10 @@ impl Lawful for IoAnalysis {
 
 impl Lawful for SyscallAnalysis {
     const NAME: &'static str = "syscalls";
+}
+
+impl Lawful for SchedAnalysis {
+    const NAME: &'static str = "sched";
 }
 
 impl Modelled for CpuAnalysis {

@@ -9,6 +9,7 @@ mod io;
 mod man;
 mod print;
 mod report;
+mod sched;
 mod sections;
 mod syscalls;
 mod views;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Count(args) => count::run(&args),
         Command::Cpu(args) => cpu::run(&args),
         Command::Io(args) => io::run(&args),
+        Command::Sched(args) => sched::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
@@ -40,6 +42,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
 pub(crate) fn lami(name: &str) -> Option<Analysis> {
     use tracebraid_reports::cpu::CpuAnalysis;
     use tracebraid_reports::io::IoAnalysis;
+    use tracebraid_reports::sched::SchedAnalysis;
     use tracebraid_reports::syscalls::SyscallAnalysis;
     match name {
         "cpu" => Some(Analysis::of::<CpuAnalysis>(
@@ -47,6 +50,9 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         )),
         "io" => Some(Analysis::of::<IoAnalysis>(
             "What was read and written by system calls",
+        )),
+        "sched" => Some(Analysis::of::<SchedAnalysis>(
+            "Scheduling: wake-ups, switches, run queues, migrations",
         )),
         "syscalls" => Some(Analysis::of::<SyscallAnalysis>(
             "System calls: how many, how long, what they gave",
@@ -63,4 +69,5 @@ pub(crate) use io::IoArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use print::PrintArgs;
 pub(crate) use report::Show;
+pub(crate) use sched::SchedArgs;
 pub(crate) use syscalls::SyscallsArgs;
