@@ -4,6 +4,7 @@
 pub mod events;
 pub mod law;
 pub mod lttng;
+pub mod lttng_sched;
 pub mod model_cpu;
 pub mod model_fds;
 pub mod model_io;
