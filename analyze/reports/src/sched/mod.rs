@@ -153,18 +153,19 @@ impl SchedRules {
             Current::Thread(place) if place != prev => partial.step(self, place, Step::Left(cpu)),
             _ => {}
         }
-        if !is_idle[0] {
+        // Who runs next leaves the queue before the other one enters it: they change places.
+        if !is_idle[1] {
+            let priority = switch.next_priority(body).map(|priority| priority.0);
+            let step = Step::In { time, cpu, priority };
+            partial.step(self, next, step);
+        }
+        if !is_idle[0] && prev != next {
             let state = switch.prev_state(body);
             if self.counts(time, cpu.cpu) {
                 partial.thread(prev).counts.switches[stats::reason(state)] += 1;
             }
             let waits = state.is_some_and(|state| state.is_runnable());
             partial.step(self, prev, Step::Out { time, cpu, waits });
-        }
-        if !is_idle[1] {
-            let priority = switch.next_priority(body).map(|priority| priority.0);
-            let step = Step::In { time, cpu, priority };
-            partial.step(self, next, step);
         }
     }
 
