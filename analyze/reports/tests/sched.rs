@@ -346,3 +346,44 @@ fn losses_end_what_waits_there() {
         assert_eq!(found, expected, "{} losses, CPU {target}", shape.counted_losses);
     }
 }
+
+/// On recorded traces without losses run queues are those of a plain pass.
+#[test]
+fn queues_are_those_of_a_model() {
+    for name in [
+        "kernel-mix-small",
+        "kernel-ust-requests",
+        "twohost-client",
+        "twohost-server",
+        "many-threads",
+    ] {
+        let Some(set) = support::traces::kernel_trace(name) else {
+            continue;
+        };
+        let analysis = SchedAnalysis::new(&set, Selection::default());
+        let outcome = fold(&set, &analysis, Options::default(), &Control::default());
+        let report = outcome.expect("nobody cancels").report;
+        let report = serde_json::to_value(report).expect("a report can be serialized");
+        let duration = report["duration_ns"].as_u64().expect("a duration") as f64;
+        let row = |(cpu, queue): (u32, support::model_sched::Queue)| {
+            json!([
+                cpu,
+                queue.queued as f64 / duration,
+                queue.longest,
+                queue.waits.len(),
+                queue.waits.iter().sum::<u64>(),
+                queue.waits.iter().max()
+            ])
+        };
+        let expected: Json = support::model_sched::queues(&set).into_iter().map(row).collect();
+        let names = [
+            "cpu",
+            "average_length",
+            "max_length",
+            "waits",
+            "wait_ns",
+            "max_wait_ns",
+        ];
+        assert_eq!(fields(&report, "queues", &names), expected, "{name}");
+    }
+}

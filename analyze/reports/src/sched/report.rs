@@ -107,7 +107,7 @@ fn totals(partial: &SchedPartial, rows: &[Row<'_>], all: &Distribution) -> Vec<T
     let total = |key, title, value: u64| Total::new(key, title, value.into());
     vec![
         total("latencies", "wake-ups with a switch", all.summary().count()),
-        total("pending", "still waiting for it", pending),
+        total("pending", "wake-ups pending", pending),
         total(
             "switches",
             "switches from threads",

@@ -30,6 +30,14 @@ fn section(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<V
     }
 }
 
+/// A table that has few rows.
+fn short(section: Section) -> Section {
+    Section {
+        is_long: false,
+        ..section
+    }
+}
+
 /// Behind what a row is about: the distribution.
 fn distributed(about: &[Column]) -> Vec<Column> {
     about.iter().copied().chain(distribution_columns()).collect()
@@ -57,12 +65,12 @@ fn sorted<'a, 'r, K: Ord>(
 /// All latencies together.
 pub(super) fn latency(all: &Distribution) -> Section {
     let rows = (all.summary().count() > 0).then(|| values([], all));
-    section(
+    short(section(
         "latency",
         "Wake-up to switch",
         distributed(&[]),
         rows.into_iter().collect(),
-    )
+    ))
 }
 
 pub(super) fn threads(rows: &[Row<'_>]) -> Section {
@@ -82,7 +90,12 @@ pub(super) fn priorities(by_priority: &BTreeMap<Option<i32>, Distribution>) -> S
     let row = |(own, latencies): (&Option<i32>, &Distribution)| values([priority(*own)], latencies);
     let rows = by_priority.iter().map(row).collect();
     let columns = distributed(&[PRIORITY]);
-    section("priorities", "Wake-up to switch by priority", columns, rows)
+    short(section(
+        "priorities",
+        "Wake-up to switch by priority",
+        columns,
+        rows,
+    ))
 }
 
 /// Context, id and name of the waker; trace and id of the thread.
@@ -150,7 +163,7 @@ pub(super) fn reasons(rows: &[Row<'_>]) -> Section {
         Column::new("kind", "Kind", Unit::Text),
         Column::new("switches", "Switches", Unit::Count),
     ];
-    section("reasons", "Switches by reason", columns, rows.collect())
+    short(section("reasons", "Switches by reason", columns, rows.collect()))
 }
 
 /// Columns of reasons, and in which order they are left out.
@@ -244,9 +257,7 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
     if head.hosts.len() > 1 {
         columns.insert(0, Column::new("trace", "Trace", Unit::Id));
     }
-    let mut section = section("queues", "Run queues", columns, rows);
-    section.is_long = false;
-    section
+    short(section("queues", "Run queues", columns, rows))
 }
 
 /// Those who wait when the range ends wait up to then.
