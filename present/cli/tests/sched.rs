@@ -45,7 +45,6 @@ fn tables_fit_terminals() {
             insta::assert_snapshot!("sched-120", table);
         }
     }
-    insta::assert_snapshot!("help-sched", text(&["sched", "--help"]));
 }
 
 #[test]
