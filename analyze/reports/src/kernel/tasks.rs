@@ -155,6 +155,12 @@ impl<I> Tasks<I> {
         });
     }
 
+    /// What waits, and on which CPU it was done.
+    pub(crate) fn waiting(&mut self) -> impl Iterator<Item = (CpuKey, &mut I)> {
+        let waiting = self.waiting.iter_mut();
+        waiting.map(|waiting| (waiting.cpu, &mut waiting.item))
+    }
+
     fn step(&mut self) -> u64 {
         self.steps += 1;
         self.steps
