@@ -7,8 +7,10 @@
 
 pub mod count;
 pub mod cpu;
+pub mod disk;
 pub mod io;
 pub mod kernel;
+pub mod net;
 mod packed;
 mod pages;
 pub mod report;

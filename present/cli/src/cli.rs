@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, ManArgs, PrintArgs, SyscallsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, InfoArgs, IoArgs, ManArgs, NetArgs, PrintArgs,
+    SyscallsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -29,7 +30,9 @@ pub(crate) enum Command {
     Print(Box<PrintArgs>),
     Count(CountArgs),
     Cpu(CpuArgs),
+    Disk(DiskArgs),
     Io(IoArgs),
+    Net(NetArgs),
     Syscalls(SyscallsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
