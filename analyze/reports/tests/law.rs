@@ -11,8 +11,10 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Control, Options, Together, fold};
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection};
+use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use support::law::{
@@ -35,6 +37,8 @@ macro_rules! for_each {
 macro_rules! for_each_in_order {
     ($function:ident($($argument:expr),*)) => {
         $function::<SyscallAnalysis>($($argument),*);
+        $function::<DiskAnalysis>($($argument),*);
+        $function::<NetAnalysis>($($argument),*);
     };
 }
 

@@ -11,8 +11,10 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Window};
+use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::report::View;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
@@ -34,8 +36,16 @@ impl Lawful for CpuAnalysis {
     const NAME: &'static str = "cpu";
 }
 
+impl Lawful for DiskAnalysis {
+    const NAME: &'static str = "disk";
+}
+
 impl Lawful for IoAnalysis {
     const NAME: &'static str = "io";
+}
+
+impl Lawful for NetAnalysis {
+    const NAME: &'static str = "net";
 }
 
 impl Lawful for SyscallAnalysis {

@@ -1,6 +1,7 @@
 //! What the tests of the reports share.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod devices;
 pub mod events;
 pub mod law;
 pub mod lttng;
