@@ -7,12 +7,15 @@
 
 pub mod count;
 pub mod cpu;
+pub mod disk;
 pub mod io;
 pub mod irq;
 pub mod kernel;
 pub mod memory;
+pub mod net;
 mod packed;
 mod pages;
 pub mod report;
+pub mod sched;
 pub mod stats;
 pub mod syscalls;

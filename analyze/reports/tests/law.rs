@@ -11,10 +11,13 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Control, Options, Together, fold};
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection};
 use tracebraid_reports::memory::MemoryAnalysis;
+use tracebraid_reports::net::NetAnalysis;
+use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use support::law::{
@@ -39,6 +42,9 @@ macro_rules! for_each_in_order {
         $function::<SyscallAnalysis>($($argument),*);
         $function::<IrqAnalysis>($($argument),*);
         $function::<MemoryAnalysis>($($argument),*);
+        $function::<SchedAnalysis>($($argument),*);
+        $function::<DiskAnalysis>($($argument),*);
+        $function::<NetAnalysis>($($argument),*);
     };
 }
 

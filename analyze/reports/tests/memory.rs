@@ -199,7 +199,7 @@ fn as_modelled(what: &str, set: &TraceSet, asked: Asked) {
             assert_eq!(row[who].as_i64(), Some(expected), "{what}: {counted} of {who}");
         }
     }
-    assert_eq!(rows(&report, "totals").len(), 21);
+    assert_eq!(rows(&report, "totals").len(), 19);
     for (section, first) in [
         ("threads", "allocated_pages"),
         ("faults", "user_faults"),

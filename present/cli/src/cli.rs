@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, PrintArgs,
-    SyscallsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, NetArgs,
+    PrintArgs, SchedArgs, SyscallsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -30,9 +30,12 @@ pub(crate) enum Command {
     Print(Box<PrintArgs>),
     Count(CountArgs),
     Cpu(CpuArgs),
+    Disk(DiskArgs),
     Io(IoArgs),
     Irq(IrqArgs),
     Memory(MemoryArgs),
+    Sched(SchedArgs),
+    Net(NetArgs),
     Syscalls(SyscallsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

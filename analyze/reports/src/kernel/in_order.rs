@@ -30,6 +30,11 @@ pub trait Rules: Sync + Sized {
     /// Says, for people, what was not recorded; `has` tells what was.
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str>;
 
+    /// The state before the first chunk: nothing came before it that a later one could tell.
+    fn first(&self) -> Self::Partial {
+        Self::Partial::default()
+    }
+
     /// A packet of a CPU begins, or goes on.
     fn packet(&self, partial: &mut Self::Partial, packet: &Packet);
 
@@ -79,8 +84,11 @@ impl<R: Rules> Analysis for InOrder<R> {
         self.input.wants(trace, stream_class, class)
     }
 
-    fn begin(&self, _: &Chunk) -> R::Partial {
-        R::Partial::default()
+    fn begin(&self, chunk: &Chunk) -> R::Partial {
+        match chunk.index {
+            0 => self.rules.first(),
+            _ => R::Partial::default(),
+        }
     }
 
     fn packet(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>) {

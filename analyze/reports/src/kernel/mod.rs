@@ -5,6 +5,7 @@ mod extent;
 mod frame;
 mod in_order;
 mod learn;
+mod pairs;
 mod people;
 mod selection;
 mod sources;
@@ -20,7 +21,8 @@ pub use selection::{CpuSet, Limits, ROWS, Selection, ThreadFilter, Window};
 pub use sources::CpuKey;
 
 pub(crate) use learn::learn;
+pub(crate) use pairs::{Ended, Pairs};
 pub(crate) use people::{People, ThreadKey};
-pub(crate) use table::Table;
-pub(crate) use tasks::{Running, Tasks, Told};
+pub(crate) use table::{KeyHasher, Table};
+pub(crate) use tasks::{Joined, Running, Tasks, Told};
 pub(crate) use time::{nanoseconds, share};

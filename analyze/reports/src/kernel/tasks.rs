@@ -95,6 +95,8 @@ pub(crate) struct Told<I> {
     pub(crate) place: Option<usize>,
     pub(crate) cpu: CpuKey,
     pub(crate) time: i64,
+    /// The step by which it waited; 0 if it did not.
+    pub(crate) step: u64,
     pub(crate) item: I,
 }
 
@@ -147,8 +149,10 @@ impl<I> Tasks<I> {
         actor
     }
 
-    /// Lets something that was done there wait until it is known who ran when the chunk began.
-    pub(crate) fn wait(&mut self, cpu: CpuKey, time: i64, item: I) {
+    /// Lets something that was done there wait until it is known who ran when the chunk began; gives
+    /// the step by which it is known. When chunks are joined, the steps of the later one come after
+    /// all of the earlier.
+    pub(crate) fn wait(&mut self, cpu: CpuKey, time: i64, item: I) -> u64 {
         let step = self.step();
         self.waiting.push(Waiting {
             step,
@@ -156,6 +160,12 @@ impl<I> Tasks<I> {
             time,
             item,
         });
+        step
+    }
+
+    /// The last step.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Lets something wait as [`Tasks::wait`] does, or adds it to what waits there of the same thread.
@@ -166,8 +176,16 @@ impl<I> Tasks<I> {
         let mut since = (self.waiting.iter_mut().rev()).take_while(|waiting| waiting.step > appeared);
         match since.find(|waiting| waiting.cpu == cpu) {
             Some(waiting) => add(&mut waiting.item, item),
-            None => self.wait(cpu, time, item),
+            None => {
+                self.wait(cpu, time, item);
+            }
         }
+    }
+
+    /// What waits, and on which CPU it was done.
+    pub(crate) fn waiting(&mut self) -> impl Iterator<Item = (CpuKey, &mut I)> {
+        let waiting = self.waiting.iter_mut();
+        waiting.map(|waiting| (waiting.cpu, &mut waiting.item))
     }
 
     fn step(&mut self) -> u64 {
@@ -204,6 +222,11 @@ impl<I> Tasks<I> {
     pub(crate) fn thread(&self, place: usize) -> Thread {
         self.key(place)
             .map_or_else(Thread::default, |key| self.people.thread(key))
+    }
+
+    /// A thread as reports show it, if it was met or not.
+    pub(crate) fn known(&self, key: ThreadKey) -> Thread {
+        self.people.thread(key)
     }
 
     /// A packet begins: after lost events it is not known who runs.
@@ -354,11 +377,17 @@ impl<I> Tasks<I> {
                     (!left).then_some(place)
                 }
             };
-            let Waiting { cpu, time, item, .. } = waiting;
+            let Waiting {
+                step,
+                cpu,
+                time,
+                item,
+            } = waiting;
             told.push(Told {
                 place,
                 cpu,
                 time,
+                step,
                 item,
             });
         }
@@ -371,6 +400,7 @@ impl<I> Tasks<I> {
             place: None,
             cpu: waiting.cpu,
             time: waiting.time,
+            step: waiting.step,
             item: waiting.item,
         };
         std::mem::take(&mut self.waiting).into_iter().map(tell).collect()

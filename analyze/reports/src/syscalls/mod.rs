@@ -101,7 +101,10 @@ impl Rules for SyscallRules {
             _ => return self.task(partial, event, body),
         };
         let place = match partial.tasks.actor(event, body) {
-            Running::Before => return partial.tasks.wait(event.cpu, event.time, step),
+            Running::Before => {
+                partial.tasks.wait(event.cpu, event.time, step);
+                return;
+            }
             Running::Unknown => None,
             Running::Thread(place) => Some(place),
         };
@@ -111,6 +114,7 @@ impl Rules for SyscallRules {
                 place,
                 cpu: event.cpu,
                 time: event.time,
+                step: 0,
                 item: step,
             },
         );

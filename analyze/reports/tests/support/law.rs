@@ -11,11 +11,14 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Window};
 use tracebraid_reports::memory::MemoryAnalysis;
+use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::report::View;
+use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use super::synthetic::Random;
@@ -36,8 +39,16 @@ impl Lawful for CpuAnalysis {
     const NAME: &'static str = "cpu";
 }
 
+impl Lawful for DiskAnalysis {
+    const NAME: &'static str = "disk";
+}
+
 impl Lawful for IoAnalysis {
     const NAME: &'static str = "io";
+}
+
+impl Lawful for NetAnalysis {
+    const NAME: &'static str = "net";
 }
 
 impl Lawful for SyscallAnalysis {
@@ -50,6 +61,10 @@ impl Lawful for IrqAnalysis {
 
 impl Lawful for MemoryAnalysis {
     const NAME: &'static str = "memory";
+}
+
+impl Lawful for SchedAnalysis {
+    const NAME: &'static str = "sched";
 }
 
 impl Modelled for CpuAnalysis {
@@ -182,6 +197,10 @@ pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways
 /// any two steps.
 pub fn any_tree<A: Lawful>(set: &TraceSet, seed: u64) {
     let analysis = A::new(set, ALL.selection());
+    if analysis.groups(set).concat().is_empty() {
+        // Nothing there is for it; other traces are.
+        return;
+    }
     let mut random = Random::new(seed + 77);
     let keeper = Keeper {
         analysis: &analysis,

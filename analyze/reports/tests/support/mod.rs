@@ -1,14 +1,17 @@
 //! What the tests of the reports share.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod devices;
 pub mod events;
 pub mod law;
 pub mod lttng;
+pub mod lttng_sched;
 pub mod model_cpu;
 pub mod model_fds;
 pub mod model_io;
 pub mod model_irq;
 pub mod model_memory;
+pub mod model_sched;
 pub mod naming;
 pub mod synthetic;
 pub mod traces;

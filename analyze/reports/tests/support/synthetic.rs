@@ -320,6 +320,11 @@ impl Task {
             pid: self.pid,
         }
     }
+
+    /// As LTTng counts.
+    fn priority(&self) -> i64 {
+        [20, 20, 0, -51][self.tid as usize % 4]
+    }
 }
 
 const CALLS: [&str; 17] = [
@@ -367,6 +372,8 @@ pub fn scripted(shape: Shape, events: Vec<Scripted<'_>>) -> (PathBuf, TraceSet) 
 /// CPUs and the threads that they run.
 struct Machine {
     random: Random,
+    /// Decides what only the scheduler's events tell, and nothing else.
+    scheduler: Random,
     tracer: Tracer,
     tasks: Vec<Task>,
     running: Vec<Option<usize>>,
@@ -388,6 +395,7 @@ impl Machine {
         };
         Machine {
             random: Random::new(seed),
+            scheduler: Random::new(seed + 2_000_003),
             tracer: Tracer::new(shape, seed),
             tasks: (0..shape.threads).map(task).collect(),
             running: vec![None; shape.cpus as usize],
@@ -404,6 +412,7 @@ impl Machine {
         } else {
             1 + self.random.below(50)
         };
+        self.schedule();
         let cpu = self.random.below(shape.cpus);
         if self.random.chance(25) || step < shape.cpus {
             self.switch(cpu);
@@ -450,19 +459,84 @@ impl Machine {
         let idle = Task::new(0, 0, "swapper".to_owned());
         let task = |task: Option<usize>| task.map_or(idle.clone(), |task| self.tasks[task].clone());
         let (prev, after) = (task(now), task(next));
+        // Runnable, sleeping, in a disk sleep, preempted, a zombie.
+        let state = [0, 0, 1, 1, 1, 2, 0x100, 0x20][self.scheduler.below(8) as usize];
         let fields = vec![
             ("prev_comm", TEXT, Text(&prev.name)),
             ("prev_tid", 32, Int(prev.tid.into())),
-            ("prev_prio", 32, Int(20)),
-            ("prev_state", 64, Int(0)),
+            ("prev_prio", 32, Int(prev.priority())),
+            ("prev_state", 64, Int(state)),
             ("next_comm", TEXT, Text(&after.name)),
             ("next_tid", 32, Int(after.tid.into())),
-            ("next_prio", 32, Int(20)),
+            ("next_prio", 32, Int(after.priority())),
         ];
         self.write(cpu, prev.maker(), "sched_switch", fields);
         now.into_iter().for_each(|task| self.tasks[task].on = None);
         next.into_iter().for_each(|task| self.tasks[task].on = Some(cpu));
         self.running[cpu as usize] = next;
+    }
+
+    /// Who runs there.
+    fn maker(&self, cpu: u64) -> Maker {
+        let running = self.running[cpu as usize];
+        running.map_or(Maker { tid: 0, pid: 0 }, |task| self.tasks[task].maker())
+    }
+
+    /// What the scheduler and interrupts do besides switches: threads are woken on a CPU, to run on
+    /// another one, sometimes those that run already; they migrate; they are gone.
+    fn schedule(&mut self) {
+        let shape = self.tracer.shape;
+        let cpu = self.scheduler.below(shape.cpus);
+        let target = self.scheduler.below(shape.cpus) as i64;
+        let at = self.scheduler.below(self.tasks.len() as u64) as usize;
+        let task = self.tasks[at].clone();
+        let priority = ("prio", 32, Int(task.priority()));
+        let thread = [
+            ("comm", TEXT, Text(&task.name)),
+            ("tid", 32, Int(task.tid.into())),
+        ];
+        let maker = self.maker(cpu);
+        let woken = [priority.clone(), ("target_cpu", 32, Int(target))];
+        let woken = || thread.iter().chain(&woken).cloned().collect::<Vec<_>>();
+        match self.scheduler.below(240) {
+            0..8 => self.write(cpu, maker, "sched_waking", woken()),
+            8..14 => self.write(cpu, maker, "sched_wakeup", woken()),
+            14..18 => {
+                self.write(cpu, maker, "sched_waking", woken());
+                self.write(cpu, maker, "sched_wakeup", woken());
+            }
+            18 => self.write(cpu, maker, "sched_wakeup_new", woken()),
+            19 | 20 => {
+                let origin = self.scheduler.below(shape.cpus) as i64;
+                let way = [("orig_cpu", 32, Int(origin)), ("dest_cpu", 32, Int(target))];
+                let rest = [priority, way[0].clone(), way[1].clone()];
+                let fields = thread.iter().chain(&rest).cloned().collect();
+                self.write(cpu, maker, "sched_migrate_task", fields);
+            }
+            21 if task.on.is_none() => {
+                let rest = [priority];
+                let fields = thread.iter().chain(&rest).cloned().collect();
+                self.write(cpu, maker, "sched_process_free", fields);
+            }
+            number @ 22..30 => self.interrupt(cpu, maker, number),
+            _ => {}
+        }
+    }
+
+    fn interrupt(&mut self, cpu: u64, maker: Maker, number: u64) {
+        let vector = || vec![("vec", 32, Int(number as i64 % 10))];
+        match number {
+            22 | 23 => {
+                let fields = vec![("irq", 32, Int(number as i64)), ("name", TEXT, Text("eth"))];
+                self.write(cpu, maker, "irq_handler_entry", fields);
+            }
+            24 | 25 => {
+                let fields = vec![("irq", 32, Int(22)), ("ret", 32, Int(1))];
+                self.write(cpu, maker, "irq_handler_exit", fields);
+            }
+            26 | 27 => self.write(cpu, maker, "irq_softirq_entry", vector()),
+            _ => self.write(cpu, maker, "irq_softirq_exit", vector()),
+        }
     }
 
     fn exit(&mut self, task: usize, cpu: u64, name: &str, result: i64) {

@@ -4,13 +4,16 @@ mod cells;
 mod completions;
 mod count;
 mod cpu;
+mod disk;
 mod info;
 mod io;
 mod irq;
 mod man;
 mod memory;
+mod net;
 mod print;
 mod report;
+mod sched;
 mod sections;
 mod syscalls;
 mod views;
@@ -31,8 +34,11 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Print(args) => print::run(&args),
         Command::Count(args) => count::run(&args),
         Command::Cpu(args) => cpu::run(&args),
+        Command::Disk(args) => disk::run(&args),
         Command::Io(args) => io::run(&args),
         Command::Irq(args) => irq::run(&args),
+        Command::Sched(args) => sched::run(&args),
+        Command::Net(args) => net::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Memory(args) => memory::run(&args),
@@ -43,13 +49,19 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
 /// The commands that have LAMI's interface.
 pub(crate) fn lami(name: &str) -> Option<Analysis> {
     use tracebraid_reports::cpu::CpuAnalysis;
+    use tracebraid_reports::disk::DiskAnalysis;
     use tracebraid_reports::io::IoAnalysis;
     use tracebraid_reports::irq::IrqAnalysis;
     use tracebraid_reports::memory::MemoryAnalysis;
+    use tracebraid_reports::net::NetAnalysis;
+    use tracebraid_reports::sched::SchedAnalysis;
     use tracebraid_reports::syscalls::SyscallAnalysis;
     match name {
         "cpu" => Some(Analysis::of::<CpuAnalysis>(
             "Active time by CPU, process and thread",
+        )),
+        "disk" => Some(Analysis::of::<DiskAnalysis>(
+            "Requests to block devices: how many, how long, how many at a time",
         )),
         "io" => Some(Analysis::of::<IoAnalysis>(
             "What was read and written by system calls",
@@ -59,6 +71,12 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         )),
         "memory" => Some(Analysis::of::<MemoryAnalysis>(
             "Pages of memory, page faults and the page cache, by thread",
+        )),
+        "sched" => Some(Analysis::of::<SchedAnalysis>(
+            "Scheduling: wake-ups, switches, run queues, migrations",
+        )),
+        "net" => Some(Analysis::of::<NetAnalysis>(
+            "Network interfaces and TCP: what was sent, received and dropped",
         )),
         "syscalls" => Some(Analysis::of::<SyscallAnalysis>(
             "System calls: how many, how long, what they gave",
@@ -70,11 +88,14 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use count::CountArgs;
 pub(crate) use cpu::CpuArgs;
+pub(crate) use disk::DiskArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use io::IoArgs;
 pub(crate) use irq::IrqArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use memory::MemoryArgs;
+pub(crate) use net::NetArgs;
 pub(crate) use print::PrintArgs;
 pub(crate) use report::Show;
+pub(crate) use sched::SchedArgs;
 pub(crate) use syscalls::SyscallsArgs;

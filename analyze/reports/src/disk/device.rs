@@ -1,0 +1,119 @@
+//! What is known of a block device.
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::depth::Depth;
+use crate::disk::request::{DiskKey, Kind, Request};
+use crate::kernel::Window;
+use crate::stats::{Bins, Distribution, Top};
+
+/// A block device.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Disk {
+    pub(super) key: DiskKey,
+    /// As the state dump has it.
+    pub(super) name: Option<String>,
+    /// By kind.
+    pub(super) kinds: [Done; Kind::ALL.len()],
+    /// From the queue to the driver.
+    pub(super) waits: Distribution,
+    pub(super) counts: Counts,
+    pub(super) depth: Depth,
+    pub(super) top: Top<Request>,
+    /// Latencies of requests with data, in a second pass.
+    pub(super) bins: Bins,
+}
+
+/// Requests of a kind that are done.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Done {
+    pub(super) latencies: Distribution,
+    pub(super) sectors: u64,
+}
+
+impl Done {
+    pub(super) fn merge(&mut self, other: &Done) {
+        self.latencies.merge(&other.latencies);
+        self.sectors += other.sectors;
+    }
+}
+
+/// Events.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Counts {
+    /// Completions with an error.
+    pub(super) errors: u64,
+    /// Requests that went back to the queue.
+    pub(super) requeues: u64,
+    /// Bios that became a part of a request.
+    pub(super) merged_bios: u64,
+    /// Requests that became a part of another one.
+    pub(super) merged_requests: u64,
+    /// Completions without data behind writes: all that belongs to them is flushed.
+    pub(super) sequences: u64,
+    /// Requests that were completed in parts.
+    pub(super) parts: u64,
+    /// Completions that end nothing that is known.
+    pub(super) not_begun: u64,
+}
+
+impl Counts {
+    fn merge(&mut self, other: &Counts) {
+        self.errors += other.errors;
+        self.requeues += other.requeues;
+        self.merged_bios += other.merged_bios;
+        self.merged_requests += other.merged_requests;
+        self.sequences += other.sequences;
+        self.parts += other.parts;
+        self.not_begun += other.not_begun;
+    }
+}
+
+impl Disk {
+    pub(super) fn new(key: DiskKey) -> Disk {
+        Disk {
+            key,
+            name: None,
+            kinds: Default::default(),
+            waits: Distribution::default(),
+            counts: Counts::default(),
+            depth: Depth::default(),
+            top: Top::default(),
+            bins: Bins::default(),
+        }
+    }
+
+    /// Adds a request.
+    #[inline]
+    pub(super) fn add(&mut self, request: Request, top: usize) {
+        let done = &mut self.kinds[request.kind() as usize];
+        done.latencies.add(request.latency);
+        done.sectors += request.place.sectors;
+        self.top.add(request, top);
+    }
+
+    /// What is known of requests of that kind.
+    pub(super) fn of(&self, kind: Kind) -> &Done {
+        &self.kinds[kind as usize]
+    }
+
+    /// All requests with data.
+    pub(super) fn with_data(&self) -> Done {
+        let mut all = Done::default();
+        let kinds = Kind::ALL.into_iter().filter(|kind| kind.has_data());
+        kinds.for_each(|kind| all.merge(self.of(kind)));
+        all
+    }
+
+    /// Joins what comes later to this.
+    pub(super) fn merge(&mut self, later: Disk, top: usize, window: Window, change: impl Fn(&mut Request)) {
+        self.name = later.name.or(self.name.take());
+        let kinds = self.kinds.iter_mut().zip(&later.kinds);
+        kinds.for_each(|(own, later)| own.merge(later));
+        self.waits.merge(&later.waits);
+        self.counts.merge(&later.counts);
+        self.depth.merge(later.depth, window);
+        self.top.merge(later.top, top, change);
+        self.bins.merge(&later.bins);
+    }
+}

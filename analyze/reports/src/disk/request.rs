@@ -1,0 +1,172 @@
+//! Requests to block devices.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::{Device, Rwbs};
+
+/// A block device of one of the traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) struct DiskKey {
+    pub(super) trace: u32,
+    pub(super) device: Device,
+}
+
+impl DiskKey {
+    /// What it is called between two passes.
+    pub(super) fn to_name(self) -> String {
+        format!("{}/{}", self.trace, self.device.0)
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<DiskKey> {
+        let (trace, device) = name.split_once('/')?;
+        Some(DiskKey {
+            trace: trace.parse().ok()?,
+            device: Device(device.parse().ok()?),
+        })
+    }
+}
+
+/// Bytes of a sector.
+pub(super) const SECTOR: u64 = 512;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    Discard,
+    /// Something else with sectors, such as writing zeroes.
+    Other,
+    Flush,
+    /// Something else without sectors.
+    Command,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 6] = [
+        Kind::Read,
+        Kind::Write,
+        Kind::Discard,
+        Kind::Other,
+        Kind::Flush,
+        Kind::Command,
+    ];
+
+    pub(super) fn of(rwbs: Rwbs, place: Place) -> Kind {
+        let has = |flags| rwbs.has(flags);
+        if place.sectors == 0 {
+            let flushes = has(Rwbs::FLUSH) || has(Rwbs::PREFLUSH) || place.sector == NOWHERE;
+            return if flushes { Kind::Flush } else { Kind::Command };
+        }
+        if has(Rwbs::DISCARD) || has(Rwbs::SECURE) {
+            Kind::Discard
+        } else if rwbs.is_write() {
+            Kind::Write
+        } else if rwbs.is_read() {
+            Kind::Read
+        } else {
+            Kind::Other
+        }
+    }
+
+    pub(super) fn has_data(self) -> bool {
+        !matches!(self, Kind::Flush | Kind::Command)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::Discard => "discard",
+            Kind::Flush => "flush",
+            Kind::Other => "other",
+            Kind::Command => "command",
+        }
+    }
+}
+
+/// The sector of requests that have none, as completions tell it; issues tell 0.
+pub(super) const NOWHERE: u64 = u64::MAX;
+
+/// Where on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Place {
+    pub(super) sector: u64,
+    /// 0 of requests without data.
+    pub(super) sectors: u64,
+}
+
+impl Place {
+    /// Where it ends: what a request and each of its parts, the last of which completes it, have in
+    /// common.
+    pub(super) fn end(self) -> u64 {
+        self.sector.wrapping_add(self.sectors)
+    }
+
+    /// Flushes are nowhere.
+    pub(super) fn of(self, kind: Kind) -> Place {
+        match kind {
+            Kind::Flush => Place {
+                sector: NOWHERE,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    pub(super) fn bytes(self) -> u64 {
+        self.sectors.saturating_mul(SECTOR)
+    }
+}
+
+/// The driver has it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Issued {
+    pub(super) time: i64,
+    pub(super) place: Place,
+    pub(super) rwbs: Rwbs,
+    /// Place of the thread, if the event names it.
+    pub(super) thread: Option<usize>,
+}
+
+/// It is done, or given back to the queue.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Returned {
+    pub(super) time: i64,
+    pub(super) cpu: u32,
+    pub(super) place: Place,
+    pub(super) is_done: bool,
+}
+
+/// A request that is done; that with the longest latency is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) latency: u64,
+    pub(super) issued: i64,
+    pub(super) disk: DiskKey,
+    pub(super) place: Place,
+    pub(super) rwbs: Rwbs,
+    /// Place of the thread.
+    pub(super) thread: Option<usize>,
+}
+
+impl Request {
+    pub(super) fn new(disk: DiskKey, issued: Issued, done: Returned) -> Request {
+        Request {
+            latency: issued.time.abs_diff(done.time),
+            issued: issued.time,
+            disk,
+            place: issued.place,
+            rwbs: issued.rwbs,
+            thread: issued.thread,
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        Kind::of(self.rwbs, self.place)
+    }
+
+    /// When it was done.
+    pub(super) fn end(&self) -> i64 {
+        self.issued.saturating_add_unsigned(self.latency)
+    }
+}

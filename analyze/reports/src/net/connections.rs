@@ -1,0 +1,167 @@
+//! TCP connections, by the headers of packets.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::{Headers, TcpHeader, Transport};
+
+use crate::kernel::KeyHasher;
+
+/// One side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) struct Side {
+    is_ipv6: bool,
+    address: u128,
+    port: u16,
+}
+
+impl Side {
+    fn new(address: IpAddr, port: u16) -> Side {
+        let (is_ipv6, address) = match address {
+            IpAddr::V4(address) => (false, u128::from(u32::from(address))),
+            IpAddr::V6(address) => (true, u128::from(address)),
+        };
+        Side {
+            is_ipv6,
+            address,
+            port,
+        }
+    }
+
+    /// Address and port for people.
+    pub(super) fn text(self) -> String {
+        if self.is_ipv6 {
+            return format!("[{}]:{}", Ipv6Addr::from(self.address), self.port);
+        }
+        format!("{}:{}", Ipv4Addr::from(self.address as u32), self.port)
+    }
+}
+
+/// The sides of a connection, the lesser one first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) struct ConnectionKey {
+    pub(super) trace: u32,
+    pub(super) a: Side,
+    pub(super) b: Side,
+}
+
+/// Packets, and their bytes from the network header on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sum {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, other: Sum) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+/// One way of a connection.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Way {
+    sent: Sum,
+    received: Sum,
+}
+
+impl Way {
+    /// Packets that stay on the machine are sent and received: they count once.
+    pub(super) fn sum(&self) -> Sum {
+        match self.sent.packets {
+            0 => self.received,
+            _ => self.sent,
+        }
+    }
+}
+
+/// A connection.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Connection {
+    /// From the first side to the second, and back.
+    pub(super) ways: [Way; 2],
+    /// Packets that reset it, as sent and as received.
+    resets: [u64; 2],
+}
+
+impl Connection {
+    /// Packets that reset it.
+    pub(super) fn resets(&self) -> u64 {
+        let [sent, received] = self.resets;
+        sent.max(received)
+    }
+
+    fn merge(&mut self, other: &Connection) {
+        for (own, other) in self.ways.iter_mut().zip(&other.ways) {
+            own.sent.add(other.sent);
+            own.received.add(other.received);
+        }
+        let resets = self.resets.iter_mut().zip(other.resets);
+        resets.for_each(|(own, other)| *own += other);
+    }
+}
+
+/// The connections that were met.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Connections {
+    entries: Vec<(ConnectionKey, Connection)>,
+    #[serde(skip)]
+    index: HashMap<ConnectionKey, usize, BuildHasherDefault<KeyHasher>>,
+}
+
+const RESET: u16 = 4;
+const IPV6_HEADER: u64 = 40;
+
+impl Connections {
+    fn get(&mut self, key: ConnectionKey) -> &mut Connection {
+        if self.index.len() != self.entries.len() {
+            // It was deserialized.
+            let entries = self.entries.iter().enumerate();
+            self.index = entries.map(|(at, (key, _))| (*key, at)).collect();
+        }
+        let at = *self.index.entry(key).or_insert_with(|| {
+            self.entries.push((key, Connection::default()));
+            self.entries.len() - 1
+        });
+        &mut self.entries[at].1
+    }
+
+    /// Adds a packet, if it is one of TCP; `length` is for those whose header does not tell it.
+    pub(super) fn add(&mut self, trace: u32, headers: &Headers, length: u64, is_sent: bool) {
+        let Transport::Tcp(TcpHeader {
+            source,
+            destination,
+            flags,
+            ..
+        }) = headers.transport
+        else {
+            return;
+        };
+        let from = Side::new(headers.source, source);
+        let to = Side::new(headers.destination, destination);
+        let (a, b) = (from.min(to), from.max(to));
+        let bytes = match (u64::from(headers.length), headers.source) {
+            (0, _) => length,
+            (length, IpAddr::V4(_)) => length,
+            (length, IpAddr::V6(_)) => length + IPV6_HEADER,
+        };
+        let connection = self.get(ConnectionKey { trace, a, b });
+        let way = &mut connection.ways[usize::from(from != a)];
+        let sum = if is_sent { &mut way.sent } else { &mut way.received };
+        sum.add(Sum { packets: 1, bytes });
+        connection.resets[usize::from(!is_sent)] += u64::from(flags & RESET != 0);
+    }
+
+    pub(super) fn merge(&mut self, later: &Connections) {
+        for (key, connection) in &later.entries {
+            self.get(*key).merge(connection);
+        }
+    }
+
+    pub(super) fn entries(&self) -> &[(ConnectionKey, Connection)] {
+        &self.entries
+    }
+}

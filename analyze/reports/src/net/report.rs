@@ -1,0 +1,374 @@
+//! The report.
+
+use std::cmp::Reverse;
+
+use tracebraid_ctf::clock::Timestamp;
+
+use crate::kernel::{Head, Input, Thread};
+use crate::net::connections::Sum;
+use crate::net::interface::{Interface, InterfaceKey, Passed};
+use crate::net::{NetPartial, NetRules};
+use crate::report::{
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+};
+use crate::stats::Ranges;
+
+const INTERFACE: Column = Column::new("interface", "Interface", Unit::Interface);
+const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
+const PACKETS: Column = Column::new("packets", "Packets", Unit::Count);
+const BYTES: Column = Column::new("bytes", "Bytes", Unit::Bytes);
+
+/// What interfaces are called, and which are shown.
+struct Names<'a> {
+    rules: &'a NetRules,
+    head: Head,
+}
+
+impl Names<'_> {
+    /// With its machine, where there are several.
+    fn name(&self, key: InterfaceKey) -> String {
+        self.of_host(key.trace, key.name.text())
+    }
+
+    fn of_host(&self, trace: u32, name: String) -> String {
+        if self.head.hosts.len() < 2 {
+            return name;
+        }
+        let host = self.head.hosts.iter().find(|host| host.trace == trace);
+        match host.and_then(|host| host.name.as_ref()) {
+            Some(host) => format!("{name} @ {host}"),
+            None => format!("{name} @ trace {trace}"),
+        }
+    }
+
+    fn shows(&self, key: InterfaceKey) -> bool {
+        let globs = &self.rules.selection.devices;
+        let name = key.name.text();
+        globs.is_empty() || globs.iter().any(|glob| glob.matches(name.as_bytes()))
+    }
+}
+
+pub(super) fn report(rules: &NetRules, input: &Input, partial: &NetPartial) -> Report {
+    let head = input.head();
+    let names = Names { rules, head };
+    let mut interfaces: Vec<&Interface> = partial.interfaces.iter().collect();
+    interfaces.retain(|interface| names.shows(interface.key));
+    interfaces.sort_by_key(|interface| interface.key);
+    if rules.ranges.is_some() {
+        return frequencies(rules, &names, &interfaces);
+    }
+    let mut sections = vec![
+        of_interfaces(&names, &interfaces),
+        of_durations(&names, &interfaces),
+        of_threads(rules, &names, partial),
+        of_connections(&names, partial),
+        of_ports(&names, partial),
+    ];
+    sections.extend(lists(rules, &names, partial, &interfaces));
+    sections.retain(|section| rules.selection.shows(section.view));
+    Report {
+        head: input.head(),
+        totals: totals(partial, &interfaces),
+        sections,
+        ranges: ranges(&interfaces),
+    }
+}
+
+fn whole(sum: u128) -> Value {
+    u64::try_from(sum).unwrap_or(u64::MAX).into()
+}
+
+fn totals(partial: &NetPartial, interfaces: &[&Interface]) -> Vec<Total> {
+    let sum = |of: &dyn Fn(&Interface) -> u64| -> Value {
+        interfaces
+            .iter()
+            .map(|interface| of(interface))
+            .sum::<u64>()
+            .into()
+    };
+    let ports = |of: &dyn Fn(&super::PortCounts) -> u64| -> Value {
+        partial
+            .ports
+            .iter()
+            .map(|(_, counts)| of(counts))
+            .sum::<u64>()
+            .into()
+    };
+    vec![
+        Total::new("sent", "packets sent", sum(&|interface| interface.sent.count())),
+        Total::new(
+            "received",
+            "packets received",
+            sum(&|interface| interface.received.count()),
+        ),
+        Total::new(
+            "dropped",
+            "packets dropped",
+            sum(&|interface| interface.sent_drops + interface.received_drops + interface.errors),
+        ),
+        Total::new(
+            "retransmissions",
+            "retransmissions",
+            ports(&|counts| counts.retransmissions),
+        ),
+    ]
+}
+
+fn of_interfaces(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
+    let row = |interface: &&Interface| {
+        let mut row = vec![Value::Text(names.name(interface.key))];
+        for lengths in [&interface.sent, &interface.received] {
+            row.push(lengths.count().into());
+            row.push(whole(lengths.sum()));
+            row.push(lengths.mean().into());
+            row.push(lengths.max().into());
+        }
+        let counts = [
+            interface.sent_drops,
+            interface.errors,
+            interface.busy,
+            interface.received_drops,
+        ];
+        row.extend(counts.map(Value::from));
+        row
+    };
+    let count = |key, title| Column::new(key, title, Unit::Count);
+    let bytes = |key, title| Column::new(key, title, Unit::Bytes);
+    Section {
+        key: "interfaces",
+        title: "By interface".to_owned(),
+        view: View::Stats,
+        columns: vec![
+            INTERFACE,
+            count("sent_packets", "Sent"),
+            bytes("sent_bytes", "Sent bytes"),
+            bytes("sent_average_bytes", "Average").left_out(5),
+            bytes("sent_max_bytes", "Max").left_out(3),
+            count("received_packets", "Received"),
+            bytes("received_bytes", "Recv bytes"),
+            bytes("received_average_bytes", "Average").left_out(6),
+            bytes("received_max_bytes", "Max").left_out(4),
+            count("sent_drops", "Tx drops").left_out(8),
+            count("errors", "Tx errors").left_out(2),
+            count("busy", "Tx busy").left_out(1),
+            count("received_drops", "Rx drops").left_out(7),
+        ],
+        rows: interfaces.iter().map(row).collect(),
+        is_long: false,
+    }
+}
+
+fn of_durations(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
+    let timed = interfaces
+        .iter()
+        .filter(|interface| interface.durations.summary().count() > 0);
+    let row = |interface: &&Interface| {
+        let mut row = vec![Value::Text(names.name(interface.key))];
+        row.extend(distribution_values(&interface.durations));
+        row
+    };
+    let mut columns = vec![INTERFACE];
+    columns.extend(distribution_columns());
+    Section {
+        key: "durations",
+        title: "From the queue to the driver".to_owned(),
+        view: View::Stats,
+        columns,
+        rows: timed.map(row).collect(),
+        is_long: false,
+    }
+}
+
+/// Who queued packets: threads, and softirqs, whoever ran then.
+fn of_threads(rules: &NetRules, names: &Names<'_>, partial: &NetPartial) -> Section {
+    let all = |sums: &[(InterfaceKey, Sum)]| {
+        let mut all = Sum::default();
+        let shown = sums.iter().filter(|(key, _)| names.shows(*key));
+        shown.for_each(|(_, sum)| all.add(*sum));
+        all
+    };
+    let filter = &rules.selection.threads;
+    let mut rows: Vec<(Option<Thread>, Sum)> = Vec::new();
+    for (place, sums) in partial.threads.iter().enumerate() {
+        let thread = partial.tasks.thread(place);
+        if filter.shows(&thread) {
+            rows.push((Some(thread), all(sums)));
+        }
+    }
+    if filter.shows(&Thread::default()) {
+        rows.push((None, all(&partial.softirqs)));
+    }
+    rows.retain(|(_, sum)| sum.packets > 0);
+    let order = |thread: &Option<Thread>| thread.as_ref().map(|thread| (thread.trace, thread.tid));
+    rows.sort_by_key(|(thread, sum)| (Reverse((sum.bytes, sum.packets)), order(thread)));
+    let row = |(thread, sum): (Option<Thread>, Sum)| {
+        let context = match thread.as_ref().map(|thread| thread.tid) {
+            None => "softirq",
+            Some(None) => "unknown",
+            Some(Some(0)) => "idle",
+            Some(Some(_)) => "thread",
+        };
+        vec![
+            thread.into(),
+            context.into(),
+            sum.packets.into(),
+            sum.bytes.into(),
+        ]
+    };
+    Section {
+        key: "threads",
+        title: "By thread that queued packets".to_owned(),
+        view: View::Stats,
+        columns: vec![
+            THREAD,
+            Column::new("context", "Context", Unit::Text),
+            PACKETS,
+            BYTES,
+        ],
+        rows: rows.into_iter().map(row).collect(),
+        is_long: true,
+    }
+}
+
+fn of_connections(names: &Names<'_>, partial: &NetPartial) -> Section {
+    let mut rows: Vec<_> = partial.connections.entries().to_vec();
+    let bytes = |ways: &[super::connections::Way; 2]| ways[0].sum().bytes + ways[1].sum().bytes;
+    rows.sort_by_key(|(key, connection)| (Reverse(bytes(&connection.ways)), *key));
+    let row = |(key, connection): &(super::connections::ConnectionKey, super::connections::Connection)| {
+        let [there, back] = connection.ways.map(|way| way.sum());
+        vec![
+            Value::Text(names.of_host(key.trace, key.a.text())),
+            Value::Text(key.b.text()),
+            there.packets.into(),
+            there.bytes.into(),
+            back.packets.into(),
+            back.bytes.into(),
+            connection.resets().into(),
+        ]
+    };
+    let count = |key, title| Column::new(key, title, Unit::Count);
+    Section {
+        key: "connections",
+        title: "By TCP connection".to_owned(),
+        view: View::Stats,
+        columns: vec![
+            Column::new("a", "A", Unit::Text),
+            Column::new("b", "B", Unit::Text),
+            count("a_to_b_packets", "A to B").left_out(2),
+            Column::new("a_to_b_bytes", "Bytes", Unit::Bytes),
+            count("b_to_a_packets", "B to A").left_out(3),
+            Column::new("b_to_a_bytes", "Bytes", Unit::Bytes),
+            count("resets", "Resets").left_out(1),
+        ],
+        rows: rows.iter().map(row).collect(),
+        is_long: true,
+    }
+}
+
+fn of_ports(names: &Names<'_>, partial: &NetPartial) -> Section {
+    let mut rows = partial.ports.clone();
+    rows.sort_by_key(|(ports, counts)| (Reverse(counts.retransmissions), *ports));
+    let row = |(ports, counts): (super::Ports, super::PortCounts)| {
+        vec![
+            Value::Text(names.of_host(ports.trace, ports.own.to_string())),
+            u64::from(ports.other).into(),
+            counts.retransmissions.into(),
+            counts.resets_sent.into(),
+            counts.resets_received.into(),
+        ]
+    };
+    let count = |key, title| Column::new(key, title, Unit::Count);
+    Section {
+        key: "ports",
+        title: "TCP, by ports".to_owned(),
+        view: View::Stats,
+        columns: vec![
+            Column::new("own_port", "Own", Unit::Text),
+            Column::new("other_port", "Other", Unit::Id),
+            count("retransmissions", "Retransmissions"),
+            count("resets_sent", "Resets sent"),
+            count("resets_received", "Resets received"),
+        ],
+        rows: rows.into_iter().map(row).collect(),
+        is_long: true,
+    }
+}
+
+const PASSED: [Column; 5] = [
+    Column::new("queued_ns", "Queued", Unit::Time),
+    Column::new("duration_ns", "Duration", Unit::Duration),
+    INTERFACE,
+    Column::new("bytes", "Size", Unit::Bytes),
+    Column::new("buffer", "Buffer", Unit::Text).left_out(1),
+];
+
+/// The slowest packets, and all that were sent.
+fn lists(
+    rules: &NetRules,
+    names: &Names<'_>,
+    partial: &NetPartial,
+    interfaces: &[&Interface],
+) -> [Section; 2] {
+    let most = rules.selection.top();
+    let top = interfaces
+        .iter()
+        .flat_map(|interface| interface.top.clone().into_sorted(most));
+    let mut top: Vec<Passed> = top.collect();
+    top.sort_by_key(|passed| {
+        (
+            Reverse(passed.duration),
+            passed.queued,
+            passed.interface,
+            passed.buffer,
+        )
+    });
+    top.truncate(most);
+    let mut log = partial.log.clone();
+    log.retain(|passed| names.shows(passed.interface));
+    log.sort_by_key(|passed| (passed.end(), passed.queued, passed.interface, passed.buffer));
+    let row = |passed: &Passed| {
+        vec![
+            Timestamp(passed.queued).into(),
+            passed.duration.into(),
+            Value::Text(names.name(passed.interface)),
+            passed.bytes.into(),
+            Value::Text(format!("{:#x}", passed.buffer)),
+        ]
+    };
+    let list = |key, title: &str, view, passed: &[Passed]| Section {
+        key,
+        title: title.to_owned(),
+        view,
+        columns: PASSED.to_vec(),
+        rows: passed.iter().map(row).collect(),
+        is_long: true,
+    };
+    [
+        list("slowest", "Slowest from the queue to the driver", View::Top, &top),
+        list("log", "Packets sent", View::Log, &log),
+    ]
+}
+
+fn ranges(interfaces: &[&Interface]) -> Ranges {
+    let range = |interface: &&Interface| {
+        let summary = interface.durations.summary();
+        Some((interface.key.to_name(), (summary.min()?, summary.max()?)))
+    };
+    interfaces.iter().filter_map(range).collect()
+}
+
+/// The second pass's report: how often durations of each size occurred.
+fn frequencies(rules: &NetRules, names: &Names<'_>, interfaces: &[&Interface]) -> Report {
+    let ranges = rules.ranges.iter().flatten();
+    let groups = ranges.filter_map(|(key, range)| {
+        let interface = interfaces.iter().find(|interface| interface.key == *key)?;
+        Some((names.name(*key), *range, &interface.bins))
+    });
+    let mut groups: Vec<_> = groups.collect();
+    groups.sort_by(|a, b| a.0.cmp(&b.0));
+    Report {
+        head: names.head.clone(),
+        sections: vec![crate::report::frequencies(INTERFACE, groups)],
+        ..Report::default()
+    }
+}

@@ -1,0 +1,89 @@
+//! How often latencies of each size occur: in total, by thread and by priority.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::ThreadKey;
+use crate::stats::{Bins, Ranges};
+
+/// Latencies that are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Group {
+    All,
+    Thread(ThreadKey),
+    Priority(i32),
+}
+
+impl Group {
+    /// As the ranges name it.
+    pub(super) fn key(self) -> String {
+        match self {
+            Group::All => "all".to_owned(),
+            Group::Thread(key) => format!("thread {} {}", key.trace, key.tid),
+            Group::Priority(priority) => format!("priority {priority}"),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Group> {
+        let words: Vec<&str> = text.split(' ').collect();
+        match words.as_slice() {
+            ["all"] => Some(Group::All),
+            ["thread", trace, tid] => Some(Group::Thread(ThreadKey {
+                trace: trace.parse().ok()?,
+                tid: tid.parse().ok()?,
+            })),
+            ["priority", priority] => Some(Group::Priority(priority.parse().ok()?)),
+            _ => None,
+        }
+    }
+}
+
+/// The groups and the bounds of their latencies, in the order of groups.
+pub(super) type Bounds = Vec<(Group, (u64, u64))>;
+
+pub(super) fn bounds(ranges: &Ranges) -> Bounds {
+    let ranges = ranges.iter();
+    let mut bounds: Bounds = ranges
+        .filter_map(|(key, &range)| Some((Group::parse(key)?, range)))
+        .collect();
+    bounds.sort_by_key(|(group, _)| *group);
+    bounds
+}
+
+/// By group: how many of each size.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Freq(Vec<Bins>);
+
+impl Freq {
+    /// Counts a latency, if its thread is one of those.
+    pub(super) fn add(&mut self, bounds: &Bounds, key: ThreadKey, priority: Option<i32>, latency: u64) {
+        let find = |group| bounds.binary_search_by_key(&group, |entry| entry.0).ok();
+        let Some(thread) = find(Group::Thread(key)) else {
+            return;
+        };
+        if self.0.is_empty() {
+            self.0.resize(bounds.len(), Bins::default());
+        }
+        let priority = priority.and_then(|priority| find(Group::Priority(priority)));
+        for at in [Some(thread), find(Group::All), priority].into_iter().flatten() {
+            if let (Some(bins), Some((_, range))) = (self.0.get_mut(at), bounds.get(at)) {
+                bins.add(*range, latency);
+            }
+        }
+    }
+
+    pub(super) fn merge(&mut self, later: &Freq) {
+        if self.0.len() < later.0.len() {
+            self.0.resize(later.0.len(), Bins::default());
+        }
+        let both = self.0.iter_mut().zip(&later.0);
+        both.for_each(|(own, later)| own.merge(later));
+    }
+
+    pub(super) fn groups<'a>(
+        &'a self,
+        bounds: &'a Bounds,
+    ) -> impl Iterator<Item = (Group, (u64, u64), &'a Bins)> {
+        let both = bounds.iter().zip(&self.0);
+        both.map(|((group, range), bins)| (*group, *range, bins))
+    }
+}

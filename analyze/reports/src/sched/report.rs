@@ -1,0 +1,218 @@
+//! The report.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use tracebraid_kernel_model::softirq_name;
+
+use crate::kernel::{Input, Thread};
+use crate::report::{Column, Report, Section, Total, Unit, View};
+use crate::sched::freq::{Bounds, Group};
+use crate::sched::stats::{Counts, Latency, REASONS};
+use crate::sched::waker::By;
+use crate::sched::{SchedPartial, SchedRules, tables};
+use crate::stats::{Distribution, Ranges};
+
+/// A thread that is shown.
+pub(super) struct Row<'a> {
+    pub(super) place: usize,
+    pub(super) thread: Thread,
+    pub(super) counts: &'a Counts,
+    pub(super) latencies: Distribution,
+}
+
+pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartial) -> Report {
+    let selection = &rules.selection;
+    let queues = tables::queues(rules, input, &mut partial);
+    let log = std::mem::take(&mut partial.log);
+    let rows = rows(rules, &partial);
+    let all = sum(&rows);
+    let mut sections = vec![
+        tables::latency(&all),
+        tables::threads(&rows),
+        tables::priorities(&by_priority(&rows)),
+        tables::wakers(&partial, &rows),
+        tables::reasons(&rows),
+        tables::thread_switches(&rows),
+        queues,
+        tables::thread_waits(&rows),
+        tables::thread_migrations(&rows),
+        tables::migrations(&partial),
+        tables::list(
+            "longest",
+            "Longest latencies",
+            View::Top,
+            &partial,
+            &longest(rules, &partial, &rows),
+        ),
+    ];
+    if selection.shows(View::Log) {
+        let log = in_order(&partial, &rows, log);
+        sections.push(tables::list("log", "Latencies", View::Log, &partial, &log));
+    }
+    sections.retain(|section| selection.shows(section.view));
+    Report {
+        head: input.head(),
+        totals: totals(&partial, &rows, &all),
+        sections,
+        ranges: ranges(&rows, &all),
+    }
+}
+
+/// The threads that are shown, in no order.
+fn rows<'a>(rules: &SchedRules, partial: &'a SchedPartial) -> Vec<Row<'a>> {
+    let row = |(place, entry): (usize, &'a super::partial::Entry)| {
+        let thread = partial.tasks.thread(place);
+        let latencies = entry.counts.latencies();
+        Some(Row {
+            place,
+            thread,
+            counts: &entry.counts,
+            latencies,
+        })
+    };
+    let rows = partial.threads.iter().enumerate().filter_map(row);
+    rows.filter(|row| rules.selection.threads.shows(&row.thread))
+        .collect()
+}
+
+fn sum(rows: &[Row<'_>]) -> Distribution {
+    let mut all = Distribution::default();
+    rows.iter().for_each(|row| all.merge(&row.latencies));
+    all
+}
+
+fn by_priority(rows: &[Row<'_>]) -> BTreeMap<Option<i32>, Distribution> {
+    let mut sums: BTreeMap<Option<i32>, Distribution> = BTreeMap::new();
+    for (priority, latencies) in rows.iter().flat_map(|row| &row.counts.priorities) {
+        sums.entry(*priority).or_default().merge(latencies);
+    }
+    sums
+}
+
+fn totals(partial: &SchedPartial, rows: &[Row<'_>], all: &Distribution) -> Vec<Total> {
+    let switches = |which: fn(usize) -> bool| -> u64 {
+        let counts = rows.iter().flat_map(|row| row.counts.switches.iter().enumerate());
+        counts
+            .filter(|(reason, _)| which(*reason))
+            .map(|(_, count)| count)
+            .sum()
+    };
+    let migrations: u64 = rows.iter().map(|row| row.counts.migrations).sum();
+    let is_pending = |row: &&Row<'_>| {
+        let entry = partial.threads.get(row.place);
+        entry.is_some_and(|entry| entry.life.woken.is_some())
+    };
+    let pending = rows.iter().filter(is_pending).count() as u64;
+    let total = |key, title, value: u64| Total::new(key, title, value.into());
+    vec![
+        total("latencies", "wake-ups with a switch", all.summary().count()),
+        total("pending", "wake-ups pending", pending),
+        total(
+            "switches",
+            "switches from threads",
+            switches(|reason| reason < REASONS),
+        ),
+        total("voluntary", "voluntary", switches(tables::is_voluntary)),
+        total("involuntary", "involuntary", switches(tables::is_involuntary)),
+        total("migrations", "migrations", migrations),
+    ]
+}
+
+fn longest(rules: &SchedRules, partial: &SchedPartial, rows: &[Row<'_>]) -> Vec<Latency> {
+    let most = rules.selection.top();
+    let of_each = |row: &Row<'_>| row.counts.top.clone().into_sorted(most);
+    let mut longest: Vec<Latency> = rows.iter().flat_map(of_each).collect();
+    longest.sort_by_key(|latency| {
+        let key = partial.tasks.key(latency.place);
+        (Reverse(latency.duration), latency.begin, key)
+    });
+    longest.truncate(most);
+    longest
+}
+
+fn in_order(partial: &SchedPartial, rows: &[Row<'_>], mut log: Vec<Latency>) -> Vec<Latency> {
+    let shown: std::collections::HashSet<usize> = rows.iter().map(|row| row.place).collect();
+    log.retain(|latency| shown.contains(&latency.place));
+    log.sort_by_key(|latency| {
+        (
+            latency.end(),
+            latency.cpu,
+            partial.tasks.key(latency.place),
+            latency.begin,
+        )
+    });
+    log
+}
+
+/// Who woke, in words and as a thread.
+pub(super) fn waker(partial: &SchedPartial, trace: u32, by: By) -> (&'static str, Option<Thread>) {
+    let context = |name: String| {
+        let name = Some(name);
+        Some(Thread {
+            trace,
+            name,
+            ..Thread::default()
+        })
+    };
+    match by {
+        By::Thread(place) if partial.tasks.is_idle(place) => {
+            let mut idle = context("idle".to_owned());
+            idle.iter_mut().for_each(|idle| idle.tid = Some(0));
+            ("idle", idle)
+        }
+        By::Thread(place) => ("thread", Some(partial.tasks.thread(place))),
+        By::Irq(irq) => ("irq", context(format!("irq {irq}"))),
+        By::Softirq(vector) => {
+            let name = softirq_name(i64::from(vector));
+            let name = name.map_or_else(|| vector.to_string(), str::to_owned);
+            ("softirq", context(format!("softirq {name}")))
+        }
+        By::Unknown => ("unknown", None),
+    }
+}
+
+fn ranges(rows: &[Row<'_>], all: &Distribution) -> Ranges {
+    let range = |group: Group, latencies: &Distribution| {
+        let summary = latencies.summary();
+        Some((group.key(), (summary.min()?, summary.max()?)))
+    };
+    let threads = rows.iter().filter_map(|row| {
+        let key = crate::kernel::ThreadKey {
+            trace: row.thread.trace,
+            tid: row.thread.tid?,
+        };
+        range(Group::Thread(key), &row.latencies)
+    });
+    let priorities = by_priority(rows);
+    let priorities = priorities
+        .iter()
+        .filter_map(|(priority, latencies)| range(Group::Priority((*priority)?), latencies));
+    threads.chain(priorities).chain(range(Group::All, all)).collect()
+}
+
+/// The second pass's report: how often latencies of each size occurred.
+pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds) -> Report {
+    let name = |group| match group {
+        Group::All => "all".to_owned(),
+        Group::Thread(key) => {
+            let name = partial.tasks.known(key).name.unwrap_or_else(|| "?".to_owned());
+            match input.head().hosts.len() {
+                0 | 1 => format!("{name} ({})", key.tid),
+                _ => format!("{name} ({}, trace {})", key.tid, key.trace),
+            }
+        }
+        Group::Priority(priority) => format!("priority {priority}"),
+    };
+    let groups = partial.freq.groups(bounds);
+    let groups = groups
+        .map(|(group, range, bins)| (name(group), range, bins))
+        .collect();
+    let about = Column::new("of", "Of", Unit::Text);
+    let section: Section = crate::report::frequencies(about, groups);
+    Report {
+        head: input.head(),
+        sections: vec![section],
+        ..Report::default()
+    }
+}

@@ -1,0 +1,144 @@
+//! What is counted for each thread.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::TaskState;
+
+use crate::kernel::CpuKey;
+use crate::sched::waker::{By, Told};
+use crate::stats::{Distribution, Summary, Top};
+
+/// Reasons to leave a CPU: the states, and none that is known.
+pub(super) const REASONS: usize = TaskState::ALL.len() + 1;
+
+/// From a wake-up to the switch; the longest is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Latency {
+    pub(super) duration: u64,
+    /// When it was woken.
+    pub(super) begin: i64,
+    pub(super) cpu: CpuKey,
+    pub(super) priority: Option<i32>,
+    /// Place of the thread that is woken.
+    pub(super) place: usize,
+    pub(super) by: By,
+}
+
+impl Latency {
+    /// When it runs.
+    pub(super) fn end(&self) -> i64 {
+        self.begin.saturating_add_unsigned(self.duration)
+    }
+
+    /// With places in another list.
+    pub(super) fn moved(self, told: &Told<'_>) -> Latency {
+        Latency {
+            place: told.place(self.place),
+            by: told.by(self.by),
+            ..self
+        }
+    }
+}
+
+/// What is counted for a thread.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Counts {
+    /// By priority, in that order.
+    pub(super) priorities: Vec<(Option<i32>, Distribution)>,
+    pub(super) wakers: Wakers,
+    /// By reason.
+    pub(super) switches: [u64; REASONS],
+    pub(super) waits: Summary,
+    pub(super) migrations: u64,
+    pub(super) top: Top<Latency>,
+}
+
+impl Counts {
+    #[inline]
+    pub(super) fn latency(&mut self, latency: Latency, top: usize) {
+        self.of_priority(latency.priority).add(latency.duration);
+        self.wakers.of(latency.by).add(latency.duration);
+        self.top.add(latency, top);
+    }
+
+    fn of_priority(&mut self, priority: Option<i32>) -> &mut Distribution {
+        let found = self.priorities.binary_search_by_key(&priority, |entry| entry.0);
+        let at = found.unwrap_or_else(|at| {
+            self.priorities.insert(at, (priority, Distribution::default()));
+            at
+        });
+        &mut self.priorities[at].1
+    }
+
+    pub(super) fn merge(&mut self, later: Counts, told: &Told<'_>, top: usize) {
+        for (priority, latencies) in &later.priorities {
+            self.of_priority(*priority).merge(latencies);
+        }
+        self.wakers.merge(later.wakers, told);
+        let switches = self.switches.iter_mut().zip(later.switches);
+        switches.for_each(|(own, later)| *own += later);
+        self.waits.merge(&later.waits);
+        self.migrations += later.migrations;
+        self.top
+            .merge(later.top, top, |latency| *latency = latency.moved(told));
+    }
+
+    /// All latencies.
+    pub(super) fn latencies(&self) -> Distribution {
+        let mut all = Distribution::default();
+        self.priorities.iter().for_each(|(_, some)| all.merge(some));
+        all
+    }
+}
+
+/// Latencies by who woke.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Wakers {
+    /// In their order: who, and the place of the latencies.
+    index: Vec<(By, u32)>,
+    latencies: Vec<Distribution>,
+    /// The one that was last asked for.
+    last: Option<(By, u32)>,
+}
+
+impl Wakers {
+    #[inline]
+    fn of(&mut self, by: By) -> &mut Distribution {
+        let at = match self.last {
+            Some((last, at)) if last == by => at,
+            _ => self.find(by),
+        };
+        self.last = Some((by, at));
+        &mut self.latencies[at as usize]
+    }
+
+    fn find(&mut self, by: By) -> u32 {
+        match self.index.binary_search_by_key(&by, |entry| entry.0) {
+            Ok(at) => self.index[at].1,
+            Err(at) => {
+                let place = self.latencies.len() as u32;
+                self.index.insert(at, (by, place));
+                self.latencies.push(Distribution::default());
+                place
+            }
+        }
+    }
+
+    fn merge(&mut self, later: Wakers, told: &Told<'_>) {
+        for (by, latencies) in later.entries() {
+            self.of(told.by(by)).merge(latencies);
+        }
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = (By, &Distribution)> {
+        let entry = |&(by, at): &(By, u32)| Some((by, self.latencies.get(at as usize)?));
+        self.index.iter().filter_map(entry)
+    }
+}
+
+/// The reason's place among the counts.
+pub(super) fn reason(state: Option<TaskState>) -> usize {
+    match state {
+        Some(state) => state as usize,
+        None => REASONS - 1,
+    }
+}

@@ -1,0 +1,369 @@
+//! The tables of the report.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_kernel_model::TaskState;
+
+use crate::kernel::{Input, Thread};
+use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
+use crate::sched::life::Now;
+use crate::sched::report::{Row, waker};
+use crate::sched::stats::{Latency, REASONS};
+use crate::sched::{SchedPartial, SchedRules};
+use crate::stats::{Distribution, Summary};
+
+const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
+const PRIORITY: Column = Column::new("priority", "Prio", Unit::Id);
+const CONTEXT: Column = Column::new("waker_context", "From", Unit::Text);
+const WAKER: Column = Column::new("waker", "Waker", Unit::Thread);
+
+fn section(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
+    Section {
+        key,
+        title: title.to_owned(),
+        view: View::Stats,
+        columns,
+        rows,
+        is_long: true,
+    }
+}
+
+/// A table that has few rows.
+fn short(section: Section) -> Section {
+    Section {
+        is_long: false,
+        ..section
+    }
+}
+
+/// Behind what a row is about: the distribution.
+fn distributed(about: &[Column]) -> Vec<Column> {
+    about.iter().copied().chain(distribution_columns()).collect()
+}
+
+fn values(about: impl IntoIterator<Item = Value>, latencies: &Distribution) -> Vec<Value> {
+    about.into_iter().chain(distribution_values(latencies)).collect()
+}
+
+fn priority(priority: Option<i32>) -> Value {
+    priority.map(i64::from).into()
+}
+
+/// By what is greatest, then by thread.
+fn sorted<'a, 'r, K: Ord>(
+    rows: &'a [Row<'r>],
+    greatest: impl Fn(&Row<'r>) -> K,
+    keep: impl Fn(&Row<'r>) -> bool,
+) -> Vec<&'a Row<'r>> {
+    let mut rows: Vec<_> = rows.iter().filter(|row| keep(row)).collect();
+    rows.sort_by_key(|row| (Reverse(greatest(row)), row.thread.trace, row.thread.tid));
+    rows
+}
+
+/// All latencies together.
+pub(super) fn latency(all: &Distribution) -> Section {
+    let rows = (all.summary().count() > 0).then(|| values([], all));
+    short(section(
+        "latency",
+        "Wake-up to switch",
+        distributed(&[]),
+        rows.into_iter().collect(),
+    ))
+}
+
+pub(super) fn threads(rows: &[Row<'_>]) -> Section {
+    let count = |row: &Row<'_>| row.latencies.summary().count();
+    let rows = sorted(rows, |row| row.latencies.summary().sum(), |row| count(row) > 0);
+    let row = |row: &Row<'_>| values([row.thread.clone().into()], &row.latencies);
+    let rows = rows.into_iter().map(row).collect();
+    section(
+        "threads",
+        "Wake-up to switch by thread",
+        distributed(&[THREAD]),
+        rows,
+    )
+}
+
+pub(super) fn priorities(by_priority: &BTreeMap<Option<i32>, Distribution>) -> Section {
+    let row = |(own, latencies): (&Option<i32>, &Distribution)| values([priority(*own)], latencies);
+    let rows = by_priority.iter().map(row).collect();
+    let columns = distributed(&[PRIORITY]);
+    short(section(
+        "priorities",
+        "Wake-up to switch by priority",
+        columns,
+        rows,
+    ))
+}
+
+/// Context, id and name of the waker; trace and id of the thread.
+type WakerKey = (
+    &'static str,
+    Option<(Option<i32>, Option<String>)>,
+    u32,
+    Option<i32>,
+);
+type WakerLine = (Option<Thread>, Thread, Distribution);
+
+/// Who woke whom.
+pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
+    let mut lines: BTreeMap<WakerKey, WakerLine> = BTreeMap::new();
+    for row in rows {
+        for (by, latencies) in row.counts.wakers.entries() {
+            let (context, by) = waker(partial, row.thread.trace, by);
+            let who = by.as_ref().map(|by| (by.tid, by.name.clone()));
+            let key: WakerKey = (context, who, row.thread.trace, row.thread.tid);
+            let line = lines
+                .entry(key)
+                .or_insert_with(|| (by, row.thread.clone(), Distribution::default()));
+            line.2.merge(latencies);
+        }
+    }
+    let mut lines: Vec<_> = lines.into_iter().collect();
+    lines.sort_by_key(|(_, line)| Reverse(line.2.summary().count()));
+    let row = |((context, ..), (by, thread, latencies)): (WakerKey, WakerLine)| {
+        values([context.into(), by.into(), thread.into()], &latencies)
+    };
+    let rows = lines.into_iter().map(row).collect();
+    let columns = distributed(&[CONTEXT.left_out(8), WAKER, THREAD]);
+    section("wakers", "Who woke whom", columns, rows)
+}
+
+/// True for the counts of those who waited for something.
+pub(super) fn is_voluntary(reason: usize) -> bool {
+    TaskState::ALL
+        .get(reason)
+        .is_some_and(|state| !state.is_runnable())
+}
+
+/// True for the counts of those who could have run on.
+pub(super) fn is_involuntary(reason: usize) -> bool {
+    TaskState::ALL
+        .get(reason)
+        .is_some_and(|state| state.is_runnable())
+}
+
+fn reason_name(reason: usize) -> &'static str {
+    TaskState::ALL.get(reason).map_or("unknown", |state| state.name())
+}
+
+pub(super) fn reasons(rows: &[Row<'_>]) -> Section {
+    let count = |reason: usize| -> u64 { rows.iter().map(|row| row.counts.switches[reason]).sum() };
+    let kind = |reason| match (is_voluntary(reason), is_involuntary(reason)) {
+        (true, _) => Value::text("voluntary"),
+        (_, true) => Value::text("involuntary"),
+        _ => Value::None,
+    };
+    let rows = (0..REASONS).filter(|&reason| count(reason) > 0);
+    let rows = rows.map(|reason| vec![reason_name(reason).into(), kind(reason), count(reason).into()]);
+    let columns = vec![
+        Column::new("reason", "Reason", Unit::Text),
+        Column::new("kind", "Kind", Unit::Text),
+        Column::new("switches", "Switches", Unit::Count),
+    ];
+    short(section("reasons", "Switches by reason", columns, rows.collect()))
+}
+
+/// Columns of reasons, and in which order they are left out.
+const REASON_COLUMNS: [Column; REASONS] = [
+    Column::new("runnable", "Runnable", Unit::Count).left_out(10),
+    Column::new("preempted", "Preempted", Unit::Count).left_out(12),
+    Column::new("sleeping", "Sleeping", Unit::Count).left_out(13),
+    Column::new("disk_sleep", "Disk sleep", Unit::Count).left_out(11),
+    Column::new("stopped", "Stopped", Unit::Count).left_out(5),
+    Column::new("traced", "Traced", Unit::Count).left_out(4),
+    Column::new("dead", "Dead", Unit::Count).left_out(8),
+    Column::new("zombie", "Zombie", Unit::Count).left_out(7),
+    Column::new("parked", "Parked", Unit::Count).left_out(3),
+    Column::new("idle", "Idle", Unit::Count).left_out(9),
+    Column::new("other", "Other", Unit::Count).left_out(2),
+    Column::new("unknown", "Unknown", Unit::Count).left_out(1),
+];
+
+pub(super) fn thread_switches(rows: &[Row<'_>]) -> Section {
+    let sum = |row: &Row<'_>, which: fn(usize) -> bool| -> u64 {
+        let counts = row.counts.switches.iter().enumerate();
+        counts
+            .filter(|(reason, _)| which(*reason))
+            .map(|(_, count)| count)
+            .sum()
+    };
+    let rows = sorted(rows, |row| sum(row, |_| true), |row| sum(row, |_| true) > 0);
+    let row = |row: &Row<'_>| {
+        let sums = [
+            sum(row, |_| true),
+            sum(row, is_voluntary),
+            sum(row, is_involuntary),
+        ];
+        let counts = sums.into_iter().chain(row.counts.switches).map(Value::from);
+        std::iter::once(row.thread.clone().into()).chain(counts).collect()
+    };
+    let mut columns = vec![
+        THREAD,
+        Column::new("switches", "Switches", Unit::Count),
+        Column::new("voluntary", "Voluntary", Unit::Count),
+        Column::new("involuntary", "Involuntary", Unit::Count),
+    ];
+    columns.extend(REASON_COLUMNS);
+    let rows = rows.into_iter().map(row).collect();
+    section("thread_switches", "Switches from threads", columns, rows)
+}
+
+const WAIT_COLUMNS: [Column; 4] = [
+    Column::new("waits", "Waits", Unit::Count),
+    Column::new("wait_ns", "Total", Unit::Duration),
+    Column::new("average_wait_ns", "Average", Unit::Duration),
+    Column::new("max_wait_ns", "Max", Unit::Duration),
+];
+
+fn wait_values(waits: &Summary) -> [Value; 4] {
+    [
+        waits.count().into(),
+        u64::try_from(waits.sum()).unwrap_or(u64::MAX).into(),
+        waits.mean().into(),
+        waits.max().into(),
+    ]
+}
+
+/// How many wait for each CPU, and how long.
+pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedPartial) -> Section {
+    let head = input.head();
+    open_waits(rules, partial, head.end.map_or(i64::MIN, |end| end.0));
+    let range = (partial.open, partial.close.unwrap_or(partial.marks + 1));
+    let duration = head.duration_ns;
+    let mut rows = Vec::new();
+    for cpu in partial.cpus.iter_mut() {
+        let peak = range.0.map_or(0, |open| cpu.curve.peak(open, range.1));
+        let is_chosen = rules.selection.cpus.contains(cpu.key.cpu);
+        if !is_chosen || (peak == 0 && cpu.queued == 0 && cpu.waits.count() == 0) {
+            continue;
+        }
+        let average = (duration > 0).then(|| cpu.queued as f64 / duration as f64);
+        let mut row = vec![u64::from(cpu.key.cpu).into(), average.into(), peak.into()];
+        row.extend(wait_values(&cpu.waits));
+        if head.hosts.len() > 1 {
+            row.insert(0, u64::from(cpu.key.trace).into());
+        }
+        rows.push(row);
+    }
+    let mut columns = vec![
+        Column::new("cpu", "CPU", Unit::Cpu),
+        Column::new("average_length", "Avg length", Unit::Number),
+        Column::new("max_length", "Max length", Unit::Count),
+    ];
+    columns.extend(WAIT_COLUMNS);
+    if head.hosts.len() > 1 {
+        columns.insert(0, Column::new("trace", "Trace", Unit::Id));
+    }
+    short(section("queues", "Run queues", columns, rows))
+}
+
+/// Those who wait when the range ends wait up to then.
+fn open_waits(rules: &SchedRules, partial: &mut SchedPartial, end: i64) {
+    for entry in &partial.threads {
+        if let Now::Waiting { moved, queue, .. } = entry.life.now {
+            let waited = rules.selection.window.clip(moved, end);
+            partial.cpus.get(queue.cpu).queued += u128::from(waited);
+        }
+    }
+}
+
+pub(super) fn thread_waits(rows: &[Row<'_>]) -> Section {
+    let rows = sorted(
+        rows,
+        |row| row.counts.waits.sum(),
+        |row| row.counts.waits.count() > 0,
+    );
+    let row = |row: &Row<'_>| {
+        let thread = std::iter::once(row.thread.clone().into());
+        thread.chain(wait_values(&row.counts.waits)).collect()
+    };
+    let columns = std::iter::once(THREAD).chain(WAIT_COLUMNS).collect();
+    let rows = rows.into_iter().map(row).collect();
+    section("thread_waits", "Waits in run queues by thread", columns, rows)
+}
+
+const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count);
+
+pub(super) fn thread_migrations(rows: &[Row<'_>]) -> Section {
+    let rows = sorted(rows, |row| row.counts.migrations, |row| row.counts.migrations > 0);
+    let row = |row: &Row<'_>| vec![row.thread.clone().into(), row.counts.migrations.into()];
+    let rows = rows.into_iter().map(row).collect();
+    section(
+        "thread_migrations",
+        "Migrations by thread",
+        vec![THREAD, MIGRATIONS],
+        rows,
+    )
+}
+
+pub(super) fn migrations(partial: &SchedPartial) -> Section {
+    let hosts = |row: &((crate::kernel::CpuKey, _), u64)| row.0.0.trace;
+    let several = partial.migrations.iter().any(|row| hosts(row) > 0);
+    let row = |(pair, count): &((crate::kernel::CpuKey, crate::kernel::CpuKey), u64)| {
+        let (from, to) = pair;
+        let mut row = vec![
+            u64::from(from.cpu).into(),
+            u64::from(to.cpu).into(),
+            (*count).into(),
+        ];
+        if several {
+            row.insert(0, u64::from(from.trace).into());
+        }
+        row
+    };
+    let rows = partial.migrations.iter().map(row).collect();
+    let mut columns = vec![
+        Column::new("from_cpu", "From CPU", Unit::Cpu),
+        Column::new("to_cpu", "To CPU", Unit::Cpu),
+        MIGRATIONS,
+    ];
+    if several {
+        columns.insert(0, Column::new("trace", "Trace", Unit::Id));
+    }
+    section("migrations", "Migrations", columns, rows)
+}
+
+/// Latencies one by one.
+pub(super) fn list(
+    key: &'static str,
+    title: &str,
+    view: View,
+    partial: &SchedPartial,
+    latencies: &[Latency],
+) -> Section {
+    let row = |latency: &Latency| {
+        let thread = partial.tasks.thread(latency.place);
+        let (context, by) = waker(partial, thread.trace, latency.by);
+        vec![
+            Timestamp(latency.begin).into(),
+            Timestamp(latency.end()).into(),
+            latency.duration.into(),
+            priority(latency.priority),
+            u64::from(latency.cpu.cpu).into(),
+            thread.into(),
+            context.into(),
+            by.into(),
+        ]
+    };
+    Section {
+        view,
+        ..section(
+            key,
+            title,
+            vec![
+                Column::new("wakeup_ns", "Wake-up", Unit::Time),
+                Column::new("switch_ns", "Switch", Unit::Time).left_out(2),
+                Column::new("latency_ns", "Latency", Unit::Duration),
+                PRIORITY.left_out(3),
+                Column::new("cpu", "CPU", Unit::Cpu).left_out(4),
+                THREAD,
+                CONTEXT.left_out(1),
+                WAKER.left_out(5),
+            ],
+            latencies.iter().map(row).collect(),
+        )
+    }
+}
