@@ -14,7 +14,7 @@ use crate::control::Control;
 use crate::feed::{Feed, Tables};
 
 /// How to fold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Threads; 0 for as many as the machine has.
     pub threads: usize,
@@ -22,16 +22,6 @@ pub struct Options {
     pub chunk_bytes: u64,
     /// Packets that begin at or after this time are not read.
     pub until: Option<Timestamp>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            threads: 0,
-            chunk_bytes: 0,
-            until: None,
-        }
-    }
 }
 
 /// What a fold gives.

@@ -13,6 +13,7 @@ pub mod irq;
 pub mod kernel;
 pub mod memory;
 pub mod net;
+pub mod overview;
 mod packed;
 mod pages;
 pub mod report;

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     CompletionsArgs, CountArgs, CpuArgs, DiskArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, NetArgs,
-    PrintArgs, SchedArgs, SyscallsArgs,
+    OverviewArgs, PrintArgs, SchedArgs, SyscallsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -26,6 +26,7 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Report(OverviewArgs),
     Info(InfoArgs),
     Print(Box<PrintArgs>),
     Count(CountArgs),

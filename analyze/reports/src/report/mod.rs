@@ -35,12 +35,24 @@ pub struct Total {
     pub title: &'static str,
     /// How much.
     pub value: Value,
+    /// Of what.
+    pub unit: Unit,
 }
 
 impl Total {
     /// That of which there is so much.
     pub fn new(key: &'static str, title: &'static str, value: Value) -> Total {
-        Total { key, title, value }
+        Total {
+            key,
+            title,
+            value,
+            unit: Unit::Count,
+        }
+    }
+
+    /// Says that it is no number of things.
+    pub fn of(self, unit: Unit) -> Total {
+        Total { unit, ..self }
     }
 }
 
@@ -236,6 +248,30 @@ impl From<&Process> for Thread {
 impl From<&str> for Value {
     fn from(value: &str) -> Value {
         Value::text(value)
+    }
+}
+
+impl Report {
+    /// The table with that key.
+    pub fn section(&self, key: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.key == key)
+    }
+
+    /// What is said of all together under that key.
+    pub fn total(&self, key: &str) -> Value {
+        let total = self.totals.iter().find(|total| total.key == key);
+        total.map_or(Value::None, |total| total.value.clone())
+    }
+}
+
+impl Section {
+    /// The cell of a row in the column with that key.
+    pub fn cell<'r>(&self, row: &'r [Value], key: &str) -> Option<&'r Value> {
+        let columns = self.columns.iter().zip(row);
+        columns
+            .filter(|(column, _)| column.key == key)
+            .map(|(_, value)| value)
+            .next()
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::glob::Glob;
+use tracebraid_fold::Analysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, KernelReport, Selection, ThreadFilter, Window};
 use tracebraid_reports::report::Report;
 
@@ -117,6 +118,25 @@ impl ReportArgs {
         }
         let until = analysis.input().until();
         fold::run(&subject.set, &analysis, &self.fold, until, &mut subject.warnings)
+    }
+
+    /// Makes the report of an analysis that is made from several.
+    ///
+    /// # Errors
+    /// When the user interrupts it.
+    pub(super) fn fold_all<A: Analysis>(
+        &self,
+        subject: &mut Subject,
+        analysis: &A,
+        selection: &Selection,
+    ) -> Result<A::Report, Failure> {
+        let until = selection.window.to;
+        fold::run(&subject.set, analysis, &self.fold, until, &mut subject.warnings)
+    }
+
+    /// Rows of each list, if that was asked for.
+    pub(super) fn top(&self) -> Option<usize> {
+        self.show.top
     }
 
     /// The traces.

@@ -18,7 +18,7 @@ impl Show for Report {
     fn summary(&self) -> String {
         let total = |total: &tracebraid_reports::report::Total| match &total.value {
             Value::Unsigned(0) => format!("no {}", total.title),
-            value => format!("{} {}", cell(&self.head, Unit::Count, value, None), total.title),
+            value => format!("{} {}", cell(&self.head, total.unit, value, None), total.title),
         };
         let totals: Vec<String> = self.totals.iter().map(total).collect();
         table::paragraph(&format!(

@@ -1,0 +1,232 @@
+//! What looks wrong, and the command that digs further.
+
+use crate::overview::Parts;
+use crate::report::{Column, Report, Section, Unit, Value};
+
+/// Something that looks wrong.
+struct Finding {
+    what: String,
+    command: &'static str,
+}
+
+pub(super) fn section(parts: &Parts, lost: &[String]) -> Section {
+    let mut findings = Vec::new();
+    findings.extend(lost.iter().map(|what| Finding {
+        what: what.clone(),
+        command: "tracebraid info",
+    }));
+    processors(parts, &mut findings);
+    waiting(parts, &mut findings);
+    devices(parts, &mut findings);
+    errors(parts, &mut findings);
+    let row = |finding: Finding| vec![Value::Text(finding.what), finding.command.into()];
+    let columns = vec![
+        Column::new("what", "What", Unit::Text),
+        Column::new("command", "Look closer", Unit::Text),
+    ];
+    super::section(
+        "findings",
+        "What looks wrong",
+        columns,
+        findings.into_iter().map(row).collect(),
+    )
+}
+
+/// Number in a cell.
+fn number(section: &Section, row: &[Value], key: &str) -> f64 {
+    match section.cell(row, key) {
+        Some(Value::Unsigned(number)) => *number as f64,
+        Some(Value::Float(number)) => *number,
+        _ => 0.0,
+    }
+}
+
+fn text<'s>(section: &'s Section, row: &'s [Value], key: &str) -> &'s str {
+    match section.cell(row, key) {
+        Some(Value::Text(text)) => text,
+        _ => "",
+    }
+}
+
+fn rows<'r>(report: &'r Report, key: &str) -> impl Iterator<Item = (&'r Section, &'r Vec<Value>)> {
+    let section = report.section(key);
+    section
+        .into_iter()
+        .flat_map(|section| section.rows.iter().map(move |row| (section, row)))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn milliseconds(nanoseconds: f64) -> String {
+    format!("{:.1} ms", nanoseconds / 1e6)
+}
+
+/// CPUs are busy from here on, ...
+const BUSY: f64 = 0.9;
+/// ... and it is strange if they are while all together are not more than this.
+const IDLE: f64 = 0.5;
+/// Much time for interrupts.
+const INTERRUPTED: f64 = 0.1;
+
+fn processors(parts: &Parts, findings: &mut Vec<Finding>) {
+    let all = parts.cpu.total.active_share;
+    if all >= BUSY {
+        findings.push(Finding {
+            what: format!("the CPUs are busy {} of the time", percent(all)),
+            command: "tracebraid cpu",
+        });
+    }
+    let alone = parts
+        .cpu
+        .cpus
+        .iter()
+        .filter(|cpu| all <= IDLE && cpu.active_share >= BUSY);
+    findings.extend(alone.map(|cpu| Finding {
+        what: format!(
+            "CPU {} is busy {} of the time, all together {}",
+            cpu.cpu,
+            percent(cpu.active_share),
+            percent(all)
+        ),
+        command: "tracebraid cpu",
+    }));
+    let inconsistent: u64 = parts.cpu.cpus.iter().map(|cpu| cpu.inconsistent_switches).sum();
+    if inconsistent > 0 {
+        findings.push(Finding {
+            what: format!("{inconsistent} switches do not follow from the one before: events are missing"),
+            command: "tracebraid cpu",
+        });
+    }
+    for (section, row) in rows(&parts.irq, "cpus") {
+        let share = number(section, row, "interrupt_share") + number(section, row, "softirq_share");
+        if share >= INTERRUPTED {
+            findings.push(Finding {
+                what: format!(
+                    "CPU {} spends {} of the time in interrupts and softirqs",
+                    number(section, row, "cpu"),
+                    percent(share)
+                ),
+                command: "tracebraid irq",
+            });
+        }
+    }
+}
+
+/// A long wait for a CPU, in nanoseconds.
+const LONG_WAIT: f64 = 5e6;
+/// Threads that wait for a CPU all the time.
+const LONG_QUEUE: f64 = 1.0;
+
+fn waiting(parts: &Parts, findings: &mut Vec<Finding>) {
+    for (section, row) in rows(&parts.sched, "latency") {
+        let long = number(section, row, "p99_ns");
+        if long >= LONG_WAIT {
+            findings.push(Finding {
+                what: format!(
+                    "one of 100 threads that are woken waits {} or longer for a CPU",
+                    milliseconds(long)
+                ),
+                command: "tracebraid sched --view top",
+            });
+        }
+    }
+    for (section, row) in rows(&parts.sched, "queues") {
+        let length = number(section, row, "average_length");
+        if length >= LONG_QUEUE {
+            findings.push(Finding {
+                what: format!(
+                    "on average {length:.1} threads wait for CPU {}",
+                    number(section, row, "cpu")
+                ),
+                command: "tracebraid sched",
+            });
+        }
+    }
+}
+
+/// A slow request, in nanoseconds.
+const SLOW_REQUEST: f64 = 50e6;
+/// Part of the time that a disk is busy.
+const BUSY_DISK: f64 = 0.8;
+
+fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
+    for (section, row) in rows(&parts.disk, "latencies") {
+        let slow = number(section, row, "p99_ns");
+        if slow >= SLOW_REQUEST {
+            findings.push(Finding {
+                what: format!(
+                    "one of 100 requests to {} takes {} or longer",
+                    text(section, row, "disk"),
+                    milliseconds(slow)
+                ),
+                command: "tracebraid disk --view top",
+            });
+        }
+    }
+    for (section, row) in rows(&parts.disk, "depth") {
+        let busy = number(section, row, "utilization");
+        if busy >= BUSY_DISK {
+            findings.push(Finding {
+                what: format!(
+                    "{} is busy {} of the time",
+                    text(section, row, "disk"),
+                    percent(busy)
+                ),
+                command: "tracebraid disk",
+            });
+        }
+    }
+    let totals = [
+        (&parts.disk, "errors", "disk requests failed", "tracebraid disk"),
+        (
+            &parts.net,
+            "retransmissions",
+            "TCP segments were sent again",
+            "tracebraid net",
+        ),
+        (&parts.net, "dropped", "packets were dropped", "tracebraid net"),
+    ];
+    for (report, key, what, command) in totals {
+        if let Value::Unsigned(count @ 1..) = report.total(key) {
+            let what = format!("{count} {what}");
+            findings.push(Finding { what, command });
+        }
+    }
+}
+
+/// Errors that programs ask for: nothing is there yet, or any more.
+const USUAL: [&str; 9] = [
+    "EAGAIN",
+    "EINPROGRESS",
+    "ENOENT",
+    "ETIMEDOUT",
+    "EINTR",
+    "ECHILD",
+    "ENOTTY",
+    "ENOSYS",
+    "ESRCH",
+];
+/// So many errors of a kind are worth a look, ...
+const MANY_ERRORS: f64 = 10.0;
+/// ... if they are that part of the calls.
+const ERROR_SHARE: f64 = 0.05;
+
+fn errors(parts: &Parts, findings: &mut Vec<Finding>) {
+    for (section, row) in rows(&parts.syscalls, "errors") {
+        let (call, error) = (text(section, row, "syscall"), text(section, row, "error"));
+        let count = number(section, row, "count");
+        let calls: f64 = rows(&parts.syscalls, "syscalls")
+            .filter(|(section, row)| text(section, row, "syscall") == call)
+            .map(|(section, row)| number(section, row, "count"))
+            .sum();
+        let is_usual = USUAL.contains(&error) || error.starts_with("ERESTART");
+        if !is_usual && count >= MANY_ERRORS && count >= ERROR_SHARE * calls {
+            findings.push(Finding {
+                what: format!("{count} of {calls} calls of {call} give {error}"),
+                command: "tracebraid syscalls",
+            });
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The one-page summary: who used what, what took longest, what looks wrong.
+//!
+//! All reports that it is made from are folded in one pass.
+
+mod findings;
+mod worst;
+
+use serde::Serialize;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::Together;
+use tracebraid_kernel_model::FdType;
+
+use crate::cpu::{CpuAnalysis, CpuReport};
+use crate::disk::DiskAnalysis;
+use crate::io::{IoAnalysis, IoProcess, IoReport};
+use crate::irq::IrqAnalysis;
+use crate::kernel::{KernelAnalysis, Selection};
+use crate::net::NetAnalysis;
+use crate::report::{Column, Report, Section, Total, Unit, Value, View};
+use crate::sched::SchedAnalysis;
+use crate::syscalls::SyscallAnalysis;
+
+/// The analyses, in one pass.
+pub type OverviewAnalysis = Together<
+    CpuAnalysis,
+    Together<
+        IoAnalysis,
+        Together<
+            SyscallAnalysis,
+            Together<SchedAnalysis, Together<IrqAnalysis, Together<DiskAnalysis, NetAnalysis>>>,
+        >,
+    >,
+>;
+
+/// The reports that it is made from.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Parts {
+    /// Who used the CPUs.
+    pub cpu: CpuReport,
+    /// What was read and written.
+    pub io: IoReport,
+    /// System calls.
+    pub syscalls: Report,
+    /// Scheduling.
+    pub sched: Report,
+    /// Interrupts.
+    pub irq: Report,
+    /// Disks.
+    pub disk: Report,
+    /// Network interfaces.
+    pub net: Report,
+}
+
+/// Single things that are looked through for the worst: most of the longest system calls wait for
+/// something to do, which is none.
+const LONGEST: usize = 100;
+
+/// The analyses of that part of the traces.
+pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
+    fn of<A: KernelAnalysis>(set: &TraceSet, selection: &Selection) -> A {
+        let rows = LONGEST;
+        let selection = selection.clone();
+        A::new(set, Selection { rows, ..selection })
+    }
+    Together(
+        of(set, selection),
+        Together(
+            of(set, selection),
+            Together(
+                of(set, selection),
+                Together(
+                    of(set, selection),
+                    Together(
+                        of(set, selection),
+                        Together(of(set, selection), of(set, selection)),
+                    ),
+                ),
+            ),
+        ),
+    )
+}
+
+/// What the analyses give.
+type Reports = (
+    CpuReport,
+    (IoReport, (Report, (Report, (Report, (Report, Report))))),
+);
+
+impl From<Reports> for Parts {
+    fn from((cpu, (io, (syscalls, (sched, (irq, (disk, net)))))): Reports) -> Parts {
+        Parts {
+            cpu,
+            io,
+            syscalls,
+            sched,
+            irq,
+            disk,
+            net,
+        }
+    }
+}
+
+/// The summary, with so many rows of each list; `lost` says what the tracer lost.
+pub fn overview(parts: &Parts, lost: &[String], rows: usize) -> Report {
+    let total = &parts.cpu.total;
+    let share = |part: u64| crate::kernel::share(part, parts.cpu.head.duration_ns.saturating_mul(total.cpus));
+    Report {
+        head: parts.cpu.head.clone(),
+        totals: vec![
+            Total::new("cpus", "CPUs", total.cpus.into()),
+            Total::new("active_share", "active", total.active_share.into()).of(Unit::Share),
+            Total::new("idle_share", "idle", share(total.idle_ns).into()).of(Unit::Share),
+            Total::new("unknown_share", "unknown", share(total.unknown_ns).into()).of(Unit::Share),
+            Total::new("syscalls", "system calls", parts.syscalls.total("calls")),
+            Total::new("read_bytes", "read", parts.io.total.read_bytes.into()).of(Unit::Bytes),
+            Total::new("written_bytes", "written", parts.io.total.written_bytes.into()).of(Unit::Bytes),
+        ],
+        sections: vec![
+            processes(&parts.cpu, rows),
+            files(
+                &parts.io,
+                FdType::Disk,
+                ("disk", "Most read from and written to files"),
+                rows,
+            ),
+            files(
+                &parts.io,
+                FdType::Network,
+                ("network", "Most received and sent"),
+                rows,
+            ),
+            worst::section(parts),
+            findings::section(parts, lost),
+        ],
+        ..Report::default()
+    }
+}
+
+const PROCESS: Column = Column::new("process", "Process", Unit::Process);
+
+fn section(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
+    Section {
+        key,
+        title: title.to_owned(),
+        view: View::Stats,
+        columns,
+        rows,
+        is_long: false,
+    }
+}
+
+fn processes(cpu: &CpuReport, rows: usize) -> Section {
+    let columns = vec![
+        PROCESS,
+        Column::new("active_ns", "Active", Unit::Duration),
+        Column::new("active_share", "Share", Unit::Share),
+    ];
+    let row = |row: &crate::cpu::CpuProcess| {
+        vec![
+            Value::Thread((&row.process).into()),
+            row.usage.active_ns.into(),
+            row.usage.active_share.into(),
+        ]
+    };
+    let rows = cpu.processes.iter().take(rows).map(row).collect();
+    section("cpu", "Most CPU time", columns, rows)
+}
+
+/// Processes by bytes that went through descriptors of that type.
+fn files(io: &IoReport, kind: FdType, (key, title): (&'static str, &str), rows: usize) -> Section {
+    let bytes = |process: &IoProcess| {
+        let of_type = process.types.iter().find(|of_type| of_type.kind == kind)?;
+        let (read, written) = (of_type.stats.read_bytes, of_type.stats.written_bytes);
+        (read + written > 0).then_some((read, written))
+    };
+    let mut list: Vec<_> = (io.processes.iter())
+        .filter_map(|process| Some((bytes(process)?, process)))
+        .collect();
+    // Stable: those with as many bytes stay in their order.
+    list.sort_by_key(|((read, written), _)| std::cmp::Reverse(read.saturating_add(*written)));
+    let columns = vec![
+        PROCESS,
+        Column::new("read_bytes", "Read", Unit::Bytes),
+        Column::new("written_bytes", "Written", Unit::Bytes),
+    ];
+    let row = |((read, written), process): ((u64, u64), &IoProcess)| {
+        vec![
+            Value::Thread((&process.process).into()),
+            read.into(),
+            written.into(),
+        ]
+    };
+    section(
+        key,
+        title,
+        columns,
+        list.into_iter().take(rows).map(row).collect(),
+    )
+}

@@ -1,0 +1,114 @@
+//! What took longest, of each kind, and when.
+
+use tracebraid_kernel_model::{Category, Syscall};
+
+use crate::overview::Parts;
+use crate::report::{Column, Report, Section, Unit, Value};
+
+/// Where to find the longest of a kind.
+struct Kind {
+    name: &'static str,
+    section: &'static str,
+    begin: &'static str,
+    duration: &'static str,
+    /// Columns that say what it was.
+    what: &'static [&'static str],
+    command: &'static str,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind {
+        name: "system call",
+        section: "longest",
+        begin: "begin_ns",
+        duration: "duration_ns",
+        what: &["syscall"],
+        command: "tracebraid syscalls",
+    },
+    Kind {
+        name: "wait for a CPU",
+        section: "longest",
+        begin: "wakeup_ns",
+        duration: "latency_ns",
+        what: &[],
+        command: "tracebraid sched",
+    },
+    Kind {
+        name: "disk request",
+        section: "slowest",
+        begin: "issued_ns",
+        duration: "latency_ns",
+        what: &["disk", "rwbs"],
+        command: "tracebraid disk",
+    },
+    Kind {
+        name: "interrupt or softirq",
+        section: "longest",
+        begin: "begin_ns",
+        duration: "duration_ns",
+        what: &["name"],
+        command: "tracebraid irq",
+    },
+    Kind {
+        name: "packet to its driver",
+        section: "slowest",
+        begin: "queued_ns",
+        duration: "duration_ns",
+        what: &["interface"],
+        command: "tracebraid net",
+    },
+];
+
+pub(super) fn section(parts: &Parts) -> Section {
+    let reports = [&parts.syscalls, &parts.sched, &parts.disk, &parts.irq, &parts.net];
+    let rows = KINDS
+        .iter()
+        .zip(reports)
+        .filter_map(|(kind, report)| row(kind, report));
+    let columns = vec![
+        Column::new("kind", "Longest", Unit::Text),
+        Column::new("what", "What", Unit::Text).left_out(2),
+        Column::new("begin_ns", "Begin", Unit::Time).left_out(3),
+        Column::new("duration_ns", "Duration", Unit::Duration),
+        Column::new("thread", "Thread", Unit::Thread).left_out(4),
+        Column::new("command", "Look closer", Unit::Text).left_out(1),
+    ];
+    super::section("worst", "What took longest", columns, rows.collect())
+}
+
+fn row(kind: &Kind, report: &Report) -> Option<Vec<Value>> {
+    let section = report.section(kind.section)?;
+    let row = section.rows.iter().find(|row| !is_idle_wait(section, row))?;
+    let what = kind.what.iter().filter_map(|key| match section.cell(row, key) {
+        Some(Value::Text(text)) => Some(text.as_str()),
+        _ => None,
+    });
+    let what = what.collect::<Vec<_>>().join(" ");
+    let cell = |key| section.cell(row, key).cloned().unwrap_or(Value::None);
+    Some(vec![
+        kind.name.into(),
+        Value::Text(what),
+        cell(kind.begin),
+        cell(kind.duration),
+        cell("thread"),
+        format!("{} --view top", kind.command).as_str().into(),
+    ])
+}
+
+/// True for a system call that waits for something to do, as threads without work do.
+fn is_idle_wait(section: &Section, row: &[Value]) -> bool {
+    let Some(Value::Text(name)) = section.cell(row, "syscall") else {
+        return false;
+    };
+    let waits = |call: Syscall| {
+        let name = call.name();
+        matches!(
+            call.category(),
+            Category::Poll | Category::Sleep | Category::Futex | Category::Signal
+        ) || name.starts_with("wait")
+            || name.starts_with("accept")
+            || name.starts_with("io_uring")
+            || name.starts_with("restart_")
+    };
+    Syscall::all().any(|call| call.user_name() == name && waits(call))
+}
