@@ -30,6 +30,9 @@ TESTKIT = TARGET / "tracebraid-testkit"
 BENCH = TARGET / "tracebraid-bench"
 
 
+REPORTS = ("count", "cpu", "io", "syscalls", "sched", "irq", "disk", "net", "memory", "report")
+
+
 class Measure:
     """CPU seconds, wall seconds and peak memory (KiB) of some runs of a command."""
 
@@ -105,7 +108,7 @@ def commands(trace):
         rows.append(("babeltrace2, counter", ["babeltrace2", trace, "-c", "sink.utils.counter"], 1))
     if shutil.which("babeltrace"):
         rows.append(("babeltrace 1.5, dummy", ["babeltrace", "-o", "dummy", trace], 1))
-    for report in ("count", "cpu", "io"):
+    for report in REPORTS:
         for threads in (1, 2):
             rows.append((f"tracebraid {report} -j {threads}", [TRACEBRAID, report, "-j", str(threads), trace], 7))
     return rows
@@ -173,7 +176,7 @@ def in_memory(trace, peer_rate, out):
 def scaling(trace, events, threads, out):
     out(f"| {events:,} events | " + " | ".join(f"{n} threads" for n in threads) + " |")
     out("|---|" + "---|" * len(threads))
-    for report in ("count", "cpu", "io"):
+    for report in REPORTS:
         walls = []
         for n in threads:
             m = Measure()

@@ -275,3 +275,41 @@ fn traces_of_perf() {
         "{io}"
     );
 }
+
+/// The one-page summary; its numbers are those of the reports that it is made from.
+#[test]
+fn one_page() {
+    let trace = trace();
+    insta::assert_snapshot!("report-80", shown(80, &["report"], &trace));
+    insta::assert_snapshot!("report-120", shown(120, &["report"], &trace));
+    let report = json(&["report", "--format", "json", "--top", "3", &trace]);
+    let cpu = json(&["cpu", "--format", "json", &trace]);
+    for (at, row) in report["cpu"].as_array().expect("rows").iter().enumerate() {
+        for key in ["pid", "name", "active_ns"] {
+            assert_eq!(row[key], cpu["processes"][at][key]);
+        }
+    }
+    assert_eq!(report["cpu"].as_array().map(Vec::len), Some(3));
+    assert_eq!(report["total"]["active_share"], cpu["total"]["active_share"]);
+    let sched = json(&["sched", "--format", "json", "--top", "1", &trace]);
+    let worst = report["worst"].as_array().expect("rows");
+    let wait = worst.iter().find(|row| row["kind"] == "wait for a CPU");
+    assert_eq!(
+        wait.map(|row| &row["duration_ns"]),
+        Some(&sched["longest"][0]["latency_ns"])
+    );
+    for finding in report["findings"].as_array().expect("rows") {
+        let command = finding["command"].as_str().expect("a command");
+        let mut words: Vec<&str> = command.split(' ').skip(1).collect();
+        words.push(&trace);
+        assert!(!text(&words).is_empty(), "{command} can be run");
+    }
+    let lossy = recorded("kernel-discarded").join("kernel-discarded");
+    let lossy = json(&["report", "--format", "json", lossy.to_str().expect("UTF-8")]);
+    let lost = lossy["findings"].as_array().expect("rows");
+    assert!(lost.iter().any(|row| {
+        row["what"]
+            .as_str()
+            .is_some_and(|what| what.contains("lost 43966 event records"))
+    }));
+}

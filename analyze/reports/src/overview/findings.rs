@@ -197,8 +197,10 @@ fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
 }
 
 /// Errors that programs ask for: nothing is there yet, or any more.
-const USUAL: [&str; 9] = [
+const USUAL: [&str; 11] = [
     "EAGAIN",
+    "ENODATA",
+    "ESPIPE",
     "EINPROGRESS",
     "ENOENT",
     "ETIMEDOUT",

@@ -70,8 +70,8 @@ pub(super) fn section(parts: &Parts) -> Section {
         Column::new("what", "What", Unit::Text).left_out(2),
         Column::new("begin_ns", "Begin", Unit::Time).left_out(3),
         Column::new("duration_ns", "Duration", Unit::Duration),
-        Column::new("thread", "Thread", Unit::Thread).left_out(4),
-        Column::new("command", "Look closer", Unit::Text).left_out(1),
+        Column::new("thread", "Thread", Unit::Thread).left_out(1),
+        Column::new("command", "Look closer", Unit::Text).left_out(4),
     ];
     super::section("worst", "What took longest", columns, rows.collect())
 }
