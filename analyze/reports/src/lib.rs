@@ -15,6 +15,7 @@ pub mod memory;
 pub mod net;
 mod packed;
 mod pages;
+pub mod periods;
 pub mod report;
 pub mod sched;
 pub mod stats;
