@@ -11,6 +11,7 @@ mod irq;
 mod man;
 mod memory;
 mod net;
+mod periods;
 mod print;
 mod report;
 mod sched;
@@ -40,6 +41,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Sched(args) => sched::run(&args),
         Command::Net(args) => net::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
+        Command::Periods(args) => periods::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Memory(args) => memory::run(&args),
         Command::Man(args) => man::run(&args),
@@ -95,6 +97,7 @@ pub(crate) use irq::IrqArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use memory::MemoryArgs;
 pub(crate) use net::NetArgs;
+pub(crate) use periods::PeriodsArgs;
 pub(crate) use print::PrintArgs;
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
