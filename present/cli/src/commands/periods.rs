@@ -25,17 +25,16 @@ use crate::options::{InputArgs, TimeArgs};
 /// ($parent.$begin.$evt.FIELD). Works with traces of any tracer, of the kernel or of programs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  Who ran how long at a stretch, by thread:
+  tracebraid periods --file my.periods --view log --order-by hierarchy TRACE
+
+  # who ran how long at a stretch, by thread
   tracebraid periods --period 'run : $evt.$name == \"sched_switch\" :
       $evt.$name == \"sched_switch\" && $evt.$cpu == $begin.$evt.$cpu' \\
     --captures 'run : comm = $evt.next_comm, tid = $evt.next_tid' --group-by run.tid TRACE
 
-  Requests of a server, by their id:
+  # requests of a server, by their id
   tracebraid periods --period 'request : $evt.$name == \"srv:begin\" :
-      $evt.$name == \"srv:end\" && $evt.id == $begin.$evt.id' --view stats,top,freq TRACE
-
-  Definitions in a file, the longest first, those within others behind them:
-  tracebraid periods --file my.periods --view log --order-by hierarchy TRACE")]
+      $evt.$name == \"srv:end\" && $evt.id == $begin.$evt.id' --view stats,top,freq TRACE")]
 pub(crate) struct PeriodsArgs {
     #[command(flatten)]
     input: InputArgs,
