@@ -49,8 +49,16 @@ pub enum Where {
     Payload,
     /// Specific context, common context.
     Context,
+    /// Specific context.
+    EventContext,
+    /// Common context.
+    StreamContext,
     /// Packet context.
     Packet,
+    /// Header of the event record: `id`, the number of its class.
+    Header,
+    /// Header of the packet: `stream_id`, the number of the stream's class, and `magic`.
+    PacketHeader,
 }
 
 /// How values compare.
@@ -90,7 +98,7 @@ impl Operator {
     }
 
     /// Whether it holds for two values that compare so.
-    pub(crate) fn holds(self, ordering: std::cmp::Ordering) -> bool {
+    pub fn holds(self, ordering: std::cmp::Ordering) -> bool {
         match self {
             Operator::Equal | Operator::Matches => ordering.is_eq(),
             Operator::NotEqual | Operator::MatchesNot => ordering.is_ne(),

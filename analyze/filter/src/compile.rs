@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::node::{NodeId, NodeKind};
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
@@ -9,6 +10,7 @@ use tracebraid_ctf::schema::{EnvValue, IntClass, Scope};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::ast::{Expr, Field, Operator, Value, Where};
+use crate::datum::Datum;
 use crate::glob::Glob;
 
 /// What is known of an event record besides its fields.
@@ -85,6 +87,20 @@ pub struct Filter<'t> {
     /// By trace, stream class and event class; made when the class is met first.
     predicates: Vec<Vec<Vec<Option<Predicate>>>>,
     needs_tasks: bool,
+}
+
+/// A body of an event record, and registers to decode it with.
+#[derive(Debug)]
+pub struct At<'e, 's> {
+    body: Cursor<'e>,
+    slots: &'s mut [u64],
+}
+
+impl<'e, 's> At<'e, 's> {
+    /// Behind the header of an event record.
+    pub fn new(body: Cursor<'e>, slots: &'s mut [u64]) -> Self {
+        At { body, slots }
+    }
 }
 
 /// Gives the time (nanoseconds from the origin) that a text means.
@@ -191,7 +207,7 @@ impl<'t> Filter<'t> {
                 slot.insert(compiler.compile(&self.expr))
             }
         };
-        predicate.holds(event, subject)
+        predicate.holds(&mut At::new(event.body, event.slots), subject)
     }
 }
 
@@ -249,15 +265,146 @@ fn field(stream: &StreamLayout, event: usize, place: Where, path: &[String]) -> 
         Where::Anywhere => &[Scope::Payload, Scope::SpecificContext, Scope::CommonContext],
         Where::Payload => &[Scope::Payload],
         Where::Context => &[Scope::SpecificContext, Scope::CommonContext],
-        Where::Packet => &[],
+        Where::EventContext => &[Scope::SpecificContext],
+        Where::StreamContext => &[Scope::CommonContext],
+        Where::Packet | Where::Header | Where::PacketHeader => &[],
     };
     scopes.iter().find_map(|&scope| stream.field(event, scope, &path))
+}
+
+/// What headers say of an event class; the rest of them is how it is written.
+fn header_member(stream: &StreamLayout, event: usize, place: Where, path: &[String]) -> Option<i128> {
+    let [name] = path else { return None };
+    match (place, name.as_str()) {
+        (Where::Header, "id") => Some(stream.events.get(event)?.id.into()),
+        (Where::PacketHeader, "stream_id") => Some(stream.id.into()),
+        (Where::PacketHeader, "magic") => Some(0xc1fc_1fc1),
+        _ => None,
+    }
 }
 
 fn packet_member(stream: &StreamLayout, place: Where, path: &[String]) -> Option<NodeId> {
     match (place, path) {
         (Where::Anywhere | Where::Packet, [name]) => stream.packet_context_member(name),
         _ => None,
+    }
+}
+
+/// A condition on the event records of one class, for those who read classes of their own choice.
+/// Names and environments are decided; [`Field::Time`] must be compared with nanoseconds.
+#[derive(Clone, Debug)]
+pub struct ClassFilter(Predicate);
+
+impl ClassFilter {
+    /// For the class with that index in that stream class of that trace.
+    pub fn new(expr: &Expr, trace: &Trace, stream: &StreamLayout, event: usize) -> ClassFilter {
+        ClassFilter(Compiler { trace, stream, event }.compile(expr))
+    }
+
+    /// What it is, if it is the same for all event records of the class.
+    pub fn constant(&self) -> Option<bool> {
+        match self.0 {
+            Predicate::Const(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds for an event record.
+    #[inline]
+    pub fn holds(&self, event: &mut At<'_, '_>, subject: &Subject<'_>) -> bool {
+        self.0.holds(event, subject)
+    }
+}
+
+/// A field's values in event records of one class.
+#[derive(Clone, Debug)]
+pub struct ClassField(Getter);
+
+/// Where a value comes from.
+#[derive(Clone, Debug)]
+enum Getter {
+    Const(Datum),
+    Time,
+    Cpu,
+    Packet(NodeId),
+    Integer(Box<FieldRef>, bool),
+    Float(Box<FieldRef>),
+    Bytes(Box<FieldRef>),
+}
+
+impl ClassField {
+    /// For the class with that index in that stream class of that trace; `None` if it has no such
+    /// field, or the field is an array, a structure and the like.
+    pub fn new(field: &Field, trace: &Trace, stream: &StreamLayout, event: usize) -> Option<ClassField> {
+        let compiler = Compiler { trace, stream, event };
+        let found = match field {
+            Field::Name => return Some(ClassField(Getter::Const(Datum::text(compiler.name().as_bytes())))),
+            Field::Time => return stream.clock.map(|_| ClassField(Getter::Time)),
+            Field::Environment(name) => {
+                let datum = match trace.layout.class.env(name)? {
+                    EnvValue::Str(text) => Datum::text(text.as_bytes()),
+                    EnvValue::Int(number) => Datum::Integer((*number).into()),
+                };
+                return Some(ClassField(Getter::Const(datum)));
+            }
+            Field::Path(place, path) => match compiler.find(*place, path) {
+                Some(found) => found,
+                None => {
+                    if let Some(number) = header_member(stream, event, *place, path) {
+                        return Some(ClassField(Getter::Const(Datum::Integer(number))));
+                    }
+                    let node = packet_member(stream, *place, path)?;
+                    return Some(ClassField(Getter::Packet(node)));
+                }
+            },
+            field => match (compiler.context(field), field) {
+                (Some(found), _) => found,
+                (None, Field::Cpu) => return Some(ClassField(Getter::Cpu)),
+                _ => return None,
+            },
+        };
+        Getter::of(found).map(ClassField)
+    }
+
+    /// Its value in an event record.
+    #[inline]
+    pub fn get(&self, event: &mut At<'_, '_>, subject: &Subject<'_>) -> Datum {
+        self.0.get(event, subject).unwrap_or_default()
+    }
+}
+
+impl Getter {
+    fn of(field: FieldRef) -> Option<Getter> {
+        let getter: fn(Box<FieldRef>) -> Getter = match field.kind() {
+            NodeKind::Int(_, class) | NodeKind::VarInt(class) => {
+                let signed = class.signed;
+                return Some(Getter::Integer(Box::new(field), signed));
+            }
+            NodeKind::Bool(_) | NodeKind::BitArray(..) | NodeKind::BitMap(..) => {
+                |field| Getter::Integer(field, false)
+            }
+            NodeKind::Float(_) => Getter::Float,
+            NodeKind::Str(_) | NodeKind::SizedStr(..) => Getter::Bytes,
+            _ => return None,
+        };
+        Some(getter(Box::new(field)))
+    }
+
+    fn get(&self, event: &mut At<'_, '_>, subject: &Subject<'_>) -> Option<Datum> {
+        Some(match self {
+            Getter::Const(datum) => datum.clone(),
+            Getter::Time => Datum::Integer(subject.time.into()),
+            Getter::Cpu => Datum::Integer(subject.cpu?.into()),
+            Getter::Packet(node) => {
+                let found = subject.packet.iter().find(|(id, _)| id == node)?;
+                Datum::Integer(found.1.into())
+            }
+            Getter::Integer(field, signed) => {
+                Datum::Integer(whole(field.integer(event.body, event.slots).ok()?, *signed))
+            }
+            Getter::Float(field) => Datum::float(field.float(event.body, event.slots).ok()?),
+            Getter::Bytes(field) => Datum::text(field.bytes(event.body, event.slots).ok()?),
+        })
     }
 }
 
@@ -324,7 +471,9 @@ impl Compiler<'_> {
     fn has(&self, field: &Field) -> bool {
         match field {
             Field::Path(place, path) => {
-                self.find(*place, path).is_some() || packet_member(self.stream, *place, path).is_some()
+                self.find(*place, path).is_some()
+                    || packet_member(self.stream, *place, path).is_some()
+                    || header_member(self.stream, self.event, *place, path).is_some()
             }
             Field::Environment(name) => self.trace.layout.class.env(name).is_some(),
             Field::Time => self.stream.clock.is_some(),
@@ -362,7 +511,10 @@ impl Compiler<'_> {
                 (Some(field), _) => compare_field(field, operator, value),
                 (None, Some(whole)) => match packet_member(self.stream, *place, path) {
                     Some(node) => Predicate::Packet(node, operator, whole),
-                    None => Predicate::Const(false),
+                    None => {
+                        let member = header_member(self.stream, self.event, *place, path);
+                        Predicate::Const(known(member, operator, whole))
+                    }
                 },
                 _ => Predicate::Const(false),
             },
@@ -455,8 +607,8 @@ impl Predicate {
         }
     }
 
-    fn holds(&self, event: &mut Event<'_>, subject: &Subject<'_>) -> bool {
-        let integer = |field: &FieldRef, event: &mut Event<'_>| field.integer(event.body, event.slots).ok();
+    fn holds(&self, event: &mut At<'_, '_>, subject: &Subject<'_>) -> bool {
+        let integer = |field: &FieldRef, event: &mut At<'_, '_>| field.integer(event.body, event.slots).ok();
         match self {
             Predicate::Const(value) => *value,
             Predicate::And(parts) => parts.iter().all(|part| part.holds(event, subject)),

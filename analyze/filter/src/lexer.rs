@@ -15,26 +15,48 @@ pub(crate) enum Token {
 /// A token and its byte offset.
 pub(crate) type Placed = (Token, usize);
 
-/// Longer ones first.
-const SIGNS: [&str; 14] = [
-    "&&", "||", "==", "!=", "<=", ">=", "=~", "!~", "~", "<", ">", "!", "(", ")",
-];
-
-/// Characters of names of events and fields, and of patterns for them.
-fn is_word(character: char) -> bool {
-    character.is_alphanumeric() || "_.:*?@$/-[]".contains(character)
+/// What the tokens of a language are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dialect {
+    /// Longer ones first.
+    signs: &'static [&'static str],
+    /// Characters of words besides letters and digits.
+    word: &'static str,
 }
 
+/// Filter expressions: words are names of events and fields, and patterns for them.
+pub(crate) const FILTER: Dialect = Dialect {
+    signs: &[
+        "&&", "||", "==", "!=", "<=", ">=", "=~", "!~", "~", "<", ">", "!", "(", ")",
+    ],
+    word: "_.:*?@$/-[]",
+};
+
+/// Definitions of periods: colons, commas and `=` stand between expressions.
+pub(crate) const PERIODS: Dialect = Dialect {
+    signs: &[
+        "&&", "||", "==", "!=", "<=", ">=", "=*", "<", ">", "!", "(", ")", ":", ",", "=",
+    ],
+    word: "_.$-[]@",
+};
+
+/// The tokens of a filter expression.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, FilterError> {
+    tokens_from(text, 0, FILTER)
+}
+
+/// The tokens of a text from that byte on.
+pub(crate) fn tokens_from(text: &str, start: usize, dialect: Dialect) -> Result<Vec<Placed>, FilterError> {
+    let is_word = |character: char| character.is_alphanumeric() || dialect.word.contains(character);
     let mut tokens = Vec::new();
-    let mut at = 0;
+    let mut at = start;
     while let Some(rest) = text.get(at..) {
         let Some(first) = rest.chars().next() else { break };
         if first.is_whitespace() {
             at += first.len_utf8();
             continue;
         }
-        if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+        if let Some(sign) = dialect.signs.iter().find(|sign| rest.starts_with(**sign)) {
             tokens.push((Token::Sign(if *sign == "~" { "=~" } else { sign }), at));
             at += sign.len();
             continue;

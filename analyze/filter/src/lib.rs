@@ -3,16 +3,21 @@
 //! In: an expression like `sched_switch && next_tid == 42`, and traces. Out: for every event
 //! record, whether it is wanted. What the metadata decides (names, hosts, which fields there are)
 //! is decided once per event class. Promise: no expression and no event record makes it panic.
-//! The language is described in `docs/filter.md`.
+//! The language is described in `docs/filter.md`; that of periods, which relates event records to
+//! each other, in `docs/reports-periods.md`.
 #![forbid(unsafe_code)]
 
 pub mod ast;
 pub mod compile;
+pub mod datum;
 pub mod glob;
 mod lexer;
+mod logic;
 pub mod parse;
+pub mod periods;
 pub mod tasks;
 
 pub use ast::Expr;
-pub use compile::{Filter, Subject};
+pub use compile::{At, ClassField, ClassFilter, Filter, Subject};
+pub use datum::Datum;
 pub use parse::{FilterError, parse, parse_with_times};

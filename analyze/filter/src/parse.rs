@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::ast::{Expr, Field, Operator, Value, Where};
 use crate::glob::Glob;
-use crate::lexer::{Placed, Token, tokens};
+use crate::lexer::{Token, tokens};
+use crate::logic::{Logic, Tokens};
 
 /// What is wrong with an expression, and where.
 ///
@@ -29,32 +30,26 @@ impl FilterError {
     }
 }
 
+impl FilterError {
+    /// Line and column of the place in the text; both begin with 1.
+    pub fn place(&self) -> (usize, usize) {
+        let before = self.text.get(..self.offset).unwrap_or(&self.text);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let column = before.get(start..).unwrap_or_default().chars().count();
+        (before.matches('\n').count() + 1, column + 1)
+    }
+}
+
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The expression may have several lines: the one in question is shown.
-        let before = self.text.get(..self.offset).unwrap_or(&self.text);
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = self
-            .text
-            .get(start..)
-            .unwrap_or_default()
-            .lines()
-            .next()
-            .unwrap_or_default();
-        let column = self
-            .text
-            .get(start..self.offset)
-            .unwrap_or_default()
-            .chars()
-            .count();
-        write!(f, "{}\n  {line}\n  {:column$}^", self.message, "")
+        let (line, column) = self.place();
+        let line = self.text.lines().nth(line - 1).unwrap_or_default();
+        write!(f, "{}\n  {line}\n  {:2$}^", self.message, "", column - 1)
     }
 }
 
 impl std::error::Error for FilterError {}
-
-/// Nesting deeper than this is refused.
-const DEPTH: usize = 200;
 
 /// Parses an expression.
 ///
@@ -72,13 +67,9 @@ pub type TimeCheck<'c> = &'c dyn Fn(&str) -> Result<(), String>;
 /// # Errors
 /// With the place of what cannot be understood.
 pub fn parse_with_times(text: &str, check_time: TimeCheck<'_>) -> Result<Expr, FilterError> {
-    let tokens = tokens(text)?;
     let mut parser = Parser {
-        text,
+        tokens: Tokens::new(text, tokens(text)?),
         check_time,
-        tokens,
-        at: 0,
-        depth: 0,
     };
     let expr = parser.alternatives()?;
     match parser.peek() {
@@ -88,66 +79,24 @@ pub fn parse_with_times(text: &str, check_time: TimeCheck<'_>) -> Result<Expr, F
 }
 
 struct Parser<'a> {
-    text: &'a str,
+    tokens: Tokens<'a>,
     check_time: TimeCheck<'a>,
-    tokens: Vec<Placed>,
-    at: usize,
-    depth: usize,
 }
 
-impl Parser<'_> {
-    fn peek(&self) -> &Token {
-        self.tokens.get(self.at).map_or(&Token::End, |(token, _)| token)
-    }
+impl<'a> Logic<'a> for Parser<'a> {
+    type Tree = Expr;
 
-    fn error(&self, message: impl Into<String>) -> FilterError {
-        let offset = self
-            .tokens
-            .get(self.at)
-            .map_or(self.text.len(), |(_, offset)| *offset);
-        FilterError::new(self.text, offset, message)
+    fn tokens(&mut self) -> &mut Tokens<'a> {
+        &mut self.tokens
     }
-
-    fn take(&mut self, sign: &str) -> bool {
-        let found = matches!(self.peek(), Token::Sign(own) if *own == sign);
-        self.at += usize::from(found);
-        found
+    fn and(parts: Vec<Expr>) -> Expr {
+        Expr::And(parts)
     }
-
-    fn alternatives(&mut self) -> Result<Expr, FilterError> {
-        let mut parts = vec![self.conjunction()?];
-        while self.take("||") {
-            parts.push(self.conjunction()?);
-        }
-        Ok(single(parts, Expr::Or))
+    fn or(parts: Vec<Expr>) -> Expr {
+        Expr::Or(parts)
     }
-
-    fn conjunction(&mut self) -> Result<Expr, FilterError> {
-        let mut parts = vec![self.term()?];
-        while self.take("&&") {
-            parts.push(self.term()?);
-        }
-        Ok(single(parts, Expr::And))
-    }
-
-    fn term(&mut self) -> Result<Expr, FilterError> {
-        self.depth += 1;
-        if self.depth > DEPTH {
-            return Err(self.error("this is nested too deeply"));
-        }
-        let term = if self.take("!") {
-            Expr::Not(Box::new(self.term()?))
-        } else if self.take("(") {
-            let inner = self.alternatives()?;
-            if !self.take(")") {
-                return Err(self.error("`)` is expected here"));
-            }
-            inner
-        } else {
-            self.condition()?
-        };
-        self.depth -= 1;
-        Ok(term)
+    fn not(inner: Expr) -> Expr {
+        Expr::Not(Box::new(inner))
     }
 
     fn condition(&mut self) -> Result<Expr, FilterError> {
@@ -156,20 +105,20 @@ impl Parser<'_> {
             // A name in quotes is a pattern like one without.
             Token::Text(name) => {
                 let glob = Glob::new(name);
-                self.at += 1;
+                self.tokens.at += 1;
                 return Ok(Expr::Event(glob));
             }
             Token::End => return Err(self.error("a condition is missing here")),
             _ => return Err(self.error("an event name, a field or `(` is expected here")),
         };
-        self.at += 1;
-        if word == "has" && self.take("(") {
+        self.tokens.at += 1;
+        if word == "has" && self.tokens.take("(") {
             let Token::Word(name) = self.peek().clone() else {
                 return Err(self.error("a field is expected here"));
             };
             let field = self.field(&name)?;
-            self.at += 1;
-            return if self.take(")") {
+            self.tokens.at += 1;
+            return if self.tokens.take(")") {
                 Ok(Expr::Has(field))
             } else {
                 Err(self.error("`)` is expected here"))
@@ -178,11 +127,11 @@ impl Parser<'_> {
         let Some(operator) = self.operator() else {
             return Ok(Expr::Event(Glob::new(&word)));
         };
-        self.at -= 1;
+        self.tokens.at -= 1;
         let field = self.field(&word)?;
-        self.at += 1;
-        let sign = self.at;
-        self.at += 1;
+        self.tokens.at += 1;
+        let sign = self.tokens.at;
+        self.tokens.at += 1;
         let value = self.value()?;
         let matching = matches!(operator, Operator::Matches | Operator::MatchesNot);
         if matching && !matches!(value, Value::Text(_)) {
@@ -193,14 +142,24 @@ impl Parser<'_> {
             return Err(self.error("a whole number is expected here"));
         }
         if matches!(field, Field::Time) && matching {
-            self.at = sign;
+            self.tokens.at = sign;
             return Err(self.error("times have no pattern"));
         }
         if matches!(field, Field::Time) {
             (self.check_time)(&value.text()).map_err(|message| self.error(message))?;
         }
-        self.at += 1;
+        self.tokens.at += 1;
         Ok(Expr::Compare(field, operator, value))
+    }
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> &Token {
+        self.tokens.peek()
+    }
+
+    fn error(&self, message: impl Into<String>) -> FilterError {
+        self.tokens.error(message)
     }
 
     /// The operator that comes next, which is not taken.
@@ -258,19 +217,8 @@ impl Parser<'_> {
     }
 }
 
-fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
-    match parts.pop() {
-        Some(only) if parts.is_empty() => only,
-        Some(last) => {
-            parts.push(last);
-            join(parts)
-        }
-        None => join(parts),
-    }
-}
-
 /// A number; what only looks like one (a date) is text.
-fn number(text: &str) -> Value {
+pub(crate) fn number(text: &str) -> Value {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (

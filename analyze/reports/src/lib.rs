@@ -16,6 +16,7 @@ pub mod net;
 pub mod overview;
 mod packed;
 mod pages;
+pub mod periods;
 pub mod report;
 pub mod sched;
 pub mod stats;

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     CompletionsArgs, CountArgs, CpuArgs, DiskArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, NetArgs,
-    OverviewArgs, PrintArgs, SchedArgs, SyscallsArgs,
+    OverviewArgs, PeriodsArgs, PrintArgs, SchedArgs, SyscallsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Sched(SchedArgs),
     Net(NetArgs),
     Syscalls(SyscallsArgs),
+    Periods(Box<PeriodsArgs>),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

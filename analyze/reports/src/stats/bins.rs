@@ -64,7 +64,9 @@ mod tests {
     fn edges_belong_to_the_step_above_but_for_the_last() {
         let mut bins = Bins::default();
         let bounds = (100, 300);
-        [100, 109, 110, 299, 300].iter().for_each(|&value| bins.add(bounds, value));
+        [100, 109, 110, 299, 300]
+            .iter()
+            .for_each(|&value| bins.add(bounds, value));
         let counts: Vec<_> = bins.bins(bounds).map(|bin| bin.count).collect();
         assert_eq!((counts[0], counts[1], counts[19]), (2, 1, 2));
         let mut one = Bins::default();

@@ -196,14 +196,18 @@ pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways
 /// The same partial states, merged in another order than the engine's, and sent as text between
 /// any two steps.
 pub fn any_tree<A: Lawful>(set: &TraceSet, seed: u64) {
-    let analysis = A::new(set, ALL.selection());
+    any_tree_of(A::NAME, set, &A::new(set, ALL.selection()), seed);
+}
+
+/// The same of any analysis.
+pub fn any_tree_of<A: Analysis<Report: Serialize>>(name: &str, set: &TraceSet, analysis: &A, seed: u64) {
     if analysis.groups(set).concat().is_empty() {
         // Nothing there is for it; other traces are.
         return;
     }
     let mut random = Random::new(seed + 77);
     let keeper = Keeper {
-        analysis: &analysis,
+        analysis,
         kept: Mutex::new(Vec::new()),
     };
     let options = Options {
@@ -222,8 +226,8 @@ pub fn any_tree<A: Lawful>(set: &TraceSet, seed: u64) {
         states.insert(at, sent::<A>(&earlier));
     }
     let state = received::<A>(&states.remove(0));
-    let what = format!("{}: a random tree of merges, seed {seed}", A::NAME);
-    let expected = folded(set, &analysis, (1, u64::MAX));
+    let what = format!("{name}: a random tree of merges, seed {seed}");
+    let expected = folded(set, analysis, (1, u64::MAX));
     same(&what, &expected, &json(&analysis.finish(state)));
 }
 

@@ -12,6 +12,7 @@ mod man;
 mod memory;
 mod net;
 mod overview;
+mod periods;
 mod print;
 mod report;
 mod sched;
@@ -42,6 +43,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Net(args) => net::run(&args),
         Command::Report(args) => overview::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
+        Command::Periods(args) => periods::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Memory(args) => memory::run(&args),
         Command::Man(args) => man::run(&args),
@@ -98,6 +100,7 @@ pub(crate) use man::ManArgs;
 pub(crate) use memory::MemoryArgs;
 pub(crate) use net::NetArgs;
 pub(crate) use overview::OverviewArgs;
+pub(crate) use periods::PeriodsArgs;
 pub(crate) use print::PrintArgs;
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;

@@ -35,7 +35,7 @@ pub(crate) struct ReportArgs {
 
 /// How to show a report.
 #[derive(Args, Debug)]
-struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// Show only so many processes, threads and system calls (in tables for people 20 if not given);
     /// other tables are always whole
     #[arg(long, value_name = "N")]
@@ -45,7 +45,7 @@ struct ShowArgs {
     format: Format,
     /// Read times in UTC, not in the local time zone
     #[arg(long)]
-    clock_gmt: bool,
+    pub(super) clock_gmt: bool,
 }
 
 /// The form of reports on kernel events.
@@ -73,6 +73,24 @@ impl ShowArgs {
         } else {
             usize::MAX
         })
+    }
+
+    /// Rows of what is greatest.
+    pub(super) fn longest(&self) -> usize {
+        self.top.unwrap_or(ROWS)
+    }
+
+    /// For commands that have no interface of LAMI.
+    ///
+    /// # Errors
+    /// When it is asked for.
+    pub(super) fn without_lami(&self, command: &str) -> Result<(), Failure> {
+        match self.format {
+            Format::Lami => Err(Failure::usage(format!(
+                "{command} has no --format lami: what its tables hold depends on the definitions"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -153,30 +171,10 @@ impl ReportArgs {
     /// When it cannot be written.
     pub(super) fn show(
         &self,
-        mut subject: Subject,
-        mut report: impl KernelReport + Show,
+        subject: Subject,
+        report: impl KernelReport + Show,
     ) -> Result<ExitCode, Failure> {
-        if report.is_empty() {
-            subject.nothing_selected(&self.select);
-        }
-        let rows = self.show.rows();
-        let text = match self.show.format {
-            Format::Table => {
-                let tables = report.tables(rows, &subject.zone);
-                let parts = std::iter::once(report.summary()).chain(tables);
-                parts.collect::<Vec<_>>().join("\n")
-            }
-            Format::Json => {
-                report.truncate(rows);
-                json(&report)?
-            }
-            Format::Csv => report.csv(rows),
-            Format::Lami => {
-                report.truncate(rows);
-                crate::lami::results(&report.sections())
-            }
-        };
-        subject.finish(&text, self.input.strict)
+        show(&self.show, self.input.strict, Some(&self.select), subject, report)
     }
 
     /// What was chosen.
@@ -190,10 +188,44 @@ impl ReportArgs {
                 pids: self.select.pid.clone(),
                 names,
             },
-            rows: self.show.top.unwrap_or(ROWS),
+            rows: self.show.longest(),
             ..Selection::default()
         }
     }
+}
+
+/// Shows a report on what was selected.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn show(
+    args: &ShowArgs,
+    strict: bool,
+    select: Option<&SelectArgs>,
+    mut subject: Subject,
+    mut report: impl KernelReport + Show,
+) -> Result<ExitCode, Failure> {
+    if let Some(select) = select.filter(|_| report.is_empty()) {
+        subject.nothing_selected(select);
+    }
+    let rows = args.rows();
+    let text = match args.format {
+        Format::Table => {
+            let tables = report.tables(rows, &subject.zone);
+            let parts = std::iter::once(report.summary()).chain(tables);
+            parts.collect::<Vec<_>>().join("\n")
+        }
+        Format::Json => {
+            report.truncate(rows);
+            json(&report)?
+        }
+        Format::Csv => report.csv(rows),
+        Format::Lami => {
+            report.truncate(rows);
+            crate::lami::results(&report.sections())
+        }
+    };
+    subject.finish(&text, strict)
 }
 
 /// The traces that a report is about, and the range of time.

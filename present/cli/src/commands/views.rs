@@ -56,6 +56,26 @@ fn duration(text: &str) -> Result<u64, String> {
     nanoseconds.ok_or_else(|| format!("{text}: a duration is expected, as 10us, 2.5ms or 1s"))
 }
 
+impl ViewArgs {
+    /// What to show.
+    pub(super) fn views(&self) -> Vec<View> {
+        self.view.iter().map(|view| view.view()).collect()
+    }
+
+    /// Only what lasts that long.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            min: self.min,
+            max: self.max,
+        }
+    }
+
+    /// True if a second pass counts how often each length occurred.
+    pub(super) fn counts_lengths(&self) -> bool {
+        self.view.contains(&ViewName::Freq)
+    }
+}
+
 /// Makes a report of several views and shows it; `choose` says what else was chosen.
 ///
 /// # Errors
@@ -71,14 +91,11 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     }
     let mut subject = args.open()?;
     let mut selection = args.selection(subject.range);
-    selection.views = views.view.iter().map(|view| view.view()).collect();
-    selection.limits = Limits {
-        min: views.min,
-        max: views.max,
-    };
+    selection.views = views.views();
+    selection.limits = views.limits();
     choose(&mut selection);
     let mut report = args.fold::<A>(&mut subject, selection.clone())?;
-    if views.view.contains(&ViewName::Freq) && !report.ranges.is_empty() {
+    if views.counts_lengths() && !report.ranges.is_empty() {
         selection.ranges = Some(std::mem::take(&mut report.ranges));
         let second = args.fold::<A>(&mut subject, selection)?;
         report.sections.extend(second.sections);

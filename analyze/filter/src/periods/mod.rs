@@ -1,0 +1,331 @@
+//! Definitions of periods: stretches of time from an event record that one condition chooses to one
+//! that another chooses, which may name fields of the first.
+//!
+//! The language is that of lttng-analyses' `--period` and `--period-captures`, and more;
+//! `docs/reports-periods.md` describes it.
+
+mod file;
+mod parse;
+
+use crate::ast::{Expr, Field, Operator};
+use crate::datum::Datum;
+use crate::glob::Glob;
+use crate::parse::FilterError;
+
+/// Periods, parents before their children.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Periods {
+    /// In the order in which they were defined.
+    pub list: Vec<Period>,
+}
+
+/// A kind of periods.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Period {
+    /// Its name.
+    pub name: String,
+    /// Index of that within which it lies: it begins only while one of those is open.
+    pub parent: Option<usize>,
+    /// Which event records begin one.
+    pub begin: Condition,
+    /// Which event records end it.
+    pub end: Condition,
+    /// What is kept when one begins.
+    pub begin_captures: Vec<Capture>,
+    /// What is kept when one ends.
+    pub end_captures: Vec<Capture>,
+}
+
+/// A value that is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capture {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub reference: Reference,
+}
+
+/// A field of one of the event records that a condition can name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// Of which one.
+    pub source: Source,
+    /// Which field.
+    pub field: Field,
+}
+
+/// An event record that a condition can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `$evt`: the one at hand.
+    Event,
+    /// `$begin.$evt`: the one that began the period.
+    Begin,
+    /// `$parent.$begin.$evt`: the one that began the period around it.
+    Parent,
+}
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// On the event record at hand alone.
+    Event(Expr),
+    /// All of them hold.
+    And(Vec<Condition>),
+    /// At least one holds.
+    Or(Vec<Condition>),
+    /// It does not hold.
+    Not(Box<Condition>),
+    /// A field compares so.
+    Compare(Reference, Operator, Operand),
+}
+
+/// What a field is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// Another field.
+    Reference(Reference),
+    /// A value.
+    Constant(Datum),
+    /// A pattern.
+    Pattern(Glob),
+}
+
+impl Periods {
+    /// Adds a period: `NAME(PARENT) : BEGIN : END`. Without an end the begin's condition ends it;
+    /// name and parent may be left out.
+    ///
+    /// # Errors
+    /// With the place of what cannot be understood.
+    pub fn period(&mut self, text: &str) -> Result<(), FilterError> {
+        self.period_from(text, 0)
+    }
+
+    /// Adds captures: `NAME : A = FIELD, B = FIELD : C = FIELD`, of its begin and of its end.
+    ///
+    /// # Errors
+    /// With the place of what cannot be understood.
+    pub fn captures(&mut self, text: &str) -> Result<(), FilterError> {
+        self.captures_from(text, 0)
+    }
+
+    /// The index of the period of that name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.list.iter().position(|period| period.name == name)
+    }
+
+    /// The name of a period behind those of the periods around it: `outer/inner`.
+    pub fn path(&self, index: usize) -> String {
+        let mut names = Vec::new();
+        let mut next = Some(index);
+        while let Some(period) = next.and_then(|index| self.list.get(index)) {
+            names.push(period.name.as_str());
+            // Parents stand before their children: this ends.
+            next = period.parent;
+        }
+        names.reverse();
+        names.join("/")
+    }
+}
+
+impl Condition {
+    /// All of them, those on the event record at hand as one.
+    fn all(parts: Vec<Condition>) -> Condition {
+        Condition::join(parts, Expr::And, Condition::And)
+    }
+
+    /// Any of them.
+    fn any(parts: Vec<Condition>) -> Condition {
+        Condition::join(parts, Expr::Or, Condition::Or)
+    }
+
+    fn join(
+        parts: Vec<Condition>,
+        exprs: fn(Vec<Expr>) -> Expr,
+        both: fn(Vec<Condition>) -> Condition,
+    ) -> Condition {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for part in parts {
+            match part {
+                Condition::Event(expr) => own.push(expr),
+                other => others.push(other),
+            }
+        }
+        if others.is_empty() {
+            return Condition::Event(exprs(own));
+        }
+        if !own.is_empty() {
+            others.insert(0, Condition::Event(exprs(own)));
+        }
+        both(others)
+    }
+
+    /// Calls a function for each reference, and for each field of the event record at hand.
+    pub fn references<'c>(&'c self, with: &mut dyn FnMut(&'c Reference)) {
+        match self {
+            Condition::Event(_) => {}
+            Condition::And(parts) | Condition::Or(parts) => {
+                parts.iter().for_each(|part| part.references(with));
+            }
+            Condition::Not(inner) => inner.references(with),
+            Condition::Compare(reference, _, operand) => {
+                with(reference);
+                if let Operand::Reference(other) = operand {
+                    with(other);
+                }
+            }
+        }
+    }
+
+    /// Calls a function for each condition on the event record at hand.
+    pub fn exprs<'c>(&'c self, with: &mut dyn FnMut(&'c Expr)) {
+        match self {
+            Condition::Event(expr) => with(expr),
+            Condition::And(parts) | Condition::Or(parts) => parts.iter().for_each(|part| part.exprs(with)),
+            Condition::Not(inner) => inner.exprs(with),
+            Condition::Compare(..) => {}
+        }
+    }
+
+    /// Pairs of fields that must be equal where the condition holds: of the event record at hand,
+    /// and of the one that it names.
+    pub fn equalities(&self, source: Source) -> Vec<(&Field, &Field)> {
+        match self {
+            Condition::And(parts) => {
+                let parts = parts.iter().flat_map(|part| part.equalities(source));
+                parts.collect()
+            }
+            Condition::Compare(a, Operator::Equal, Operand::Reference(b)) => {
+                let pair = match (a.source, b.source) {
+                    (Source::Event, other) if other == source => (&a.field, &b.field),
+                    (other, Source::Event) if other == source => (&b.field, &a.field),
+                    _ => return Vec::new(),
+                };
+                vec![pair]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Period {
+        let mut periods = Periods::default();
+        periods.period("outer : $evt.$name == \"a\"").unwrap();
+        periods.period(text).unwrap_or_else(|error| panic!("{error}"));
+        periods.list.pop().unwrap()
+    }
+
+    #[test]
+    fn the_examples_of_lttng_analyses() {
+        let switch = one(
+            "switch : $evt.$name == \"sched_switch\" && $evt.next_tid != 0 : $evt.$name == \
+             \"sched_switch\" && $evt.prev_tid == $begin.$evt.next_tid && $evt.cpu_id == $begin.$evt.cpu_id",
+        );
+        assert!(matches!(&switch.begin, Condition::Event(Expr::And(parts)) if parts.len() == 2));
+        assert_eq!(switch.end.equalities(Source::Begin).len(), 2);
+        let irq = one(
+            "irq(outer) : $evt.$name =* \"irq_*_entry\" && $evt.cpu_id == $parent.$begin.$evt.cpu_id : \
+             $evt.$name == \"irq_handler_exit\" && $evt.$pkt_ctx.cpu_id == $begin.$evt . cpu_id",
+        );
+        assert_eq!(irq.parent, Some(0));
+        assert_eq!(irq.begin.equalities(Source::Parent).len(), 1);
+        assert_eq!(irq.begin.equalities(Source::Begin).len(), 0);
+        assert_eq!(irq.end.equalities(Source::Begin).len(), 1);
+    }
+
+    #[test]
+    fn without_an_end_the_begin_ends() {
+        let period = one("p : $evt.$name==\"s\" && $evt.a == $begin.$evt.a");
+        assert_eq!(
+            period.begin.equalities(Source::Event).len(),
+            1,
+            "{:?}",
+            period.begin
+        );
+        assert_eq!(period.end.equalities(Source::Begin).len(), 1);
+        assert_eq!(one(": $evt.x == 1 : $evt.x == +2").name, "period2");
+    }
+
+    #[test]
+    fn fields_are_nested_and_indexed() {
+        let period = one("p : $evt.$payload.a.b[2][0].c == 18446744073709551615");
+        let Condition::Event(Expr::Compare(Field::Path(place, path), _, value)) = period.begin else {
+            panic!("a comparison");
+        };
+        assert_eq!(place, crate::ast::Where::Payload);
+        assert_eq!(path, ["a", "b", "2", "0", "c"]);
+        assert_eq!(value, crate::ast::Value::Integer(u64::MAX.into()));
+    }
+
+    #[test]
+    fn captures_are_of_begin_and_end() {
+        let mut periods = Periods::default();
+        periods.period("p : $evt.$name == \"a/b\"").unwrap();
+        periods
+            .captures("p : x = $evt.x, $evt.$name : y = $begin.$evt.y, $evt . $ctx . z")
+            .unwrap();
+        let names = |captures: &[Capture]| captures.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&periods.list[0].begin_captures), ["x", "$evt.$name"]);
+        assert_eq!(names(&periods.list[0].end_captures), ["y", "$evt.$ctx.z"]);
+        assert_eq!(periods.list[0].end_captures[0].reference.source, Source::Begin);
+    }
+
+    #[test]
+    fn errors_have_their_place() {
+        let cases = [
+            ("p : $evt.x = 3", 11, "`==`"),
+            ("p : $evt.x == ", 14, "expected"),
+            ("p : x == 3", 4, "begin with `$evt.`"),
+            ("p : $evt.$pid == 3", 4, "no meaning"),
+            ("p : $evt.x == 3 $evt", 16, "the end is expected"),
+            ("p(q) : $evt.x == 3", 2, "no period `q`"),
+            ("outer : $evt.x == 3", 0, "defined already"),
+            ("p : $parent.$begin.$evt.x == 1", 4, "no parent"),
+            ("p(outer) : $parent.$evt.x == 1", 11, "`$begin`"),
+            ("p : $evt.$name == 3", 18, "a name in quotes"),
+            ("p : $evt.$name =* $evt.x", 18, "a pattern"),
+            ("p : $evt.$cpu == \"x\"", 17, "number of a CPU"),
+            ("p : $evt.x == 1z", 14, "not a number"),
+            ("p : $evt.a[x] == 1", 4, "not the name of a field"),
+            ("p $evt.x == 1", 2, "`:`"),
+            ("p : ($evt.x == 1", 16, "`)`"),
+            ("", 0, "`:`"),
+        ];
+        for (text, offset, message) in cases {
+            let mut periods = Periods::default();
+            periods.period("outer : $evt.$name == \"a\"").unwrap();
+            let error = periods.period(text).unwrap_err();
+            assert_eq!(error.offset, offset, "{text}: {error}");
+            assert!(error.message.contains(message), "{text}: {error}");
+        }
+        let mut periods = Periods::default();
+        assert!(periods.period(&format!("p : {}", "(".repeat(100_000))).is_err());
+        periods.period("p : $evt.x == 1").unwrap();
+        for (text, offset) in [
+            ("q : $evt.x", 0),
+            ("p : a = $evt.x, a = $evt.y", 16),
+            ("p : a", 5),
+        ] {
+            assert_eq!(periods.captures(text).unwrap_err().offset, offset, "{text}");
+        }
+    }
+
+    #[test]
+    fn files_hold_several_over_lines() {
+        let mut periods = Periods::default();
+        let text = "# first\nperiod a : $evt.$name == \"x\"\n  # why\n  : $evt.$name == \"y\"\n\ncaptures a : k = \
+                    $evt.k\nperiod b(a) : $evt.k == 1\n";
+        periods.file(text).unwrap();
+        assert_eq!(periods.list.len(), 2);
+        assert_eq!(periods.path(1), "a/b");
+        assert_eq!(periods.list[0].begin_captures.len(), 1);
+        let error = periods.file("\nperiod c\n  : $evt.x ==\n  oops\n").unwrap_err();
+        assert_eq!(error.place(), (4, 3), "{error}");
+        assert!(error.to_string().ends_with("\n    oops\n    ^"), "{error}");
+        assert_eq!(periods.file("x\n").unwrap_err().place(), (1, 1));
+    }
+}

@@ -1,0 +1,269 @@
+//! Periods that users define: from an event record that one condition chooses to one that another
+//! chooses, nested, with values that are captured.
+//!
+//! Chunks look for event records that may begin or end a period, and keep the values that conditions
+//! and captures name. Once all that came before a time is merged, these go in the order of time
+//! through the [`Machine`], which knows what is open: so the report is that of a plain pass.
+//! `docs/reports-periods.md` defines it.
+
+mod candidates;
+mod index;
+mod machine;
+mod plan;
+mod report;
+mod sums;
+mod tree;
+mod wanted;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::layout::node::NodeId;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::periods::Periods;
+use tracebraid_filter::{At, Subject};
+use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+
+use crate::kernel::{CpuSet, Extent, Head, Host, Window};
+use crate::report::Report;
+use candidates::Candidates;
+use machine::Machine;
+use plan::Plan;
+use sums::Sums;
+use wanted::Wanted;
+pub use wanted::{Asked, MOST_OPEN, Order};
+
+/// The analysis.
+#[derive(Debug)]
+pub struct PeriodAnalysis {
+    periods: Periods,
+    plan: Plan,
+    wanted: Wanted,
+    window: Window,
+    cpus: CpuSet,
+    head: Head,
+    doubts: Vec<String>,
+    /// By trace: its streams.
+    streams: Vec<Vec<Source>>,
+}
+
+/// A stream.
+#[derive(Debug)]
+struct Source {
+    class: usize,
+    /// Place among all streams.
+    place: u32,
+    /// The packets' member that tells the CPU.
+    cpu: Option<NodeId>,
+}
+
+/// What is known after some chunks.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct PeriodPartial {
+    candidates: Candidates,
+    machine: Machine,
+    sums: Sums,
+    /// By stream: what its packet says.
+    #[serde(skip)]
+    packets: Vec<Packet>,
+}
+
+/// What a packet says.
+#[derive(Debug, Default)]
+struct Packet {
+    cpu: Option<u64>,
+    values: Vec<(NodeId, u64)>,
+}
+
+impl PeriodAnalysis {
+    /// Of those periods in those traces.
+    ///
+    /// # Errors
+    /// When something is asked for that is not defined, for people.
+    pub fn new(set: &TraceSet, periods: Periods, asked: &Asked) -> Result<PeriodAnalysis, String> {
+        let plan = Plan::new(set, &periods)?;
+        let wanted = Wanted::new(asked, &periods)?;
+        let mut analysis = PeriodAnalysis {
+            doubts: plan::doubts(set, &periods),
+            head: head(set, asked.window),
+            streams: sources(set),
+            window: asked.window,
+            cpus: asked.cpus.clone(),
+            plan,
+            wanted,
+            periods,
+        };
+        analysis.doubt_events();
+        Ok(analysis)
+    }
+
+    /// What in the definitions is probably wrong, for people.
+    pub fn doubts(&self) -> &[String] {
+        &self.doubts
+    }
+
+    /// Packets that begin at or after this time need not be read.
+    pub fn until(&self) -> Option<Timestamp> {
+        self.window.to
+    }
+
+    /// Periods that no event begins or ends.
+    fn doubt_events(&mut self) {
+        for (index, period) in self.periods.list.iter().enumerate() {
+            let any = |steps: fn(&plan::ClassPlan) -> &[plan::Step]| {
+                let mut classes = self.plan.classes.iter();
+                classes.any(|class| steps(class).iter().any(|step| step.period == index))
+            };
+            let what = match (any(|class| &class.begins), any(|class| &class.ends)) {
+                (false, _) => "begin",
+                (true, false) => "end",
+                _ => continue,
+            };
+            self.doubts.push(format!(
+                "no event of the traces can {what} a period {}",
+                period.name
+            ));
+        }
+    }
+
+    fn source(&self, stream: StreamRef) -> Option<&Source> {
+        self.streams
+            .get(stream.trace as usize)?
+            .get(stream.stream as usize)
+    }
+
+    /// Lets the machine see what is before that time; without one, everything.
+    fn run(&self, partial: &mut PeriodPartial, before: Option<i64>) {
+        let taken = partial.candidates.take_before(before);
+        for seen in taken.iter() {
+            partial
+                .machine
+                .see(&self.plan, &self.wanted, seen, &mut partial.sums);
+        }
+    }
+}
+
+fn head(set: &TraceSet, window: Window) -> Head {
+    let range = Extent::of(set, |_| true).map(|extent| extent.within(window));
+    let host = |(trace, content): (usize, &tracebraid_ctf::trace::Trace)| Host {
+        trace: trace as u32,
+        name: content.layout.class.env_str("hostname").map(str::to_owned),
+    };
+    Head {
+        begin: range.map(|range| range.0),
+        end: range.map(|range| range.1),
+        duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
+        hosts: set.traces.iter().enumerate().map(host).collect(),
+    }
+}
+
+fn sources(set: &TraceSet) -> Vec<Vec<Source>> {
+    let mut place = 0;
+    let mut of_trace = |trace: &tracebraid_ctf::trace::Trace| {
+        let source = |stream: &tracebraid_ctf::stream::Stream| {
+            let layout = trace.layout.streams.get(stream.class);
+            place += 1;
+            Source {
+                class: stream.class,
+                place: place - 1,
+                cpu: layout.and_then(|layout| layout.packet_context_member("cpu_id")),
+            }
+        };
+        trace.streams.iter().map(source).collect()
+    };
+    set.traces.iter().map(&mut of_trace).collect()
+}
+
+impl Analysis for PeriodAnalysis {
+    type Partial = PeriodPartial;
+    type Report = Report;
+
+    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
+        let is_read = |stream: &StreamRef| {
+            let source = self.source(*stream);
+            source.is_some_and(|source| self.plan.reads(stream.trace as usize, source.class))
+        };
+        vec![StreamRef::all(set).filter(is_read).collect()]
+    }
+
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.plan.place(trace, stream_class, class).is_some()
+    }
+
+    fn begin(&self, _: &Chunk) -> PeriodPartial {
+        PeriodPartial::default()
+    }
+
+    fn packet(&self, partial: &mut PeriodPartial, packet: &StreamPlace<'_>) {
+        let Some(source) = self.source(packet.stream) else {
+            return;
+        };
+        let place = source.place as usize;
+        if place >= partial.packets.len() {
+            partial.packets.resize_with(place + 1, Packet::default);
+        }
+        if let Some(own) = partial.packets.get_mut(place) {
+            let values = &packet.head.values;
+            own.values.clone_from(values);
+            let cpu = source
+                .cpu
+                .and_then(|cpu| values.iter().find(|(node, _)| *node == cpu));
+            own.cpu = cpu.map(|(_, value)| *value);
+        }
+    }
+
+    #[inline]
+    fn event(&self, partial: &mut PeriodPartial, record: &mut Record<'_>) {
+        let trace = record.stream.trace as usize;
+        let found = self.source(record.stream).and_then(|source| {
+            let place = self.plan.place(trace, source.class, record.class)?;
+            Some((source, place, self.plan.classes.get(place)?))
+        });
+        let Some((source, place, class)) = found else {
+            return;
+        };
+        let packet = partial.packets.get(source.place as usize);
+        let subject = Subject {
+            time: record.time.0,
+            cpu: packet.and_then(|packet| packet.cpu),
+            packet: packet.map_or(&[], |packet| &packet.values),
+            ..Subject::default()
+        };
+        let cpu = subject.cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        if !self.window.contains(subject.time)
+            || self.cpus.0.is_some() && !cpu.is_some_and(|cpu| self.cpus.contains(cpu))
+        {
+            return;
+        }
+        let at = &mut At::new(record.body, record.slots);
+        let mut bits = 0;
+        for (bit, filter) in class.filters.iter().enumerate() {
+            bits |= u64::from(filter.holds(at, &subject)) << bit;
+        }
+        let mut steps = class.ends.iter().chain(&class.begins);
+        if steps.all(|step| step.tree.decided(bits) == Some(false)) {
+            return;
+        }
+        let values = class.fields.iter().map(|field| field.get(at, &subject));
+        let about = (subject.time, source.place, place as u32, bits);
+        partial.candidates.add(about, cpu, values);
+    }
+
+    fn end(&self, partial: &mut PeriodPartial, _: &Chunk) {
+        partial.packets = Vec::new();
+    }
+
+    /// What is merged to something has not been settled: only the state of all that came first is.
+    fn merge(&self, earlier: &mut PeriodPartial, later: PeriodPartial) {
+        earlier.candidates.append(later.candidates);
+    }
+
+    fn settle(&self, partial: &mut PeriodPartial, watermark: Timestamp) {
+        self.run(partial, Some(watermark.0));
+    }
+
+    fn finish(&self, mut partial: PeriodPartial) -> Report {
+        self.run(&mut partial, None);
+        partial.machine.finish(&mut partial.sums);
+        report::report(&self.wanted, &self.periods, self.head.clone(), partial.sums)
+    }
+}

@@ -1,0 +1,337 @@
+//! What the definitions mean for each event class of the traces.
+
+use tracebraid_ctf::layout::StreamLayout;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_filter::ast::{Expr, Field};
+use tracebraid_filter::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
+use tracebraid_filter::{ClassField, ClassFilter, Filter};
+
+use crate::periods::tree::{Place, Right, Tree};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) periods: Vec<PeriodPlan>,
+    /// The event classes that matter.
+    pub(super) classes: Vec<ClassPlan>,
+    /// By trace, stream class and event class: one more than the place among the classes, or 0.
+    places: Vec<Vec<Vec<u32>>>,
+}
+
+/// What a period needs, whatever the event class.
+#[derive(Debug, Default)]
+pub(super) struct PeriodPlan {
+    pub(super) parent: Option<usize>,
+    /// How many periods are around it.
+    pub(super) depth: usize,
+    /// Fields of the event record that begins it which are asked for later.
+    keep: Vec<Field>,
+    /// Which of them find it when an event record may end it; none: all that are open are looked at.
+    pub(super) end_key: Vec<usize>,
+    /// Which of them find it when an event record may begin a period within it: by number.
+    pub(super) child_keys: Vec<Vec<usize>>,
+    /// Which of its parent's keys finds the periods around it.
+    pub(super) parent_key: Option<usize>,
+    /// The periods within it: each child followed by those within the child.
+    pub(super) within: Vec<usize>,
+    /// Its place among those within its parent.
+    pub(super) place: usize,
+}
+
+/// What the event records of a class may do.
+#[derive(Debug, Default)]
+pub(super) struct ClassPlan {
+    /// What is found out of each.
+    pub(super) filters: Vec<ClassFilter>,
+    pub(super) fields: Vec<ClassField>,
+    names: Vec<Field>,
+    /// Those within others first.
+    pub(super) ends: Vec<Step>,
+    /// Those within others last.
+    pub(super) begins: Vec<Step>,
+}
+
+/// The begin or the end of a period by an event record.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) period: usize,
+    pub(super) tree: Tree,
+    /// Values that find what it is about: the periods that may end, or those within which one may
+    /// begin.
+    pub(super) key: Vec<Place>,
+    /// Values that are kept for later conditions.
+    pub(super) keep: Vec<Place>,
+    pub(super) captures: Vec<Place>,
+}
+
+/// Conditions on single event records of one class, at most: each has a bit.
+const MOST_FILTERS: usize = 64;
+
+impl Plan {
+    /// # Errors
+    /// When there are too many conditions.
+    pub(super) fn new(set: &TraceSet, periods: &Periods) -> Result<Plan, String> {
+        let mut plan = Plan {
+            periods: period_plans(&periods.list),
+            classes: Vec::new(),
+            places: Vec::new(),
+        };
+        for trace in &set.traces {
+            let mut of_trace = Vec::new();
+            for stream in &trace.layout.streams {
+                let mut of_stream = Vec::new();
+                for event in 0..stream.events.len() {
+                    let class = plan.class(&periods.list, trace, stream, event);
+                    if class.filters.len() > MOST_FILTERS {
+                        return Err(format!(
+                            "more than {MOST_FILTERS} conditions are about the event {}",
+                            stream.events.get(event).map_or("", |event| &event.name)
+                        ));
+                    }
+                    let matters = !class.begins.is_empty() || !class.ends.is_empty();
+                    if matters {
+                        plan.classes.push(class);
+                    }
+                    of_stream.push(if matters { plan.classes.len() as u32 } else { 0 });
+                }
+                of_trace.push(of_stream);
+            }
+            plan.places.push(of_trace);
+        }
+        Ok(plan)
+    }
+
+    /// The place of an event class among those that matter.
+    #[inline]
+    pub(super) fn place(&self, trace: usize, stream_class: usize, class: usize) -> Option<usize> {
+        let place = *self.places.get(trace)?.get(stream_class)?.get(class)?;
+        (place as usize).checked_sub(1)
+    }
+
+    /// True if any event class of a stream class matters.
+    pub(super) fn reads(&self, trace: usize, stream_class: usize) -> bool {
+        let classes = self.places.get(trace).and_then(|trace| trace.get(stream_class));
+        classes.is_some_and(|classes| classes.iter().any(|&place| place > 0))
+    }
+
+    fn class(&self, list: &[Period], trace: &Trace, stream: &StreamLayout, event: usize) -> ClassPlan {
+        let mut builder = Builder {
+            trace,
+            stream,
+            event,
+            plan: self,
+            class: ClassPlan::default(),
+        };
+        for (index, period) in list.iter().enumerate() {
+            builder.begin(index, period);
+        }
+        for (index, period) in list.iter().enumerate() {
+            builder.end(index, period);
+        }
+        let mut class = builder.class;
+        let depth = |step: &Step| self.periods.get(step.period).map_or(0, |period| period.depth);
+        class.ends.sort_by_key(|step| std::cmp::Reverse(depth(step)));
+        class
+    }
+}
+
+/// What the definitions ask for that no event record has, or that cannot be, for people.
+pub(super) fn doubts(set: &TraceSet, periods: &Periods) -> Vec<String> {
+    let mut parts = Vec::new();
+    for period in &periods.list {
+        for condition in [&period.begin, &period.end] {
+            condition.exprs(&mut |expr| parts.push(expr.clone()));
+            condition.references(&mut |reference| parts.push(Expr::Has(reference.field.clone())));
+        }
+        let captures = period.begin_captures.iter().chain(&period.end_captures);
+        parts.extend(captures.map(|capture| Expr::Has(capture.reference.field.clone())));
+    }
+    let time = |text: &str| text.parse().map_err(|_| text.to_owned());
+    let Ok(filter) = Filter::new(Expr::Or(parts), set, &time) else {
+        return Vec::new();
+    };
+    let mut doubts: Vec<String> = filter.unknown_fields();
+    doubts.sort_unstable();
+    doubts.dedup();
+    let unknown = doubts
+        .into_iter()
+        .map(|field| format!("no event of the traces has the field {field}"));
+    let hopeless = filter.hopeless_comparisons().into_iter();
+    unknown
+        .chain(hopeless.map(|comparison| format!("{comparison} holds for no value of that field")))
+        .collect()
+}
+
+/// The place of a field in a list to which it is added if it is new.
+fn place_of(fields: &mut Vec<Field>, field: &Field) -> usize {
+    let known = fields.iter().position(|other| other == field);
+    known.unwrap_or_else(|| {
+        fields.push(field.clone());
+        fields.len() - 1
+    })
+}
+
+/// References of a condition and of captures to an event record that is no more at hand.
+fn keep(to: &mut Vec<Field>, source: Source, condition: Option<&Condition>, captures: &[Capture]) {
+    let mut one = |reference: &Reference| {
+        if reference.source == source {
+            place_of(to, &reference.field);
+        }
+    };
+    if let Some(condition) = condition {
+        condition.references(&mut one);
+    }
+    captures.iter().for_each(|capture| one(&capture.reference));
+}
+
+fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
+    let mut plans: Vec<PeriodPlan> = Vec::new();
+    for period in list {
+        let mut plan = PeriodPlan {
+            parent: period.parent,
+            ..PeriodPlan::default()
+        };
+        keep(
+            &mut plan.keep,
+            Source::Begin,
+            Some(&period.end),
+            &period.end_captures,
+        );
+        let pairs = period.end.equalities(Source::Begin);
+        plan.end_key = pairs
+            .iter()
+            .map(|(_, field)| place_of(&mut plan.keep, field))
+            .collect();
+        if let Some(parent) = period.parent.and_then(|parent| plans.get_mut(parent)) {
+            plan.depth = parent.depth + 1;
+            let to = &mut parent.keep;
+            keep(to, Source::Parent, Some(&period.begin), &period.begin_captures);
+            keep(to, Source::Parent, Some(&period.end), &period.end_captures);
+            let pairs = period.begin.equalities(Source::Parent);
+            if !pairs.is_empty() {
+                let places = pairs.iter().map(|(_, field)| place_of(to, field)).collect();
+                parent.child_keys.push(places);
+                plan.parent_key = Some(parent.child_keys.len() - 1);
+            }
+        }
+        plans.push(plan);
+    }
+    // Children stand behind their parents: backwards, each is complete when its parent takes it.
+    for index in (0..plans.len()).rev() {
+        let mut within = Vec::new();
+        for child in index + 1..plans.len() {
+            if plans[child].parent == Some(index) {
+                plans[child].place = within.len();
+                within.push(child);
+                within.extend_from_slice(&plans[child].within);
+            }
+        }
+        plans[index].within = within;
+    }
+    plans
+}
+
+/// Makes the plan of an event class.
+struct Builder<'a> {
+    trace: &'a Trace,
+    stream: &'a StreamLayout,
+    event: usize,
+    plan: &'a Plan,
+    class: ClassPlan,
+}
+
+impl Builder<'_> {
+    fn begin(&mut self, index: usize, period: &Period) {
+        let tree = self.tree(index, &period.begin);
+        let Some(plan) = self.plan.periods.get(index).filter(|_| may_hold(&tree)) else {
+            return;
+        };
+        let pairs = period.begin.equalities(Source::Parent);
+        let step = Step {
+            period: index,
+            tree,
+            key: pairs.iter().map(|(field, _)| self.event_place(field)).collect(),
+            keep: plan.keep.iter().map(|field| self.event_place(field)).collect(),
+            captures: self.captures(index, &period.begin_captures),
+        };
+        self.class.begins.push(step);
+    }
+
+    fn end(&mut self, index: usize, period: &Period) {
+        let tree = self.tree(index, &period.end);
+        if !may_hold(&tree) {
+            return;
+        }
+        let pairs = period.end.equalities(Source::Begin);
+        let step = Step {
+            period: index,
+            tree,
+            key: pairs.iter().map(|(field, _)| self.event_place(field)).collect(),
+            keep: Vec::new(),
+            captures: self.captures(index, &period.end_captures),
+        };
+        self.class.ends.push(step);
+    }
+
+    fn captures(&mut self, index: usize, captures: &[Capture]) -> Vec<Place> {
+        let places = captures
+            .iter()
+            .map(|capture| self.place(index, &capture.reference));
+        places.collect()
+    }
+
+    fn tree(&mut self, index: usize, condition: &Condition) -> Tree {
+        match condition {
+            Condition::Event(expr) => {
+                let filter = ClassFilter::new(expr, self.trace, self.stream, self.event);
+                Tree::filter(filter, &mut self.class.filters)
+            }
+            Condition::And(parts) => Tree::all(parts.iter().map(|part| self.tree(index, part)).collect()),
+            Condition::Or(parts) => Tree::any(parts.iter().map(|part| self.tree(index, part)).collect()),
+            Condition::Not(inner) => self.tree(index, inner).negated(),
+            Condition::Compare(reference, operator, operand) => {
+                let left = self.place(index, reference);
+                let right = match operand {
+                    Operand::Reference(other) => Right::Place(self.place(index, other)),
+                    Operand::Constant(constant) => Right::Constant(constant.clone()),
+                    Operand::Pattern(pattern) => Right::Pattern(pattern.clone()),
+                };
+                Tree::compare(left, *operator, right)
+            }
+        }
+    }
+
+    fn place(&mut self, index: usize, reference: &Reference) -> Place {
+        let kept = |period: Option<&PeriodPlan>| {
+            period.and_then(|period| period.keep.iter().position(|field| *field == reference.field))
+        };
+        let own = self.plan.periods.get(index);
+        match reference.source {
+            Source::Event => self.event_place(&reference.field),
+            Source::Begin => kept(own).map_or(Place::Missing, Place::Begin),
+            Source::Parent => {
+                let parent = own.and_then(|own| own.parent);
+                kept(parent.and_then(|parent| self.plan.periods.get(parent)))
+                    .map_or(Place::Missing, Place::Parent)
+            }
+        }
+    }
+
+    fn event_place(&mut self, field: &Field) -> Place {
+        if let Some(known) = self.class.names.iter().position(|other| other == field) {
+            return Place::Event(known);
+        }
+        match ClassField::new(field, self.trace, self.stream, self.event) {
+            Some(found) => {
+                self.class.fields.push(found);
+                self.class.names.push(field.clone());
+                Place::Event(self.class.fields.len() - 1)
+            }
+            None => Place::Missing,
+        }
+    }
+}
+
+fn may_hold(tree: &Tree) -> bool {
+    !matches!(tree, Tree::Const(false))
+}

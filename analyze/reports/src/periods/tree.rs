@@ -1,0 +1,205 @@
+//! Conditions with all decided that the event class decides.
+
+use tracebraid_filter::ast::Operator;
+use tracebraid_filter::glob::Glob;
+use tracebraid_filter::{ClassFilter, Datum};
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nowhere.
+    Missing,
+    /// Among the values of the event record.
+    Event(usize),
+    /// Among those that were kept when the period began.
+    Begin(usize),
+    /// Among those that were kept when the period around it began.
+    Parent(usize),
+}
+
+/// What the places are in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Values<'v> {
+    /// Which filters of its class the event record passed.
+    pub(super) bits: u64,
+    pub(super) event: &'v [Datum],
+    pub(super) begin: &'v [Datum],
+    pub(super) parent: &'v [Datum],
+}
+
+/// What is at no place.
+static MISSING: Datum = Datum::Missing;
+
+impl<'v> Values<'v> {
+    #[inline]
+    pub(super) fn at(&self, place: Place) -> &'v Datum {
+        let found = match place {
+            Place::Missing => None,
+            Place::Event(at) => self.event.get(at),
+            Place::Begin(at) => self.begin.get(at),
+            Place::Parent(at) => self.parent.get(at),
+        };
+        found.unwrap_or(&MISSING)
+    }
+
+    /// A copy of the values at these places.
+    pub(super) fn copy(&self, places: &[Place], to: &mut Vec<Datum>) {
+        to.clear();
+        to.extend(places.iter().map(|&place| self.at(place).clone()));
+    }
+}
+
+/// One number for several values, the same if they are equal; `None` if one equals nothing.
+#[inline]
+pub(super) fn key<'v>(values: impl Iterator<Item = &'v Datum>) -> Option<u64> {
+    let mut key = 0u64;
+    for value in values {
+        key = key.rotate_left(23).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ value.key()?;
+    }
+    Some(key)
+}
+
+/// A condition on the event records of one class.
+#[derive(Clone, Debug)]
+pub(super) enum Tree {
+    Const(bool),
+    /// The event record passed that filter.
+    Bit(u32),
+    And(Vec<Tree>),
+    Or(Vec<Tree>),
+    Not(Box<Tree>),
+    Compare(Place, Operator, Right),
+}
+
+/// What is compared with.
+#[derive(Clone, Debug)]
+pub(super) enum Right {
+    Place(Place),
+    Constant(Datum),
+    Pattern(Glob),
+}
+
+impl Tree {
+    /// A filter, which gets the next bit if it is not constant.
+    pub(super) fn filter(filter: ClassFilter, filters: &mut Vec<ClassFilter>) -> Tree {
+        match filter.constant() {
+            Some(value) => Tree::Const(value),
+            None => {
+                filters.push(filter);
+                Tree::Bit(filters.len() as u32 - 1)
+            }
+        }
+    }
+
+    pub(super) fn compare(left: Place, operator: Operator, right: Right) -> Tree {
+        match (left, &right) {
+            (Place::Missing, _) | (_, Right::Place(Place::Missing)) => Tree::Const(false),
+            _ => Tree::Compare(left, operator, right),
+        }
+    }
+
+    pub(super) fn all(parts: Vec<Tree>) -> Tree {
+        Tree::join(parts, true, Tree::And)
+    }
+
+    pub(super) fn any(parts: Vec<Tree>) -> Tree {
+        Tree::join(parts, false, Tree::Or)
+    }
+
+    /// Without parts that are `neutral`; the opposite decides.
+    fn join(mut parts: Vec<Tree>, neutral: bool, join: fn(Vec<Tree>) -> Tree) -> Tree {
+        parts.retain(|part| !matches!(part, Tree::Const(value) if *value == neutral));
+        let decides = parts.iter().any(|part| matches!(part, Tree::Const(_)));
+        match parts.pop() {
+            None => Tree::Const(neutral),
+            Some(_) if decides => Tree::Const(!neutral),
+            Some(only) if parts.is_empty() => only,
+            Some(last) => {
+                parts.push(last);
+                join(parts)
+            }
+        }
+    }
+
+    pub(super) fn negated(self) -> Tree {
+        match self {
+            Tree::Const(value) => Tree::Const(!value),
+            tree => Tree::Not(Box::new(tree)),
+        }
+    }
+
+    /// Whether it holds.
+    #[inline]
+    pub(super) fn holds(&self, values: &Values<'_>) -> bool {
+        match self {
+            Tree::Const(value) => *value,
+            Tree::Bit(bit) => values.bits >> bit & 1 == 1,
+            Tree::And(parts) => parts.iter().all(|part| part.holds(values)),
+            Tree::Or(parts) => parts.iter().any(|part| part.holds(values)),
+            Tree::Not(inner) => !inner.holds(values),
+            Tree::Compare(left, operator, right) => {
+                let left = values.at(*left);
+                match right {
+                    Right::Place(place) => left.compares(*operator, values.at(*place)),
+                    Right::Constant(constant) => left.compares(*operator, constant),
+                    Right::Pattern(pattern) => left.matches(pattern),
+                }
+            }
+        }
+    }
+
+    /// Whether it holds, as far as the event record's filters alone tell.
+    #[inline]
+    pub(super) fn decided(&self, bits: u64) -> Option<bool> {
+        match self {
+            Tree::Const(value) => Some(*value),
+            Tree::Bit(bit) => Some(bits >> bit & 1 == 1),
+            Tree::And(parts) => decided(parts, bits, false),
+            Tree::Or(parts) => decided(parts, bits, true),
+            Tree::Not(inner) => inner.decided(bits).map(|value| !value),
+            Tree::Compare(..) => None,
+        }
+    }
+}
+
+/// One part that is `decisive` decides; else all must be decided.
+fn decided(parts: &[Tree], bits: u64, decisive: bool) -> Option<bool> {
+    let mut all = Some(!decisive);
+    for part in parts {
+        match part.decided(bits) {
+            Some(value) if value == decisive => return Some(decisive),
+            Some(_) => {}
+            None => all = None,
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_filters_decide_is_known_without_values() {
+        let unknown = || Tree::Compare(Place::Event(0), Operator::Equal, Right::Place(Place::Begin(0)));
+        let both = Tree::all(vec![Tree::Bit(0), unknown()]);
+        assert_eq!((both.decided(0), both.decided(1)), (Some(false), None));
+        let either = Tree::any(vec![Tree::Bit(1), unknown()]);
+        assert_eq!((either.decided(0), either.decided(2)), (None, Some(true)));
+        assert_eq!(both.negated().decided(0), Some(true));
+        assert!(matches!(
+            Tree::all(vec![Tree::Const(true), Tree::Const(false), unknown()]),
+            Tree::Const(false)
+        ));
+        assert!(matches!(
+            Tree::any(vec![Tree::Const(false), Tree::Bit(3)]),
+            Tree::Bit(3)
+        ));
+        let nowhere = Tree::compare(
+            Place::Missing,
+            Operator::NotEqual,
+            Right::Constant(Datum::Integer(0)),
+        );
+        assert!(matches!(nowhere, Tree::Const(false)));
+    }
+}

@@ -1,0 +1,171 @@
+//! `tracebraid periods`: stretches of time that the user defines.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use tracebraid_filter::parse::FilterError;
+use tracebraid_filter::periods::Periods;
+use tracebraid_reports::kernel::CpuSet;
+use tracebraid_reports::periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
+use tracebraid_reports::report::Report;
+
+use crate::commands::report::{self, ShowArgs, Subject};
+use crate::commands::views::ViewArgs;
+use crate::failure::Failure;
+use crate::fold::{self, FoldArgs};
+use crate::options::{InputArgs, TimeArgs};
+
+/// Shows periods that you define: how many, how long, within what; the longest ones; each one; how
+/// often each length occurred.
+///
+/// A period goes from an event that one condition chooses to one that another chooses. Conditions
+/// compare fields of the event at hand ($evt.FIELD, $evt.$name, $evt.$cpu, $evt.$time) with values,
+/// and with fields of the event that began the period ($begin.$evt.FIELD) or the one around it
+/// ($parent.$begin.$evt.FIELD). Works with traces of any tracer, of the kernel or of programs.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid periods --file my.periods --view log --order-by hierarchy TRACE
+
+  # who ran how long at a stretch, by thread
+  tracebraid periods --period 'run : $evt.$name == \"sched_switch\" :
+      $evt.$name == \"sched_switch\" && $evt.$cpu == $begin.$evt.$cpu' \\
+    --captures 'run : comm = $evt.next_comm, tid = $evt.next_tid' --group-by run.tid TRACE
+
+  # requests of a server, by their id
+  tracebraid periods --period 'request : $evt.$name == \"srv:begin\" :
+      $evt.$name == \"srv:end\" && $evt.id == $begin.$evt.id' --view stats,top,freq TRACE")]
+pub(crate) struct PeriodsArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// A period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another; without an
+    /// END the next BEGIN ends it
+    #[arg(long, value_name = "DEFINITION")]
+    period: Vec<String>,
+    /// Values to keep: NAME : A = FIELD, B = FIELD : C = FIELD, of its begin and of its end
+    #[arg(long, visible_aliases = ["period-captures", "period-capture"], value_name = "DEFINITION")]
+    captures: Vec<String>,
+    /// A file with definitions: lines `period NAME : ...` and `captures NAME : ...`
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    #[command(flatten)]
+    time: TimeArgs,
+    #[command(flatten)]
+    views: ViewArgs,
+    /// Group by values: PERIOD.CAPTURE, or cpu
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    group_by: Vec<String>,
+    /// Only these periods (others may still be around them)
+    #[arg(long, value_name = "PERIOD", value_delimiter = ',')]
+    select: Vec<String>,
+    /// The order of the log
+    #[arg(long, value_enum, default_value_t)]
+    order_by: OrderName,
+    /// Only events of these CPUs
+    #[arg(long, value_name = "CPU", value_delimiter = ',')]
+    cpu: Vec<u32>,
+    /// How many periods may be open at once
+    #[arg(long, value_name = "N", default_value_t = MOST_OPEN)]
+    max_open: usize,
+    #[command(flatten)]
+    fold: FoldArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// An order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum OrderName {
+    /// As they began
+    #[default]
+    Time,
+    /// Each followed by those within it
+    Hierarchy,
+    /// The longest first
+    Duration,
+}
+
+/// Runs it.
+pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
+    args.show.without_lami("periods")?;
+    let periods = definitions(args)?;
+    let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
+    let mut asked = args.asked(&subject);
+    let mut report = args.fold(&mut subject, &periods, &asked, true)?;
+    if args.views.counts_lengths() && !report.ranges.is_empty() {
+        asked.ranges = Some(std::mem::take(&mut report.ranges));
+        let second = args.fold(&mut subject, &periods, &asked, false)?;
+        report.sections.extend(second.sections);
+    }
+    report::show(&args.show, args.input.strict, None, subject, report)
+}
+
+impl PeriodsArgs {
+    fn asked(&self, subject: &Subject) -> Asked {
+        let cpus = self.cpu.iter().copied().collect();
+        Asked {
+            window: report::window(subject.range),
+            cpus: CpuSet((!self.cpu.is_empty()).then_some(cpus)),
+            views: self.views.views(),
+            rows: self.show.longest(),
+            limits: self.views.limits(),
+            select: self.select.clone(),
+            group_by: self.group_by.clone(),
+            order: match self.order_by {
+                OrderName::Time => Order::Time,
+                OrderName::Hierarchy => Order::Hierarchy,
+                OrderName::Duration => Order::Duration,
+            },
+            most_open: self.max_open,
+            ranges: None,
+        }
+    }
+
+    fn fold(
+        &self,
+        subject: &mut Subject,
+        periods: &Periods,
+        asked: &Asked,
+        is_first: bool,
+    ) -> Result<Report, Failure> {
+        let analysis = PeriodAnalysis::new(&subject.set, periods.clone(), asked).map_err(Failure::usage)?;
+        if is_first {
+            for doubt in analysis.doubts() {
+                subject.warnings.note(doubt);
+            }
+        }
+        let until = analysis.until();
+        fold::run(&subject.set, &analysis, &self.fold, until, &mut subject.warnings)
+    }
+}
+
+/// The definitions of files, then those of options.
+fn definitions(args: &PeriodsArgs) -> Result<Periods, Failure> {
+    let mut periods = Periods::default();
+    for path in &args.file {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        periods
+            .file(&text)
+            .map_err(|error| wrong(&path.display().to_string(), &error))?;
+    }
+    for text in &args.period {
+        periods.period(text).map_err(|error| wrong("--period", &error))?;
+    }
+    for text in &args.captures {
+        periods
+            .captures(text)
+            .map_err(|error| wrong("--captures", &error))?;
+    }
+    if periods.list.is_empty() {
+        return Err(Failure::usage(
+            "no period is defined: give --period 'NAME : BEGIN : END' or --file (see --help)",
+        ));
+    }
+    Ok(periods)
+}
+
+fn wrong(what: &str, error: &FilterError) -> Failure {
+    let (line, column) = error.place();
+    Failure::usage(format!("{what}: line {line}, column {column}: {error}"))
+}
