@@ -139,7 +139,10 @@ impl<'t> Filter<'t> {
                 .flat_map(|trace| &trace.layout.streams)
                 .any(|stream| {
                     packet_member(stream, place, path).is_some()
-                        || (0..stream.events.len()).any(|event| field(stream, event, place, path).is_some())
+                        || (0..stream.events.len()).any(|event| {
+                            field(stream, event, place, path).is_some()
+                                || header_member(stream, event, place, path).is_some()
+                        })
                 })
         };
         fields

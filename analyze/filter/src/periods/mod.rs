@@ -328,4 +328,36 @@ mod tests {
         assert!(error.to_string().ends_with("\n    oops\n    ^"), "{error}");
         assert_eq!(periods.file("x\n").unwrap_err().place(), (1, 1));
     }
+
+    /// Cut anywhere, and with anything anywhere: an error with a place in the text, or a definition.
+    #[test]
+    fn no_text_panics() {
+        let whole = "p(outer) : !($evt.a.b[2] =* \"x*\") && $parent.$begin.$evt.$cpu >= -0x10 || $evt.é == 1.5 : $evt . \
+                     $name == \"\\\"é\"";
+        let captures = "outer : a = $evt.x, $evt.$ctx.y : b = $begin.$evt.$time";
+        let mut texts: Vec<(String, bool)> = Vec::new();
+        for (text, defines) in [(whole, true), (captures, false)] {
+            for (at, _) in text.char_indices() {
+                let (before, behind) = text.split_at(at);
+                texts.push((before.to_owned(), defines));
+                let strange = [
+                    "", "(", ")", ":", "=", "\"", "\\", "$", ".", "[", "]", "9", "ü", "\n", "\0", "&",
+                ];
+                texts.extend(strange.map(|strange| (format!("{before}{strange}{behind}"), defines)));
+            }
+        }
+        for (text, defines) in texts {
+            let mut periods = Periods::default();
+            periods.period("outer : $evt.$name == \"a\"").unwrap();
+            let result = match defines {
+                true => periods.period(&text),
+                false => periods.captures(&text),
+            };
+            if let Err(error) = result {
+                assert!(text.is_char_boundary(error.offset), "{text}: {error}");
+                assert!(error.to_string().ends_with('^'), "{text}");
+            }
+            let _ = Periods::default().file(&format!("period {text}"));
+        }
+    }
 }
