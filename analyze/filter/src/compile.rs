@@ -346,7 +346,7 @@ impl ClassField {
             Field::Environment(name) => {
                 let datum = match trace.layout.class.env(name)? {
                     EnvValue::Str(text) => Datum::text(text.as_bytes()),
-                    EnvValue::Int(number) => Datum::Integer((*number).into()),
+                    EnvValue::Int(number) => Datum::Integer(*number),
                 };
                 return Some(ClassField(Getter::Const(datum)));
             }

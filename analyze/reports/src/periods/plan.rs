@@ -218,15 +218,18 @@ fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
     }
     // Children stand behind their parents: backwards, each is complete when its parent takes it.
     for index in (0..plans.len()).rev() {
+        let (upto, behind) = plans.split_at_mut(index + 1);
         let mut within = Vec::new();
-        for child in index + 1..plans.len() {
-            if plans[child].parent == Some(index) {
-                plans[child].place = within.len();
-                within.push(child);
-                within.extend_from_slice(&plans[child].within);
+        for (at, child) in behind.iter_mut().enumerate() {
+            if child.parent == Some(index) {
+                child.place = within.len();
+                within.push(index + 1 + at);
+                within.extend_from_slice(&child.within);
             }
         }
-        plans[index].within = within;
+        if let Some(own) = upto.last_mut() {
+            own.within = within;
+        }
     }
     plans
 }
