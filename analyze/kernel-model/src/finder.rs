@@ -81,6 +81,19 @@ impl Finder<'_> {
         root.parts().map(|member| name(&member.name)).collect()
     }
 
+    /// The byte order of the first integer of the payload, however nested, that has one of the names.
+    pub(crate) fn is_big_endian(&self, names: &[&str]) -> Option<bool> {
+        let payload = &self.layout.events.get(self.event)?.payload;
+        let is_named = |name: &str| names.contains(&name.strip_prefix('_').unwrap_or(name));
+        payload
+            .all()
+            .filter(|part| is_named(&part.name))
+            .find_map(|part| match part.kind {
+                NodeKind::Int(read, _) => Some(read.big),
+                _ => None,
+            })
+    }
+
     /// A text field at a constant place, and how many bits behind the header that is.
     pub(crate) fn text_at(&self, name: &str) -> Option<(TextField, u64)> {
         self.find(Scope::Payload, &[name], |field| {

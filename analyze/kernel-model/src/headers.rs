@@ -3,6 +3,9 @@
 //! Behind the name of the device stand a byte that tells the network header (0 none, 1 IPv4,
 //! 2 IPv6), that header as on the wire (without IPv4's options), a byte that tells the transport
 //! header (0 none, 1 TCP, 2 UDP, 3 ICMP), and that header as on the wire (20 or 8 bytes).
+//!
+//! Programs that write traces anew, as babeltrace2 does for CTF 2, may write these numbers in another
+//! byte order; their fields say so.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -73,6 +76,8 @@ pub struct HeadersField {
     name: TextField,
     name_at: usize,
     kind: IntField,
+    /// True as on the wire.
+    is_big_endian: bool,
 }
 
 /// What stands in network_header_type and transport_header_type.
@@ -93,6 +98,7 @@ impl HeadersField {
             name,
             name_at: usize::try_from(offset).ok().filter(|offset| offset % 8 == 0)? / 8,
             kind: finder.int(&["network_header_type"])?,
+            is_big_endian: finder.is_big_endian(&["tot_len", "payload_len"])?,
         })
     }
 
@@ -101,79 +107,146 @@ impl HeadersField {
         let kind = self.kind.get(body)?;
         // A null, and the byte with the kind.
         let from = self.name_at + self.name.bytes(body)?.len() + 2;
-        let bytes = body.bytes().get(from..)?;
+        let header = Bytes {
+            bytes: body.bytes().get(from..)?,
+            is_big_endian: self.is_big_endian,
+        };
         match kind {
-            IPV4 => ipv4(bytes),
-            IPV6 => ipv6(bytes),
+            IPV4 => header.ipv4(),
+            IPV6 => header.ipv6(),
             _ => None,
         }
     }
 }
 
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+/// Bytes of a header.
+#[derive(Clone, Copy)]
+struct Bytes<'b> {
+    bytes: &'b [u8],
+    is_big_endian: bool,
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+impl Bytes<'_> {
+    fn at<const LENGTH: usize>(self, at: usize) -> Option<[u8; LENGTH]> {
+        self.bytes.get(at..)?.first_chunk().copied()
+    }
+
+    fn from(self, at: usize) -> Option<Self> {
+        let bytes = self.bytes.get(at..)?;
+        Some(Bytes { bytes, ..self })
+    }
+
+    fn short(self, at: usize) -> Option<u16> {
+        let bytes = self.at(at)?;
+        Some(match self.is_big_endian {
+            true => u16::from_be_bytes(bytes),
+            false => u16::from_le_bytes(bytes),
+        })
+    }
+
+    fn long(self, at: usize) -> Option<u32> {
+        let bytes = self.at(at)?;
+        Some(match self.is_big_endian {
+            true => u32::from_be_bytes(bytes),
+            false => u32::from_le_bytes(bytes),
+        })
+    }
+
+    /// Addresses are arrays of bytes.
+    fn ipv4(self) -> Option<Headers> {
+        let address = |at| Some(IpAddr::V4(Ipv4Addr::from(self.at::<4>(at)?)));
+        Some(Headers {
+            source: address(12)?,
+            destination: address(16)?,
+            protocol: *self.bytes.get(9)?,
+            length: self.short(2)?,
+            transport: self.from(20)?.transport(),
+        })
+    }
+
+    fn ipv6(self) -> Option<Headers> {
+        let address = |at| Some(IpAddr::V6(Ipv6Addr::from(self.at::<16>(at)?)));
+        Some(Headers {
+            source: address(8)?,
+            destination: address(24)?,
+            protocol: *self.bytes.get(6)?,
+            length: self.short(4)?,
+            transport: self.from(40)?.transport(),
+        })
+    }
+
+    fn transport(self) -> Transport {
+        let header = self.from(1);
+        let header = header.and_then(|header| match self.bytes.first()? {
+            1 => header.tcp().map(Transport::Tcp),
+            2 => header.udp(),
+            3 => header.at(0).map(|[kind, code]| Transport::Icmp { kind, code }),
+            _ => None,
+        });
+        header.unwrap_or(Transport::Unknown)
+    }
+
+    fn udp(self) -> Option<Transport> {
+        Some(Transport::Udp {
+            source: self.short(0)?,
+            destination: self.short(2)?,
+            length: self.short(4)?,
+        })
+    }
+
+    fn tcp(self) -> Option<TcpHeader> {
+        // Behind 4 bits of offset and 3 that are reserved: where bits count from the lowest, above them.
+        let flags = self.short(12)?;
+        Some(TcpHeader {
+            source: self.short(0)?,
+            destination: self.short(2)?,
+            sequence: self.long(4)?,
+            acknowledged: self.long(8)?,
+            flags: if self.is_big_endian {
+                flags & 0x1ff
+            } else {
+                flags >> 7
+            },
+            window: self.short(14)?,
+        })
+    }
 }
 
-fn ipv4(bytes: &[u8]) -> Option<Headers> {
-    let address = |at| Some(IpAddr::V4(Ipv4Addr::from(long(bytes, at)?)));
-    Some(Headers {
-        source: address(12)?,
-        destination: address(16)?,
-        protocol: *bytes.get(9)?,
-        length: short(bytes, 2)?,
-        transport: transport(bytes.get(20..)?),
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn ipv6(bytes: &[u8]) -> Option<Headers> {
-    let address = |at: usize| {
-        let bytes: &[u8; 16] = bytes.get(at..)?.first_chunk()?;
-        Some(IpAddr::V6(Ipv6Addr::from(*bytes)))
-    };
-    Some(Headers {
-        source: address(8)?,
-        destination: address(24)?,
-        protocol: *bytes.get(6)?,
-        length: short(bytes, 4)?,
-        transport: transport(bytes.get(40..)?),
-    })
-}
-
-fn transport(bytes: &[u8]) -> Transport {
-    let Some((kind, bytes)) = bytes.split_first() else {
-        return Transport::Unknown;
-    };
-    let header = match kind {
-        1 => tcp(bytes).map(Transport::Tcp),
-        2 => udp(bytes),
-        3 => bytes.first_chunk().map(|[kind, code]| Transport::Icmp {
-            kind: *kind,
-            code: *code,
-        }),
-        _ => None,
-    };
-    header.unwrap_or(Transport::Unknown)
-}
-
-fn udp(bytes: &[u8]) -> Option<Transport> {
-    Some(Transport::Udp {
-        source: short(bytes, 0)?,
-        destination: short(bytes, 2)?,
-        length: short(bytes, 4)?,
-    })
-}
-
-fn tcp(bytes: &[u8]) -> Option<TcpHeader> {
-    Some(TcpHeader {
-        source: short(bytes, 0)?,
-        destination: short(bytes, 2)?,
-        sequence: long(bytes, 4)?,
-        acknowledged: long(bytes, 8)?,
-        flags: short(bytes, 12)? & 0x1ff,
-        window: short(bytes, 14)?,
-    })
+    /// A segment as on the wire, and the same with its numbers in the other byte order, where bits
+    /// count from the lowest.
+    #[test]
+    fn both_byte_orders_give_the_same() {
+        let wire = [
+            0x45, 0, 0x02, 0x01, 0xb5, 0x79, 0x40, 0, 64, 6, 0x87, 0x40, 127, 0, 0, 1, 10, 0, 0, 2, 1, 0x1b,
+            0x59, 0xa4, 0xdc, 1, 2, 3, 4, 5, 6, 7, 8, 0x50, 0x12, 0xff, 0xd7, 0, 0, 0, 0,
+        ];
+        let mut other = wire;
+        for (from, length) in [(2, 2), (4, 2), (21, 2), (23, 2), (25, 4), (29, 4), (35, 2)] {
+            other[from..from + length].reverse();
+        }
+        // Offset 5, flags 0x12.
+        other[33..35].copy_from_slice(&(5u16 | 0x12 << 7).to_le_bytes());
+        let read = |bytes: &[u8], is_big_endian| Bytes { bytes, is_big_endian }.ipv4();
+        let expected = Headers {
+            source: IpAddr::from([127, 0, 0, 1]),
+            destination: IpAddr::from([10, 0, 0, 2]),
+            protocol: 6,
+            length: 0x0201,
+            transport: Transport::Tcp(TcpHeader {
+                source: 7001,
+                destination: 42204,
+                sequence: 0x0102_0304,
+                acknowledged: 0x0506_0708,
+                flags: 0x12,
+                window: 0xffd7,
+            }),
+        };
+        assert_eq!(read(&wire, true), Some(expected));
+        assert_eq!(read(&other, false), Some(expected));
+        assert_eq!(read(&wire[..19], true), None);
+    }
 }
