@@ -1,12 +1,9 @@
 //! Who has which descriptors: events by hand, and what `io` makes of them.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
-use support::naming::{Field, Maker, Naming, TEXT, Value};
-use support::synthetic::{Scripted, Shape, scripted};
+use crate::support::naming::{Field, Maker, Naming, TEXT, Value};
+use crate::support::synthetic::{Scripted, Shape, scripted};
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_kernel_model::FdType::{self, Anonymous, Disk, Network, Pipe, Unknown};
 use tracebraid_reports::io::{IoAnalysis, IoType};

@@ -1,15 +1,12 @@
 //! The law for the reports on devices, on traces full of requests and packets.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::BTreeSet;
 
+use crate::support::devices::trace;
+use crate::support::law::{ALL, Asked, Lawful, SMALL, any_tree, as_in_one_piece};
+use crate::support::naming::{Maker, Naming, Value::Int};
+use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::Value;
-use support::devices::trace;
-use support::law::{ALL, Asked, Lawful, SMALL, any_tree, as_in_one_piece};
-use support::naming::{Maker, Naming, Value::Int};
-use support::synthetic::{Scripted, Shape, scripted};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::disk::DiskAnalysis;

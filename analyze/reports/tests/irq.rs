@@ -1,16 +1,13 @@
 //! Interrupts and softirqs beside an independent model, and beside lttng-analyses.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
+use crate::support::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
+use crate::support::model_irq::{Found, Handled, find};
+use crate::support::naming::{Maker, Naming, TEXT, Value};
+use crate::support::synthetic::{Random, Scripted, Shape, scripted};
+use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
-use support::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
-use support::model_irq::{Found, Handled, find};
-use support::naming::{Maker, Naming, TEXT, Value};
-use support::synthetic::{Random, Scripted, Shape, scripted};
-use support::traces::{kernel_trace, oracle};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::glob::Glob;
 use tracebraid_fold::{Control, Options, fold};
@@ -159,7 +156,7 @@ fn recorded_traces_are_as_modelled() {
         let Some(set) = kernel_trace(name) else { continue };
         let met = as_modelled(name, &set, ALL);
         assert!(handlers.is_none_or(|handlers| handlers == met), "{name}: {met}");
-        let (begin, end) = support::events::extent(&set);
+        let (begin, end) = crate::support::events::extent(&set);
         let third = (end - begin) / 3;
         let asked = Asked {
             range: (begin + third, end - third),

@@ -1,8 +1,5 @@
 //! The law: reports do not depend on the size of chunks, the number of threads or the way in which
 //! partial states are merged, and equal those of a plain pass over all events.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -20,12 +17,12 @@ use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
-use support::law::{
+use crate::support::law::{
     ALL, Asked, LARGE, Modelled, SMALL, Ways, any_tree, as_in_one_piece, as_modelled, as_told, every_way,
     json, window,
 };
-use support::naming::Naming;
-use support::synthetic::Shape;
+use crate::support::naming::Naming;
+use crate::support::synthetic::Shape;
 
 /// Calls a function for each analysis of kernel events that has a model.
 macro_rules! for_each {
@@ -49,10 +46,10 @@ macro_rules! for_each_in_order {
 }
 
 fn holds_for(name: &str) {
-    let Some(set) = support::traces::kernel_trace(name) else {
+    let Some(set) = crate::support::traces::kernel_trace(name) else {
         return;
     };
-    let (begin, end) = support::events::extent(&set);
+    let (begin, end) = crate::support::events::extent(&set);
     let third = (end - begin) / 3;
     let middle = Asked {
         range: (begin + third, end - third),
@@ -123,7 +120,7 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
 
 /// Does something with a random trace, which is gone afterwards.
 fn with_trace<T>(seed: u64, shape: Shape, then: impl FnOnce(&TraceSet) -> T) -> T {
-    let (directory, set) = support::synthetic::trace(seed, shape);
+    let (directory, set) = crate::support::synthetic::trace(seed, shape);
     let result = then(&set);
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
     result
@@ -308,10 +305,10 @@ fn count_is_the_same_in_every_way() {
         "many-threads",
         "synctraces/scp_src",
     ] {
-        let Some(set) = support::traces::kernel_trace(name) else {
+        let Some(set) = crate::support::traces::kernel_trace(name) else {
             continue;
         };
-        let (begin, end) = support::events::extent(&set);
+        let (begin, end) = crate::support::events::extent(&set);
         for range in [ALL.range, (begin + (end - begin) / 3, end - (end - begin) / 3)] {
             let analysis = Count::new(&set, window(range), CpuSet::default(), 60);
             let mut expected: BTreeMap<String, u64> = BTreeMap::new();
@@ -371,7 +368,7 @@ fn together(what: &str, set: &TraceSet, ways: Ways) {
 #[test]
 fn several_in_one_pass() {
     for name in ["kernel-mix-small", "kernel-discarded", "twohost-server"] {
-        if let Some(set) = support::traces::kernel_trace(name) {
+        if let Some(set) = crate::support::traces::kernel_trace(name) {
             together(name, &set, LARGE);
         }
     }

@@ -1,14 +1,11 @@
 //! Memory by thread beside an independent model, on made-up traces.
-#![allow(missing_docs)]
 
-mod support;
-
+use crate::support::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
+use crate::support::model_memory::{Found, Who, find};
+use crate::support::naming::{Field, Maker, Naming, TEXT, Value::Int, Value::Text};
+use crate::support::synthetic::{Random, Scripted, Shape, scripted};
+use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
-use support::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
-use support::model_memory::{Found, Who, find};
-use support::naming::{Field, Maker, Naming, TEXT, Value::Int, Value::Text};
-use support::synthetic::{Random, Scripted, Shape, scripted};
-use support::traces::{kernel_trace, oracle};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::kernel::{KernelAnalysis, Selection, ThreadFilter};

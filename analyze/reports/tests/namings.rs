@@ -1,11 +1,8 @@
 //! The same events under the names of several tracers give the same reports.
-#![allow(missing_docs)]
 
-mod support;
-
+use crate::support::naming::Naming;
+use crate::support::synthetic::{Shape, trace};
 use serde_json::Value as Json;
-use support::naming::Naming;
-use support::synthetic::{Shape, trace};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Control, Options, fold};
 use tracebraid_reports::cpu::CpuAnalysis;

@@ -2,16 +2,13 @@
 //!
 //! Its numbers are reproduced by its own rules first (`support/lttng.rs`), so that what differs
 //! from ours can be told call by call and switch by switch.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
+use crate::support::lttng::{Counted, Kind, cputop, iousagetop};
+use crate::support::model_io::{Call, Found, find};
+use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
-use support::lttng::{Counted, Kind, cputop, iousagetop};
-use support::model_io::{Call, Found, find};
-use support::traces::{kernel_trace, oracle};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};

@@ -1,13 +1,10 @@
 //! `disk` and `net` beside lttng-analyses, number by number: `iolatencystats`, `iolatencyfreq` and the
 //! tables of block devices and interfaces of `iousagetop`.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
+use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
-use support::traces::{kernel_trace, oracle};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::disk::DiskAnalysis;

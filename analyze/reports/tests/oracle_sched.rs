@@ -2,15 +2,12 @@
 //!
 //! Its numbers are reproduced by its own rules first (`support/lttng_sched.rs`), so that what
 //! differs from ours can be told latency by latency.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::lttng_sched::{Latency, latencies};
+use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
-use support::lttng_sched::{Latency, latencies};
-use support::traces::{kernel_trace, oracle};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};

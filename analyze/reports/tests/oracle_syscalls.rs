@@ -1,12 +1,9 @@
 //! System calls beside lttng-analyses' `syscallstats`, number by number.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
-use support::traces::{kernel_trace, oracle};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_kernel_model::Syscall;

@@ -1,12 +1,9 @@
 //! A trace of perf, against what follows from the text of `perf script` for the same recording.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
+use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
-use support::traces::{kernel_trace, oracle};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Control, Options, fold};
 use tracebraid_reports::cpu::CpuAnalysis;

@@ -1,7 +1,4 @@
 //! Periods that users define: beside lttng-analyses on invented events, and the law.
-#![allow(missing_docs)]
-
-mod support;
 
 use serde_json::Value;
 use tracebraid_ctf::clock::Timestamp;
@@ -12,9 +9,9 @@ use tracebraid_reports::kernel::{Limits, Window};
 use tracebraid_reports::periods::{Asked, Order, PeriodAnalysis};
 use tracebraid_reports::report::{Report, View};
 
-use support::law::{LARGE, SMALL, Ways, any_tree_of, every_way, folded, json};
-use support::naming::{Maker, Naming, Value as Number};
-use support::synthetic::{Scripted, Shape, scripted, trace};
+use crate::support::law::{LARGE, SMALL, Ways, any_tree_of, every_way, folded, json};
+use crate::support::naming::{Maker, Naming, Value as Number};
+use crate::support::synthetic::{Scripted, Shape, scripted, trace};
 
 const SHAPE: Shape = Shape {
     cpus: 2,
@@ -174,7 +171,7 @@ fn with_case<T>(case: &Value, then: impl FnOnce(&TraceSet) -> T) -> T {
 /// the periods are those that lttng-analyses 0.6.1's own code finds (with pyparsing 2.2.2).
 #[test]
 fn as_lttng_analyses_finds_them() {
-    let cases = support::traces::oracle("periods", "invented.json").expect("it is committed");
+    let cases = crate::support::traces::oracle("periods", "invented.json").expect("it is committed");
     let mut found = 0;
     for (number, case) in cases.as_array().expect("cases").iter().enumerate() {
         let periods = periods(&texts(&case["periods"]), &texts(&case["captures"]));
@@ -246,7 +243,7 @@ fn hold(what: &str, set: &TraceSet, definitions: &[&str], asked: &Asked, ways: W
 }
 
 fn some(set: &TraceSet) -> Vec<Asked> {
-    let (begin, end) = support::events::extent(set);
+    let (begin, end) = crate::support::events::extent(set);
     let third = (end - begin) / 3;
     let groups = ["run.tid", "cpu"].map(str::to_owned);
     vec![
@@ -302,7 +299,7 @@ fn the_law() {
 #[test]
 fn the_law_on_recorded_traces() {
     for name in ["kernel-mix-small", "kernel-discarded"] {
-        if let Some(set) = support::traces::kernel_trace(name) {
+        if let Some(set) = crate::support::traces::kernel_trace(name) {
             for (number, asked) in some(&set).iter().enumerate() {
                 // There is no tid to end calls by: without what is within them, which would be a lot.
                 let definitions = &DEFINITIONS[..3];

@@ -1,11 +1,8 @@
 //! What the scheduler does: events by hand, and what `sched` makes of them.
-#![allow(missing_docs)]
 
-mod support;
-
+use crate::support::naming::{Field, Maker, Naming, TEXT, Value};
+use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::{Value as Json, json};
-use support::naming::{Field, Maker, Naming, TEXT, Value};
-use support::synthetic::{Scripted, Shape, scripted};
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::kernel::{KernelAnalysis, Selection, Window};
 use tracebraid_reports::report::View;
@@ -357,7 +354,7 @@ fn queues_are_those_of_a_model() {
         "twohost-server",
         "many-threads",
     ] {
-        let Some(set) = support::traces::kernel_trace(name) else {
+        let Some(set) = crate::support::traces::kernel_trace(name) else {
             continue;
         };
         let analysis = SchedAnalysis::new(&set, Selection::default());
@@ -365,7 +362,7 @@ fn queues_are_those_of_a_model() {
         let report = outcome.expect("nobody cancels").report;
         let report = serde_json::to_value(report).expect("a report can be serialized");
         let duration = report["duration_ns"].as_u64().expect("a duration") as f64;
-        let row = |(cpu, queue): (u32, support::model_sched::Queue)| {
+        let row = |(cpu, queue): (u32, crate::support::model_sched::Queue)| {
             json!([
                 cpu,
                 queue.queued as f64 / duration,
@@ -375,7 +372,10 @@ fn queues_are_those_of_a_model() {
                 queue.waits.iter().max()
             ])
         };
-        let expected: Json = support::model_sched::queues(&set).into_iter().map(row).collect();
+        let expected: Json = crate::support::model_sched::queues(&set)
+            .into_iter()
+            .map(row)
+            .collect();
         let names = [
             "cpu",
             "average_length",

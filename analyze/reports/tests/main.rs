@@ -1,0 +1,17 @@
+//! The tests of the reports: one program, because each would take long to build.
+#![allow(missing_docs)]
+
+mod descriptors;
+mod devices;
+mod irq;
+mod law;
+mod memory;
+mod namings;
+mod oracle;
+mod oracle_devices;
+mod oracle_sched;
+mod oracle_syscalls;
+mod perf;
+mod periods;
+mod sched;
+mod support;
