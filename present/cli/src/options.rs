@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::glob::Glob;
 
 use crate::failure::Failure;
 use crate::time::TimeSpec;
@@ -145,6 +146,11 @@ pub(crate) enum ReportFormat {
     Json,
     /// Comma-separated values.
     Csv,
+}
+
+/// Patterns of names.
+pub(crate) fn globs(patterns: &[String]) -> Vec<Glob> {
+    patterns.iter().map(|pattern| Glob::new(pattern)).collect()
 }
 
 /// Opens all traces at the paths.

@@ -3,14 +3,10 @@
 mod support;
 
 use serde_json::Value;
-use support::{recorded, run, text};
+use support::{recorded, recorded_trace, run, text};
 
 fn trace() -> String {
-    recorded("kernel-mix-small")
-        .join("kernel-mix-small")
-        .to_str()
-        .expect("UTF-8")
-        .to_owned()
+    recorded_trace("kernel-mix-small")
 }
 
 fn json(arguments: &[&str]) -> Value {

@@ -3,14 +3,10 @@
 mod support;
 
 use support::small::Small;
-use support::{failure, recorded, run, text};
+use support::{failure, recorded, recorded_trace, run, text};
 
 fn trace() -> String {
-    recorded("kernel-discarded")
-        .join("kernel-discarded")
-        .to_str()
-        .unwrap()
-        .to_owned()
+    recorded_trace("kernel-discarded")
 }
 
 /// Lines without deltas, which depend on what is shown.

@@ -4,11 +4,10 @@
 mod support;
 
 use serde_json::Value;
-use support::{failure, recorded, text, tracebraid};
+use support::{failure, recorded, recorded_trace, text, tracebraid};
 
 fn trace() -> String {
-    let path = recorded("kernel-mix-small").join("kernel-mix-small");
-    path.to_str().expect("UTF-8").to_owned()
+    recorded_trace("kernel-mix-small")
 }
 
 fn json(arguments: &[&str]) -> Value {

@@ -3,14 +3,10 @@
 mod support;
 
 use serde_json::Value;
-use support::{failure, recorded, run, text, tracebraid};
+use support::{failure, recorded, recorded_trace, run, text, tracebraid};
 
 fn trace() -> String {
-    recorded("kernel-mix-small")
-        .join("kernel-mix-small")
-        .to_str()
-        .expect("UTF-8")
-        .to_owned()
+    recorded_trace("kernel-mix-small")
 }
 
 fn json(arguments: &[&str]) -> Value {

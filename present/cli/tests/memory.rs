@@ -4,11 +4,10 @@
 mod support;
 
 use serde_json::Value;
-use support::{recorded, run, text, tracebraid};
+use support::{recorded, recorded_trace, run, text, tracebraid};
 
 fn trace() -> String {
-    let path = recorded("perf-memory").join("perf-memory");
-    path.to_str().expect("UTF-8").to_owned()
+    recorded_trace("perf-memory")
 }
 
 fn json(arguments: &[&str]) -> Value {

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use support::{failure, recorded, text, tracebraid};
+use support::{failure, recorded, recorded_trace, text, tracebraid};
 
 const RUN: [&str; 4] = [
     "--period",
@@ -15,8 +15,7 @@ const RUN: [&str; 4] = [
 ];
 
 fn trace() -> String {
-    let path = recorded("kernel-mix-small").join("kernel-mix-small");
-    path.to_str().expect("UTF-8").to_owned()
+    recorded_trace("kernel-mix-small")
 }
 
 fn json(command: &str, arguments: &[&str]) -> Value {

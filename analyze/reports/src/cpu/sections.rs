@@ -1,7 +1,7 @@
 //! The report as a list of tables.
 
 use crate::cpu::{CpuProcess, CpuReport, CpuThread, CpuUsage};
-use crate::report::{Column, Report, Section, Total, Unit, Value, View};
+use crate::report::{Column, Report, Section, Total, Unit, Value};
 
 const USAGE: [Column; 3] = [
     Column::new("active_ns", "Active", Unit::Duration),
@@ -33,17 +33,6 @@ fn usage(usage: &CpuUsage) -> [Value; 3] {
     ]
 }
 
-fn section(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
-    Section {
-        key,
-        title: title.to_owned(),
-        view: View::Stats,
-        columns,
-        rows,
-        is_long: true,
-    }
-}
-
 fn cpus(report: &CpuReport) -> Section {
     let columns = vec![
         Column::new("cpu", "CPU", Unit::Cpu),
@@ -63,7 +52,7 @@ fn cpus(report: &CpuReport) -> Section {
             cpu.switches.into(),
         ]
     };
-    section(
+    Section::new(
         "cpus",
         "CPU time by CPU",
         columns,
@@ -78,7 +67,7 @@ fn processes(report: &CpuReport) -> Section {
         let about = Value::Thread((&row.process).into());
         std::iter::once(about).chain(usage(&row.usage)).collect()
     };
-    section(
+    Section::new(
         "processes",
         "CPU time by process",
         columns,
@@ -93,7 +82,7 @@ fn threads(report: &CpuReport) -> Section {
         let about = Value::Thread(row.thread.clone());
         std::iter::once(about).chain(usage(&row.usage)).collect()
     };
-    section(
+    Section::new(
         "threads",
         "CPU time by thread",
         columns,

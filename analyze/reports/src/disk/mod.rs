@@ -318,24 +318,13 @@ impl DiskRules {
             kind,
             bytes: place.bytes(),
         };
-        let place = match (thread, partial.tasks.running(cpu)) {
-            (Some(place), _) | (None, Running::Thread(place)) => Some(place),
-            (None, Running::Unknown) => None,
-            (None, Running::Before) => {
-                partial.tasks.wait(cpu, time, item);
-                return;
-            }
+        let actor = match thread {
+            Some(place) => Running::Thread(place),
+            None => partial.tasks.running(cpu),
         };
-        self.work(
-            partial,
-            Told {
-                place,
-                cpu,
-                time,
-                step: 0,
-                item,
-            },
-        );
+        if let Some(told) = partial.tasks.tell_or_wait(actor, cpu, time, item) {
+            self.work(partial, told);
+        }
     }
 
     /// The thread that the event names.

@@ -163,6 +163,32 @@ impl<I> Tasks<I> {
         step
     }
 
+    /// What somebody did there, if it is known who, or that nobody knows; else it waits.
+    #[inline]
+    pub(crate) fn tell_or_wait(
+        &mut self,
+        actor: Running,
+        cpu: CpuKey,
+        time: i64,
+        item: I,
+    ) -> Option<Told<I>> {
+        let place = match actor {
+            Running::Before => {
+                self.wait(cpu, time, item);
+                return None;
+            }
+            Running::Unknown => None,
+            Running::Thread(place) => Some(place),
+        };
+        Some(Told {
+            place,
+            cpu,
+            time,
+            step: 0,
+            item,
+        })
+    }
+
     /// The last step.
     pub(crate) fn steps(&self) -> u64 {
         self.steps

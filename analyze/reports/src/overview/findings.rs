@@ -24,12 +24,13 @@ pub(super) fn section(parts: &Parts, lost: &[String]) -> Section {
         Column::new("what", "What", Unit::Text),
         Column::new("command", "Look closer", Unit::Text),
     ];
-    super::section(
+    Section::new(
         "findings",
         "What looks wrong",
         columns,
         findings.into_iter().map(row).collect(),
     )
+    .short()
 }
 
 /// Number in a cell.

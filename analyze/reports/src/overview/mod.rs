@@ -16,7 +16,7 @@ use crate::io::{IoAnalysis, IoProcess, IoReport};
 use crate::irq::IrqAnalysis;
 use crate::kernel::{KernelAnalysis, Selection};
 use crate::net::NetAnalysis;
-use crate::report::{Column, Report, Section, Total, Unit, Value, View};
+use crate::report::{Column, Report, Section, Total, Unit, Value};
 use crate::sched::SchedAnalysis;
 use crate::syscalls::SyscallAnalysis;
 
@@ -138,17 +138,6 @@ pub fn overview(parts: &Parts, lost: &[String], rows: usize) -> Report {
 
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 
-fn section(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
-    Section {
-        key,
-        title: title.to_owned(),
-        view: View::Stats,
-        columns,
-        rows,
-        is_long: false,
-    }
-}
-
 fn processes(cpu: &CpuReport, rows: usize) -> Section {
     let columns = vec![
         PROCESS,
@@ -163,7 +152,7 @@ fn processes(cpu: &CpuReport, rows: usize) -> Section {
         ]
     };
     let rows = cpu.processes.iter().take(rows).map(row).collect();
-    section("cpu", "Most CPU time", columns, rows)
+    Section::new("cpu", "Most CPU time", columns, rows).short()
 }
 
 /// Processes by bytes that went through descriptors of that type.
@@ -190,10 +179,11 @@ fn files(io: &IoReport, kind: FdType, (key, title): (&'static str, &str), rows: 
             written.into(),
         ]
     };
-    section(
+    Section::new(
         key,
         title,
         columns,
         list.into_iter().take(rows).map(row).collect(),
     )
+    .short()
 }

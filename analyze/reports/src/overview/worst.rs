@@ -1,5 +1,7 @@
 //! What took longest, of each kind, and when.
 
+use std::collections::HashSet;
+
 use tracebraid_kernel_model::{Category, Syscall};
 
 use crate::overview::Parts;
@@ -61,10 +63,11 @@ const KINDS: [Kind; 5] = [
 
 pub(super) fn section(parts: &Parts) -> Section {
     let reports = [&parts.syscalls, &parts.sched, &parts.disk, &parts.irq, &parts.net];
+    let waits = calls_that_wait();
     let rows = KINDS
         .iter()
         .zip(reports)
-        .filter_map(|(kind, report)| row(kind, report));
+        .filter_map(|(kind, report)| row(kind, report, &waits));
     let columns = vec![
         Column::new("kind", "Longest", Unit::Text),
         Column::new("what", "What", Unit::Text).left_out(2),
@@ -73,12 +76,15 @@ pub(super) fn section(parts: &Parts) -> Section {
         Column::new("thread", "Thread", Unit::Thread).left_out(1),
         Column::new("command", "Look closer", Unit::Text).left_out(4),
     ];
-    super::section("worst", "What took longest", columns, rows.collect())
+    Section::new("worst", "What took longest", columns, rows.collect()).short()
 }
 
-fn row(kind: &Kind, report: &Report) -> Option<Vec<Value>> {
+fn row(kind: &Kind, report: &Report, waits: &HashSet<&str>) -> Option<Vec<Value>> {
     let section = report.section(kind.section)?;
-    let row = section.rows.iter().find(|row| !is_idle_wait(section, row))?;
+    let row = section
+        .rows
+        .iter()
+        .find(|row| !is_idle_wait(section, row, waits))?;
     let what = kind.what.iter().filter_map(|key| match section.cell(row, key) {
         Some(Value::Text(text)) => Some(text.as_str()),
         _ => None,
@@ -96,19 +102,20 @@ fn row(kind: &Kind, report: &Report) -> Option<Vec<Value>> {
 }
 
 /// True for a system call that waits for something to do, as threads without work do.
-fn is_idle_wait(section: &Section, row: &[Value]) -> bool {
-    let Some(Value::Text(name)) = section.cell(row, "syscall") else {
-        return false;
-    };
-    let waits = |call: Syscall| {
+fn is_idle_wait(section: &Section, row: &[Value], waits: &HashSet<&str>) -> bool {
+    matches!(section.cell(row, "syscall"), Some(Value::Text(name)) if waits.contains(name.as_str()))
+}
+
+/// The names of such calls.
+fn calls_that_wait() -> HashSet<&'static str> {
+    let waits = |call: &Syscall| {
         let name = call.name();
         matches!(
             call.category(),
             Category::Poll | Category::Sleep | Category::Futex | Category::Signal
-        ) || name.starts_with("wait")
-            || name.starts_with("accept")
-            || name.starts_with("io_uring")
-            || name.starts_with("restart_")
+        ) || ["wait", "accept", "io_uring", "restart_"]
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
     };
-    Syscall::all().any(|call| call.user_name() == name && waits(call))
+    Syscall::all().filter(waits).map(Syscall::user_name).collect()
 }

@@ -265,6 +265,26 @@ impl Report {
 }
 
 impl Section {
+    /// A table of statistics that has a row for each thread and the like.
+    pub fn new(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
+        Section {
+            key,
+            title: title.to_owned(),
+            view: View::Stats,
+            columns,
+            rows,
+            is_long: true,
+        }
+    }
+
+    /// Says that it has few rows.
+    pub fn short(self) -> Section {
+        Section {
+            is_long: false,
+            ..self
+        }
+    }
+
     /// The cell of a row in the column with that key.
     pub fn cell<'r>(&self, row: &'r [Value], key: &str) -> Option<&'r Value> {
         let columns = self.columns.iter().zip(row);

@@ -19,25 +19,6 @@ const PRIORITY: Column = Column::new("priority", "Prio", Unit::Id);
 const CONTEXT: Column = Column::new("waker_context", "From", Unit::Text);
 const WAKER: Column = Column::new("waker", "Waker", Unit::Thread);
 
-fn section(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
-    Section {
-        key,
-        title: title.to_owned(),
-        view: View::Stats,
-        columns,
-        rows,
-        is_long: true,
-    }
-}
-
-/// A table that has few rows.
-fn short(section: Section) -> Section {
-    Section {
-        is_long: false,
-        ..section
-    }
-}
-
 /// Behind what a row is about: the distribution.
 fn distributed(about: &[Column]) -> Vec<Column> {
     about.iter().copied().chain(distribution_columns()).collect()
@@ -65,12 +46,13 @@ fn sorted<'a, 'r, K: Ord>(
 /// All latencies together.
 pub(super) fn latency(all: &Distribution) -> Section {
     let rows = (all.summary().count() > 0).then(|| values([], all));
-    short(section(
+    Section::new(
         "latency",
         "Wake-up to switch",
         distributed(&[]),
         rows.into_iter().collect(),
-    ))
+    )
+    .short()
 }
 
 pub(super) fn threads(rows: &[Row<'_>]) -> Section {
@@ -78,7 +60,7 @@ pub(super) fn threads(rows: &[Row<'_>]) -> Section {
     let rows = sorted(rows, |row| row.latencies.summary().sum(), |row| count(row) > 0);
     let row = |row: &Row<'_>| values([row.thread.clone().into()], &row.latencies);
     let rows = rows.into_iter().map(row).collect();
-    section(
+    Section::new(
         "threads",
         "Wake-up to switch by thread",
         distributed(&[THREAD]),
@@ -90,12 +72,7 @@ pub(super) fn priorities(by_priority: &BTreeMap<Option<i32>, Distribution>) -> S
     let row = |(own, latencies): (&Option<i32>, &Distribution)| values([priority(*own)], latencies);
     let rows = by_priority.iter().map(row).collect();
     let columns = distributed(&[PRIORITY]);
-    short(section(
-        "priorities",
-        "Wake-up to switch by priority",
-        columns,
-        rows,
-    ))
+    Section::new("priorities", "Wake-up to switch by priority", columns, rows).short()
 }
 
 /// Context, id and name of the waker; trace and id of the thread.
@@ -128,7 +105,7 @@ pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
     };
     let rows = lines.into_iter().map(row).collect();
     let columns = distributed(&[CONTEXT.left_out(8), WAKER, THREAD]);
-    section("wakers", "Who woke whom", columns, rows)
+    Section::new("wakers", "Who woke whom", columns, rows)
 }
 
 /// True for the counts of those who waited for something.
@@ -163,7 +140,7 @@ pub(super) fn reasons(rows: &[Row<'_>]) -> Section {
         Column::new("kind", "Kind", Unit::Text),
         Column::new("switches", "Switches", Unit::Count),
     ];
-    short(section("reasons", "Switches by reason", columns, rows.collect()))
+    Section::new("reasons", "Switches by reason", columns, rows.collect()).short()
 }
 
 /// Columns of reasons, and in which order they are left out.
@@ -208,7 +185,7 @@ pub(super) fn thread_switches(rows: &[Row<'_>]) -> Section {
     ];
     columns.extend(REASON_COLUMNS);
     let rows = rows.into_iter().map(row).collect();
-    section("thread_switches", "Switches from threads", columns, rows)
+    Section::new("thread_switches", "Switches from threads", columns, rows)
 }
 
 const WAIT_COLUMNS: [Column; 4] = [
@@ -257,7 +234,7 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
     if head.hosts.len() > 1 {
         columns.insert(0, Column::new("trace", "Trace", Unit::Id));
     }
-    short(section("queues", "Run queues", columns, rows))
+    Section::new("queues", "Run queues", columns, rows).short()
 }
 
 /// Those who wait when the range ends wait up to then.
@@ -282,7 +259,7 @@ pub(super) fn thread_waits(rows: &[Row<'_>]) -> Section {
     };
     let columns = std::iter::once(THREAD).chain(WAIT_COLUMNS).collect();
     let rows = rows.into_iter().map(row).collect();
-    section("thread_waits", "Waits in run queues by thread", columns, rows)
+    Section::new("thread_waits", "Waits in run queues by thread", columns, rows)
 }
 
 const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count);
@@ -291,7 +268,7 @@ pub(super) fn thread_migrations(rows: &[Row<'_>]) -> Section {
     let rows = sorted(rows, |row| row.counts.migrations, |row| row.counts.migrations > 0);
     let row = |row: &Row<'_>| vec![row.thread.clone().into(), row.counts.migrations.into()];
     let rows = rows.into_iter().map(row).collect();
-    section(
+    Section::new(
         "thread_migrations",
         "Migrations by thread",
         vec![THREAD, MIGRATIONS],
@@ -323,7 +300,7 @@ pub(super) fn migrations(partial: &SchedPartial) -> Section {
     if several {
         columns.insert(0, Column::new("trace", "Trace", Unit::Id));
     }
-    section("migrations", "Migrations", columns, rows)
+    Section::new("migrations", "Migrations", columns, rows)
 }
 
 /// Latencies one by one.
@@ -350,7 +327,7 @@ pub(super) fn list(
     };
     Section {
         view,
-        ..section(
+        ..Section::new(
             key,
             title,
             vec![

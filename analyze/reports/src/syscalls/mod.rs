@@ -9,7 +9,7 @@ mod report;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall, SyscallExit};
 
-use crate::kernel::{Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks, Told};
+use crate::kernel::{Event, InOrder, Input, Packet, Rules, Selection, Tasks, Told};
 use crate::report::{Report, View};
 use crate::stats::Bins;
 use calls::{Call, Calls, Entered, Exited};
@@ -100,24 +100,10 @@ impl Rules for SyscallRules {
             KernelEvent::Exit(exit) => Self::exit(exit, body),
             _ => return self.task(partial, event, body),
         };
-        let place = match partial.tasks.actor(event, body) {
-            Running::Before => {
-                partial.tasks.wait(event.cpu, event.time, step);
-                return;
-            }
-            Running::Unknown => None,
-            Running::Thread(place) => Some(place),
-        };
-        self.step(
-            partial,
-            Told {
-                place,
-                cpu: event.cpu,
-                time: event.time,
-                step: 0,
-                item: step,
-            },
-        );
+        let actor = partial.tasks.actor(event, body);
+        if let Some(told) = partial.tasks.tell_or_wait(actor, event.cpu, event.time, step) {
+            self.step(partial, told);
+        }
     }
 
     fn merge(&self, earlier: &mut SyscallPartial, later: SyscallPartial) {

@@ -35,36 +35,23 @@ pub trait Modelled: Lawful {
     fn model(set: &TraceSet, asked: Asked) -> Self::Report;
 }
 
-impl Lawful for CpuAnalysis {
-    const NAME: &'static str = "cpu";
+macro_rules! lawful {
+    ($($analysis:ident: $name:literal,)*) => {
+        $(impl Lawful for $analysis {
+            const NAME: &'static str = $name;
+        })*
+    };
 }
 
-impl Lawful for DiskAnalysis {
-    const NAME: &'static str = "disk";
-}
-
-impl Lawful for IoAnalysis {
-    const NAME: &'static str = "io";
-}
-
-impl Lawful for NetAnalysis {
-    const NAME: &'static str = "net";
-}
-
-impl Lawful for SyscallAnalysis {
-    const NAME: &'static str = "syscalls";
-}
-
-impl Lawful for IrqAnalysis {
-    const NAME: &'static str = "irq";
-}
-
-impl Lawful for MemoryAnalysis {
-    const NAME: &'static str = "memory";
-}
-
-impl Lawful for SchedAnalysis {
-    const NAME: &'static str = "sched";
+lawful! {
+    CpuAnalysis: "cpu",
+    DiskAnalysis: "disk",
+    IoAnalysis: "io",
+    NetAnalysis: "net",
+    SyscallAnalysis: "syscalls",
+    IrqAnalysis: "irq",
+    MemoryAnalysis: "memory",
+    SchedAnalysis: "sched",
 }
 
 impl Modelled for CpuAnalysis {

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_filter::glob::Glob;
 use tracebraid_reports::disk::DiskAnalysis;
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
+use crate::options;
 
 /// Shows the requests to block devices: how many, how much was read and written, how long they took
 /// from issue to completion and waited before, how many a driver had at a time, who issued them; the
@@ -35,6 +35,6 @@ pub(crate) struct DiskArgs {
 /// Runs it.
 pub(super) fn run(args: &DiskArgs) -> Result<ExitCode, Failure> {
     views::run::<DiskAnalysis>(&args.report, &args.views, |selection| {
-        selection.devices = args.disk.iter().map(|name| Glob::new(name)).collect();
+        selection.devices = options::globs(&args.disk);
     })
 }

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_filter::glob::Glob;
 use tracebraid_reports::irq::IrqAnalysis;
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
+use crate::options;
 
 /// Shows the interrupts and softirqs of a kernel trace: how many, how long their handlers took, how
 /// long softirqs waited from raise to beginning, and what each CPU spent on them; the longest ones;
@@ -41,9 +41,8 @@ pub(crate) struct IrqArgs {
 
 /// Runs it.
 pub(super) fn run(args: &IrqArgs) -> Result<ExitCode, Failure> {
-    let globs = |names: &[String]| names.iter().map(|name| Glob::new(name)).collect();
     views::run::<IrqAnalysis>(&args.report, &args.views, |selection| {
-        selection.interrupts = globs(&args.irq);
-        selection.softirqs = globs(&args.softirq);
+        selection.interrupts = options::globs(&args.irq);
+        selection.softirqs = options::globs(&args.softirq);
     })
 }

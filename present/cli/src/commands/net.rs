@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_filter::glob::Glob;
 use tracebraid_reports::net::NetAnalysis;
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
+use crate::options;
 
 /// Shows what network interfaces sent, received and dropped, how long packets took from the queue to
 /// the driver, who queued them, and TCP connections; the slowest packets; each one; how often each
@@ -36,6 +36,6 @@ pub(crate) struct NetArgs {
 /// Runs it.
 pub(super) fn run(args: &NetArgs) -> Result<ExitCode, Failure> {
     views::run::<NetAnalysis>(&args.report, &args.views, |selection| {
-        selection.devices = args.interface.iter().map(|name| Glob::new(name)).collect();
+        selection.devices = options::globs(&args.interface);
     })
 }

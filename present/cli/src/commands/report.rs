@@ -7,9 +7,10 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::glob::Glob;
 use tracebraid_fold::Analysis;
-use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, KernelReport, Selection, ThreadFilter, Window};
+use tracebraid_reports::kernel::{
+    CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Window,
+};
 use tracebraid_reports::report::Report;
 
 use crate::failure::Failure;
@@ -61,9 +62,6 @@ enum Format {
     /// LAMI 1.0, for Trace Compass.
     Lami,
 }
-
-/// Rows of a table that nobody asked for a number of.
-const ROWS: usize = 20;
 
 impl ShowArgs {
     /// Rows of a table.
@@ -179,14 +177,13 @@ impl ReportArgs {
 
     /// What was chosen.
     pub(super) fn selection(&self, range: TimeRange) -> Selection {
-        let names = self.select.procname.iter().map(|name| Glob::new(name)).collect();
         Selection {
             window: window(range),
             cpus: cpus(&self.select),
             threads: ThreadFilter {
                 tids: self.select.tid.clone(),
                 pids: self.select.pid.clone(),
-                names,
+                names: options::globs(&self.select.procname),
             },
             rows: self.show.longest(),
             ..Selection::default()

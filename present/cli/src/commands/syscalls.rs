@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_filter::glob::Glob;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
+use crate::options;
 
 /// Shows the system calls of a kernel trace: how many, how long they took, what errors they gave, by
 /// call and by thread; the longest ones; each one; how often each length occurred.
@@ -34,6 +34,6 @@ pub(crate) struct SyscallsArgs {
 /// Runs it.
 pub(super) fn run(args: &SyscallsArgs) -> Result<ExitCode, Failure> {
     views::run::<SyscallAnalysis>(&args.report, &args.views, |selection| {
-        selection.calls = args.syscall.iter().map(|name| Glob::new(name)).collect();
+        selection.calls = options::globs(&args.syscall);
     })
 }

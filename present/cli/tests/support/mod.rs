@@ -72,6 +72,12 @@ pub fn recorded(archive: &str) -> PathBuf {
     root.path().to_owned()
 }
 
+/// The path of the trace that an archive of that name holds.
+pub fn recorded_trace(archive: &str) -> String {
+    let path = recorded(archive).join(archive);
+    path.to_str().expect("UTF-8").to_owned()
+}
+
 /// A directory of published traces beside the repository, if it is there.
 pub fn published(below: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
