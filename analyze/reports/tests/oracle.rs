@@ -125,6 +125,57 @@ fn cpu_without_losses() {
     }
 }
 
+/// Migrations of all threads are the same, and so are priorities, but for those of threads that it
+/// first met when they were switched from or moved: by trace, how many threads are the same, of how
+/// many it tells no priority, and migrations.
+const PRIORITIES: [(&str, usize, usize, u64); 6] = [
+    ("kernel-mix-small", 226, 19, 388),
+    ("kernel-ust-requests", 60, 19, 1719),
+    ("kernel-discarded", 28, 6, 32),
+    ("many-threads", 8057, 1, 0),
+    ("twohost-client", 37, 10, 247),
+    ("twohost-server", 45, 10, 923),
+];
+
+#[test]
+fn migrations_and_priorities() {
+    for (name, same, untold, migrations) in PRIORITIES {
+        let Some(set) = kernel_trace(name) else { continue };
+        let Some(results) = oracle(name, "lttng-cputop.mi.json") else {
+            continue;
+        };
+        let report = cpu_report(&set);
+        let mut found = (0, 0, 0);
+        for row in rows(&results, 0).iter().filter(|row| row[0]["tid"] != 0) {
+            let tid = int(&row[0]["tid"]) as i32;
+            let thread = report.threads.iter().find(|row| row.thread.tid == Some(tid));
+            // Of one that was only seen leaving a CPU we have no row.
+            let Some(thread) = thread else { continue };
+            let moved = int(&row[1]["value"]) as u64;
+            assert_eq!(
+                thread.usage.migrations.unwrap_or(0),
+                moved,
+                "{name}: migrations of {tid}"
+            );
+            found.2 += moved;
+            // As LTTng counts.
+            let ours: Vec<i32> = thread.priorities.iter().map(|priority| priority - 100).collect();
+            match row[2]["value"].as_str().expect("text") {
+                "[]" => found.1 += 1,
+                theirs => {
+                    assert_eq!(format!("{ours:?}"), theirs, "{name}: priorities of {tid}");
+                    found.0 += 1;
+                }
+            }
+            let last = thread.priority.map(|priority| priority - 100);
+            assert!(last.is_some_and(|last| ours.contains(&last)), "{name}: {tid}");
+        }
+        assert_eq!(found, (same, untold, migrations), "{name}");
+        let moves = (name != "many-threads").then_some(migrations);
+        assert_eq!(report.total.migrations, moves, "{name}");
+    }
+}
+
 /// Its rules as we have written them down give its numbers, on all traces.
 #[test]
 fn its_rules_give_its_numbers() {
@@ -154,6 +205,16 @@ fn its_rules_give_its_numbers() {
                     top.threads[&tid],
                     time_of(&row[3]["value"], duration),
                     "{name}: thread {tid}"
+                );
+                let migrations = top.migrations.get(&tid).copied().unwrap_or(0);
+                assert_eq!(
+                    migrations,
+                    int(&row[1]["value"]),
+                    "{name}: migrations of thread {tid}"
+                );
+                assert_eq!(
+                    top.priorities[&tid], row[2]["value"],
+                    "{name}: priorities of thread {tid}"
                 );
             }
         }

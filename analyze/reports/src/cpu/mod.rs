@@ -7,14 +7,17 @@
 mod report;
 mod sections;
 mod state;
+mod usage;
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_kernel_model::events::sched::{Migrate, Priority, Switch};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use crate::kernel::{Event, Input, KernelAnalysis, Selection, ThreadKey};
+use crate::kernel::{Event, Input, KernelAnalysis, Selection};
 pub use report::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
 pub use state::CpuPartial;
+use state::{Place, Side};
 
 /// The analysis. Of the time that is asked for it counts what ran on the CPUs that are asked for;
 /// the rows of CPUs count all threads.
@@ -29,7 +32,7 @@ impl KernelAnalysis for CpuAnalysis {
             use KernelEvent::*;
             matches!(
                 event,
-                Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+                Switch(_) | Migrate(_) | Inherit(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
             )
         });
         CpuAnalysis { input }
@@ -91,22 +94,23 @@ impl CpuAnalysis {
     #[inline(always)]
     fn fold(&self, partial: &mut CpuPartial, event: Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time } = event;
-        let thread = |tid: i64| ThreadKey {
-            trace: cpu.trace,
-            tid: tid as i32,
-        };
+        let place = Place { cpu, time };
         match &model.event {
             KernelEvent::Switch(switch) => {
-                let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
+                let Some((prev, next)) = sides(place, switch, body) else {
                     return;
                 };
-                let (prev, next) = (thread(prev), thread(next));
-                let prev_name = switch.prev_name.as_ref().and_then(|name| name.comm(body));
-                let next_name = switch.next_name.as_ref().and_then(|name| name.comm(body));
-                let names = (prev_name, next_name);
-                partial.switch(&self.input.selection, cpu, time, (prev, next), names);
+                partial.switch(&self.input.selection, place, [prev, next]);
                 if let Some(pid) = model.pid(body) {
-                    partial.people.get(prev).learn_pid(time, cpu, pid);
+                    partial.people.get(prev.thread).learn_pid(time, cpu, pid);
+                }
+            }
+            KernelEvent::Migrate(migrate) => self.migrate(partial, place, migrate, body),
+            KernelEvent::Inherit(inherit) => {
+                if let (Some(tid), Some(priority)) = (inherit.tid.get(body), inherit.new.get(body))
+                    && self.input.selection.counts(time, cpu.cpu)
+                {
+                    partial.priority(place, place.thread(tid), priority.0);
                 }
             }
             KernelEvent::Exec(exec) => {
@@ -114,11 +118,44 @@ impl CpuAnalysis {
                     exec.tid.as_ref().and_then(|tid| tid.get(body)),
                     exec.old_tid.as_ref().and_then(|tid| tid.get(body)),
                 ) {
-                    partial.take_over(&self.input.selection, cpu, time, thread(old), thread(tid));
+                    let (old, tid) = (place.thread(old), place.thread(tid));
+                    partial.take_over(&self.input.selection, place, old, tid);
                 }
                 crate::kernel::learn(&mut partial.people, model, cpu, time, body);
             }
             _ => crate::kernel::learn(&mut partial.people, model, cpu, time, body),
         }
     }
+
+    fn migrate(&self, partial: &mut CpuPartial, place: Place, migrate: &Migrate, body: &mut Body<'_, '_>) {
+        let Some(tid) = migrate.tid.get(body) else { return };
+        if self.input.selection.counts(place.time, place.cpu.cpu) {
+            let priority = migrate.priority.as_ref().and_then(|field| field.get(body));
+            partial.migrate(place, place.thread(tid), priority.map(|priority| priority.0));
+        }
+    }
+
+    /// True if the traces would tell of migrations.
+    fn knows_migrations(&self) -> bool {
+        let sources = &self.input.sources;
+        sources.has(|event| matches!(event, KernelEvent::Migrate(_)))
+    }
+}
+
+/// The thread before a switch and the one after it.
+#[inline(always)]
+fn sides(place: Place, switch: &Switch, body: &mut Body<'_, '_>) -> Option<(Side, Side)> {
+    let (prev, next) = (switch.prev_tid.get(body)?, switch.next_tid.get(body)?);
+    let number = |priority: Priority| priority.0;
+    let prev = Side {
+        thread: place.thread(prev),
+        name: switch.prev_name.as_ref().and_then(|name| name.comm(body)),
+        priority: switch.prev_priority(body).map(number),
+    };
+    let next = Side {
+        thread: place.thread(next),
+        name: switch.next_name.as_ref().and_then(|name| name.comm(body)),
+        priority: switch.next_priority(body).map(number),
+    };
+    Some((prev, next))
 }

@@ -6,7 +6,8 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::cpu::CpuAnalysis;
-use crate::cpu::state::{CpuPartial, Usage};
+use crate::cpu::state::CpuPartial;
+use crate::cpu::usage::Usage;
 use crate::kernel::{CpuKey, Head, KernelReport, Process, Thread, nanoseconds, share};
 
 /// Who used the CPUs. Times in nanoseconds; shares are parts of `duration_ns`, from 0 to 1.
@@ -40,6 +41,8 @@ pub struct CpuTotal {
     pub active_share: f64,
     /// Switches in the range.
     pub switches: u64,
+    /// Times in the range that a thread was moved to another CPU, if the traces tell.
+    pub migrations: Option<u64>,
 }
 
 /// A CPU.
@@ -99,6 +102,11 @@ pub struct CpuThread {
     /// Its use of CPUs.
     #[serde(flatten)]
     pub usage: CpuUsage,
+    /// The last priority in the range that an event tells, as the kernel counts: -1 deadline, 0
+    /// (highest) to 99 real time, 100 to 139 the rest.
+    pub priority: Option<i32>,
+    /// All that it had, each once, in the order of numbers.
+    pub priorities: Vec<i32>,
 }
 
 /// Use of CPUs.
@@ -110,6 +118,8 @@ pub struct CpuUsage {
     pub active_share: f64,
     /// Switches to whoever this is.
     pub switches: u64,
+    /// Times that it was moved to another CPU, if the traces tell.
+    pub migrations: Option<u64>,
 }
 
 impl KernelReport for CpuReport {
@@ -144,11 +154,21 @@ pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuRepo
         total.switches += cpu.switches;
     }
     total.active_share = share(total.active_ns, head.duration_ns.saturating_mul(total.cpus));
-    let threads = thread_rows(analysis, &partial, head.duration_ns);
+    let moved = analysis.knows_migrations();
+    // Of all threads, like the other totals.
+    let migrations = partial.usage.entries().map(|(_, usage)| usage.migrations);
+    total.migrations = moved.then(|| migrations.sum());
+    let usage = |sum: &Usage| CpuUsage {
+        active_ns: sum.active,
+        active_share: share(sum.active, head.duration_ns),
+        switches: sum.switches,
+        migrations: moved.then_some(sum.migrations),
+    };
+    let threads = thread_rows(analysis, &partial, usage);
     CpuReport {
         total,
         cpus,
-        processes: process_rows(&threads, &partial, head.duration_ns),
+        processes: process_rows(&threads, &partial, usage),
         threads,
         head,
     }
@@ -171,8 +191,8 @@ fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<
                 unknown_ns: duration.saturating_sub(state.active.saturating_add(state.idle)),
                 active_share: share(state.active, duration),
                 switches: state.switches,
-                inconsistent_switches: state.inconsistent,
-                losses: state.losses,
+                inconsistent_switches: state.runs.inconsistent,
+                losses: state.runs.losses,
                 first_switch: state.first_switch.map(|(time, prev_tid)| FirstSwitch {
                     time: Some(Timestamp(time)),
                     prev_tid,
@@ -182,23 +202,21 @@ fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<
         .collect()
 }
 
-fn usage(usage: &Usage, duration: u64) -> CpuUsage {
-    CpuUsage {
-        active_ns: usage.active,
-        active_share: share(usage.active, duration),
-        switches: usage.switches,
-    }
-}
-
-fn thread_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<CpuThread> {
+fn thread_rows(
+    analysis: &CpuAnalysis,
+    partial: &CpuPartial,
+    usage: impl Fn(&Usage) -> CpuUsage,
+) -> Vec<CpuThread> {
     let used = partial
         .usage
         .entries()
-        .filter(|(_, usage)| usage.active > 0 || usage.switches > 0);
+        .filter(|(_, usage)| usage.active > 0 || usage.switches > 0 || usage.migrations > 0);
     let mut rows: Vec<CpuThread> = used
         .map(|(key, sum)| CpuThread {
             thread: partial.people.thread(key),
-            usage: usage(sum, duration),
+            usage: usage(sum),
+            priority: sum.priorities.last(),
+            priorities: sum.priorities.all().to_vec(),
         })
         .filter(|row| analysis.input.selection.threads.shows(&row.thread))
         .collect();
@@ -212,17 +230,22 @@ fn thread_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> V
     rows
 }
 
-fn process_rows(threads: &[CpuThread], partial: &CpuPartial, duration: u64) -> Vec<CpuProcess> {
+fn process_rows(
+    threads: &[CpuThread],
+    partial: &CpuPartial,
+    usage: impl Fn(&Usage) -> CpuUsage,
+) -> Vec<CpuProcess> {
     let of_threads = threads.iter().map(|row| (row.thread.clone(), row.usage));
     let sums = partial
         .people
         .processes(of_threads, |sum: &mut Usage, thread: CpuUsage| {
             sum.active += thread.active_ns;
             sum.switches += thread.switches;
+            sum.migrations += thread.migrations.unwrap_or(0);
         });
     let rows = sums.into_iter().map(|(process, sum)| CpuProcess {
         process,
-        usage: usage(&sum, duration),
+        usage: usage(&sum),
     });
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|row| {

@@ -3,10 +3,11 @@
 use crate::cpu::{CpuProcess, CpuReport, CpuThread, CpuUsage};
 use crate::report::{Column, Report, Section, Total, Unit, Value};
 
-const USAGE: [Column; 3] = [
+const USAGE: [Column; 4] = [
     Column::new("active_ns", "Active", Unit::Duration),
     Column::new("active_share", "Share", Unit::Share),
     Column::new("switches", "Switches", Unit::Count),
+    Column::new("migrations", "Migrations", Unit::Count),
 ];
 
 impl From<&CpuReport> for Report {
@@ -25,11 +26,12 @@ impl From<&CpuReport> for Report {
     }
 }
 
-fn usage(usage: &CpuUsage) -> [Value; 3] {
+fn usage(usage: &CpuUsage) -> [Value; 4] {
     [
         usage.active_ns.into(),
         usage.active_share.into(),
         usage.switches.into(),
+        usage.migrations.into(),
     ]
 }
 
@@ -78,9 +80,14 @@ fn processes(report: &CpuReport) -> Section {
 fn threads(report: &CpuReport) -> Section {
     let mut columns = vec![Column::new("thread", "Thread", Unit::Thread)];
     columns.extend(USAGE);
+    columns.push(Column::new("priority", "Priority", Unit::Id));
+    columns.push(Column::new("priorities", "Priorities", Unit::Text));
     let row = |row: &CpuThread| {
         let about = Value::Thread(row.thread.clone());
-        std::iter::once(about).chain(usage(&row.usage)).collect()
+        let all: Vec<String> = row.priorities.iter().map(i32::to_string).collect();
+        let priorities = [row.priority.map(i64::from).into(), Value::text(all.join(" "))];
+        let cells = std::iter::once(about).chain(usage(&row.usage));
+        cells.chain(priorities).collect()
     };
     Section::new(
         "threads",

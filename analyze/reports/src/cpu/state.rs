@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
 
-use crate::kernel::{CpuKey, Packet, People, Selection, Table, ThreadKey};
+use crate::cpu::usage::Usage;
+use crate::kernel::{CpuKey, Packet, People, Runs, Selection, Stretch, Table, ThreadKey};
 
 /// Partial state of the cpu analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -16,46 +17,48 @@ pub struct CpuPartial {
     last: usize,
 }
 
-/// Use of CPUs by a thread.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Usage {
-    pub(super) active: u64,
-    pub(super) switches: u64,
+/// Where and when something happens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) cpu: CpuKey,
+    pub(super) time: i64,
+}
+
+impl Place {
+    /// A thread of that CPU's machine.
+    #[inline(always)]
+    pub(super) fn thread(self, tid: i64) -> ThreadKey {
+        ThreadKey {
+            trace: self.cpu.trace,
+            tid: tid as i32,
+        }
+    }
+}
+
+/// One of the two threads of a switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side {
+    pub(super) thread: ThreadKey,
+    pub(super) name: Option<Comm>,
+    /// As the kernel counts.
+    pub(super) priority: Option<i32>,
 }
 
 /// What is known of one CPU. Its chunks come in the order of time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CpuState {
     pub(super) key: CpuKey,
-    /// The first thing that tells who ran, or that it is not known: up to there the chunks before
-    /// decide.
-    first: Option<First>,
+    /// Who ran.
+    pub(super) runs: Runs<()>,
     /// The first switch of all.
     pub(super) first_switch: Option<(i64, i32)>,
     pub(super) active: u64,
     pub(super) idle: u64,
     pub(super) switches: u64,
-    /// Switches from another thread than the one that had been switched to: some were lost.
-    pub(super) inconsistent: u64,
-    /// Times that lost events made it unknown who runs.
-    pub(super) losses: u64,
-    /// Who runs at the end, and since when.
-    pub(super) current: Option<(i32, i64)>,
-    /// Up to when the events of the last packet are there: to its end.
-    seen_until: Option<i64>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum First {
-    Switch {
-        time: i64,
-        prev: i32,
-    },
-    /// Events were lost; those before are there up to that time, or up to where the chunks
-    /// before say.
-    Loss {
-        until: Option<i64>,
-    },
+    /// Where the thread that was asked for last is in the tables of use and of names: most often
+    /// the one that a switch leaves is the one that the switch before went to.
+    #[serde(skip)]
+    last: (usize, usize),
 }
 
 impl CpuPartial {
@@ -84,27 +87,19 @@ impl CpuPartial {
     /// A packet of a CPU begins, or goes on: its events are there up to its end.
     pub(super) fn packet(&mut self, selection: &Selection, packet: &Packet) {
         let at = self.cpu(packet.cpu);
-        if packet.lost_before {
-            self.loss(selection, at);
-        }
-        let cpu = &mut self.cpus[at];
-        cpu.seen_until = packet.end.or(packet.begin).or(cpu.seen_until);
-    }
-
-    fn loss(&mut self, selection: &Selection, at: usize) {
-        let cpu = &mut self.cpus[at];
-        let until = cpu.seen_until;
-        cpu.losses += 1;
-        if cpu.first.is_none() {
-            cpu.first = Some(First::Loss { until });
-        }
-        if let (Some((tid, since)), Some(until)) = (cpu.current.take(), until) {
-            self.ran(selection, at, tid, since, until);
-        }
+        let end = packet.end.or(packet.begin);
+        let ran = self.cpus[at].runs.packet(packet.lost_before, end);
+        self.ran(selection, at, ran);
     }
 
     #[inline]
-    fn ran(&mut self, selection: &Selection, at: usize, tid: i32, since: i64, until: i64) {
+    fn ran(&mut self, selection: &Selection, at: usize, stretch: Option<Stretch<()>>) {
+        let Some(Stretch {
+            tid, since, until, ..
+        }) = stretch
+        else {
+            return;
+        };
         let cpu = &mut self.cpus[at];
         let time = selection.window.clip(since, until);
         if time == 0 || !selection.cpus.contains(cpu.key.cpu) {
@@ -114,86 +109,86 @@ impl CpuPartial {
             cpu.idle += time;
         } else {
             cpu.active += time;
-            let key = ThreadKey {
-                trace: cpu.key.trace,
-                tid,
-            };
-            self.usage.get(key).active += time;
+            let trace = cpu.key.trace;
+            self.usage_of(at, ThreadKey { trace, tid }).active += time;
+        }
+    }
+
+    /// The use of CPUs by a thread of a CPU.
+    #[inline]
+    fn usage_of(&mut self, at: usize, key: ThreadKey) -> &mut Usage {
+        self.usage.get_near(key, &mut self.cpus[at].last.0)
+    }
+
+    /// Learns the name of a thread of a CPU.
+    #[inline]
+    fn learn_name(&mut self, at: usize, place: Place, side: &Side) {
+        if let Some(name) = side.name {
+            let person = self.people.get_near(side.thread, &mut self.cpus[at].last.1);
+            person.learn_name(place.time, place.cpu, name);
         }
     }
 
     /// A CPU goes from one thread to another.
     #[inline]
-    pub(super) fn switch(
-        &mut self,
-        selection: &Selection,
-        key: CpuKey,
-        time: i64,
-        (prev, next): (ThreadKey, ThreadKey),
-        (prev_name, next_name): (Option<Comm>, Option<Comm>),
-    ) {
-        let at = self.cpu(key);
-        self.cpus[at].switches += u64::from(selection.counts(time, key.cpu));
-        self.goes_over(selection, at, time, prev.tid, next.tid);
-        let cpu = &mut self.cpus[at];
-        cpu.first_switch.get_or_insert((time, prev.tid));
-        for (thread, name) in [(prev, prev_name), (next, next_name)] {
-            if let Some(name) = name.filter(|_| thread.tid != 0) {
-                self.people.get(thread).learn_name(time, key, name);
+    pub(super) fn switch(&mut self, selection: &Selection, place: Place, [prev, next]: [Side; 2]) {
+        let at = self.cpu(place.cpu);
+        let counts = selection.counts(place.time, place.cpu.cpu);
+        self.cpus[at].switches += u64::from(counts);
+        self.goes_over(selection, at, place.time, prev.thread.tid, next.thread.tid);
+        self.cpus[at]
+            .first_switch
+            .get_or_insert((place.time, prev.thread.tid));
+        for (side, switches) in [(prev, 0), (next, 1)] {
+            if side.thread.tid == 0 {
+                continue;
+            }
+            self.learn_name(at, place, &side);
+            if counts {
+                let usage = self.usage_of(at, side.thread);
+                usage.switches += switches;
+                if let Some(priority) = side.priority {
+                    usage.priorities.see(place.time, place.cpu, priority);
+                }
             }
         }
-        if next.tid != 0 && selection.counts(time, key.cpu) {
-            self.usage.get(next).switches += 1;
+    }
+
+    /// A thread has that priority.
+    pub(super) fn priority(&mut self, place: Place, thread: ThreadKey, priority: i32) {
+        if thread.tid != 0 {
+            let usage = self.usage.get(thread);
+            usage.priorities.see(place.time, place.cpu, priority);
+        }
+    }
+
+    /// A thread goes to another CPU.
+    pub(super) fn migrate(&mut self, place: Place, thread: ThreadKey, priority: Option<i32>) {
+        if thread.tid != 0 {
+            self.usage.get(thread).migrations += 1;
+        }
+        if let Some(priority) = priority {
+            self.priority(place, thread, priority);
         }
     }
 
     /// A thread takes over the id of another one at exec, without a switch.
-    pub(super) fn take_over(
-        &mut self,
-        selection: &Selection,
-        key: CpuKey,
-        time: i64,
-        old: ThreadKey,
-        tid: ThreadKey,
-    ) {
+    pub(super) fn take_over(&mut self, selection: &Selection, place: Place, old: ThreadKey, tid: ThreadKey) {
         if old != tid {
-            let at = self.cpu(key);
-            self.goes_over(selection, at, time, old.tid, tid.tid);
+            let at = self.cpu(place.cpu);
+            self.goes_over(selection, at, place.time, old.tid, tid.tid);
         }
     }
 
     #[inline]
     fn goes_over(&mut self, selection: &Selection, at: usize, time: i64, prev: i32, next: i32) {
-        let cpu = &mut self.cpus[at];
-        let current = cpu.current.replace((next, time));
-        if cpu.first.is_none() {
-            cpu.first = Some(First::Switch { time, prev });
-        }
-        self.end_of_stretch(selection, at, current, time, prev);
-    }
-
-    /// Someone is known to have run since a switch, and another switch tells who ran last.
-    #[inline]
-    fn end_of_stretch(
-        &mut self,
-        selection: &Selection,
-        at: usize,
-        current: Option<(i32, i64)>,
-        time: i64,
-        prev: i32,
-    ) {
-        match current {
-            Some((tid, since)) if tid == prev => self.ran(selection, at, tid, since, time),
-            Some(_) => self.cpus[at].inconsistent += 1,
-            None => {}
-        }
+        let ran = self.cpus[at].runs.goes_over(time, prev, next, ());
+        self.ran(selection, at, ran);
     }
 
     pub(super) fn merge(&mut self, selection: &Selection, later: CpuPartial) {
         for (key, usage) in later.usage.into_entries() {
-            let sum = self.usage.get(key);
-            sum.active += usage.active;
-            sum.switches += usage.switches;
+            self.usage.get(key).merge(usage);
         }
         self.people.merge(later.people);
         for cpu in later.cpus {
@@ -205,46 +200,19 @@ impl CpuPartial {
     fn join(&mut self, selection: &Selection, later: CpuState) {
         let at = self.cpu(later.key);
         let earlier = &mut self.cpus[at];
-        let current = earlier.current;
-        if earlier.first.is_none() {
-            earlier.first = match later.first {
-                Some(First::Loss { until }) => Some(First::Loss {
-                    until: until.or(earlier.seen_until),
-                }),
-                first => first,
-            };
-        }
-        match later.first {
-            None => {}
-            Some(First::Switch { time, prev }) => {
-                self.end_of_stretch(selection, at, current, time, prev);
-            }
-            Some(First::Loss { until }) => {
-                let until = until.or(self.cpus[at].seen_until);
-                if let (Some((tid, since)), Some(until)) = (current, until) {
-                    self.ran(selection, at, tid, since, until);
-                }
-            }
-        }
-        let earlier = &mut self.cpus[at];
-        if later.first.is_some() {
-            earlier.current = later.current;
-        }
         earlier.first_switch = earlier.first_switch.or(later.first_switch);
         earlier.active += later.active;
         earlier.idle += later.idle;
         earlier.switches += later.switches;
-        earlier.inconsistent += later.inconsistent;
-        earlier.losses += later.losses;
-        earlier.seen_until = later.seen_until.or(earlier.seen_until);
+        let ran = earlier.runs.join(later.runs, |()| ());
+        self.ran(selection, at, ran);
     }
 
     /// Whoever runs at the end does so until the trace ends.
     pub(super) fn close(&mut self, selection: &Selection, end: i64) {
         for at in 0..self.cpus.len() {
-            if let Some((tid, since)) = self.cpus[at].current.take() {
-                self.ran(selection, at, tid, since, end);
-            }
+            let ran = self.cpus[at].runs.close(end);
+            self.ran(selection, at, ran);
         }
     }
 }

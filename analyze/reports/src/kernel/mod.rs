@@ -7,6 +7,7 @@ mod in_order;
 mod learn;
 mod pairs;
 mod people;
+mod runs;
 mod selection;
 mod sources;
 mod table;
@@ -22,7 +23,8 @@ pub use sources::CpuKey;
 
 pub(crate) use learn::learn;
 pub(crate) use pairs::{Ended, Pairs};
-pub(crate) use people::{People, ThreadKey};
+pub(crate) use people::{Known, People, ThreadKey};
+pub(crate) use runs::{Runs, Stretch};
 pub(crate) use table::{KeyHasher, Table};
 pub(crate) use tasks::{Joined, Running, Tasks, Told};
 pub(crate) use time::{nanoseconds, share};

@@ -38,7 +38,7 @@ impl<T: Copy> Known<T> {
         (self.time, self.cpu) <= (other.time, other.cpu)
     }
 
-    fn learn(place: &mut Option<Known<T>>, new: Known<T>) {
+    pub(crate) fn learn(place: &mut Option<Known<T>>, new: Known<T>) {
         if place.as_ref().is_none_or(|old| old.is_before(&new)) {
             *place = Some(new);
         }

@@ -67,6 +67,17 @@ impl<T: Default> Table<T> {
         &mut self.entries[place].1
     }
 
+    /// The value of a thread, which is made if it is new; first looks at a place where it may be, and
+    /// says where it is.
+    #[inline]
+    pub(crate) fn get_near(&mut self, key: ThreadKey, place: &mut usize) -> &mut T {
+        if self.key(*place) != Some(key) {
+            *place = self.place(key);
+        }
+        // It is there, or `place` has made it.
+        &mut self.entries[*place].1
+    }
+
     /// The value of a thread, if it was met.
     pub(crate) fn find(&self, key: ThreadKey) -> Option<&T> {
         if self.index.len() == self.entries.len() {

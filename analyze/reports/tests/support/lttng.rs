@@ -26,6 +26,10 @@ fn record(entry: &Entry) -> &Record {
 pub struct CpuTop {
     pub cpus: BTreeMap<u32, u64>,
     pub threads: BTreeMap<i32, u64>,
+    pub migrations: BTreeMap<i32, i64>,
+    /// Text as it prints it: the priority with which a thread was first switched to, if nothing was
+    /// known of the thread before, and those that it changed to.
+    pub priorities: BTreeMap<i32, String>,
     pub begin: i64,
     pub end: i64,
 }
@@ -42,8 +46,16 @@ pub fn cputop(set: &TraceSet, head_is_busy: bool) -> CpuTop {
     let mut busy_since: BTreeMap<u32, Option<i64>> = BTreeMap::new();
     let mut runs_since: BTreeMap<i32, Option<i64>> = BTreeMap::new();
     let head = head_is_busy.then_some(begin);
-    for entry in events(set, |name| name == "sched_switch") {
+    let mut priorities = PriorityLists::default();
+    for entry in events(set, |name| PriorityLists::EVENTS.contains(&name)) {
         let switch = record(&entry);
+        priorities.event(entry.cpu, switch);
+        if switch.name == "sched_migrate_task" {
+            *top.migrations.entry(switch.id("tid").unwrap()).or_default() += 1;
+        }
+        if switch.name != "sched_switch" {
+            continue;
+        }
         let (prev, next) = (switch.id("prev_tid").unwrap(), switch.id("next_tid").unwrap());
         let busy = busy_since.entry(entry.cpu).or_insert(head);
         if let Some(since) = busy.replace(entry.time) {
@@ -67,7 +79,98 @@ pub fn cputop(set: &TraceSet, head_is_busy: bool) -> CpuTop {
     for (tid, since) in runs_since {
         *top.threads.entry(tid).or_default() += since.map_or(0, |since| end.abs_diff(since));
     }
+    top.priorities = priorities.texts();
     top
+}
+
+/// Its lists of priorities.
+#[derive(Default)]
+struct PriorityLists {
+    /// Who runs on each CPU.
+    current: HashMap<u32, i32>,
+    /// What it knows of threads, whether or not they are in its table.
+    known: HashMap<i32, i64>,
+    /// The rows of its table, each with how often a priority was told to it.
+    rows: BTreeMap<i32, BTreeMap<i64, u64>>,
+}
+
+impl PriorityLists {
+    const EVENTS: [&str; 8] = [
+        "sched_switch",
+        "sched_migrate_task",
+        "sched_waking",
+        "sched_wakeup",
+        "sched_wakeup_new",
+        "sched_pi_setprio",
+        "sched_process_fork",
+        "lttng_statedump_process_state",
+    ];
+
+    fn event(&mut self, cpu: u32, event: &Record) {
+        let thread = || (event.id("tid").unwrap(), event.int("prio"));
+        match event.name.as_str() {
+            "sched_switch" => self.switch(cpu, event),
+            "sched_migrate_task" => {
+                let (tid, priority) = thread();
+                self.rows.entry(tid).or_default();
+                self.change(tid, priority.unwrap());
+            }
+            "sched_process_fork" => {
+                self.known.remove(&event.id("child_tid").unwrap());
+            }
+            // Of tracers before 2.8 it does not tell.
+            "lttng_statedump_process_state" => {
+                if let (tid, Some(priority)) = thread() {
+                    self.known.entry(tid).or_insert(priority);
+                }
+            }
+            "sched_pi_setprio" => self.change(thread().0, event.int("newprio").unwrap()),
+            _ => {
+                let (tid, priority) = thread();
+                // Not of those that run already.
+                if self.current.values().all(|&running| running != tid) {
+                    self.change(tid, priority.unwrap());
+                }
+            }
+        }
+    }
+
+    fn switch(&mut self, cpu: u32, event: &Record) {
+        let side = |side: &str| {
+            let tid = event.id(&format!("{side}_tid")).unwrap();
+            (tid, event.int(&format!("{side}_prio")).unwrap())
+        };
+        let ((prev, before), (next, after)) = (side("prev"), side("next"));
+        self.current.insert(cpu, next);
+        self.change(prev, before);
+        self.change(next, after);
+        self.rows.entry(prev).or_default();
+        if next != 0 {
+            // A new row begins with what is known; one that is made otherwise begins with nothing.
+            self.rows.entry(next).or_insert_with(|| [(after, 1)].into());
+        }
+    }
+
+    /// A change of what is known is told to the row, if there is one.
+    fn change(&mut self, tid: i32, priority: i64) {
+        if tid != 0
+            && self.known.insert(tid, priority) != Some(priority)
+            && let Some(row) = self.rows.get_mut(&tid)
+        {
+            *row.entry(priority).or_default() += 1;
+        }
+    }
+
+    fn texts(&self) -> BTreeMap<i32, String> {
+        let one = |(priority, times): (&i64, &u64)| match times {
+            1 => priority.to_string(),
+            times => format!("{priority} ({times} times)"),
+        };
+        let list = |row: &BTreeMap<i64, u64>| row.iter().map(one).collect::<Vec<_>>().join(", ");
+        let rows = self.rows.iter();
+        rows.map(|(tid, row)| (*tid, format!("[{}]", list(row))))
+            .collect()
+    }
 }
 
 /// Its kinds of descriptors.

@@ -1,6 +1,6 @@
 //! The cpu report by one plain pass over all events in the order of time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
@@ -115,29 +115,72 @@ struct Cpu {
     first_switch: Option<(i64, i32)>,
 }
 
+/// Use of CPUs by a thread.
+#[derive(Clone, Default)]
+struct Used {
+    active: u64,
+    switches: u64,
+    migrations: u64,
+    priority: Option<i32>,
+    priorities: BTreeSet<i32>,
+}
+
+/// Switches to threads, their migrations and their priorities.
+fn count(threads: &mut BTreeMap<(u32, i32), Used>, trace: u32, event: &super::events::Record) {
+    for (id, priority) in [
+        ("prev_tid", "prev_prio"),
+        ("next_tid", "next_prio"),
+        ("prev_pid", "prev_prio"),
+        ("next_pid", "next_prio"),
+        ("tid", "prio"),
+        ("pid", "prio"),
+    ] {
+        let is_of_it = event.name != "sched_process_exec" && !event.name.starts_with("lttng");
+        let Some(tid) = event.id(id).filter(|&tid| tid != 0 && is_of_it) else {
+            continue;
+        };
+        let thread = threads.entry((trace, tid)).or_default();
+        thread.switches += u64::from(id.starts_with("next"));
+        thread.migrations += u64::from(event.name == "sched_migrate_task" && id == "tid");
+        if let Some(number) = event.id(priority) {
+            // LTTng counts from the first that is not of real time.
+            let priority = number + if id.ends_with("tid") { 100 } else { 0 };
+            thread.priority = Some(priority);
+            thread.priorities.insert(priority);
+        }
+    }
+}
+
 /// The report for the events of `window.0..window.1` on those CPUs.
 pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuReport {
     let known = [
         "sched_switch",
         "sched_process_fork",
         "sched_process_exec",
+        "sched_migrate_task",
         "lttng_statedump_process_state",
     ];
     let entries = merged(by_cpu(set, |name| known.contains(&name)));
     let (begin, end) = range(set, window);
     let mut people = People::default();
     let mut cpus: BTreeMap<(u32, u32), Cpu> = BTreeMap::new();
-    let mut threads: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
+    let mut threads: BTreeMap<(u32, i32), Used> = BTreeMap::new();
     let clip = |from: i64, to: i64| to.min(window.1).saturating_sub(from.max(window.0)).max(0) as u64;
     for entry in &entries {
         let cpu = cpus.entry((entry.trace, entry.cpu)).or_default();
         let counts = chosen.is_none_or(|chosen| chosen.contains(&entry.cpu));
+        if let What::Event(event) = &entry.what
+            && counts
+            && (window.0..window.1).contains(&entry.time)
+        {
+            count(&mut threads, entry.trace, event);
+        }
         let mut ran = |cpu: &mut Cpu, tid: i32, from: i64, to: i64| match tid {
             _ if !counts => {}
             0 => cpu.idle += clip(from, to),
             tid => {
                 cpu.active += clip(from, to);
-                threads.entry((entry.trace, tid)).or_default().0 += clip(from, to);
+                threads.entry((entry.trace, tid)).or_default().active += clip(from, to);
             }
         };
         match &entry.what {
@@ -175,9 +218,6 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
                     cpu.first_switch.get_or_insert((entry.time, prev));
                     if counts && window.0 <= entry.time && entry.time < window.1 {
                         cpu.switches += 1;
-                        if next != 0 {
-                            threads.entry((entry.trace, next)).or_default().1 += 1;
-                        }
                     }
                 }
             }
@@ -190,11 +230,18 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
                 cpu.idle += clip(since, end);
             } else {
                 cpu.active += clip(since, end);
-                threads.entry((*trace, tid)).or_default().0 += clip(since, end);
+                threads.entry((*trace, tid)).or_default().active += clip(since, end);
             }
         }
     }
     report(set, (begin, end), &people, &cpus, &threads)
+}
+
+/// True if one of the traces has events of that class, or could have.
+fn has_class(set: &TraceSet, name: &str) -> bool {
+    let streams = set.traces.iter().flat_map(|trace| &trace.layout.class.streams);
+    let mut classes = streams.flat_map(|stream| &stream.events);
+    classes.any(|class| *class.name == *name)
 }
 
 fn report(
@@ -202,9 +249,10 @@ fn report(
     (begin, end): (i64, i64),
     people: &People,
     cpus: &BTreeMap<(u32, u32), Cpu>,
-    threads: &BTreeMap<(u32, i32), (u64, u64)>,
+    threads: &BTreeMap<(u32, i32), Used>,
 ) -> CpuReport {
     let duration = end.abs_diff(begin);
+    let moved = has_class(set, "sched_migrate_task");
     let share = |part: u64, whole: u64| {
         if whole == 0 {
             0.0
@@ -238,16 +286,18 @@ fn report(
         unknown_ns: sum(|row| row.unknown_ns),
         active_share: share(sum(|row| row.active_ns), duration * rows.len() as u64),
         switches: sum(|row| row.switches),
+        migrations: moved.then(|| threads.values().map(|used| used.migrations).sum()),
     };
-    let usage = |active_ns, switches| CpuUsage {
-        active_ns,
-        active_share: share(active_ns, duration),
-        switches,
+    let usage = |used: &Used| CpuUsage {
+        active_ns: used.active,
+        active_share: share(used.active, duration),
+        switches: used.switches,
+        migrations: moved.then_some(used.migrations),
     };
     let mut by_thread = Vec::new();
-    let mut by_process: BTreeMap<ProcessKey, (u64, u64, u64)> = BTreeMap::new();
-    for (&(trace, tid), &(active, switches)) in threads {
-        if active == 0 && switches == 0 {
+    let mut by_process: BTreeMap<ProcessKey, (u64, Used)> = BTreeMap::new();
+    for (&(trace, tid), used) in threads {
+        if used.active == 0 && used.switches == 0 && used.migrations == 0 {
             continue;
         }
         let thread = people.thread(trace, tid);
@@ -257,10 +307,15 @@ fn report(
             if thread.pid.is_none() { Some(tid) } else { None },
         );
         let process = by_process.entry(key).or_default();
-        *process = (process.0 + 1, process.1 + active, process.2 + switches);
+        process.0 += 1;
+        process.1.active += used.active;
+        process.1.switches += used.switches;
+        process.1.migrations += used.migrations;
         by_thread.push(CpuThread {
             thread,
-            usage: usage(active, switches),
+            usage: usage(used),
+            priority: used.priority,
+            priorities: used.priorities.iter().copied().collect(),
         });
     }
     by_thread.sort_by_key(|row| {
@@ -271,8 +326,8 @@ fn report(
         )
     });
     let mut processes: Vec<_> = by_process.into_iter().collect();
-    processes.sort_by_key(|(key, (_, active, _))| (std::cmp::Reverse(*active), *key));
-    let row = |((trace, pid, tid), (threads, active, switches)): (ProcessKey, (u64, u64, u64))| CpuProcess {
+    processes.sort_by_key(|(key, (_, used))| (std::cmp::Reverse(used.active), *key));
+    let row = |((trace, pid, tid), (threads, used)): (ProcessKey, (u64, Used))| CpuProcess {
         process: Process {
             trace,
             pid,
@@ -280,7 +335,7 @@ fn report(
             name: people.thread(trace, pid.or(tid).unwrap()).name,
             threads,
         },
-        usage: usage(active, switches),
+        usage: usage(&used),
     };
     CpuReport {
         head: head(set, (begin, end)),

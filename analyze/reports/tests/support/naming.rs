@@ -142,7 +142,11 @@ impl Naming {
             return (name.to_owned(), fields);
         }
         fields.retain(|(field, _, _)| !matches!(*field, "parent_pid" | "child_pid"));
-        for (field, _, _) in &mut fields {
+        for (field, _, value) in &mut fields {
+            if let ("prev_prio" | "next_prio" | "prio", Value::Int(priority)) = (*field, value) {
+                // They count as the kernel does.
+                *priority += 100;
+            }
             *field = match *field {
                 "prev_tid" => "prev_pid",
                 "next_tid" => "next_pid",

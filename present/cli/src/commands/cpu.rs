@@ -14,7 +14,7 @@ use crate::table::{self, Column, grouped, percent};
 
 /// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace.
 ///
-/// Needs the event sched_switch. Threads are shown by their last known name. Time of which it is
+/// Needs the event sched_switch; migrations need sched_migrate_task. Threads are shown by their last known name. Time of which it is
 /// not known who ran (before a CPU's first switch, after lost events) is said to be unknown.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -68,6 +68,9 @@ impl Show for CpuReport {
             "active_ns",
             "active_share",
             "switches",
+            "migrations",
+            "priority",
+            "priorities",
         ];
         let mut table = crate::csv::Rows::new(&columns);
         for row in self.threads.iter().take(rows) {
@@ -75,6 +78,13 @@ impl Show for CpuReport {
                 row.usage.active_ns.to_string(),
                 row.usage.active_share.to_string(),
                 row.usage.switches.to_string(),
+                row.usage.migrations.map_or(String::new(), |all| all.to_string()),
+                row.priority.map_or(String::new(), |last| last.to_string()),
+                row.priorities
+                    .iter()
+                    .map(i32::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" "),
             ];
             table.add(
                 cells::plain_thread(&self.head, &row.thread)
@@ -116,12 +126,13 @@ fn cpus(report: &CpuReport) -> String {
     text
 }
 
-/// Active time, its share of the range, and switches.
-fn usage(report: &CpuReport, usage: &CpuUsage) -> [String; 3] {
+/// Active time, its share of the range, switches and migrations.
+fn usage(report: &CpuReport, usage: &CpuUsage) -> [String; 4] {
     [
         table::duration(usage.active_ns),
         percent(usage.active_ns, report.head.duration_ns),
         grouped(usage.switches),
+        usage.migrations.map_or("-".to_owned(), grouped),
     ]
 }
 
@@ -129,10 +140,11 @@ fn processes(report: &CpuReport, rows: usize) -> String {
     let columns = [
         Column::number("PID"),
         Column::text("Process"),
-        Column::number("Threads").left_out(3),
+        Column::number("Threads").left_out(4),
         Column::number("Active"),
-        Column::number("Share").left_out(2),
-        Column::number("Switches").left_out(1),
+        Column::number("Share").left_out(3),
+        Column::number("Switches").left_out(2),
+        Column::number("Migrations").left_out(1),
     ];
     let row = |row: &tracebraid_reports::cpu::CpuProcess| {
         let about = cells::process(&report.head, &row.process).into_iter();
@@ -151,8 +163,10 @@ fn threads(report: &CpuReport, rows: usize) -> String {
         Column::number("PID"),
         Column::text("Thread"),
         Column::number("Active"),
-        Column::number("Share").left_out(2),
-        Column::number("Switches").left_out(1),
+        Column::number("Share").left_out(4),
+        Column::number("Switches").left_out(3),
+        Column::number("Migrations").left_out(2),
+        Column::number("Prio").left_out(1),
     ];
     let row = |row: &tracebraid_reports::cpu::CpuThread| {
         let about = [
@@ -160,7 +174,8 @@ fn threads(report: &CpuReport, rows: usize) -> String {
             cells::id(row.thread.pid),
             cells::name(&report.head, &row.thread),
         ];
-        about.into_iter().chain(usage(report, &row.usage)).collect()
+        let cells = about.into_iter().chain(usage(report, &row.usage));
+        cells.chain([cells::id(row.priority)]).collect()
     };
     table::render(&columns, report.threads.iter().take(rows).map(row))
         + &cells::more(rows, report.threads.len())

@@ -1,0 +1,74 @@
+//! What is added up of a thread's use of CPUs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{CpuKey, Known};
+
+/// Use of CPUs by a thread.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Usage {
+    pub(super) active: u64,
+    pub(super) switches: u64,
+    pub(super) migrations: u64,
+    pub(super) priorities: Priorities,
+}
+
+impl Usage {
+    /// Adds what is known from elsewhere: from other CPUs, or later.
+    pub(super) fn merge(&mut self, later: Usage) {
+        self.active += later.active;
+        self.switches += later.switches;
+        self.migrations += later.migrations;
+        self.priorities.merge(later.priorities);
+    }
+}
+
+/// The priorities that a thread was seen with, as the kernel counts. CPUs are folded one by one, so
+/// that the order of changes is not known, but which there were is, and which was the last.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Priorities {
+    last: Option<Known<i32>>,
+    /// Each once, in the order of numbers.
+    all: Vec<i32>,
+}
+
+impl Priorities {
+    /// The thread has that priority now.
+    #[inline]
+    pub(super) fn see(&mut self, time: i64, cpu: CpuKey, value: i32) {
+        match &mut self.last {
+            // Most often nothing changes but the time.
+            Some(last) if last.value == value && last.cpu == cpu && last.time <= time => last.time = time,
+            _ => self.learn(Known { time, cpu, value }),
+        }
+    }
+
+    fn learn(&mut self, new: Known<i32>) {
+        self.add(new.value);
+        Known::learn(&mut self.last, new);
+    }
+
+    fn add(&mut self, value: i32) {
+        if let Err(at) = self.all.binary_search(&value) {
+            self.all.insert(at, value);
+        }
+    }
+
+    fn merge(&mut self, later: Priorities) {
+        later.all.into_iter().for_each(|value| self.add(value));
+        later
+            .last
+            .into_iter()
+            .for_each(|last| Known::learn(&mut self.last, last));
+    }
+
+    /// The last one.
+    pub(super) fn last(&self) -> Option<i32> {
+        self.last.map(|last| last.value)
+    }
+
+    /// All, each once, in the order of numbers.
+    pub(super) fn all(&self) -> &[i32] {
+        &self.all
+    }
+}

@@ -1,0 +1,143 @@
+//! Who ran on one CPU, from when to when, as its switches tell.
+
+use serde::{Deserialize, Serialize};
+
+/// Who ran on one CPU. Its chunks come in the order of time; what runs into a chunk, or out of it, is
+/// joined when chunks are merged. `W` goes with a thread from the switch to it on.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Runs<W> {
+    /// The first thing that tells who ran, or that it is not known: up to there the chunks before
+    /// decide.
+    first: Option<First>,
+    /// Who runs at the end, and since when.
+    current: Option<Run<W>>,
+    /// Up to when the events of the last packet are there: to its end.
+    seen_until: Option<i64>,
+    /// Switches from another thread than the one that had been switched to: some were lost.
+    pub(crate) inconsistent: u64,
+    /// Times that lost events made it unknown who runs.
+    pub(crate) losses: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum First {
+    Switch {
+        time: i64,
+        prev: i32,
+    },
+    /// Events were lost; those before are there up to that time, or up to where the chunks
+    /// before say.
+    Loss {
+        until: Option<i64>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Run<W> {
+    tid: i32,
+    since: i64,
+    who: W,
+}
+
+/// A thread ran from one time to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch<W> {
+    pub(crate) tid: i32,
+    pub(crate) since: i64,
+    pub(crate) until: i64,
+    pub(crate) who: W,
+}
+
+impl<W> Default for Runs<W> {
+    fn default() -> Self {
+        Runs {
+            first: None,
+            current: None,
+            seen_until: None,
+            inconsistent: 0,
+            losses: 0,
+        }
+    }
+}
+
+impl<W> Run<W> {
+    fn to(self, until: i64) -> Stretch<W> {
+        let Run { tid, since, who } = self;
+        Stretch {
+            tid,
+            since,
+            until,
+            who,
+        }
+    }
+}
+
+impl<W> Runs<W> {
+    /// A packet begins, or goes on: its events are there up to its end. Gives who ran up to a loss.
+    pub(crate) fn packet(&mut self, lost_before: bool, end: Option<i64>) -> Option<Stretch<W>> {
+        let lost = lost_before.then(|| self.loss()).flatten();
+        self.seen_until = end.or(self.seen_until);
+        lost
+    }
+
+    fn loss(&mut self) -> Option<Stretch<W>> {
+        let until = self.seen_until;
+        self.losses += 1;
+        self.first.get_or_insert(First::Loss { until });
+        Some(self.current.take()?.to(until?))
+    }
+
+    /// The CPU goes from one thread to another. Gives the stretch that ends, if it is known who ran.
+    #[inline(always)]
+    pub(crate) fn goes_over(&mut self, time: i64, prev: i32, next: i32, who: W) -> Option<Stretch<W>> {
+        let (tid, since) = (next, time);
+        let current = self.current.replace(Run { tid, since, who });
+        if self.first.is_none() {
+            self.first = Some(First::Switch { time, prev });
+        }
+        self.end(current, time, prev)
+    }
+
+    /// Someone is known to have run since a switch, and another switch tells who ran last.
+    #[inline(always)]
+    fn end(&mut self, current: Option<Run<W>>, time: i64, prev: i32) -> Option<Stretch<W>> {
+        let current = current?;
+        if current.tid == prev {
+            return Some(current.to(time));
+        }
+        self.inconsistent += 1;
+        None
+    }
+
+    /// Joins what comes later; `moved` gives what goes with a thread there as it is here. Gives the
+    /// stretch that is known only now.
+    pub(crate) fn join<V>(&mut self, later: Runs<V>, moved: impl FnOnce(V) -> W) -> Option<Stretch<W>> {
+        let seen_until = self.seen_until;
+        let first = match later.first {
+            Some(First::Loss { until }) => Some(First::Loss {
+                until: until.or(seen_until),
+            }),
+            first => first,
+        };
+        self.first = self.first.or(first);
+        self.inconsistent += later.inconsistent;
+        self.losses += later.losses;
+        self.seen_until = later.seen_until.or(seen_until);
+        let first = first?;
+        let later = later.current.map(|Run { tid, since, who }| Run {
+            tid,
+            since,
+            who: moved(who),
+        });
+        let current = std::mem::replace(&mut self.current, later);
+        match first {
+            First::Switch { time, prev } => self.end(current, time, prev),
+            First::Loss { until } => Some(current?.to(until?)),
+        }
+    }
+
+    /// Whoever runs at the end does so until the trace ends.
+    pub(crate) fn close(&mut self, end: i64) -> Option<Stretch<W>> {
+        Some(self.current.take()?.to(end))
+    }
+}
