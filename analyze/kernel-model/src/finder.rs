@@ -234,6 +234,7 @@ impl Finder<'_> {
                 tid: self.int(&["tid"])?,
                 pid: self.int(&["pid"])?,
                 name: self.text(&["name"]),
+                ppid: self.int(&["ppid"]),
                 table: self.int(&["file_table_address"]),
             }),
             Meaning::FileDescriptor => KernelEvent::StateFd(StateFd {

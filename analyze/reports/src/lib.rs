@@ -17,6 +17,7 @@ pub mod overview;
 mod packed;
 mod pages;
 pub mod periods;
+pub mod processes;
 pub mod report;
 pub mod sched;
 pub mod stats;

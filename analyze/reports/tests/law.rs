@@ -14,6 +14,7 @@ use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection};
 use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::net::NetAnalysis;
+use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
@@ -40,6 +41,7 @@ macro_rules! for_each_in_order {
         $function::<IrqAnalysis>($($argument),*);
         $function::<MemoryAnalysis>($($argument),*);
         $function::<SchedAnalysis>($($argument),*);
+        $function::<ProcessAnalysis>($($argument),*);
         $function::<DiskAnalysis>($($argument),*);
         $function::<NetAnalysis>($($argument),*);
     };

@@ -13,5 +13,6 @@ mod oracle_sched;
 mod oracle_syscalls;
 mod perf;
 mod periods;
+mod processes;
 mod sched;
 mod support;

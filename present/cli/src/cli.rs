@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     CompletionsArgs, CountArgs, CpuArgs, DiskArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, NetArgs,
-    OverviewArgs, PeriodsArgs, PrintArgs, SchedArgs, SyscallsArgs,
+    OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, SchedArgs, SyscallsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Memory(MemoryArgs),
     Sched(SchedArgs),
     Net(NetArgs),
+    Processes(ProcessesArgs),
     Syscalls(SyscallsArgs),
     Periods(Box<PeriodsArgs>),
     Completions(CompletionsArgs),

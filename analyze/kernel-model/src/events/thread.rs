@@ -37,6 +37,8 @@ pub struct ProcessState {
     pub pid: IntField,
     /// Its name.
     pub name: Option<TextField>,
+    /// Process that it is a child of; 0 is the kernel.
+    pub ppid: Option<IntField>,
     /// Address of its table of descriptors, which [`StateFd`]s then name.
     pub table: Option<IntField>,
 }

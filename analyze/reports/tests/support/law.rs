@@ -17,6 +17,7 @@ use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Window};
 use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::net::NetAnalysis;
+use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::report::View;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
@@ -52,6 +53,7 @@ lawful! {
     IrqAnalysis: "irq",
     MemoryAnalysis: "memory",
     SchedAnalysis: "sched",
+    ProcessAnalysis: "processes",
 }
 
 impl Modelled for CpuAnalysis {

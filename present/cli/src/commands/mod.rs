@@ -14,6 +14,7 @@ mod net;
 mod overview;
 mod periods;
 mod print;
+mod processes;
 mod report;
 mod sched;
 mod sections;
@@ -41,6 +42,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Irq(args) => irq::run(&args),
         Command::Sched(args) => sched::run(&args),
         Command::Net(args) => net::run(&args),
+        Command::Processes(args) => processes::run(&args),
         Command::Report(args) => overview::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
         Command::Periods(args) => periods::run(&args),
@@ -58,6 +60,7 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
     use tracebraid_reports::irq::IrqAnalysis;
     use tracebraid_reports::memory::MemoryAnalysis;
     use tracebraid_reports::net::NetAnalysis;
+    use tracebraid_reports::processes::ProcessAnalysis;
     use tracebraid_reports::sched::SchedAnalysis;
     use tracebraid_reports::syscalls::SyscallAnalysis;
     match name {
@@ -82,6 +85,9 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         "net" => Some(Analysis::of::<NetAnalysis>(
             "Network interfaces and TCP: what was sent, received and dropped",
         )),
+        "processes" => Some(Analysis::of::<ProcessAnalysis>(
+            "The tree of processes, and what each used",
+        )),
         "syscalls" => Some(Analysis::of::<SyscallAnalysis>(
             "System calls: how many, how long, what they gave",
         )),
@@ -102,6 +108,7 @@ pub(crate) use net::NetArgs;
 pub(crate) use overview::OverviewArgs;
 pub(crate) use periods::PeriodsArgs;
 pub(crate) use print::PrintArgs;
+pub(crate) use processes::ProcessesArgs;
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
 pub(crate) use syscalls::SyscallsArgs;

@@ -122,7 +122,7 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
 }
 
 /// A time, without the date if that is the day on which the trace begins.
-fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
+pub(super) fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
     let Some(zone) = zone else {
         return time.0.to_string();
     };

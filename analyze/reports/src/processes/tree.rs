@@ -1,0 +1,224 @@
+//! From lives of threads to the tree of processes.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::kernel::ThreadKey;
+use crate::processes::life::{Life, Parent, Sums};
+
+/// A process: the id of its first thread, and which of the lives under that id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ProcessKey {
+    pub(super) trace: u32,
+    pub(super) id: i32,
+    life: usize,
+}
+
+/// What is known of a process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node<'p> {
+    /// The life of its first thread, if it was seen.
+    pub(super) first: Option<&'p Life>,
+    /// True if that it is a process, and not a thread of one, is told.
+    pub(super) is_process: bool,
+    /// True if its first thread has the last life under its id.
+    pub(super) is_last: bool,
+    /// Number of threads.
+    pub(super) threads: u64,
+    /// Its own sums.
+    pub(super) own: Sums,
+    /// When the last of its threads ended; `None` if one did not.
+    pub(super) end: Option<i64>,
+    /// Process by which it was made; 0 is the kernel.
+    pub(super) parent_pid: Option<i32>,
+    parent: Option<ProcessKey>,
+}
+
+/// A process in the tree.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) key: ProcessKey,
+    /// Place of its parent in the list.
+    pub(super) parent: Option<usize>,
+    pub(super) depth: u32,
+    /// Sums over it and all that it made.
+    pub(super) whole: Sums,
+}
+
+/// The lives of all threads.
+#[derive(Debug, Default)]
+pub(super) struct Threads<'p>(BTreeMap<ThreadKey, Vec<Known<'p>>>);
+
+#[derive(Debug)]
+struct Known<'p> {
+    life: &'p Life,
+    pid: Option<i32>,
+}
+
+impl<'p> Threads<'p> {
+    /// The lives of a thread, in their order; `pid` is what is known of the last one from elsewhere.
+    pub(super) fn add(&mut self, key: ThreadKey, lives: impl Iterator<Item = &'p Life>, pid: Option<i32>) {
+        let mut known: Vec<_> = lives.map(|life| Known { life, pid: life.pid }).collect();
+        if let Some(last) = known.last_mut() {
+            last.pid = last.pid.or(pid);
+        }
+        self.0.insert(key, known);
+    }
+
+    /// The life that a thread lived then; if none had begun, the first one.
+    fn at(&self, key: ThreadKey, time: Option<i64>) -> usize {
+        let lives = self.0.get(&key).map_or(&[][..], Vec::as_slice);
+        let begun = lives.iter().filter(|known| known.life.begin <= time).count();
+        begun.saturating_sub(1)
+    }
+
+    fn process(&self, trace: u32, id: i32, time: Option<i64>) -> ProcessKey {
+        let life = self.at(ThreadKey { trace, tid: id }, time);
+        ProcessKey { trace, id, life }
+    }
+
+    /// The process of a life.
+    fn process_of(&self, key: ThreadKey, number: usize) -> ProcessKey {
+        let ThreadKey { trace, tid } = key;
+        let known = self.0.get(&key).and_then(|lives| lives.get(number));
+        match known.and_then(|known| Some((known, known.pid?))) {
+            Some((known, pid)) if pid != tid => self.process(trace, pid, known.life.begin),
+            _ => ProcessKey {
+                trace,
+                id: tid,
+                life: number,
+            },
+        }
+    }
+
+    /// The process that made one, and its number.
+    fn parent(&self, trace: u32, parent: Parent) -> (Option<i32>, Option<ProcessKey>) {
+        let time = Some(parent.time);
+        let key = match (parent.pid, parent.tid) {
+            (Some(pid), _) => self.process(trace, pid, time),
+            (None, Some(tid)) => {
+                let key = ThreadKey { trace, tid };
+                self.process_of(key, self.at(key, time))
+            }
+            (None, None) => return (None, None),
+        };
+        (Some(key.id), Some(key))
+    }
+
+    /// All processes.
+    pub(super) fn processes(&self) -> BTreeMap<ProcessKey, Node<'p>> {
+        let mut nodes: BTreeMap<ProcessKey, Node<'p>> = BTreeMap::new();
+        for (&key, lives) in &self.0 {
+            for (number, known) in lives.iter().enumerate() {
+                let process = self.process_of(key, number);
+                let node = nodes.entry(process).or_default();
+                let ends = node.threads == 0 || node.end.is_some();
+                node.end = known
+                    .life
+                    .end
+                    .filter(|_| ends)
+                    .max(node.end.filter(|_| known.life.end.is_some()));
+                node.threads += 1;
+                node.own.add(&known.life.sums);
+                node.is_process |= known.pid.is_some();
+                if process.id == key.tid {
+                    node.first = Some(known.life);
+                    node.is_last = number + 1 == lives.len();
+                    let parent = known.life.parent.map(|parent| self.parent(key.trace, parent));
+                    (node.parent_pid, node.parent) = parent.unwrap_or_default();
+                }
+            }
+        }
+        nodes
+    }
+}
+
+/// The processes as a tree: each before those that it made, those with the most CPU time of all that
+/// they made first.
+pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<Place> {
+    let keys: Vec<ProcessKey> = nodes.keys().copied().collect();
+    let at = |key: ProcessKey| keys.binary_search(&key).ok();
+    let parents: Vec<Option<usize>> = (nodes.iter())
+        .map(|(key, node)| node.parent.filter(|parent| parent != key).and_then(at))
+        .collect();
+    let mut children = vec![Vec::new(); keys.len()];
+    for (at, parent) in parents.iter().enumerate() {
+        if let Some(list) = parent.and_then(|parent| children.get_mut(parent)) {
+            list.push(at);
+        }
+    }
+    let tops: Vec<usize> = (0..keys.len()).filter(|&at| parents[at].is_none()).collect();
+    let order = walk(&children, &tops);
+    let mut whole: Vec<Sums> = nodes.values().map(|node| node.own).collect();
+    for &(at, parent, _) in order.iter().rev() {
+        let own = whole[at];
+        if let Some(parent) = parent {
+            whole[parent].add(&own);
+        }
+    }
+    // Those that nobody leads to come last: they are made to begin a tree by `walk`.
+    let rank = |&at: &usize| {
+        let begin = nodes.get(&keys[at]).and_then(|node| node.first?.begin);
+        (Reverse(whole[at].active), begin, keys[at])
+    };
+    children.iter_mut().for_each(|list| list.sort_by_key(rank));
+    let mut tops: Vec<usize> = order
+        .iter()
+        .filter(|(_, parent, _)| parent.is_none())
+        .map(|place| place.0)
+        .collect();
+    tops.sort_by_key(rank);
+    let order = walk(&children, &tops);
+    let mut placed = vec![0; keys.len()];
+    for (place, &(at, ..)) in order.iter().enumerate() {
+        placed[at] = place;
+    }
+    let place = |&(at, parent, depth): &(usize, Option<usize>, u32)| Place {
+        key: keys[at],
+        parent: parent.map(|parent| placed[parent]),
+        depth,
+        whole: whole[at],
+    };
+    order.iter().map(place).collect()
+}
+
+/// Goes from the tops down, each before its children: the place, its parent, its depth. What cannot be
+/// reached, since a damaged trace made it its own ancestor, is a top, too.
+fn walk(children: &[Vec<usize>], tops: &[usize]) -> Vec<(usize, Option<usize>, u32)> {
+    let mut seen = vec![false; children.len()];
+    let mut order = Vec::with_capacity(children.len());
+    for top in tops.iter().copied().chain(0..children.len()) {
+        let mut open = vec![(top, None, 0)];
+        while let Some((at, parent, depth)) = open.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            order.push((at, parent, depth));
+            let below = children[at].iter().rev();
+            open.extend(below.map(|&child| (child, Some(at), depth + 1)));
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::walk;
+
+    #[test]
+    fn a_ring_is_cut() {
+        // 0 made 1; 2, 3 and 4 made each other.
+        let children = [vec![1], vec![], vec![3], vec![4], vec![2]];
+        let order = walk(&children, &[0]);
+        assert_eq!(
+            order,
+            [
+                (0, None, 0),
+                (1, Some(0), 1),
+                (2, None, 0),
+                (3, Some(2), 1),
+                (4, Some(3), 2)
+            ]
+        );
+    }
+}
