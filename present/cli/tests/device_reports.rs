@@ -24,6 +24,26 @@ fn tables() {
     insta::assert_snapshot!("net", text(&["net", "--top", "3", "--clock-gmt", &trace]));
 }
 
+/// What has no end counts for its disk: on those of all recordings together as on each alone.
+#[test]
+fn unfinished_requests_are_of_the_disks_that_are_chosen() {
+    let requests = recorded("kernel-ust-requests").join("kernel-ust-requests");
+    for trace in [trace().as_str(), requests.to_str().expect("UTF-8")] {
+        let unfinished = |disks: &[&str]| {
+            let arguments = [&["disk", "--format", "json"], disks, &[trace]].concat();
+            let report = json(&arguments);
+            let names: Vec<String> = (rows(&report, "disks").iter())
+                .map(|row| row["disk"].as_str().expect("a name").to_owned())
+                .collect();
+            (report["total"]["unfinished"].as_u64().expect("a number"), names)
+        };
+        let (all, names) = unfinished(&[]);
+        let each: Vec<u64> = names.iter().map(|name| unfinished(&["--disk", name]).0).collect();
+        assert_eq!(each.iter().sum::<u64>(), all, "{names:?}: {each:?}");
+        assert!(all > 0 && each.contains(&0), "some disk has none: {each:?}");
+    }
+}
+
 #[test]
 fn disk_in_json_and_csv() {
     let trace = trace();

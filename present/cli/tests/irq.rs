@@ -103,10 +103,13 @@ fn csv() {
         .filter_map(|section| section.lines().next())
         .collect();
     assert_eq!(heads.len(), 6, "{csv}");
-    assert!(heads[0].starts_with("kind,number,name,count,total_ns,min_ns,average_ns,"));
-    assert!(heads[2].starts_with("kind,number,name,raises,count,"));
-    assert_eq!(heads[5], "begin_ns,duration_ns,latency_ns,cpu,kind,number,name");
-    assert!(csv.contains("\nirq,25,virtio1-req.0,46,"), "{csv}");
+    assert!(heads[0].starts_with("host,kind,number,name,count,total_ns,min_ns,average_ns,"));
+    assert!(heads[2].starts_with("host,kind,number,name,raises,count,"));
+    assert_eq!(
+        heads[5],
+        "begin_ns,duration_ns,latency_ns,host,cpu,kind,number,name"
+    );
+    assert!(csv.contains("\nvm1,irq,25,virtio1-req.0,46,"), "{csv}");
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub(super) struct Counts {
     pub(super) parts: u64,
     /// Completions that end nothing that is known.
     pub(super) not_begun: u64,
+    /// Requests that were not completed before another one to the same place was issued.
+    pub(super) replaced: u64,
 }
 
 impl Counts {
@@ -66,6 +68,7 @@ impl Counts {
         self.sequences += other.sequences;
         self.parts += other.parts;
         self.not_begun += other.not_begun;
+        self.replaced += other.replaced;
     }
 }
 

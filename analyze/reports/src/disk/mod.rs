@@ -167,10 +167,16 @@ impl Rules for DiskRules {
         later.lossy.into_iter().for_each(|trace| earlier.loses(trace));
         later.requests.open().for_each(|issued| moved(&mut issued.thread));
         let mut requests = std::mem::take(&mut earlier.requests);
-        requests.merge(later.requests, |(disk, _), issued, returned| {
-            self.returned(earlier, disk, issued, returned);
-        });
+        let mut replaced = Vec::new();
+        requests.merge_all(
+            later.requests,
+            |(disk, _), issued, returned| self.returned(earlier, disk, issued, returned),
+            |(disk, _)| replaced.push(disk),
+        );
         earlier.requests = requests;
+        for disk in replaced {
+            earlier.disk(disk).counts.replaced += 1;
+        }
         let mut queue = std::mem::take(&mut earlier.queue);
         queue.merge(later.queue, |(disk, _), since, until| {
             self.waited(earlier, disk, since, until)
@@ -304,7 +310,9 @@ impl DiskRules {
             rwbs,
             thread,
         };
-        partial.requests.begin((disk, place.end()), issued);
+        if partial.requests.begin((disk, place.end()), issued) {
+            partial.disk(disk).counts.replaced += 1;
+        }
         if place.sectors > 0 {
             partial.disk(disk).depth.up(time, self.selection.window);
             let until = (time, cpu.cpu);

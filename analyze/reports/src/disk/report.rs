@@ -39,21 +39,11 @@ impl Names<'_> {
 
     /// With its machine, where there are several.
     fn name(&self, key: DiskKey) -> String {
-        let name = self.short(key);
-        if self.head.hosts.len() < 2 {
-            return name;
-        }
-        let host = self.head.hosts.iter().find(|host| host.trace == key.trace);
-        match host.and_then(|host| host.name.as_ref()) {
-            Some(host) => format!("{name} @ {host}"),
-            None => format!("{name} @ trace {}", key.trace),
-        }
+        self.head.of_host(key.trace, self.short(key))
     }
 
     fn shows(&self, key: DiskKey) -> bool {
-        let globs = &self.rules.selection.devices;
-        let name = self.short(key);
-        globs.is_empty() || globs.iter().any(|glob| glob.matches(name.as_bytes()))
+        self.rules.selection.shows_device(&self.short(key))
     }
 }
 
@@ -98,16 +88,21 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
 
 fn totals(partial: &DiskPartial, disks: &[&Disk]) -> Vec<Total> {
     let sum = |of: &dyn Fn(&Disk) -> u64| -> Value { disks.iter().map(|disk| of(disk)).sum::<u64>().into() };
+    let is_shown = |key: DiskKey| disks.iter().any(|disk| disk.key == key);
+    let open = partial.requests.open_keys().filter(|(key, _)| is_shown(*key));
+    let replaced: u64 = disks.iter().map(|disk| disk.counts.replaced).sum();
+    let unfinished = replaced + open.count() as u64;
     let done = |disk: &Disk| disk.with_data().latencies.summary().count();
     vec![
-        Total::new("requests", "requests", sum(&done)),
-        Total::new("errors", "errors", sum(&|disk| disk.counts.errors)),
-        Total::new("unfinished", "not finished", partial.requests.unfinished().into()),
+        Total::new("requests", "requests", sum(&done)).or_one("request"),
+        Total::new("errors", "errors", sum(&|disk| disk.counts.errors)).or_one("error"),
+        Total::new("unfinished", "unfinished requests", unfinished.into()).or_one("unfinished request"),
         Total::new(
             "not_begun",
             "completions without an issue",
             sum(&|disk| disk.counts.not_begun),
-        ),
+        )
+        .or_one("completion without an issue"),
     ]
 }
 

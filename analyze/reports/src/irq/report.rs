@@ -70,29 +70,17 @@ fn totals(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Total>
     let orphans = |(cpu, lane): &(CpuKey, Lane)| lane.orphans(|time| rules.selection.counts(time, cpu.cpu));
     let orphans: u64 = lanes().map(orphans).sum();
     vec![
-        Total::new("interrupts", "interrupts", count(Kind::is_hard).into()),
-        Total::new("softirqs", "softirqs", count(|kind| kind == Kind::Softirq).into()),
-        Total::new("unfinished", "unfinished handlers", (running as u64).into()),
-        Total::new("unknown_begin", "handlers of unknown beginning", orphans.into()),
+        Total::new("interrupts", "interrupts", count(Kind::is_hard).into()).or_one("interrupt"),
+        Total::new("softirqs", "softirqs", count(|kind| kind == Kind::Softirq).into()).or_one("softirq"),
+        Total::new("unfinished", "unfinished handlers", (running as u64).into()).or_one("unfinished handler"),
+        Total::new("unknown_begin", "handlers of unknown beginning", orphans.into())
+            .or_one("handler of unknown beginning"),
     ]
 }
 
-/// Machines are told apart where there are several.
-fn host_columns(head: &Head) -> Vec<Column> {
-    if head.hosts.len() > 1 {
-        vec![HOST]
-    } else {
-        Vec::new()
-    }
-}
-
-fn host_values(head: &Head, trace: u32) -> Vec<Value> {
-    if head.hosts.len() < 2 {
-        return Vec::new();
-    }
-    let host = head.hosts.iter().find(|host| host.trace == trace);
-    let name = host.and_then(|host| host.name.clone());
-    vec![Value::Text(name.unwrap_or_else(|| format!("trace {trace}")))]
+/// The machine: people see it where there are several.
+fn host(head: &Head, trace: u32) -> Value {
+    Value::Text(head.host(trace))
 }
 
 /// The tables of durations, and that of latencies.
@@ -106,7 +94,7 @@ fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
             .into_iter()
             .filter(|(_, stats)| stats.durations.summary().count() > 0);
         let row = |(source, stats): (&Source, &Stats)| row(head, about, source, stats, &stats.durations);
-        section(head, key, title, about, rows.map(row).collect())
+        section(key, title, about, rows.map(row).collect())
     };
     let is_softirq = |kind| kind == Kind::Softirq;
     let others = of(|kind| !kind.is_hard() && kind != Kind::Softirq);
@@ -124,7 +112,6 @@ fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
         ),
         durations("softirqs", "Softirqs", &[NUMBER, NAME], of(is_softirq)),
         section(
-            head,
             "raises",
             "From raise to beginning",
             LATENCIES,
@@ -136,8 +123,8 @@ fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
 
 const LATENCIES: &[Column] = &[KIND, NUMBER, NAME, RAISES];
 
-fn section(head: &Head, key: &'static str, title: &str, about: &[Column], rows: Vec<Vec<Value>>) -> Section {
-    let about = host_columns(head).into_iter().chain(about.iter().copied());
+fn section(key: &'static str, title: &str, about: &[Column], rows: Vec<Vec<Value>>) -> Section {
+    let about = [HOST].into_iter().chain(about.iter().copied());
     Section {
         key,
         title: title.to_owned(),
@@ -161,9 +148,7 @@ fn row(
         "raises" => stats.raises.into(),
         _ => Value::Text(source.name()),
     };
-    let about = host_values(head, source.key.trace)
-        .into_iter()
-        .chain(about.iter().map(value));
+    let about = std::iter::once(host(head, source.key.trace)).chain(about.iter().map(value));
     about.chain(distribution_values(distribution)).collect()
 }
 
@@ -176,8 +161,7 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &[(CpuKey, Lane)]) -> Section {
     cpus.retain(|cpu, _| rules.selection.cpus.contains(cpu.cpu));
     let row = |(cpu, (hard, soft)): (CpuKey, (crate::irq::lane::Usage, crate::irq::lane::Usage))| {
         let share = |time| Value::Float(share(time, head.duration_ns));
-        let mut values = host_values(&head, cpu.trace);
-        values.push(u64::from(cpu.cpu).into());
+        let mut values = vec![host(&head, cpu.trace), u64::from(cpu.cpu).into()];
         for usage in [hard, soft] {
             values.extend([usage.count.into(), usage.time.into(), share(usage.time)]);
         }
@@ -196,7 +180,7 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &[(CpuKey, Lane)]) -> Section {
         key: "cpus",
         title: "By CPU".to_owned(),
         view: View::Stats,
-        columns: host_columns(&head).into_iter().chain(columns).collect(),
+        columns: [HOST].into_iter().chain(columns).collect(),
         rows: cpus.into_iter().map(row).collect(),
         is_long: false,
     }
@@ -250,8 +234,8 @@ fn list(
             run.duration.into(),
             run.latency().into(),
         ];
-        values.extend(host_values(head, run.cpu.trace));
         values.extend([
+            host(head, run.cpu.trace),
             u64::from(run.cpu.cpu).into(),
             source.key.kind.name().into(),
             source.number().into(),
@@ -264,7 +248,7 @@ fn list(
         Column::new("duration_ns", "Duration", Unit::Duration),
         Column::new("latency_ns", "After raise", Unit::Duration),
     ];
-    let columns = columns.into_iter().chain(host_columns(head));
+    let columns = columns.into_iter().chain([HOST]);
     Section {
         key,
         title: title.to_owned(),
@@ -294,12 +278,10 @@ fn frequencies(rules: &IrqRules, head: Head, rows: &Rows<'_>) -> Report {
     let ranges = rules.selection.ranges.as_ref();
     let mut groups: Vec<(String, (u64, u64), &Bins)> = Vec::new();
     for (source, stats) in rows {
-        let host = host_values(&head, source.key.trace);
-        let host = host.iter().map(|host| match host {
-            Value::Text(host) => format!("{host}, "),
-            _ => String::new(),
-        });
-        let label = host.collect::<String>() + &source.label();
+        let label = match head.hosts.len() {
+            0 | 1 => source.label(),
+            _ => format!("{}, {}", head.host(source.key.trace), source.label()),
+        };
         let labels = [
             (DURATION, label.clone()),
             (LATENCY, format!("{label}, from raise to beginning")),

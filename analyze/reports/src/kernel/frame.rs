@@ -56,6 +56,23 @@ pub struct Head {
     pub hosts: Vec<Host>,
 }
 
+impl Head {
+    /// A name of something of one of the machines, with the machine where there are several.
+    pub(crate) fn of_host(&self, trace: u32, name: String) -> String {
+        if self.hosts.len() < 2 {
+            return name;
+        }
+        format!("{name} @ {}", self.host(trace))
+    }
+
+    /// The name of the machine of a trace.
+    pub(crate) fn host(&self, trace: u32) -> String {
+        let host = self.hosts.iter().find(|host| host.trace == trace);
+        let name = host.and_then(|host| host.name.clone());
+        name.unwrap_or_else(|| format!("trace {trace}"))
+    }
+}
+
 /// What an analysis reads, and what part of it is asked for.
 #[derive(Debug)]
 pub struct Input {

@@ -23,8 +23,6 @@ pub(crate) struct Pairs<K, B, E> {
     heads: Vec<(K, E)>,
     /// Nothing came before.
     is_first: bool,
-    /// Beginnings that another one with their key followed, and no end.
-    replaced: u64,
 }
 
 /// What names a thing.
@@ -55,7 +53,6 @@ struct Packed<K, B, E> {
     slots: Vec<(K, Slot<B>)>,
     heads: Vec<(K, E)>,
     is_first: bool,
-    replaced: u64,
 }
 
 impl<K, B, E> Default for Pairs<K, B, E> {
@@ -64,7 +61,6 @@ impl<K, B, E> Default for Pairs<K, B, E> {
             slots: HashMap::default(),
             heads: Vec::new(),
             is_first: false,
-            replaced: 0,
         }
     }
 }
@@ -78,12 +74,10 @@ impl<K: Key, B, E> Pairs<K, B, E> {
         }
     }
 
-    /// It begins; what had its key has no end.
+    /// It begins; what had its key has no end. True if there was something.
     #[inline]
-    pub(crate) fn begin(&mut self, key: K, begun: B) {
-        if let Some(Slot::Open(_)) = self.slots.insert(key, Slot::Open(begun)) {
-            self.replaced += 1;
-        }
+    pub(crate) fn begin(&mut self, key: K, begun: B) -> bool {
+        matches!(self.slots.insert(key, Slot::Open(begun)), Some(Slot::Open(_)))
     }
 
     /// It ends; `end` is kept if the chunks before know what.
@@ -115,8 +109,20 @@ impl<K: Key, B, E> Pairs<K, B, E> {
 
     /// Joins what comes later to this; gives the ends that waited, in the order of time, with what
     /// they end.
-    pub(crate) fn merge(&mut self, later: Pairs<K, B, E>, mut ended: impl FnMut(K, Option<B>, E))
+    pub(crate) fn merge(&mut self, later: Pairs<K, B, E>, ended: impl FnMut(K, Option<B>, E))
     where
+        E: Clone,
+    {
+        self.merge_all(later, ended, |_| {});
+    }
+
+    /// The same; also gives the keys of beginnings here that another one follows there, and no end.
+    pub(crate) fn merge_all(
+        &mut self,
+        later: Pairs<K, B, E>,
+        mut ended: impl FnMut(K, Option<B>, E),
+        mut replaced: impl FnMut(K),
+    ) where
         E: Clone,
     {
         for (key, end) in later.heads {
@@ -126,13 +132,14 @@ impl<K: Key, B, E> Pairs<K, B, E> {
                 Ended::Waits => {}
             }
         }
-        self.replaced += later.replaced;
         for (key, slot) in later.slots {
             let before = match slot {
                 Slot::Closed if self.is_first => self.slots.remove(&key),
                 slot => self.slots.insert(key, slot),
             };
-            self.replaced += u64::from(matches!(before, Some(Slot::Open(_))));
+            if matches!(before, Some(Slot::Open(_))) {
+                replaced(key);
+            }
         }
     }
 
@@ -141,10 +148,13 @@ impl<K: Key, B, E> Pairs<K, B, E> {
         std::mem::take(&mut self.heads)
     }
 
-    /// Beginnings without an end.
-    pub(crate) fn unfinished(&self) -> u64 {
-        let open = self.slots.values().filter(|slot| matches!(slot, Slot::Open(_)));
-        self.replaced + open.count() as u64
+    /// The keys of beginnings that have no end yet.
+    pub(crate) fn open_keys(&self) -> impl Iterator<Item = &K> {
+        let open = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| matches!(slot, Slot::Open(_)));
+        open.map(|(key, _)| key)
     }
 }
 
@@ -154,7 +164,6 @@ impl<K: Key, B, E> From<Packed<K, B, E>> for Pairs<K, B, E> {
             slots: packed.slots.into_iter().collect(),
             heads: packed.heads,
             is_first: packed.is_first,
-            replaced: packed.replaced,
         }
     }
 }
@@ -165,7 +174,6 @@ impl<K, B, E> From<Pairs<K, B, E>> for Packed<K, B, E> {
             slots: pairs.slots.into_iter().collect(),
             heads: pairs.heads,
             is_first: pairs.is_first,
-            replaced: pairs.replaced,
         }
     }
 }
@@ -184,11 +192,12 @@ mod tests {
         steps: &[(u8, bool)],
         from: usize,
         to: &mut Vec<(Option<usize>, usize)>,
+        replaced: &mut Vec<u8>,
     ) -> Chunk {
         for (at, &(key, begins)) in steps.iter().enumerate() {
             let at = at + from;
             if begins {
-                pairs.begin(key, at);
+                replaced.extend(pairs.begin(key, at).then_some(key));
                 continue;
             }
             match pairs.end(key, at) {
@@ -208,7 +217,8 @@ mod tests {
             from_the_left: bool,
         ) {
             let mut expected = Vec::new();
-            let whole = play(Chunk::first(), &steps, 0, &mut expected);
+            let (mut replaced, mut all_replaced) = (Vec::new(), Vec::new());
+            let whole = play(Chunk::first(), &steps, 0, &mut expected, &mut all_replaced);
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(steps.len())).collect();
             cuts.extend([0, steps.len()]);
             cuts.sort_unstable();
@@ -216,19 +226,28 @@ mod tests {
             let mut chunks = Vec::new();
             for range in cuts.windows(2) {
                 let begin = if range[0] == 0 && chunks.is_empty() { Chunk::first() } else { Chunk::default() };
-                chunks.push(play(begin, &steps[range[0]..range[1]], range[0], &mut found));
+                chunks.push(play(begin, &steps[range[0]..range[1]], range[0], &mut found, &mut replaced));
             }
             while chunks.len() > 1 {
                 let at = if from_the_left { 0 } else { chunks.len() - 2 };
                 let later = chunks.remove(at + 1);
                 let text = serde_json::to_string(&chunks[at]).unwrap();
                 chunks[at] = serde_json::from_str(&text).unwrap();
-                chunks[at].merge(later, |_, begun, end| found.push((begun, end)));
+                let ended = |_, begun, end| found.push((begun, end));
+                chunks[at].merge_all(later, ended, |key| replaced.push(key));
             }
             found.sort_by_key(|pair| pair.1);
             prop_assert_eq!(found, expected);
             prop_assert!(chunks[0].waiting().is_empty());
-            prop_assert_eq!(chunks[0].unfinished(), whole.unfinished());
+            replaced.sort_unstable();
+            all_replaced.sort_unstable();
+            prop_assert_eq!(replaced, all_replaced);
+            let sorted = |chunk: &Chunk| {
+                let mut keys: Vec<u8> = chunk.open_keys().copied().collect();
+                keys.sort_unstable();
+                keys
+            };
+            prop_assert_eq!(sorted(&chunks[0]), sorted(&whole));
         }
     }
 }

@@ -92,6 +92,12 @@ impl Selection {
         }
     }
 
+    /// True if a device of that name is asked for.
+    pub(crate) fn shows_device(&self, name: &str) -> bool {
+        let globs = &self.devices;
+        globs.is_empty() || globs.iter().any(|glob| glob.matches(name.as_bytes()))
+    }
+
     /// How many rows of what is greatest are asked for.
     pub(crate) fn top(&self) -> usize {
         if self.shows(View::Top) { self.rows } else { 0 }

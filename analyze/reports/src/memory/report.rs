@@ -168,9 +168,10 @@ fn totals(by: &[(&str, Sums)]) -> Vec<Total> {
             "allocated_pages",
             "pages allocated",
             all.get(Count::Allocated).into(),
-        ),
-        Total::new("freed_pages", "pages freed", all.get(Count::Freed).into()),
-        Total::new("page_faults", "page faults", faults.into()),
+        )
+        .or_one("page allocated"),
+        Total::new("freed_pages", "pages freed", all.get(Count::Freed).into()).or_one("page freed"),
+        Total::new("page_faults", "page faults", faults.into()).or_one("page fault"),
     ]
 }
 

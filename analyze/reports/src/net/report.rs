@@ -31,20 +31,11 @@ impl Names<'_> {
     }
 
     fn of_host(&self, trace: u32, name: String) -> String {
-        if self.head.hosts.len() < 2 {
-            return name;
-        }
-        let host = self.head.hosts.iter().find(|host| host.trace == trace);
-        match host.and_then(|host| host.name.as_ref()) {
-            Some(host) => format!("{name} @ {host}"),
-            None => format!("{name} @ trace {trace}"),
-        }
+        self.head.of_host(trace, name)
     }
 
     fn shows(&self, key: InterfaceKey) -> bool {
-        let globs = &self.rules.selection.devices;
-        let name = key.name.text();
-        globs.is_empty() || globs.iter().any(|glob| glob.matches(name.as_bytes()))
+        self.rules.selection.shows_device(&key.name.text())
     }
 }
 
@@ -95,22 +86,25 @@ fn totals(partial: &NetPartial, interfaces: &[&Interface]) -> Vec<Total> {
             .into()
     };
     vec![
-        Total::new("sent", "packets sent", sum(&|interface| interface.sent.count())),
+        Total::new("sent", "packets sent", sum(&|interface| interface.sent.count())).or_one("packet sent"),
         Total::new(
             "received",
             "packets received",
             sum(&|interface| interface.received.count()),
-        ),
+        )
+        .or_one("packet received"),
         Total::new(
             "dropped",
             "packets dropped",
             sum(&|interface| interface.sent_drops + interface.received_drops + interface.errors),
-        ),
+        )
+        .or_one("packet dropped"),
         Total::new(
             "retransmissions",
             "retransmissions",
             ports(&|counts| counts.retransmissions),
-        ),
+        )
+        .or_one("retransmission"),
     ]
 }
 

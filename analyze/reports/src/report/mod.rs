@@ -33,6 +33,8 @@ pub struct Total {
     pub key: &'static str,
     /// For people, behind the value: `system calls`.
     pub title: &'static str,
+    /// The same behind 1: `system call`.
+    pub one: &'static str,
     /// How much.
     pub value: Value,
     /// Of what.
@@ -45,9 +47,15 @@ impl Total {
         Total {
             key,
             title,
+            one: title,
             value,
             unit: Unit::Count,
         }
+    }
+
+    /// Says what stands behind 1.
+    pub fn or_one(self, one: &'static str) -> Total {
+        Total { one, ..self }
     }
 
     /// Says that it is no number of things.

@@ -104,18 +104,34 @@ fn totals(partial: &SchedPartial, rows: &[Row<'_>], all: &Distribution) -> Vec<T
         entry.is_some_and(|entry| entry.life.woken.is_some())
     };
     let pending = rows.iter().filter(is_pending).count() as u64;
-    let total = |key, title, value: u64| Total::new(key, title, value.into());
+    let total = |key, title, one, value: u64| Total::new(key, title, value.into()).or_one(one);
     vec![
-        total("latencies", "wake-ups with a switch", all.summary().count()),
-        total("pending", "wake-ups pending", pending),
+        total(
+            "latencies",
+            "wake-ups with a switch",
+            "wake-up with a switch",
+            all.summary().count(),
+        ),
+        total("pending", "wake-ups pending", "wake-up pending", pending),
         total(
             "switches",
             "switches from threads",
+            "switch from a thread",
             switches(|reason| reason < REASONS),
         ),
-        total("voluntary", "voluntary", switches(tables::is_voluntary)),
-        total("involuntary", "involuntary", switches(tables::is_involuntary)),
-        total("migrations", "migrations", migrations),
+        total(
+            "voluntary",
+            "of them voluntary",
+            "of them voluntary",
+            switches(tables::is_voluntary),
+        ),
+        total(
+            "involuntary",
+            "involuntary",
+            "involuntary",
+            switches(tables::is_involuntary),
+        ),
+        total("migrations", "migrations", "migration", migrations),
     ]
 }
 

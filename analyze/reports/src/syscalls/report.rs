@@ -53,10 +53,11 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         all
     });
     let totals = vec![
-        Total::new("calls", "system calls", all.durations.summary().count().into()),
-        Total::new("errors", "errors", all.failed().into()),
-        Total::new("unfinished", "not finished", (unfinished as u64).into()),
-        Total::new("unknown_thread", "events of unknown threads", nobodys.into()),
+        Total::new("calls", "system calls", all.durations.summary().count().into()).or_one("system call"),
+        Total::new("errors", "errors", all.failed().into()).or_one("error"),
+        Total::new("unfinished", "unfinished calls", (unfinished as u64).into()).or_one("unfinished call"),
+        Total::new("unknown_thread", "events of unknown threads", nobodys.into())
+            .or_one("event of an unknown thread"),
     ];
     let mut sections = vec![
         of_calls(&by_call),

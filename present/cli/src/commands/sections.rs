@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_reports::kernel::Head;
-use tracebraid_reports::report::{Column, Report, Section, Unit, Value, View};
+use tracebraid_reports::report::{Column, Report, Section, Total, Unit, Value, View};
 
 use crate::commands::cells;
 use crate::commands::report::Show;
@@ -16,11 +16,15 @@ impl Show for Report {
     }
 
     fn summary(&self) -> String {
-        let total = |total: &tracebraid_reports::report::Total| match &total.value {
-            Value::Unsigned(0) => format!("no {}", total.title),
+        let total = |total: &Total| match &total.value {
+            Value::Unsigned(0) if total.unit == Unit::Count => format!("no {}", total.title),
+            Value::Unsigned(1) if total.unit == Unit::Count => format!("1 {}", total.one),
             value => format!("{} {}", cell(&self.head, total.unit, value, None), total.title),
         };
-        let totals: Vec<String> = self.totals.iter().map(total).collect();
+        // What there is nothing of is not worth a word, but for what the report is about.
+        let is_told = |(at, total): &(usize, &Total)| *at == 0 || total.value != Value::Unsigned(0);
+        let totals = self.totals.iter().enumerate().filter(is_told);
+        let totals: Vec<String> = totals.map(|(_, own)| total(own)).collect();
         table::paragraph(&format!(
             "{} in {}",
             totals.join(", "),
@@ -32,7 +36,8 @@ impl Show for Report {
         let sections = self.sections.iter().filter(|section| !section.rows.is_empty());
         sections
             .map(|section| match section.view {
-                View::Freq => histogram(&self.head, section),
+                // Those of several groups side by side have no bars.
+                View::Freq if section.columns.len() == 4 => histogram(&self.head, section),
                 _ => table_of(&self.head, section, rows, zone),
             })
             .collect()
@@ -50,9 +55,13 @@ impl Show for Report {
 
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
     let rows = if section.is_long { rows } else { usize::MAX };
-    let columns: Vec<table::Column> = section.columns.iter().flat_map(columns_of).collect();
+    // Of one machine, everything is.
+    let is_shown = |column: &Column| column.key != "host" || head.hosts.len() > 1;
+    let columns = section.columns.iter().filter(|column| is_shown(column));
+    let columns: Vec<table::Column> = columns.flat_map(columns_of).collect();
     let row = |row: &Vec<Value>| {
         let cells = section.columns.iter().zip(row);
+        let cells = cells.filter(|(column, _)| is_shown(column));
         cells
             .flat_map(|(column, value)| cells_of(head, column, value, zone))
             .collect()
