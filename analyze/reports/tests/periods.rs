@@ -1,5 +1,7 @@
 //! Periods that users define: beside lttng-analyses on invented events, and the law.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
@@ -202,6 +204,130 @@ fn as_lttng_analyses_finds_them() {
     assert!(found > 500, "{found} periods are something to compare");
 }
 
+/// What lttng-analyses makes of periods within one with `--aggregate-by`: for each period of that
+/// definition and each one within it that has some, at any depth, their number, least, greatest and sum.
+#[test]
+fn aggregated_as_by_lttng_analyses() {
+    type Line = (i64, i64, String, u64, u64, u64, u64);
+    let cases = crate::support::traces::oracle("periods", "invented.json").expect("it is committed");
+    let mut compared = 0;
+    for (number, case) in cases.as_array().expect("cases").iter().enumerate() {
+        let periods = periods(&texts(&case["periods"]), &texts(&case["captures"]));
+        // Each period there is followed by those within it; names are paths.
+        let list = theirs_in_order(&case["hierarchy"]);
+        let mut outer: Vec<&str> = list.iter().map(|row| row.2.as_str()).collect();
+        outer.sort_unstable();
+        outer.dedup();
+        for path in outer {
+            let mut expected: Vec<Line> = Vec::new();
+            for (at, (begin, end, ..)) in list.iter().enumerate().filter(|(_, row)| row.2 == path) {
+                let mut sums: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+                let inside = list[at + 1..].iter().take_while(|row| {
+                    let rest = row.2.strip_prefix(path);
+                    rest.is_some_and(|rest| rest.starts_with('/'))
+                });
+                for row in inside {
+                    sums.entry(&row.2).or_default().push(row.1.abs_diff(row.0));
+                }
+                expected.extend(sums.into_iter().map(|(name, all)| {
+                    let (least, most) = (all.iter().min().unwrap(), all.iter().max().unwrap());
+                    (
+                        *begin,
+                        *end,
+                        name.to_owned(),
+                        all.len() as u64,
+                        *least,
+                        *most,
+                        all.iter().sum(),
+                    )
+                }));
+            }
+            expected.sort_unstable();
+            let asked = Asked {
+                aggregate_by: Some(path.to_owned()),
+                ..all_views()
+            };
+            let line = |row: &Value| {
+                let time = |key: &str| row[key].as_i64().expect("a time");
+                let [count, min, max, sum] =
+                    ["count", "min_ns", "max_ns", "total_ns"].map(|key| row[key].as_u64().expect("a number"));
+                let name = row["period"].as_str().expect("a name").to_owned();
+                (time("begin_ns"), time("end_ns"), name, count, min, max, sum)
+            };
+            let found = with_case(case, |set| rows(&report(set, &periods, &asked), "aggregated"));
+            let mut found: Vec<Line> = found.iter().map(line).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "case {number}, by {path}");
+            compared += found.len();
+        }
+    }
+    assert!(compared > 30, "{compared} lines are something to compare");
+}
+
+fn theirs_in_order(rows: &Value) -> Vec<(i64, i64, String)> {
+    let row = |row: &Value| {
+        let time = |at: usize| row[at].as_i64().expect("a time") + ORIGIN;
+        (time(0), time(1), row[2].as_str().expect("a name").to_owned())
+    };
+    rows.as_array().expect("rows").iter().map(row).collect()
+}
+
+/// Groups side by side: the steps of a period are the same for all its groups, from the least to the
+/// greatest of all, and the counts are those of its periods.
+#[test]
+fn series_of_groups() {
+    let events = [(1000, 100, 1), (2000, 500, 1), (3000, 300, 2), (4000, 2100, 2)];
+    let pair = |(begin, length, k): (u64, u64, i64)| {
+        [
+            (begin, 0, "b", vec![("k", k)]),
+            (begin + length, 0, "e", vec![("k", k)]),
+        ]
+    };
+    let events: Vec<Event<'_>> = events.into_iter().flat_map(pair).collect();
+    let one = periods(
+        &["p : $evt.$name == \"b\" : $evt.$name == \"e\""],
+        &["p : k = $evt.k"],
+    );
+    let asked = Asked {
+        group_by: vec!["p.k".to_owned()],
+        series: true,
+        ..all_views()
+    };
+    with(&events, |set| {
+        let first = report(set, &one, &asked);
+        let ranges = Some(first.ranges.clone());
+        let second = report(
+            set,
+            &one,
+            &Asked {
+                ranges,
+                ..asked.clone()
+            },
+        );
+        let rows = rows(&second, "series");
+        assert_eq!(rows.len(), 2 * 20);
+        let step = |row: &Value| (row["from_ns"].as_f64().unwrap(), row["to_ns"].as_f64().unwrap());
+        // lttng-analyses: step = (max - min) / 20, [lower, upper), the greatest in the last one.
+        for (at, pair) in rows.chunks(2).enumerate() {
+            let from = 100.0 + at as f64 * 100.0;
+            assert_eq!([step(&pair[0]), step(&pair[1])], [(from, from + 100.0); 2]);
+        }
+        let counted = rows.iter().filter(|row| row["count"] != 0);
+        let counted: Vec<_> = counted
+            .map(|row| (step(row).0, row["group"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            counted,
+            [
+                (100.0, "p.k = 1"),
+                (300.0, "p.k = 2"),
+                (500.0, "p.k = 1"),
+                (2000.0, "p.k = 2")
+            ]
+        );
+    });
+}
+
 /// Who runs, what it calls, and how long until a thread that was switched out is switched in again.
 const DEFINITIONS: [&str; 4] = [
     "run : $evt.$name == \"sched_switch\" && $evt.next_tid != 0 : $evt.$name == \"sched_switch\" && \
@@ -249,6 +375,7 @@ fn some(set: &TraceSet) -> Vec<Asked> {
     vec![
         Asked {
             group_by: groups.to_vec(),
+            aggregate_by: Some("run".to_owned()),
             ..all_views()
         },
         Asked {

@@ -80,11 +80,12 @@ impl Phase {
 
 /// A command that has the interface.
 pub(crate) struct Analysis {
-    title: &'static str,
+    /// What it shows.
+    pub(crate) title: &'static str,
     /// Its report on nothing: all tables, without rows.
-    empty: fn() -> Report,
+    pub(crate) empty: fn() -> Report,
     /// Why it can tell nothing of those traces.
-    lacks: fn(&TraceSet) -> Option<&'static str>,
+    pub(crate) lacks: fn(&TraceSet) -> Option<&'static str>,
 }
 
 impl Analysis {

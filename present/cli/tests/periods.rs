@@ -59,6 +59,52 @@ fn tables() {
     }
 }
 
+/// Every table that periods have is one that LAMI was told of, with those columns.
+#[test]
+fn lami() {
+    let metadata: Value =
+        serde_json::from_str(&text(&["periods", "--format", "lami", "--metadata"])).expect("JSON");
+    let classes = metadata["table-classes"].as_object().expect("classes");
+    assert_eq!(text(&["periods", "--test-compatibility", &trace()]), "");
+    let inner = "irq(run) : $evt.$name == \"irq_handler_entry\" && $evt.$cpu == $parent.$begin.$evt.$cpu : \
+                 $evt.$name == \"irq_handler_exit\" && $evt.$cpu == $begin.$evt.$cpu";
+    let asked = [
+        "--period",
+        inner,
+        "--group-by",
+        "run.comm",
+        "--aggregate-by",
+        "run",
+        "--freq-series",
+    ];
+    let format = [
+        "--format",
+        "lami",
+        "--output-progress",
+        "--view",
+        "stats,top,log,freq",
+    ];
+    let trace = trace();
+    let arguments = [&["periods"], &RUN[..], &asked, &format, &[trace.as_str()]].concat();
+    let output = text(&arguments);
+    let results = output
+        .strip_prefix("0 reading\n")
+        .expect("the progress comes first");
+    let results: Value = serde_json::from_str(results).expect("JSON");
+    let tables = results["results"].as_array().expect("tables");
+    assert_eq!(tables.len(), classes.len(), "every class occurs");
+    for table in tables {
+        let class = &classes[table["class"].as_str().expect("a class")];
+        let columns = class["column-descriptions"].as_array().expect("columns");
+        for row in table["data"].as_array().expect("rows") {
+            let cells = row.as_array().expect("cells");
+            assert_eq!(cells.len(), columns.len());
+            let mut both = cells.iter().zip(columns);
+            assert!(both.all(|(cell, column)| cell.is_null() || cell["class"] == column["class"]));
+        }
+    }
+}
+
 /// From each switch to the next one on its CPU somebody runs: by thread that is what `cpu` says, but
 /// for the last switch of each CPU, behind which `cpu` knows the end of the trace.
 #[test]
@@ -201,9 +247,10 @@ fn wrong_usage() {
         ),
         (&["--period", "p : $evt.x == 1", "--select", "q"], "no period `q`"),
         (
-            &["--period", "p : $evt.x == 1", "--format", "lami"],
-            "no --format lami",
+            &["--period", "p : $evt.x == 1", "--aggregate-by", "q"],
+            "no period `q`",
         ),
+        (&["--period", "p : $evt.x == 1", "--freq-series"], "--group-by"),
         (&["--file", "/nonexistent"], "/nonexistent"),
     ] {
         let (code, message) = failure(&[&["periods"], arguments, &[trace.as_str()]].concat());

@@ -158,20 +158,31 @@ fn csv_has_a_table_for_each_section() {
 #[test]
 fn machine_interface() {
     assert_eq!(text(&["--mi-version"]), "1.0\n");
-    for command in ["cpu", "io", "irq", "syscalls"] {
+    for command in [
+        "cpu",
+        "disk",
+        "io",
+        "irq",
+        "net",
+        "processes",
+        "report",
+        "sched",
+        "syscalls",
+    ] {
         let metadata: Value =
             serde_json::from_str(&text(&[command, "--format", "lami", "--metadata"])).expect("JSON");
         assert_eq!(metadata["mi-version"]["major"], 1);
         let classes = metadata["table-classes"].as_object().expect("classes");
         assert_eq!(text(&[command, "--test-compatibility", &trace()]), "");
-        let mut arguments = vec![command, "--format", "lami"];
+        let mut arguments = vec![command, "--format", "lami", "--output-progress"];
         if ["irq", "syscalls"].contains(&command) {
-            arguments.extend(["--output-progress", "--view", "stats,top,log,freq"]);
+            arguments.extend(["--view", "stats,top,log,freq"]);
         }
         let (begin, end) = ("1795225394500000000", "1795225395500000000");
         let trace = trace();
         arguments.extend(["--begin", begin, "--end", end, &trace]);
         let output = text(&arguments);
+        assert!(output.starts_with("0 reading\n"), "{command}");
         let results = output
             .lines()
             .find(|line| line.starts_with('{'))
@@ -196,7 +207,9 @@ fn machine_interface() {
             }
             used += 1;
         }
-        assert_eq!(used, classes.len(), "{command}: every class occurs");
+        if ["cpu", "io", "irq", "processes", "syscalls"].contains(&command) {
+            assert_eq!(used, classes.len(), "{command}: every class occurs");
+        }
     }
     let user_space = recorded("ust-cyg-profile").join("ust-cyg-profile");
     let output = run(&[

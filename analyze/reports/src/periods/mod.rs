@@ -6,6 +6,7 @@
 //! through the [`Machine`], which knows what is open: so the report is that of a plain pass.
 //! `docs/reports-periods.md` defines it.
 
+mod aggregated;
 mod candidates;
 mod index;
 mod machine;

@@ -8,12 +8,13 @@ use tracebraid_filter::Datum;
 use tracebraid_filter::periods::{Capture, Periods};
 
 use crate::kernel::Head;
+use crate::periods::aggregated;
 use crate::periods::sums::{Done, Group, OfPeriod, PerParent, SHARES, Sums, Within, text};
 use crate::periods::wanted::{Order, Wanted};
 use crate::report::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, frequencies,
 };
-use crate::stats::{Bins, Distribution, Ranges, Summary};
+use crate::stats::{BINS, Bins, Distribution, Ranges, Summary};
 
 const PERIOD: Column = Column::new("period", "Period", Unit::Text);
 
@@ -33,6 +34,7 @@ pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: S
     }
     let top = if wanted.shows(View::Top) { wanted.rows } else { 0 };
     let longest = sums.longest(top);
+    let aggregated = aggregated::section(wanted, periods, &sums.log);
     let log = ordered(wanted, std::mem::take(&mut sums.log));
     let mut sections = vec![of_periods(wanted, &sums.periods), of_groups(wanted, &sums.groups)];
     sections.push(within(wanted, periods, &sums, Of::All));
@@ -44,12 +46,14 @@ pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: S
         (wanted, periods, &longest),
     ));
     sections.push(list("log", "Periods", View::Log, (wanted, periods, &log)));
+    sections.push(aggregated);
     let grouped = !wanted.group_names.is_empty();
     let nested = periods.list.iter().any(|period| period.parent.is_some());
     sections.retain(|section| {
         let matters = match section.key {
             "groups" => grouped,
             "within" | "within_active" => nested,
+            "aggregated" => wanted.aggregate_by.is_some(),
             _ => true,
         };
         matters && wanted.shows(section.view)
@@ -77,12 +81,13 @@ fn totals(wanted: &Wanted, sums: &Sums) -> Vec<Total> {
     };
     let count = of(|period| period.durations.summary().count());
     let mut totals = vec![
-        Total::new("periods", "periods", count.into()),
+        Total::new("periods", "periods", count.into()).or_one("period"),
         Total::new(
             "unfinished",
-            "not finished",
+            "unfinished periods",
             of(|period| period.unfinished).into(),
-        ),
+        )
+        .or_one("unfinished period"),
     ];
     if sums.refused > 0 {
         let title = "not begun, because too many were open";
@@ -189,7 +194,8 @@ fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
 
 fn pairs(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
-    for (parent, own) in sums.periods.iter().enumerate() {
+    let parents = sums.periods.iter().enumerate();
+    for (parent, own) in parents.filter(|(parent, _)| wanted.aggregate_by.is_none_or(|by| by == *parent)) {
         for (inner, sums) in inside(periods, parent).into_iter().zip(&own.within) {
             let Within { all, active } = sums;
             let values = if of == Of::All { all } else { active };
@@ -252,23 +258,20 @@ fn per_parent(values: &PerParent) -> [Value; 13] {
     [counts.count().into(), a, b, c, d, e, f, g, h, i, j, k, l]
 }
 
+/// `a = 1, b = 2`.
+pub(super) fn captured(captures: &[Capture], values: &[Datum]) -> String {
+    let one = |(capture, value): (&Capture, &Datum)| format!("{} = {}", capture.name, text(value));
+    let all: Vec<String> = captures.iter().zip(values).map(one).collect();
+    all.join(", ")
+}
+
 fn list(
     key: &'static str,
     title: &str,
     view: View,
     (wanted, periods, of): (&Wanted, &Periods, &[Done]),
 ) -> Section {
-    let captured = |captures: &[Capture], values: &[Datum]| {
-        let one = |(capture, value): (&Capture, &Datum)| format!("{} = {}", capture.name, text(value));
-        Value::Text(
-            captures
-                .iter()
-                .zip(values)
-                .map(one)
-                .collect::<Vec<_>>()
-                .join(", "),
-        )
-    };
+    let captured = |captures: &[Capture], values: &[Datum]| Value::Text(captured(captures, values));
     let row = |done: &Done| {
         let period = periods.list.get(done.period)?;
         Some(vec![
@@ -323,10 +326,28 @@ fn ranges(wanted: &Wanted, sums: &Sums) -> Ranges {
     };
     let periods = shown(wanted, &sums.periods)
         .filter_map(|(period, own)| Some((wanted.path(period).to_owned(), bounds(&own.durations)?)));
-    let groups = sums
-        .groups
-        .iter()
-        .filter_map(|group| Some((group.label(wanted), bounds(&group.durations)?)));
+    let of_group = |group: &Group| {
+        if !wanted.series {
+            return bounds(&group.durations);
+        }
+        // The same steps for all groups of a period.
+        let all = sums.groups.iter().filter(|other| other.period == group.period);
+        let bounds = all.filter_map(|other| bounds(&other.durations));
+        bounds.reduce(|(min, max), (least, most)| (min.min(least), max.max(most)))
+    };
+    // They stand together by period.
+    let mut last = None;
+    let mut range = |group: &Group| match last {
+        Some((period, range)) if wanted.series && period == group.period => range,
+        _ => {
+            let range = of_group(group);
+            last = Some((group.period, range));
+            range
+        }
+    };
+    let groups: Vec<_> = (sums.groups.iter())
+        .filter_map(|group| Some((group.label(wanted), range(group)?)))
+        .collect();
     periods.chain(groups).collect()
 }
 
@@ -340,9 +361,53 @@ fn second(wanted: &Wanted, head: Head, sums: &Sums) -> Report {
         Some((label, range, bins))
     };
     let all: Vec<(String, (u64, u64), &Bins)> = periods.chain(groups).filter_map(range).collect();
+    let mut sections = vec![frequencies(PERIOD, all)];
+    if wanted.series {
+        sections.push(series(wanted, sums));
+    }
     Report {
         head,
-        sections: vec![frequencies(PERIOD, all)],
+        sections,
         ..Report::default()
+    }
+}
+
+/// For each period and each step the counts of its groups side by side.
+fn series(wanted: &Wanted, sums: &Sums) -> Section {
+    let mut rows = Vec::new();
+    for groups in sums.groups.chunk_by(|a, b| a.period == b.period) {
+        let steps = groups.iter().map(|group| {
+            let range = wanted.ranges.as_ref()?.get(&group.label(wanted))?;
+            Some((group, group.bins.bins(*range).collect::<Vec<_>>()))
+        });
+        let steps: Vec<_> = steps.flatten().collect();
+        for at in 0..BINS {
+            let bins = steps
+                .iter()
+                .filter_map(|(group, bins)| Some((group, bins.get(at)?)));
+            rows.extend(bins.map(|(group, bin)| {
+                vec![
+                    Value::text(wanted.path(group.period)),
+                    bin.from.into(),
+                    bin.to.into(),
+                    Value::Text(group.name(wanted)),
+                    bin.count.into(),
+                ]
+            }));
+        }
+    }
+    Section {
+        key: "series",
+        title: "Distribution by group".to_owned(),
+        view: View::Freq,
+        columns: vec![
+            PERIOD,
+            Column::new("from_ns", "From", Unit::Duration),
+            Column::new("to_ns", "To", Unit::Duration),
+            Column::new("group", "Group", Unit::Text),
+            Column::new("count", "Count", Unit::Count),
+        ],
+        rows,
+        is_long: true,
     }
 }

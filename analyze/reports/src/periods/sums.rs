@@ -170,9 +170,9 @@ impl Sums {
         }
         if is_shown {
             self.group(wanted, &closed, duration);
-            if wanted.ranges.is_none() {
-                self.list(wanted, closed);
-            }
+        }
+        if wanted.ranges.is_none() {
+            self.list(wanted, closed);
         }
         true
     }
@@ -242,15 +242,16 @@ impl Sums {
     fn list(&mut self, wanted: &Wanted, closed: Closed<'_>) {
         let duration = closed.duration();
         let top = if wanted.shows(View::Top) { wanted.rows } else { 0 };
-        let is_long = top > 0 && self.floor.is_none_or(|floor| floor <= duration);
-        let logs = wanted.shows(View::Log);
+        let period = closed.open.period;
+        let is_long = top > 0 && wanted.is_shown(period) && self.floor.is_none_or(|floor| floor <= duration);
+        let logs = wanted.logs(period);
         if !is_long && !logs {
             return;
         }
         let mut numbers: Vec<u64> = closed.around.iter().rev().map(|open| open.number).collect();
         numbers.push(closed.open.number);
         let done = Done {
-            period: closed.open.period,
+            period,
             numbers,
             begin: closed.open.begin,
             end: closed.end,

@@ -26,6 +26,10 @@ pub struct Asked {
     pub group_by: Vec<String>,
     /// The order of the log.
     pub order: Order,
+    /// The period, by name or path, each of which is told with what is within it.
+    pub aggregate_by: Option<String>,
+    /// Whether all groups of a period have the steps of the least and the greatest among them.
+    pub series: bool,
     /// Open periods at most.
     pub most_open: usize,
     /// For a second pass that counts how often durations of each size occur: their bounds.
@@ -58,6 +62,8 @@ impl Default for Asked {
             select: Vec::new(),
             group_by: Vec::new(),
             order: Order::default(),
+            aggregate_by: None,
+            series: false,
             most_open: MOST_OPEN,
             ranges: None,
         }
@@ -71,6 +77,11 @@ pub(super) struct Wanted {
     pub(super) rows: usize,
     pub(super) limits: Limits,
     pub(super) order: Order,
+    /// See [`Asked::aggregate_by`].
+    pub(super) aggregate_by: Option<usize>,
+    pub(super) series: bool,
+    /// By period: how far around it is the one that is aggregated by; 0 for that one itself.
+    pub(super) aggregated: Vec<Option<usize>>,
     pub(super) most_open: usize,
     pub(super) ranges: Option<Ranges>,
     /// By period: whether it is shown.
@@ -100,11 +111,19 @@ impl Wanted {
     pub(super) fn new(asked: &Asked, periods: &Periods) -> Result<Wanted, String> {
         let count = periods.list.len();
         let paths: Vec<String> = (0..count).map(|index| periods.path(index)).collect();
+        let find = |name: &String| {
+            let found = periods.find(name);
+            let found = found.or_else(|| paths.iter().position(|path| path == name));
+            found.ok_or_else(|| format!("no period `{name}` is defined"))
+        };
         for name in &asked.select {
-            if periods.find(name).is_none() && !paths.contains(name) {
-                return Err(format!("no period `{name}` is defined"));
-            }
+            find(name)?;
         }
+        let aggregate_by = asked.aggregate_by.as_ref().map(find).transpose()?;
+        if asked.series && asked.group_by.is_empty() {
+            return Err("series of groups need something to group by".to_owned());
+        }
+        let around = |period: usize| distance(periods, period, aggregate_by?);
         let is_shown = |(path, period): (&String, &tracebraid_filter::periods::Period)| {
             asked.select.is_empty() || asked.select.contains(path) || asked.select.contains(&period.name)
         };
@@ -123,6 +142,9 @@ impl Wanted {
             rows: asked.rows,
             limits: asked.limits,
             order: asked.order,
+            aggregate_by,
+            series: asked.series,
+            aggregated: (0..count).map(around).collect(),
             most_open: asked.most_open,
             ranges: asked.ranges.clone(),
             shown: paths.iter().zip(&periods.list).map(is_shown).collect(),
@@ -137,6 +159,17 @@ impl Wanted {
             [] => matches!(view, View::Stats | View::Top),
             views => views.contains(&view),
         }
+    }
+
+    /// True if all of that period are kept: to be listed, or to tell what was within what.
+    pub(super) fn logs(&self, period: usize) -> bool {
+        let is_nesting = self.order == Order::Hierarchy || self.up(period).is_some();
+        self.shows(View::Log) && (self.is_shown(period) || is_nesting)
+    }
+
+    /// How far around a period the one is that is aggregated by, if it is.
+    pub(super) fn up(&self, period: usize) -> Option<usize> {
+        self.aggregated.get(period).copied().flatten()
     }
 
     pub(super) fn is_shown(&self, period: usize) -> bool {

@@ -85,6 +85,8 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         "net" => Some(Analysis::of::<NetAnalysis>(
             "Network interfaces and TCP: what was sent, received and dropped",
         )),
+        "periods" => Some(periods::lami()),
+        "report" => Some(overview::lami()),
         "processes" => Some(Analysis::of::<ProcessAnalysis>(
             "The tree of processes, and what each used",
         )),

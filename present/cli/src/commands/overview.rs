@@ -3,10 +3,19 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use jiff::tz::TimeZone;
+use serde::{Serialize, Serializer};
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::kernel::{Head, KernelAnalysis, KernelReport, Selection};
 use tracebraid_reports::overview::{self, Parts};
+use tracebraid_reports::report::Report;
 
-use crate::commands::report;
+use crate::commands::report::{self, Show};
 use crate::failure::Failure;
+use crate::info::tables::View;
+use crate::lami::Analysis;
+use crate::table;
 
 /// Shows on one page what to know first of a kernel trace: how long and how loaded, who used most of
 /// the CPUs, disks and network, what took longest and when, what was lost, and what looks wrong, with
@@ -27,6 +36,15 @@ pub(crate) struct OverviewArgs {
 /// Rows of each list.
 const ROWS: usize = 5;
 
+/// What LAMI is told of the tables.
+pub(super) fn lami() -> Analysis {
+    Analysis {
+        title: "The summary: who used most, what took longest, what looks wrong",
+        empty: || overview::overview(&Parts::default(), &[], ROWS),
+        lacks: |set| CpuAnalysis::new(set, Selection::default()).lacks(),
+    }
+}
+
 /// Runs it.
 pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     let mut subject = args.report.open()?;
@@ -35,5 +53,73 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     let parts = Parts::from(args.report.fold_all(&mut subject, &analysis, &selection)?);
     let lost = crate::loss::summary(&subject.set);
     let rows = args.report.top().unwrap_or(ROWS);
-    args.report.show(subject, overview::overview(&parts, &lost, rows))
+    let report = overview::overview(&parts, &lost, rows);
+    let view = View {
+        zone: subject.zone.clone(),
+        colours: false,
+    };
+    let begin = view.time(report.head.begin.map(|begin| begin.0));
+    let title = format!("{}, from {begin} on", names(&subject.set));
+    args.report.show(subject, Page { report, title })
+}
+
+/// What the traces are called: by their tracer, else as their directories.
+fn names(set: &TraceSet) -> String {
+    let name = |trace: &Trace| {
+        let path = trace.paths.first();
+        let directory = || path?.file_name().map(|name| name.to_string_lossy().into_owned());
+        let given = trace.layout.class.env_str("trace_name").map(str::to_owned);
+        let name = given.or_else(directory).unwrap_or_else(|| "a trace".to_owned());
+        match trace.layout.class.env_str("hostname") {
+            Some(host) => format!("{name} of {host}"),
+            None => name,
+        }
+    };
+    let mut names: Vec<String> = set.traces.iter().map(name).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+/// The page: the report under a title.
+struct Page {
+    report: Report,
+    title: String,
+}
+
+impl Serialize for Page {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.report.serialize(serializer)
+    }
+}
+
+impl KernelReport for Page {
+    fn head(&self) -> &Head {
+        self.report.head()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.report.is_empty()
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.report.truncate(rows);
+    }
+}
+
+impl Show for Page {
+    fn summary(&self) -> String {
+        table::paragraph(&self.title) + &self.report.summary()
+    }
+
+    fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String> {
+        self.report.tables(rows, zone)
+    }
+
+    fn csv(&self, rows: usize) -> String {
+        self.report.csv(rows)
+    }
+
+    fn sections(&self) -> Report {
+        self.report.clone()
+    }
 }

@@ -4,16 +4,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::parse::FilterError;
 use tracebraid_filter::periods::Periods;
+use tracebraid_fold::{Control, Options};
 use tracebraid_reports::kernel::CpuSet;
 use tracebraid_reports::periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
-use tracebraid_reports::report::Report;
+use tracebraid_reports::report::{Report, View};
 
 use crate::commands::report::{self, ShowArgs, Subject};
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::lami::Analysis;
 use crate::options::{InputArgs, TimeArgs};
 
 /// Shows periods that you define: how many, how long, within what; the longest ones; each one; how
@@ -55,6 +58,14 @@ pub(crate) struct PeriodsArgs {
     /// Group by values: PERIOD.CAPTURE, or cpu
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     group_by: Vec<String>,
+    /// Tell of each of these periods what was within it: one row for each other period (adds the view log;
+    /// of statistics, keeps what is within it)
+    #[arg(long, value_name = "PERIOD")]
+    aggregate_by: Option<String>,
+    /// How often each length occurred in each group, in the same steps for all groups of a period (adds
+    /// the view freq; needs --group-by)
+    #[arg(long, visible_alias = "freq-uniform", requires = "group_by")]
+    freq_series: bool,
     /// Only these periods (others may still be around them)
     #[arg(long, value_name = "PERIOD", value_delimiter = ',')]
     select: Vec<String>,
@@ -87,12 +98,12 @@ enum OrderName {
 
 /// Runs it.
 pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
-    args.show.without_lami("periods")?;
+    args.show.say_progress();
     let periods = definitions(args)?;
     let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
     let mut asked = args.asked(&subject);
     let mut report = args.fold(&mut subject, &periods, &asked, true)?;
-    if args.views.counts_lengths() && !report.ranges.is_empty() {
+    if (args.views.counts_lengths() || args.freq_series) && !report.ranges.is_empty() {
         asked.ranges = Some(std::mem::take(&mut report.ranges));
         let second = args.fold(&mut subject, &periods, &asked, false)?;
         report.sections.extend(second.sections);
@@ -103,10 +114,14 @@ pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
 impl PeriodsArgs {
     fn asked(&self, subject: &Subject) -> Asked {
         let cpus = self.cpu.iter().copied().collect();
+        let mut views = self.views.views();
+        if self.aggregate_by.is_some() && !views.contains(&View::Log) {
+            views.push(View::Log);
+        }
         Asked {
             window: report::window(subject.range),
             cpus: CpuSet((!self.cpu.is_empty()).then_some(cpus)),
-            views: self.views.views(),
+            views,
             rows: self.show.longest(),
             limits: self.views.limits(),
             select: self.select.clone(),
@@ -116,6 +131,8 @@ impl PeriodsArgs {
                 OrderName::Hierarchy => Order::Hierarchy,
                 OrderName::Duration => Order::Duration,
             },
+            aggregate_by: self.aggregate_by.clone(),
+            series: self.freq_series,
             most_open: self.max_open,
             ranges: None,
         }
@@ -137,6 +154,43 @@ impl PeriodsArgs {
         let until = analysis.until();
         fold::run(&subject.set, &analysis, &self.fold, until, &mut subject.warnings)
     }
+}
+
+/// What LAMI is told of the tables: their columns do not depend on the definitions. Of any trace
+/// there may be something to tell.
+pub(super) fn lami() -> Analysis {
+    Analysis {
+        title: "Periods that users define",
+        empty,
+        lacks: |_| None,
+    }
+}
+
+/// The report on no trace, with all tables.
+fn empty() -> Report {
+    let definitions = ["outer : $evt.x == 1", "inner(outer) : $evt.x == 2"];
+    let mut periods = Periods::default();
+    if definitions.iter().any(|text| periods.period(text).is_err()) {
+        return Report::default();
+    }
+    let report = |ranges| {
+        let asked = Asked {
+            views: View::ALL.to_vec(),
+            group_by: vec!["cpu".to_owned()],
+            aggregate_by: Some("outer".to_owned()),
+            series: true,
+            ranges,
+            ..Asked::default()
+        };
+        let set = TraceSet::default();
+        let analysis = PeriodAnalysis::new(&set, periods.clone(), &asked).ok()?;
+        let outcome = tracebraid_fold::fold(&set, &analysis, Options::default(), &Control::default());
+        outcome.ok().map(|outcome| outcome.report)
+    };
+    let mut all = report(None).unwrap_or_default();
+    let second = report(Some(Default::default())).unwrap_or_default();
+    all.sections.extend(second.sections);
+    all
 }
 
 /// The definitions of files, then those of options.

@@ -47,6 +47,9 @@ pub(crate) struct ShowArgs {
     /// Read times in UTC, not in the local time zone
     #[arg(long)]
     pub(super) clock_gmt: bool,
+    /// Say how far it is on standard output, as LAMI wants it
+    #[arg(long, hide = true)]
+    output_progress: bool,
 }
 
 /// The form of reports on kernel events.
@@ -73,22 +76,16 @@ impl ShowArgs {
         })
     }
 
+    /// Says how far it is, if that is asked for: Trace Compass reads lines up to the results.
+    pub(super) fn say_progress(&self) {
+        if self.output_progress {
+            println!("0 reading");
+        }
+    }
+
     /// Rows of what is greatest.
     pub(super) fn longest(&self) -> usize {
         self.top.unwrap_or(ROWS)
-    }
-
-    /// For commands that have no interface of LAMI.
-    ///
-    /// # Errors
-    /// When it is asked for.
-    pub(super) fn without_lami(&self, command: &str) -> Result<(), Failure> {
-        match self.format {
-            Format::Lami => Err(Failure::usage(format!(
-                "{command} has no --format lami: what its tables hold depends on the definitions"
-            ))),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -112,7 +109,7 @@ pub(crate) trait Show {
 /// # Errors
 /// When the traces cannot be read, the options make no sense, or the user interrupts it.
 pub(super) fn run<A: KernelAnalysis<Report: Show>>(args: &ReportArgs) -> Result<ExitCode, Failure> {
-    let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
+    let mut subject = args.open()?;
     let selection = args.selection(subject.range);
     let report = args.fold::<A>(&mut subject, selection)?;
     args.show(subject, report)
@@ -160,6 +157,7 @@ impl ReportArgs {
     /// # Errors
     /// When none can be read, or the range makes no sense.
     pub(super) fn open(&self) -> Result<Subject, Failure> {
+        self.show.say_progress();
         Subject::open(&self.input, &self.time, self.show.clock_gmt)
     }
 

@@ -21,9 +21,6 @@ pub(crate) struct ViewArgs {
     /// Only what lasts at most that long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max: Option<u64>,
-    /// Say how far it is on standard output, as LAMI wants it
-    #[arg(long, hide = true)]
-    output_progress: bool,
 }
 
 /// A view.
@@ -85,10 +82,6 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     views: &ViewArgs,
     choose: impl FnOnce(&mut Selection),
 ) -> Result<ExitCode, Failure> {
-    if views.output_progress {
-        // Trace Compass reads lines up to the results.
-        println!("0 reading");
-    }
     let mut subject = args.open()?;
     let mut selection = args.selection(subject.range);
     selection.views = views.views();
