@@ -33,15 +33,17 @@ fn cpu_shows_tables_json_and_csv() {
     assert_eq!(report["cpus"][1]["unknown_ns"], 28_900_662);
     assert_eq!(report["threads"][0]["active_ns"], 1_471_131_630u64);
     assert_eq!(report["threads"].as_array().map(Vec::len), Some(245));
+    assert_eq!(report["total"]["migrations"], 388);
+    assert_eq!(report["threads"][0]["priorities"], serde_json::json!([120]));
     let csv = text(&["cpu", "--format", "csv", "--top", "1", &trace]);
     assert_eq!(
         csv.lines().next(),
-        Some("host,pid,tid,name,active_ns,active_share,switches")
+        Some("host,pid,tid,name,active_ns,active_share,switches,migrations,priority,priorities")
     );
     assert!(
-        csv.lines()
-            .nth(1)
-            .is_some_and(|line| line.starts_with(",284,284,ab,1471131630,")),
+        csv.lines().nth(1).is_some_and(
+            |line| line.starts_with(",284,284,ab,1471131630,") && line.ends_with(",1196,17,120,120")
+        ),
         "{csv}"
     );
     assert_eq!(csv.lines().count(), 2);
@@ -80,6 +82,55 @@ fn cpu_counts_what_is_chosen() {
     assert_eq!(sum(&first) + sum(&second), sum(&whole));
 }
 
+/// Whoever made a process stands above it; formats tell the same numbers.
+#[test]
+fn processes_show_a_tree_json_and_csv() {
+    let trace = trace();
+    let report = json(&["processes", "--format", "json", &trace]);
+    let rows = report["processes"].as_array().expect("rows");
+    let row = |tid: u64| rows.iter().find(|row| row["tid"] == tid).expect("the process");
+    let (ab, shell) = (row(284), row(200));
+    assert_eq!((&ab["parent"], &ab["parent_pid"]), (&shell["id"], &shell["pid"]));
+    assert_eq!(ab["active_ns"], 1_471_131_630u64);
+    let names: Vec<_> = (ab["names"].as_array().expect("names").iter())
+        .map(|name| {
+            (
+                name["name"].as_str().expect("a name"),
+                name["by"].as_str().expect("how"),
+            )
+        })
+        .collect();
+    assert_eq!(names, [("bash", "fork"), ("ab", "exec")]);
+    assert!(ab["begin_ns"].as_u64() < ab["names"][1]["time_ns"].as_u64());
+    let csv = text(&["processes", "--format", "csv", &trace]);
+    assert_eq!(csv.lines().count(), 1 + rows.len());
+    let line = csv
+        .lines()
+        .find(|line| line.contains(",284,284,ab,200,"))
+        .expect("the line");
+    assert!(
+        line.contains(",bash → ab,1,1471131630,1471131630,10519,10519,"),
+        "{line}"
+    );
+    // What is kept of a shorter list has what leads to it.
+    let few = json(&["processes", "--format", "json", "--top", "5", &trace]);
+    let few = few["processes"].as_array().expect("rows");
+    assert_eq!(few.len(), 5);
+    for row in few.iter().filter(|row| !row["parent"].is_null()) {
+        assert!(few.iter().any(|other| other["id"] == row["parent"]), "{row}");
+    }
+    let table = text(&["processes", "--top", "9", &trace]);
+    let line = table
+        .lines()
+        .find(|line| line.contains("─bash → ab "))
+        .expect("the line");
+    assert!(
+        line.trim_start().starts_with("284 ") && line.contains("│ └─bash"),
+        "{line}"
+    );
+    assert!(table.contains("\n  ... and 291 more\n"), "{table}");
+}
+
 #[test]
 fn io_shows_tables_json_and_csv() {
     let trace = trace();
@@ -111,7 +162,7 @@ fn io_shows_tables_json_and_csv() {
 #[test]
 fn threads_and_chunks_do_not_matter() {
     let trace = trace();
-    for command in ["cpu", "io", "syscalls", "irq", "memory"] {
+    for command in ["cpu", "io", "processes", "syscalls", "irq", "memory"] {
         let expected = text(&[
             command,
             "--format",
@@ -151,6 +202,7 @@ fn traces_that_tell_nothing_of_it() {
         ("syscalls", "no system calls were recorded: enable them"),
         ("irq", "enable irq_handler_entry"),
         ("memory", "enable kmem_mm_page_alloc"),
+        ("processes", "enable sched_process_fork"),
     ] {
         let output = run(&[command, path]);
         assert_eq!(output.status.code(), Some(0));
@@ -200,6 +252,7 @@ fn everything_fits_narrow_terminals_and_no_number_is_cut() {
         &["count"],
         &["cpu"],
         &["io"],
+        &["processes"],
         &["syscalls"],
     ] {
         let whole = text(&[arguments, &[&trace]].concat());
@@ -219,6 +272,7 @@ fn everything_fits_narrow_terminals_and_no_number_is_cut() {
         }
     }
     insta::assert_snapshot!("io-80", shown(80, &["io", "--top", "2"], &trace));
+    insta::assert_snapshot!("processes-100", shown(100, &["processes", "--clock-gmt"], &trace));
     insta::assert_snapshot!("cpu-60", shown(60, &["cpu", "--top", "2"], &trace));
     insta::assert_snapshot!(
         "info-80",
