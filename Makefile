@@ -4,7 +4,7 @@ CARGO ?= cargo
 DATA := .cache/traces
 
 help: ## Show what there is to make
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## Build the program: target/release/tracebraid
 	@scripts/setup build
@@ -31,6 +31,11 @@ lint: ## Check formatting, lints and documentation
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
+screenshots: build $(DATA)/kernel-mix-small $(DATA)/kernel-ust-requests ## Take the screenshots in docs/screenshots anew
+	python3 -m venv .cache/screenshots
+	.cache/screenshots/bin/pip install --quiet -r docs/screenshots/requirements.txt
+	.cache/screenshots/bin/python docs/screenshots/take.py target/release/tracebraid $(DATA) docs/screenshots
+
 fuzz: ## Fuzz each target for ten minutes
 	fuzz/run 600
 
@@ -38,4 +43,4 @@ clean: ## Remove what was built
 	$(CARGO) clean
 	rm -rf .cache
 
-.PHONY: help build demo test bench lint fuzz clean
+.PHONY: help build demo test bench lint screenshots fuzz clean

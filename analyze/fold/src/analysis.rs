@@ -88,6 +88,8 @@ pub struct StreamPlace<'a> {
 pub struct Record<'a> {
     /// Its stream.
     pub stream: StreamRef,
+    /// Number of its stream among those of all traces.
+    pub number: u32,
     /// Index of its class in its stream class.
     pub class: usize,
     /// When it happened. Never before its packet's beginning, nor before a wanted event record

@@ -33,6 +33,13 @@ impl StreamRef {
         let trace = set.traces.get(self.trace as usize)?;
         Some((trace, trace.streams.get(self.stream as usize)?))
     }
+
+    /// Its number among the streams of all traces.
+    pub(crate) fn number(self, set: &TraceSet) -> u32 {
+        let before = set.traces.iter().take(self.trace as usize);
+        let before: usize = before.map(|trace| trace.streams.len()).sum();
+        u32::try_from(before).map_or(u32::MAX, |before| before.saturating_add(self.stream))
+    }
 }
 
 /// Some packets of a stream.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::{ClockConversion, Timestamp};
 use tracebraid_ctf::damage::Damage;
-use tracebraid_ctf::scan::{Hit, Progress, ScanTable, Scanner};
+use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
@@ -47,6 +47,8 @@ pub struct Feed<'t> {
 pub struct Lane<'t> {
     /// The stream.
     pub stream: StreamRef,
+    /// See [`Record::number`].
+    number: u32,
     content: &'t Stream,
     /// Its clock.
     pub clock: Option<ClockConversion>,
@@ -99,7 +101,8 @@ impl<'t> Feed<'t> {
             let (trace, content) = slice.stream.of(set)?;
             let table = tables.of(slice.stream.trace, content.class)?;
             let scanner = Scanner::new(trace, content, table, slice.packets.clone())?;
-            Some(Lane::new(slice.stream, content, trace.clock(content), scanner))
+            let place = (slice.stream, slice.stream.number(set));
+            Some(Lane::new(place, content, trace.clock(content), scanner))
         };
         Feed {
             set,
@@ -154,48 +157,60 @@ impl<'t> Feed<'t> {
     /// time of its beginning. Losses before it belong to the chunk to which that time belongs.
     fn run_merged<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
         let (from, until) = (self.chunk.from, self.chunk.until);
-        let mut heads: Vec<Timestamp> = self.lanes.iter_mut().map(Lane::head).collect();
-        while let Some((index, bound)) = next_lane(&heads) {
-            let (Some(lane), Some(head)) = (self.lanes.get_mut(index), heads.get_mut(index)) else {
-                break;
-            };
+        let heads = self.lanes.iter_mut().enumerate();
+        let mut order: Vec<Turn> = heads.map(|(index, lane)| (lane.head(), index)).collect();
+        order.sort_unstable();
+        while let Some(&(head, index)) = order.first()
+            && head < DUSK
+            && let Some(lane) = self.lanes.get_mut(index)
+        {
             // One stream's event records often follow each other: only the bound of the others
             // counts until it is reached.
-            while (*head, index) < bound {
-                lane.give_next(analysis, partial, *head, from..until);
-                *head = lane.head();
-            }
+            let bound = order.get(1).map_or(AT_END, |&next| next.min(AT_END));
+            let head = lane.give_until(analysis, partial, (index, bound), &(from..until));
+            queue((head, index), &mut order);
         }
     }
 }
 
-/// What no lane reaches.
-const AT_END: (Timestamp, usize) = (DUSK, 0);
+/// The time of what comes next in a lane, and the index of the lane: of equal times the earlier
+/// lane's comes first.
+type Turn = (Timestamp, usize);
 
-/// The lane whose turn it is, and the time and lane of the next one's; `None` at the end of all.
+/// Nothing happens at dusk itself.
+const LAST: Timestamp = Timestamp(DUSK.0 - 1);
+
+/// Event records that a stream which is merged with others is scanned for at a time: before the next
+/// ones are, all streams' are looked at, and their bytes should still be in the nearest cache.
+const FEW: usize = 64;
+
+/// What no lane reaches.
+const AT_END: Turn = (DUSK, 0);
+
+/// Puts what was first in its place among the others. Few streams are busy at a time: it is seldom
+/// far from the front.
 #[inline(always)]
-fn next_lane(heads: &[Timestamp]) -> Option<(usize, (Timestamp, usize))> {
-    let (mut first, mut second) = (AT_END, AT_END);
-    for (index, &time) in heads.iter().enumerate() {
-        // Of equal times the earlier lane's comes first: those that follow it are not less.
-        if time < first.0 {
-            (first, second) = ((time, index), first);
-        } else if time < second.0 {
-            second = (time, index);
-        }
+fn queue(turn: Turn, order: &mut [Turn]) {
+    let mut at = 0;
+    while let Some(&next) = order.get(at + 1)
+        && next < turn
+    {
+        order[at] = next;
+        at += 1;
     }
-    (first.0 < DUSK).then_some((first.1, second))
+    order[at] = turn;
 }
 
 impl<'t> Lane<'t> {
     fn new(
-        stream: StreamRef,
+        (stream, number): (StreamRef, u32),
         content: &'t Stream,
         clock: Option<ClockConversion>,
         scanner: Scanner<'t>,
     ) -> Self {
         Lane {
             stream,
+            number,
             content,
             clock,
             scanner,
@@ -211,7 +226,8 @@ impl<'t> Lane<'t> {
     fn share(self, lanes: usize) -> Shared<'t> {
         let lane = |_| {
             let scanner = self.scanner.over(0..0)?;
-            Some(Lane::new(self.stream, self.content, self.clock, scanner))
+            let place = (self.stream, self.number);
+            Some(Lane::new(place, self.content, self.clock, scanner))
         };
         Shared {
             packets: self.scanner.packets(),
@@ -252,7 +268,7 @@ impl<'t> Lane<'t> {
             analysis.packet(partial, &place);
             loop {
                 let progress = self.scanner.scan();
-                let (stream, clock, mut floor) = (self.stream, self.clock, self.floor);
+                let (stream, number, clock, mut floor) = (self.stream, self.number, self.clock, self.floor);
                 self.scanner.batch().for_each(|class, cycles, body, slots| {
                     // Clocks that go back are held.
                     floor = floor.max(clock.map_or(DAWN, |clock| clock.timestamp(cycles)));
@@ -260,6 +276,7 @@ impl<'t> Lane<'t> {
                         partial,
                         &mut Record {
                             stream,
+                            number,
                             class,
                             time: floor,
                             body,
@@ -276,13 +293,8 @@ impl<'t> Lane<'t> {
     }
 
     #[inline(always)]
-    fn hit(&self) -> Option<Hit> {
-        self.scanner.hits().get(self.at).copied()
-    }
-
-    #[inline(always)]
     fn hit_time(&mut self) -> Option<Timestamp> {
-        let hit = self.hit()?;
+        let hit = self.scanner.hits().get(self.at)?;
         let time = self.clock.map_or(DAWN, |clock| clock.timestamp(hit.clock));
         // Clocks that go back are held.
         self.floor = self.floor.max(time);
@@ -299,7 +311,7 @@ impl<'t> Lane<'t> {
                 return self.hit_time();
             }
             if self.more {
-                self.more = self.scanner.scan() == Progress::More;
+                self.more = self.scanner.scan_up_to(FEW) == Progress::More;
                 self.at = 0;
             } else {
                 self.next_packet()?;
@@ -315,56 +327,86 @@ impl<'t> Lane<'t> {
         if self.packet.is_none()
             && let Some(time) = self.hit_time()
         {
-            return time;
+            return time.min(LAST);
         }
-        // Nothing happens at dusk itself.
-        self.peek().map_or(DUSK, |time| time.min(Timestamp(DUSK.0 - 1)))
+        self.peek().map_or(DUSK, |time| time.min(LAST))
     }
 
-    /// Gives the packet or the event record that comes next, if it belongs to that range.
+    /// Gives what comes next, as far as it belongs to that range, until its turn would be at the bound
+    /// or behind it; the time of what comes then.
     #[inline(always)]
-    fn give_next<A: Analysis + ?Sized>(
+    fn give_until<A: Analysis + ?Sized>(
         &mut self,
         analysis: &A,
         partial: &mut A::Partial,
-        time: Timestamp,
-        range: Range<Timestamp>,
-    ) {
-        let is_ours = range.contains(&time.min(self.limit));
-        match self.packet.take() {
-            None => {
-                if is_ours {
-                    self.give(analysis, partial, time);
-                }
-                self.at += 1;
+        (index, bound): (usize, Turn),
+        range: &Range<Timestamp>,
+    ) -> Timestamp {
+        loop {
+            let head = self.head();
+            if (head, index) >= bound {
+                return head;
             }
-            Some((begin, lost_before)) if time < range.end => {
-                let place = StreamPlace {
-                    stream: self.stream,
-                    begin,
-                    lost_before: lost_before && is_ours,
-                    head: self.scanner.packet_head(),
-                };
-                analysis.packet(partial, &place);
+            match self.packet.take() {
+                Some(packet) => self.give_packet(analysis, partial, packet, range),
+                None => self.give_hits(analysis, partial, (index, bound), range),
             }
-            Some(_) => {}
         }
     }
 
-    #[inline(always)]
-    fn give<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial, time: Timestamp) {
-        let Some(hit) = self.hit() else { return };
-        let class = self.scanner.class(&hit);
-        let (body, slots) = self.scanner.body(&hit);
-        analysis.event(
-            partial,
-            &mut Record {
+    /// Tells of a packet at the time of its beginning.
+    fn give_packet<A: Analysis + ?Sized>(
+        &self,
+        analysis: &A,
+        partial: &mut A::Partial,
+        (begin, lost_before): (Option<Timestamp>, bool),
+        range: &Range<Timestamp>,
+    ) {
+        if self.floor.min(LAST) < range.end {
+            let place = StreamPlace {
                 stream: self.stream,
-                class,
-                time,
-                body,
-                slots,
-            },
-        );
+                begin,
+                lost_before: lost_before && range.contains(&self.floor.min(LAST).min(self.limit)),
+                head: self.scanner.packet_head(),
+            };
+            analysis.packet(partial, &place);
+        }
+    }
+
+    /// Gives event records of the batch at hand.
+    #[inline(always)]
+    fn give_hits<A: Analysis + ?Sized>(
+        &mut self,
+        analysis: &A,
+        partial: &mut A::Partial,
+        (index, bound): (usize, Turn),
+        range: &Range<Timestamp>,
+    ) {
+        let (stream, number, clock, limit) = (self.stream, self.number, self.clock, self.limit);
+        let mut batch = self.scanner.batch();
+        for hit in batch.hits().get(self.at..).unwrap_or_default() {
+            // Clocks that go back are held.
+            let time = clock.map_or(DAWN, |clock| clock.timestamp(hit.clock));
+            self.floor = self.floor.max(time);
+            let time = self.floor.min(LAST);
+            if (time, index) >= bound {
+                return;
+            }
+            self.at += 1;
+            if range.contains(&time.min(limit)) {
+                let (class, body, slots) = batch.record(hit);
+                analysis.event(
+                    partial,
+                    &mut Record {
+                        stream,
+                        number,
+                        class,
+                        time,
+                        body,
+                        slots,
+                    },
+                );
+            }
+        }
     }
 }

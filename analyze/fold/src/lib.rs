@@ -11,11 +11,9 @@ mod chunk;
 mod control;
 mod engine;
 mod feed;
-mod together;
 
 pub use analysis::{Analysis, Record, StreamPlace};
 pub use chunk::{Chunk, Plan, StreamRef, StreamSlice};
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
 pub use feed::{Feed, Lane, Shared};
-pub use together::Together;

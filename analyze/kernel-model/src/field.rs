@@ -120,30 +120,36 @@ impl IntField {
 /// A text field of an event class.
 #[derive(Clone, Debug)]
 pub struct TextField {
-    /// Byte and length, for text of constant length at a constant place.
-    place: Option<(u32, u32)>,
+    place: Option<TextPlace>,
     slow: Box<FieldRef>,
+}
+
+/// Where text stands at a constant place: its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextPlace {
+    /// So many bytes, or up to a null in them.
+    Sized(u32, u32),
+    /// Up to a null.
+    Terminated(u32),
 }
 
 impl TextField {
     /// `None` if the field is no text.
     pub fn new(field: FieldRef) -> Option<TextField> {
-        let length = match field.kind() {
+        let at = field.offset().filter(|at| at % 8 == 0);
+        let at = at.and_then(|at| u32::try_from(at / 8).ok());
+        let sized = |length: u64| Some(TextPlace::Sized(at?, u32::try_from(length).ok()?));
+        let place = match field.kind() {
+            NodeKind::Str(encoding) if encoding.unit_bytes() == 1 => at.map(TextPlace::Terminated),
             NodeKind::Str(_) | NodeKind::SizedStr(Length::Slot(_), _) => None,
-            NodeKind::SizedStr(Length::Static(length), _) => Some(*length),
+            NodeKind::SizedStr(Length::Static(length), _) => sized(*length),
             // Characters that nobody marked as text.
             NodeKind::Array(Length::Static(length)) => match field.element() {
-                Some(NodeKind::Int(read, _)) if read.length == 8 => Some(*length),
+                Some(NodeKind::Int(read, _)) if read.length == 8 => Some(sized(*length)?),
                 _ => return None,
             },
             _ => return None,
         };
-        let place = length.zip(field.offset()).filter(|(_, at)| at % 8 == 0);
-        let place =
-            place.and_then(|(length, at)| Some((u32::try_from(at / 8).ok()?, u32::try_from(length).ok()?)));
-        if place.is_none() && matches!(field.kind(), NodeKind::Array(..)) {
-            return None;
-        }
         Some(TextField {
             place,
             slow: Box::new(field),
@@ -153,23 +159,30 @@ impl TextField {
     /// Its first 16 bytes; what follows a null in them is as the tracer left it.
     #[inline(always)]
     pub fn comm(&self, body: &mut Body<'_, '_>) -> Option<Comm> {
-        if let Some((byte, 16)) = self.place
-            && let Some(bytes) = body
-                .bytes
-                .get(byte as usize..)
-                .and_then(|rest| rest.first_chunk::<16>())
+        if let Some(TextPlace::Sized(byte, 16) | TextPlace::Terminated(byte)) = self.place
+            && let Some(bytes) = chunk::<16>(body.bytes, byte as usize)
         {
-            return Some(Comm(*bytes));
+            return Some(match self.place {
+                Some(TextPlace::Terminated(_)) => Comm::terminated(bytes),
+                _ => Comm(bytes),
+            });
         }
         self.bytes(body).map(Comm::new)
     }
 
     /// Its bytes, up to a null.
     pub fn bytes<'a>(&self, body: &mut Body<'a, '_>) -> Option<&'a [u8]> {
-        if let Some((byte, length)) = self.place {
-            let bytes = body.bytes.get(byte as usize..)?.get(..length as usize)?;
-            return bytes.split(|&byte| byte == 0).next();
+        match self.place {
+            Some(TextPlace::Sized(byte, length)) => {
+                let bytes = body.bytes.get(byte as usize..)?.get(..length as usize)?;
+                bytes.split(|&byte| byte == 0).next()
+            }
+            // The general way says no where no null follows.
+            Some(TextPlace::Terminated(byte)) if !body.bytes.is_empty() => {
+                let bytes = body.bytes.get(byte as usize..)?;
+                bytes.get(..memchr::memchr(0, bytes)?)
+            }
+            _ => self.slow.bytes(body.cursor, body.slots).ok(),
         }
-        self.slow.bytes(body.cursor, body.slots).ok()
     }
 }

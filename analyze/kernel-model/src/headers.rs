@@ -9,7 +9,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::field::{Body, IntField, TextField};
+use crate::field::{Body, TextField};
 use crate::finder::Finder;
 
 /// The headers of a packet.
@@ -75,14 +75,13 @@ pub struct HeadersField {
     /// Text before them, and the byte where it begins.
     name: TextField,
     name_at: usize,
-    kind: IntField,
     /// True as on the wire.
     is_big_endian: bool,
 }
 
 /// What stands in network_header_type and transport_header_type.
-const IPV4: i64 = 1;
-const IPV6: i64 = 2;
+const IPV4: u8 = 1;
+const IPV6: u8 = 2;
 
 impl HeadersField {
     pub(crate) fn find(finder: &Finder<'_>) -> Option<HeadersField> {
@@ -97,21 +96,20 @@ impl HeadersField {
         Some(HeadersField {
             name,
             name_at: usize::try_from(offset).ok().filter(|offset| offset % 8 == 0)? / 8,
-            kind: finder.int(&["network_header_type"])?,
             is_big_endian: finder.is_big_endian(&["tot_len", "payload_len"])?,
         })
     }
 
     /// The headers; `None` if the packet is of another protocol, or the record is too short.
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<Headers> {
-        let kind = self.kind.get(body)?;
-        // A null, and the byte with the kind.
-        let from = self.name_at + self.name.bytes(body)?.len() + 2;
+        // Behind a null.
+        let at = self.name_at + self.name.bytes(body)?.len() + 1;
+        let (kind, bytes) = body.bytes().get(at..)?.split_first()?;
         let header = Bytes {
-            bytes: body.bytes().get(from..)?,
+            bytes,
             is_big_endian: self.is_big_endian,
         };
-        match kind {
+        match *kind {
             IPV4 => header.ipv4(),
             IPV6 => header.ipv6(),
             _ => None,

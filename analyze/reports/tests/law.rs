@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Control, Options, Together, fold};
+use tracebraid_fold::{Analysis, Control, Options, fold};
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
-use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection};
+use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Together};
 use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
@@ -357,13 +357,12 @@ fn together(what: &str, set: &TraceSet, ways: Ways) {
     fn of<A: KernelAnalysis>(set: &TraceSet) -> A {
         A::new(set, Selection::default())
     }
-    let (cpu, io, calls) = (
-        of::<CpuAnalysis>(set),
-        of::<IoAnalysis>(set),
-        of::<SyscallAnalysis>(set),
+    let expected = (
+        alone(set, &of::<CpuAnalysis>(set)),
+        alone(set, &of::<IoAnalysis>(set)),
+        alone(set, &of::<SyscallAnalysis>(set)),
     );
-    let expected = (alone(set, &cpu), (alone(set, &io), alone(set, &calls)));
-    let together = Together(cpu, Together(io, calls));
+    let together = Together::<(CpuAnalysis, IoAnalysis, SyscallAnalysis)>::new(set, &Selection::default());
     every_way(what, set, &together, &json(&expected), ways);
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Fast {
     /// Encoded tails behind arrays; the first is none.
     behind: Vec<u32>,
     header: Header,
+    /// Bits of a header.
+    header_bits: u64,
     /// Greater than any id that has a size.
     ids: usize,
     /// Bytes from a record's start that following the tables may load, strings of more than seven
@@ -119,6 +121,7 @@ impl Fast {
                 time_shift,
                 time_mask: time.mask,
             },
+            header_bits: u64::from(form.bytes) * 8,
             ids: 0,
             reach: 8,
         };
@@ -347,19 +350,21 @@ impl Fast {
         (place, events, first)
     }
 
-    /// Collects the chosen records: where it stopped, and how many there are.
+    /// Collects the chosen records, given their ids, the bits before their bodies and their clock
+    /// values: where it stopped, and how many there are.
     pub(super) fn collect<H>(
         &self,
         data: &[u8],
         start: Place,
         room: &mut [H],
-        hit: impl Fn(u16, usize, u64) -> H,
+        hit: impl Fn(u16, u64, u64) -> H,
     ) -> (Place, usize) {
         let mut count = 0;
+        let header = self.header_bits;
         let place = self.run_any(data, start, |id, entry, at, clock| {
             // Always stored, kept if chosen: no branch that could be mispredicted.
             match room.get_mut(count) {
-                Some(place) => *place = hit(id, at, clock),
+                Some(place) => *place = hit(id, at as u64 * 8 + header, clock),
                 None => return false,
             }
             count += (entry >> 63) as usize;

@@ -54,7 +54,7 @@ impl ScanTable {
 pub struct Hit {
     /// Clock value in cycles.
     pub clock: u64,
-    /// Packet-relative position of its start, in bits.
+    /// Packet-relative position in bits: of its body in a fast scan, else of its start.
     start: u64,
     /// Its id in a fast scan, else its class index.
     key: u32,
@@ -110,7 +110,21 @@ pub struct Scanner<'t> {
     /// Room for a batch of hits, of which so many are there.
     hits: Vec<Hit>,
     found: usize,
+    /// Where their packet was then.
+    view: View,
     damage: Vec<Damage>,
+}
+
+/// The part of a packet that a window has.
+#[derive(Clone, Copy, Debug, Default)]
+struct View {
+    /// Where it begins and ends in the window.
+    from: usize,
+    to: usize,
+    /// Packet-relative byte offset of where it begins.
+    base: u64,
+    /// Packet-relative position in bits behind what can be decoded.
+    end: u64,
 }
 
 /// The hits of a scan.
@@ -124,14 +138,25 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
+    /// The hits.
+    pub fn hits(&self) -> &'a [Hit] {
+        self.hits
+    }
+
+    /// Class index of a hit, a cursor at its body, and registers to decode with.
+    #[inline(always)]
+    pub fn record(&mut self, hit: &Hit) -> (usize, Cursor<'a>, &mut [u64]) {
+        let body = body(self.layout, self.cursor, self.slots, hit);
+        (class(self.layout, hit), body, self.slots)
+    }
+
     /// Shows each hit: its class index, its clock value in cycles, a cursor at its body, and
     /// registers to decode with.
     #[inline(always)]
-    pub fn for_each(self, mut show: impl FnMut(usize, u64, Cursor<'a>, &mut [u64])) {
+    pub fn for_each(mut self, mut show: impl FnMut(usize, u64, Cursor<'a>, &mut [u64])) {
         for hit in self.hits {
-            let class = class(self.layout, hit);
-            let body = body(self.layout, self.cursor, self.slots, hit);
-            show(class, hit.clock, body, self.slots);
+            let (class, body, slots) = self.record(hit);
+            show(class, hit.clock, body, slots);
         }
     }
 }
@@ -151,12 +176,11 @@ fn body<'a>(layout: &StreamLayout, packet: Cursor<'a>, slots: &mut [u64], hit: &
         pos: hit.start,
         ..packet
     };
+    // The bodies of others are where they were said to be.
     if hit.general {
         // Again, because what follows may take lengths and selectors from the header. It was
         // sound before, so it is now.
         let _ = decode_head(layout, &mut cursor, slots, 0);
-    } else {
-        cursor.pos += layout.fast_header.map_or(0, |fast| u64::from(fast.compact.bytes)) * 8;
     }
     cursor
 }
@@ -186,6 +210,7 @@ impl<'t> Scanner<'t> {
             slots: trace.layout.registers(),
             hits: Vec::new(),
             found: 0,
+            view: View::default(),
             damage: Vec::new(),
         })
     }
@@ -308,14 +333,22 @@ impl<'t> Scanner<'t> {
 
     /// Scans on in the current packet; the hits are then to be had from [`Scanner::hits`].
     pub fn scan(&mut self) -> Progress {
+        self.scan_up_to(BATCH)
+    }
+
+    /// As [`Scanner::scan`], for so many hits at most: the fewer, the less other memory whoever
+    /// turns to other scanners in between has touched when he looks at them.
+    pub fn scan_up_to(&mut self, most: usize) -> Progress {
+        let most = most.clamp(1, BATCH);
         let mut hits = std::mem::take(&mut self.hits);
         hits.resize(BATCH, Hit::default());
         let mut sink = HitSink {
-            hits: &mut hits,
+            hits: hits.get_mut(..most).unwrap_or_default(),
             count: 0,
         };
         let progress = self.run(&mut sink);
-        self.found = sink.count.min(BATCH);
+        self.found = sink.count.min(most);
+        self.view = self.view();
         self.hits = hits;
         progress
     }
@@ -447,28 +480,12 @@ impl<'t> Scanner<'t> {
         self.fill(&packet, from, packet.bytes as usize);
     }
 
-    /// Class index of a hit.
-    #[inline(always)]
-    pub fn class(&self, hit: &Hit) -> usize {
-        class(self.layout, hit)
-    }
-
-    /// A cursor at the body of a hit of the last scan, and registers to decode with.
-    #[inline(always)]
-    pub fn body(&mut self, hit: &Hit) -> (Cursor<'_>, &mut [u64]) {
-        let batch = self.batch();
-        let cursor = body(batch.layout, batch.cursor, batch.slots, hit);
-        (cursor, batch.slots)
-    }
-
     /// The hits of the last scan, with what it takes to look at one after the other.
     #[inline(always)]
     pub fn batch(&mut self) -> Batch<'_> {
-        let packet = self.packet.unwrap_or(EMPTY);
-        let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
-        let end = ((base + data.len() as u64) * 8).min(packet.content_bits);
+        let View { from, to, base, end } = self.view;
         let cursor = Cursor {
-            data,
+            data: self.window.bytes().get(from..to).unwrap_or_default(),
             base,
             pos: 0,
             end,
@@ -478,6 +495,18 @@ impl<'t> Scanner<'t> {
             layout: self.layout,
             cursor,
             slots: &mut self.slots,
+        }
+    }
+
+    fn view(&self) -> View {
+        let packet = self.packet.unwrap_or(EMPTY);
+        let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
+        let from = packet.offset.saturating_sub(self.window.offset()) as usize;
+        View {
+            from,
+            to: from + data.len(),
+            base,
+            end: ((base + data.len() as u64) * 8).min(packet.content_bits),
         }
     }
 

@@ -29,9 +29,9 @@ pub(super) struct HitSink<'a> {
 impl Sink for HitSink<'_> {
     fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place {
         let room = self.hits.get_mut(self.count..).unwrap_or_default();
-        let (place, count) = fast.collect(data, start, room, |id, at, clock| Hit {
+        let (place, count) = fast.collect(data, start, room, |id, bits, clock| Hit {
             clock,
-            start: (base + at as u64) * 8,
+            start: base * 8 + bits,
             key: u32::from(id),
             general: false,
         });

@@ -287,12 +287,12 @@ pub fn scan_hits(
     while scanner.next_packet().is_some() {
         loop {
             let progress = scanner.scan();
-            for hit in scanner.hits().to_vec() {
-                let class = scanner.class(&hit);
-                let values = fields[class].iter().map(|(scope, path)| {
-                    let (body, slots) = scanner.body(&hit);
-                    field_text(trace, stream.class, class, *scope, path, body, slots)
-                });
+            let mut batch = scanner.batch();
+            for hit in batch.hits() {
+                let (class, body, slots) = batch.record(hit);
+                let values = fields[class]
+                    .iter()
+                    .map(|(scope, path)| field_text(trace, stream.class, class, *scope, path, body, slots));
                 found.push((class, hit.clock, values.collect()));
             }
             if progress == Progress::PacketEnd {

@@ -28,13 +28,7 @@ pub struct CpuAnalysis {
 
 impl KernelAnalysis for CpuAnalysis {
     fn new(set: &TraceSet, selection: Selection) -> CpuAnalysis {
-        let input = Input::new(set, selection, |event| {
-            use KernelEvent::*;
-            matches!(
-                event,
-                Switch(_) | Migrate(_) | Inherit(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
-            )
-        });
+        let input = Input::new(set, selection, is_wanted);
         CpuAnalysis { input }
     }
 
@@ -49,6 +43,22 @@ impl KernelAnalysis for CpuAnalysis {
             .has(|event| matches!(event, KernelEvent::Switch(_)));
         (!switches).then_some("no event here tells who runs on which CPU: sched_switch was not recorded")
     }
+
+    fn wants_event(&self, event: &KernelEvent) -> bool {
+        is_wanted(event)
+    }
+
+    fn fold_event(&self, partial: &mut CpuPartial, event: Event<'_>, body: &mut Body<'_, '_>) {
+        self.fold(partial, event, body);
+    }
+}
+
+fn is_wanted(event: &KernelEvent) -> bool {
+    use KernelEvent::*;
+    matches!(
+        event,
+        Switch(_) | Migrate(_) | Inherit(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+    )
 }
 
 impl Analysis for CpuAnalysis {
@@ -93,7 +103,7 @@ impl Analysis for CpuAnalysis {
 impl CpuAnalysis {
     #[inline(always)]
     fn fold(&self, partial: &mut CpuPartial, event: Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time } = event;
+        let Event { model, cpu, time, .. } = event;
         let place = Place { cpu, time };
         match &model.event {
             KernelEvent::Switch(switch) => {

@@ -27,9 +27,9 @@ mod tell;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
-use tracebraid_kernel_model::KernelEvent;
+use tracebraid_kernel_model::{Body, KernelEvent};
 
-use crate::kernel::{Input, KernelAnalysis, Selection};
+use crate::kernel::{Event, Input, KernelAnalysis, Selection};
 pub use partial::IoPartial;
 pub use report::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, IoType};
 
@@ -61,6 +61,14 @@ impl KernelAnalysis for IoAnalysis {
             _ => false,
         });
         (!calls).then_some("no event here tells of reading or writing: system calls were not recorded")
+    }
+
+    fn wants_event(&self, event: &KernelEvent) -> bool {
+        event.is_of_files()
+    }
+
+    fn fold_event(&self, partial: &mut IoPartial, event: Event<'_>, body: &mut Body<'_, '_>) {
+        partial.event(self, event, body);
     }
 }
 

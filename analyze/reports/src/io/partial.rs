@@ -71,7 +71,7 @@ impl IoPartial {
 
     #[inline(always)]
     pub(super) fn event(&mut self, analysis: &IoAnalysis, event: Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time } = event;
+        let Event { model, cpu, time, .. } = event;
         let window = analysis.input.selection.window;
         if window.to.is_some_and(|to| to.0 <= time) {
             return;

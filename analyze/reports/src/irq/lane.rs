@@ -177,6 +177,10 @@ impl Lane {
     /// A handler ends; `counts` if that is to be counted where its beginning is not known. Gives it
     /// if it was seen beginning.
     pub(super) fn exit(&mut self, handler: Handler, end: i64, counts: bool) -> Option<Ended> {
+        // Most often it is that which runs.
+        if let Some(frame) = self.stack.pop_if(|frame| frame.handler == handler) {
+            return Some(Ended { frame, end });
+        }
         self.exit_after(handler, end, counts, Since::default())
     }
 

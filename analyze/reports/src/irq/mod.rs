@@ -120,16 +120,21 @@ fn is_expiry(step: TimerStep) -> bool {
 impl IrqPartial {
     #[inline]
     fn lane(&mut self, key: CpuKey) -> &mut Lane {
-        let found = match self.lanes.first() {
-            // Most often a chunk is of one CPU.
-            Some((first, _)) if *first == key => Ok(0),
-            _ => self.lanes.binary_search_by_key(&key, |lane| lane.0),
+        // Most often there is one trace, with all CPUs from 0 on.
+        let direct = key.cpu as usize;
+        let at = match self.lanes.get(direct) {
+            Some((at, _)) if *at == key => direct,
+            _ => self.find_lane(key),
         };
-        let at = found.unwrap_or_else(|at| {
+        &mut self.lanes[at].1
+    }
+
+    fn find_lane(&mut self, key: CpuKey) -> usize {
+        let found = self.lanes.binary_search_by_key(&key, |lane| lane.0);
+        found.unwrap_or_else(|at| {
             self.lanes.insert(at, (key, Lane::default()));
             at
-        });
-        &mut self.lanes[at].1
+        })
     }
 
     fn stats(&mut self, place: usize) -> &mut Stats {

@@ -1,11 +1,12 @@
 //! What interrupts CPUs: interrupts, softirqs and the functions that they call.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::softirq_name;
 
-use crate::kernel::Selection;
+use crate::kernel::{KeyHasher, Selection};
 
 /// Kinds of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -51,6 +52,14 @@ pub(super) struct Key {
     pub(super) trace: u32,
     pub(super) kind: Kind,
     pub(super) number: i64,
+}
+
+impl Hash for Key {
+    /// In one step: numbers differ where traces and kinds do not.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let rest = u64::from(self.trace) << 8 | self.kind as u64;
+        state.write_u64(self.number as u64 ^ rest.rotate_right(16));
+    }
 }
 
 impl Key {
@@ -144,7 +153,7 @@ impl Source {
 pub(super) struct Sources {
     list: Vec<Source>,
     #[serde(skip)]
-    index: BTreeMap<Key, usize>,
+    index: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
 }
 
 impl Sources {

@@ -27,6 +27,12 @@ pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
     /// Says, for people, what was not recorded, if nothing in the traces can tell what the report
     /// is about.
     fn lacks(&self) -> Option<&'static str>;
+
+    /// Which events it needs.
+    fn wants_event(&self, event: &KernelEvent) -> bool;
+
+    /// Folds an event; what [`Analysis::event`] does with the record of it.
+    fn fold_event(&self, partial: &mut Self::Partial, event: Event<'_>, body: &mut Body<'_, '_>);
 }
 
 /// The report of such an analysis: lists of rows behind a head.
@@ -85,6 +91,8 @@ pub struct Input {
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'m> {
     pub(crate) model: &'m EventModel,
+    /// Place of its class among those that are wanted.
+    pub(crate) class: usize,
     pub(crate) cpu: CpuKey,
     /// In nanoseconds from the origin.
     pub(crate) time: i64,
@@ -154,10 +162,10 @@ impl Input {
         record: &mut Record<'_>,
         to: impl FnOnce(Event<'m>, &mut Body<'_, '_>),
     ) {
-        let Some(source) = self.sources.source(record.stream) else {
+        let Some(source) = self.sources.source_at(record.number) else {
             return;
         };
-        let Some(model) = self.sources.event(source, record.class) else {
+        let Some((class, model)) = self.sources.event(source, record.class) else {
             return;
         };
         let trace = record.stream.trace;
@@ -169,7 +177,13 @@ impl Input {
             None => model.cpu(body),
         };
         let cpu = CpuKey { trace, cpu };
-        to(Event { model, cpu, time }, body);
+        let event = Event {
+            model,
+            class,
+            cpu,
+            time,
+        };
+        to(event, body);
     }
 
     /// The packet, if it is of one CPU and tells who runs there. Where events of several CPUs share a

@@ -69,6 +69,15 @@ impl<R: Rules> KernelAnalysis for InOrder<R> {
     fn lacks(&self) -> Option<&'static str> {
         self.rules.lacks(&|kind| self.input.sources.has(kind))
     }
+
+    fn wants_event(&self, event: &KernelEvent) -> bool {
+        self.rules.wants(event)
+    }
+
+    #[inline(always)]
+    fn fold_event(&self, partial: &mut R::Partial, event: Event<'_>, body: &mut Body<'_, '_>) {
+        self.rules.event(partial, &event, body);
+    }
 }
 
 impl<R: Rules> Analysis for InOrder<R> {
@@ -97,10 +106,11 @@ impl<R: Rules> Analysis for InOrder<R> {
         }
     }
 
-    #[inline]
+    // Called for each event from one place: inlined, what it is made of need not be stored.
+    #[inline(always)]
     fn event(&self, partial: &mut R::Partial, record: &mut Record<'_>) {
         self.input
-            .event(record, |event, body| self.rules.event(partial, &event, body));
+            .event(record, |event, body| self.fold_event(partial, event, body));
     }
 
     fn end(&self, _: &mut R::Partial, _: &Chunk) {}

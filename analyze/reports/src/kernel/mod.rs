@@ -13,6 +13,7 @@ mod sources;
 mod table;
 mod tasks;
 mod time;
+mod together;
 
 pub use extent::Extent;
 pub use frame::{Event, Head, Input, KernelAnalysis, KernelReport, Packet};
@@ -20,6 +21,7 @@ pub use in_order::{InOrder, Rules};
 pub use people::{Host, Process, Thread};
 pub use selection::{CpuSet, Limits, ROWS, Selection, ThreadFilter, Window};
 pub use sources::CpuKey;
+pub use together::Together;
 
 pub(crate) use learn::learn;
 pub(crate) use pairs::{Ended, Pairs};

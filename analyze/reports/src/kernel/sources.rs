@@ -173,11 +173,22 @@ impl Sources {
         self.streams.get(first + stream.stream as usize)?.as_ref()
     }
 
-    /// An event class of a stream, if it is wanted.
+    /// A stream that is read, by its number among those of all traces.
     #[inline(always)]
-    pub(crate) fn event(&self, source: &Source, class: usize) -> Option<&EventModel> {
-        let place = *self.places.get(source.base + class)?;
-        self.models.get((place as usize).wrapping_sub(1))
+    pub(crate) fn source_at(&self, number: u32) -> Option<&Source> {
+        self.streams.get(number as usize)?.as_ref()
+    }
+
+    /// An event class of a stream, if it is wanted, and its place among those that are.
+    #[inline(always)]
+    pub(crate) fn event(&self, source: &Source, class: usize) -> Option<(usize, &EventModel)> {
+        let place = (*self.places.get(source.base + class)? as usize).wrapping_sub(1);
+        Some((place, self.models.get(place)?))
+    }
+
+    /// The event classes that are wanted.
+    pub(crate) fn models(&self) -> &[EventModel] {
+        &self.models
     }
 
     /// All CPUs that streams belong to as a whole.

@@ -138,6 +138,18 @@ impl Hasher for KeyHasher {
         self.write_u64(value as u64);
         self.write_u64((value >> 64) as u64);
     }
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(u64::from(value));
+    }
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(u64::from(value));
+    }
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
     fn write_u32(&mut self, value: u32) {
         self.write_u64(u64::from(value));
     }

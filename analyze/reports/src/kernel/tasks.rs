@@ -110,6 +110,7 @@ impl<I> Tasks<I> {
         )
     }
 
+    #[inline]
     fn cpu(&mut self, key: CpuKey) -> &mut CpuTask {
         // Most often there is one trace, with all CPUs from 0 on.
         let direct = key.cpu as usize;
@@ -266,7 +267,7 @@ impl<I> Tasks<I> {
     /// before and after.
     #[inline]
     pub(crate) fn event(&mut self, event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<(usize, usize)> {
-        let Event { model, cpu, time } = *event;
+        let Event { model, cpu, time, .. } = *event;
         match &model.event {
             KernelEvent::Switch(switch) => return self.switch(event, switch, body),
             KernelEvent::Exec(exec) => {
@@ -299,7 +300,7 @@ impl<I> Tasks<I> {
         switch: &Switch,
         body: &mut Body<'_, '_>,
     ) -> Option<(usize, usize)> {
-        let Event { model, cpu, time } = *event;
+        let Event { model, cpu, time, .. } = *event;
         let (prev, next) = (switch.prev_tid.get(body)?, switch.next_tid.get(body)?);
         let prev = self.place(cpu.trace, prev as i32);
         let next = self.place(cpu.trace, next as i32);

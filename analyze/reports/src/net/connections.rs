@@ -1,7 +1,7 @@
 //! TCP connections, by the headers of packets.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use tracebraid_kernel_model::{Headers, TcpHeader, Transport};
 use crate::kernel::KeyHasher;
 
 /// One side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Side {
     is_ipv6: bool,
     address: u128,
@@ -40,11 +40,20 @@ impl Side {
 }
 
 /// The sides of a connection, the lesser one first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct ConnectionKey {
     pub(super) trace: u32,
     pub(super) a: Side,
     pub(super) b: Side,
+}
+
+impl Hash for ConnectionKey {
+    /// In one step: most connections differ by their ports, or by an address.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let ports = u64::from(self.a.port) << 16 | u64::from(self.b.port);
+        let addresses = (self.a.address ^ self.b.address.rotate_left(1)) as u64;
+        state.write_u64(ports << 32 ^ addresses ^ u64::from(self.trace));
+    }
 }
 
 /// Packets, and their bytes from the network header on.

@@ -15,7 +15,7 @@ pub(super) struct InterfaceKey {
 impl InterfaceKey {
     /// Without what a tracer may have left behind the name's terminating null.
     pub(super) fn new(trace: u32, name: Comm) -> InterfaceKey {
-        let name = Comm::new(&name.0);
+        let name = Comm::terminated(name.0);
         InterfaceKey { trace, name }
     }
 

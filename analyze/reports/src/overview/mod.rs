@@ -7,30 +7,28 @@ mod worst;
 
 use serde::Serialize;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::Together;
 use tracebraid_kernel_model::FdType;
 
 use crate::cpu::{CpuAnalysis, CpuReport};
 use crate::disk::DiskAnalysis;
 use crate::io::{IoAnalysis, IoProcess, IoReport};
 use crate::irq::IrqAnalysis;
-use crate::kernel::{KernelAnalysis, Selection};
+use crate::kernel::{Selection, Together};
 use crate::net::NetAnalysis;
 use crate::report::{Column, Report, Section, Total, Unit, Value};
 use crate::sched::SchedAnalysis;
 use crate::syscalls::SyscallAnalysis;
 
 /// The analyses, in one pass.
-pub type OverviewAnalysis = Together<
+pub type OverviewAnalysis = Together<(
     CpuAnalysis,
-    Together<
-        IoAnalysis,
-        Together<
-            SyscallAnalysis,
-            Together<SchedAnalysis, Together<IrqAnalysis, Together<DiskAnalysis, NetAnalysis>>>,
-        >,
-    >,
->;
+    IoAnalysis,
+    SyscallAnalysis,
+    SchedAnalysis,
+    IrqAnalysis,
+    DiskAnalysis,
+    NetAnalysis,
+)>;
 
 /// The reports that it is made from.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -57,37 +55,16 @@ const LONGEST: usize = 100;
 
 /// The analyses of that part of the traces.
 pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
-    fn of<A: KernelAnalysis>(set: &TraceSet, selection: &Selection) -> A {
-        let rows = LONGEST;
-        let selection = selection.clone();
-        A::new(set, Selection { rows, ..selection })
-    }
-    Together(
-        of(set, selection),
-        Together(
-            of(set, selection),
-            Together(
-                of(set, selection),
-                Together(
-                    of(set, selection),
-                    Together(
-                        of(set, selection),
-                        Together(of(set, selection), of(set, selection)),
-                    ),
-                ),
-            ),
-        ),
-    )
+    let rows = LONGEST;
+    let selection = selection.clone();
+    OverviewAnalysis::new(set, &Selection { rows, ..selection })
 }
 
 /// What the analyses give.
-type Reports = (
-    CpuReport,
-    (IoReport, (Report, (Report, (Report, (Report, Report))))),
-);
+type Reports = (CpuReport, IoReport, Report, Report, Report, Report, Report);
 
 impl From<Reports> for Parts {
-    fn from((cpu, (io, (syscalls, (sched, (irq, (disk, net)))))): Reports) -> Parts {
+    fn from((cpu, io, syscalls, sched, irq, disk, net): Reports) -> Parts {
         Parts {
             cpu,
             io,

@@ -12,19 +12,28 @@ const BITS: u32 = 6;
 /// itself, at most 3,776 buckets exist, and the sketch of merged sketches is that of all values.
 ///
 /// There may be a sketch for each of many things, most of which occur seldom: few buckets are a
-/// list; many are found at once, 64 of them in a block.
+/// list; many are found at once, in blocks as large as a line of the cache.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Sketch {
     /// Buckets that are not empty, ascending, and values in each; none if there are blocks.
     few: Vec<(u16, u64)>,
-    /// By the highest bits of the bucket: values in each of 64 buckets, or nothing.
-    blocks: Vec<Vec<u64>>,
+    /// By the highest bits of the bucket: one more than the place of its block; 0 if there is none.
+    places: Vec<u16>,
+    /// Values in each bucket of a block.
+    blocks: Vec<[u64; BUCKETS]>,
 }
 
 /// Buckets in a list at most.
 const FEW: usize = 24;
-/// Bits of a bucket's number within its block.
-const BLOCK: u16 = 6;
+/// Buckets of a block.
+const BUCKETS: usize = 8;
+
+/// Number of its block, and its place there.
+#[inline]
+fn split(bucket: u16) -> (usize, usize) {
+    let bucket = usize::from(bucket);
+    (bucket / BUCKETS, bucket % BUCKETS)
+}
 
 /// The bucket of a value.
 #[inline]
@@ -54,9 +63,10 @@ impl Sketch {
     #[inline]
     pub fn add(&mut self, value: u64) {
         let bucket = bucket(value);
-        let block = self.blocks.get_mut(usize::from(bucket >> BLOCK));
-        match block.and_then(|block| block.get_mut(usize::from(bucket % (1 << BLOCK)))) {
-            Some(count) => *count += 1,
+        let (block, at) = split(bucket);
+        let place = self.places.get(block).map_or(0, |&place| usize::from(place));
+        match self.blocks.get_mut(place.wrapping_sub(1)) {
+            Some(counts) => counts[at] += 1,
             None => self.add_many(bucket, 1),
         }
     }
@@ -73,14 +83,23 @@ impl Sketch {
         // The list is full, or was given up before.
         let few = std::mem::take(&mut self.few);
         for (bucket, count) in few.into_iter().chain([(bucket, count)]) {
-            let block = usize::from(bucket >> BLOCK);
-            if block >= self.blocks.len() {
-                self.blocks.resize_with(block + 1, Vec::new);
-            }
-            let block = &mut self.blocks[block];
-            block.resize(1 << BLOCK, 0);
-            block[usize::from(bucket % (1 << BLOCK))] += count;
+            let (block, at) = split(bucket);
+            self.block(block)[at] += count;
         }
+    }
+
+    /// The block of that number, which is made if it is not there.
+    fn block(&mut self, number: usize) -> &mut [u64; BUCKETS] {
+        if number >= self.places.len() {
+            self.places.resize(number + 1, 0);
+        }
+        let place = &mut self.places[number];
+        if *place == 0 {
+            self.blocks.push([0; BUCKETS]);
+            // There are 472 at most.
+            *place = self.blocks.len() as u16;
+        }
+        &mut self.blocks[usize::from(*place) - 1]
     }
 
     /// Adds all values of another one.
@@ -92,10 +111,11 @@ impl Sketch {
 
     /// Buckets that are not empty, ascending, and values in each.
     fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let blocks = self.blocks.iter().enumerate();
-        let many = blocks.flat_map(|(number, block)| {
-            let counts = block.iter().enumerate().filter(|(_, count)| **count > 0);
-            counts.map(move |(at, &count)| (((number << BLOCK) + at) as u16, count))
+        let places = self.places.iter().enumerate().filter(|(_, place)| **place > 0);
+        let many = places.flat_map(|(number, &place)| {
+            let block = self.blocks.get(usize::from(place) - 1).into_iter().flatten();
+            let counts = block.enumerate().filter(|(_, count)| **count > 0);
+            counts.map(move |(at, &count)| ((number * BUCKETS + at) as u16, count))
         });
         self.few.iter().copied().chain(many)
     }

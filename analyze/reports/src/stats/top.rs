@@ -20,7 +20,7 @@ impl<T> Default for Top<T> {
     }
 }
 
-/// How many more than are wanted are kept before they are sorted out.
+/// How many more than are wanted are kept before they are sorted out, if that is more than are wanted.
 const SLACK: usize = 32;
 
 impl<T: Ord + Copy> Top<T> {
@@ -31,9 +31,8 @@ impl<T: Ord + Copy> Top<T> {
             return;
         }
         self.items.push(item);
-        if self.items.len() >= most.saturating_add(SLACK) {
+        if self.items.len() >= most.saturating_add(most.max(SLACK)) {
             self.sort_out(most);
-            self.floor = self.items.last().copied();
         }
     }
 
@@ -45,14 +44,18 @@ impl<T: Ord + Copy> Top<T> {
         }
     }
 
+    /// Leaves out what is not among the greatest.
+    #[cold]
     fn sort_out(&mut self, most: usize) {
-        self.items.sort_unstable_by(|a, b| b.cmp(a));
+        let (_, least, _) = self.items.select_nth_unstable_by(most - 1, |a, b| b.cmp(a));
+        self.floor = Some(*least);
         self.items.truncate(most);
     }
 
     /// The greatest first.
     pub fn into_sorted(mut self, most: usize) -> Vec<T> {
-        self.sort_out(most);
+        self.items.sort_unstable_by(|a, b| b.cmp(a));
+        self.items.truncate(most);
         self.items
     }
 }

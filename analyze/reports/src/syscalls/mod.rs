@@ -137,6 +137,7 @@ fn merge_bins(earlier: &mut Vec<Bins>, later: &[Bins]) {
 }
 
 impl SyscallPartial {
+    #[inline]
     fn thread(&mut self, place: usize) -> &mut Calls {
         if place >= self.threads.len() {
             self.threads.resize_with(place + 1, Calls::default);
