@@ -90,6 +90,8 @@ const FD: Argument = (&["fd", "ufd", "fildes", "sockfd"], 0);
 const FLAGS1: Argument = (&["flags"], 1);
 const FAMILY: Argument = (&["family", "domain"], 0);
 const TYPE: Argument = (&["type"], 1);
+const ADDRESS: Argument = (&["uaddr"], 0);
+const OPERATION: Argument = (&["op"], 1);
 
 use Action::*;
 use FdType::{Anonymous, Disk};
@@ -175,4 +177,11 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
     call!("vfork", Clone),
     call!("unshare", Unshare, (&["unshare_flags", "flags"], 0)),
     call!("recvmmsg_time64", ReadMessages, FD),
+    // These do nothing to files, but reports ask for their arguments all the time.
+    call!("connect", Other, FD),
+    call!("futex", Other, ADDRESS, OPERATION),
+    call!("futex_time32", Other, ADDRESS, OPERATION),
+    call!("futex_time64", Other, ADDRESS, OPERATION),
+    call!("futex_wait", Other, ADDRESS),
+    call!("futex_wake", Other, ADDRESS),
 ];

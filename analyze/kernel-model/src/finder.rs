@@ -7,7 +7,7 @@ use tracebraid_ctf::schema::{EnvValue, Scope, TraceClass};
 use crate::action::{Action, Argument, SyscallSpec};
 use crate::event::KernelEvent;
 use crate::events::block::{Block, Plug};
-use crate::events::call::{PairField, SyscallEntry, SyscallExit, Which};
+use crate::events::call::{More, PairField, SyscallEntry, SyscallExit, Which};
 use crate::events::irq::{Ipi, IrqEntry, IrqExit, Softirq, Tasklet, VectorIrq};
 use crate::events::memory::{Page, PageCache, PageFault, Reclaim, Slab, Writeback};
 use crate::events::network::{Napi, Packet, PacketFree, Socket, Tcp};
@@ -23,6 +23,7 @@ use crate::field::{IntField, TextField};
 use crate::model::Context;
 use crate::names::Meaning;
 use crate::numbers::Numbers;
+use crate::peer::PeerField;
 use crate::syscall::{Abi, Syscall};
 use crate::task_state::StateNumbers;
 
@@ -100,6 +101,12 @@ impl Finder<'_> {
             let offset = field.offset()?;
             Some((TextField::new(field)?, offset))
         })
+    }
+
+    /// Where a field is, in bytes behind the header, if that is constant.
+    pub(crate) fn byte_of(&self, name: &str) -> Option<usize> {
+        let bits = self.find(Scope::Payload, &[name], |field| field.offset())?;
+        usize::try_from(bits / 8).ok().filter(|_| bits % 8 == 0)
     }
 
     fn ints(&self, scope: Scope, names: &[&str]) -> Option<IntField> {
@@ -306,10 +313,14 @@ impl Finder<'_> {
             .spec()
             .map_or(&[], |spec: &'static SyscallSpec| spec.arguments);
         let field = |place: usize| arguments.get(place).and_then(|(names, _)| self.int(names));
+        let peer = match call.name() {
+            "connect" => PeerField::find(self).map(|peer| Box::new(More::Peer(peer))),
+            _ => None,
+        };
         SyscallEntry {
             which: Which::Fixed(call),
             arguments: [field(0), field(1), field(2)],
-            raw: Vec::new(),
+            more: peer,
             exit_is_anonymous: false,
             is_fallback: false,
         }
@@ -319,7 +330,7 @@ impl Finder<'_> {
         Some(SyscallEntry {
             which: self.by_number(calls)?,
             arguments: [None, None, None],
-            raw: self.registers().collect(),
+            more: Some(Box::new(More::Registers(self.registers().collect()))),
             exit_is_anonymous: false,
             is_fallback: false,
         })
@@ -360,11 +371,16 @@ impl Finder<'_> {
             true => self.int(&["family"]),
             false => None,
         };
+        let peer = match can(&[Action::Accept]) {
+            true => PeerField::find(self).map(Box::new),
+            false => None,
+        };
         Some(SyscallExit {
             result: self.int(&["ret"])?,
             which,
             pair,
             family,
+            peer,
             is_fallback: false,
         })
     }

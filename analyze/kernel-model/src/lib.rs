@@ -30,6 +30,7 @@ mod headers;
 mod model;
 mod names;
 mod numbers;
+mod peer;
 mod plain;
 #[cfg(test)]
 mod recorded_tests;
@@ -55,6 +56,7 @@ pub use fd::FdType;
 pub use field::{Body, IntField, TextField};
 pub use headers::{Headers, HeadersField, TcpHeader, Transport};
 pub use model::{Context, CpuSource, EventModel, KernelModel, StreamModel, TraceModel};
+pub use peer::{Peer, PeerField};
 pub use rwbs::{Rwbs, RwbsField};
 pub use signals::signal_name;
 pub use softirq::{SOFTIRQS, softirq_name};

@@ -2,6 +2,7 @@
 
 use crate::field::{Body, IntField};
 use crate::numbers::Numbers;
+use crate::peer::{Peer, PeerField};
 use crate::syscall::Syscall;
 
 /// A system call begins.
@@ -9,12 +10,21 @@ use crate::syscall::Syscall;
 pub struct SyscallEntry {
     pub(crate) which: Which,
     pub(crate) arguments: [Option<IntField>; 3],
-    /// All arguments in the order of the call, where the event class does not tell them apart.
-    pub(crate) raw: Vec<IntField>,
+    /// What few classes tell besides.
+    pub(crate) more: Option<Box<More>>,
     /// True if exits do not name the call: then each entry matters to the next exit.
     pub(crate) exit_is_anonymous: bool,
     /// True for calls that the tracer has no name for.
     pub(crate) is_fallback: bool,
+}
+
+/// What the entries of few calls tell.
+#[derive(Clone, Debug)]
+pub(crate) enum More {
+    /// All arguments in the order of the call, where the event class does not tell them apart.
+    Registers(Vec<IntField>),
+    /// Whom `connect` connects to.
+    Peer(PeerField),
 }
 
 /// A system call ends.
@@ -25,7 +35,9 @@ pub struct SyscallExit {
     pub result: IntField,
     /// The descriptors that `pipe` and `socketpair` make.
     pub pair: Option<Box<PairField>>,
-    /// Address family of the peer that `accept` gives.
+    /// The peer that `accept` gives.
+    pub peer: Option<Box<PeerField>>,
+    /// Its address family.
     pub family: Option<IntField>,
     /// True for calls that the tracer has no name for.
     pub(crate) is_fallback: bool,
@@ -64,20 +76,36 @@ impl SyscallEntry {
         self.which.get(body)
     }
 
-    /// The argument in that place of [`crate::Action`]'s description, from 0 to `u32::MAX`. All of
-    /// them are integers of 32 bits to the kernel; tracers that give whole registers give whatever
-    /// the caller left in the rest.
+    /// The argument in that place of [`crate::Action`]'s description, from 0 to `u32::MAX`. Those of
+    /// calls that do something to files are integers of 32 bits to the kernel; tracers that give
+    /// whole registers give whatever the caller left in the rest.
     #[inline(always)]
     pub fn argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
-        let argument = match self.arguments.get(place) {
-            Some(Some(field)) => field.get(body),
-            _ if self.raw.is_empty() => None,
-            _ => {
-                let (_, position) = call.spec()?.arguments.get(place)?;
-                self.raw.get(usize::from(*position))?.get(body)
-            }
-        };
+        let argument = self.wide_argument(call, place, body);
         argument.map(|argument| i64::from(argument as u32))
+    }
+
+    /// The same of 64 bits: an address.
+    #[inline(always)]
+    pub fn wide_argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
+        match self.arguments.get(place) {
+            Some(Some(field)) => field.get(body),
+            _ => match self.more.as_deref()? {
+                More::Registers(registers) => {
+                    let (_, position) = call.spec()?.arguments.get(place)?;
+                    registers.get(usize::from(*position))?.get(body)
+                }
+                More::Peer(_) => None,
+            },
+        }
+    }
+
+    /// Whom `connect` connects to.
+    pub fn peer(&self, body: &mut Body<'_, '_>) -> Option<Peer> {
+        match self.more.as_deref()? {
+            More::Peer(peer) => peer.get(body),
+            More::Registers(_) => None,
+        }
     }
 
     /// The call, if it is always the same.
