@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_filter::glob::Glob;
+use tracebraid_kernel_model::Syscall;
 
 use crate::kernel::people::Thread;
 use crate::report::View;
@@ -96,6 +97,18 @@ impl Selection {
     pub(crate) fn shows_device(&self, name: &str) -> bool {
         let globs = &self.devices;
         globs.is_empty() || globs.iter().any(|glob| glob.matches(name.as_bytes()))
+    }
+
+    /// By number of the system call: whether it is asked for; empty if all are.
+    pub(crate) fn chosen_calls(&self) -> Vec<bool> {
+        if self.calls.is_empty() {
+            return Vec::new();
+        }
+        let is_chosen = |call: Syscall| {
+            let matches = |name: &str| self.calls.iter().any(|glob| glob.matches(name.as_bytes()));
+            matches(call.name()) || matches(call.user_name())
+        };
+        (0..Syscall::count()).map(Syscall).map(is_chosen).collect()
     }
 
     /// How many rows of what is greatest are asked for.

@@ -54,22 +54,12 @@ impl Rules for SyscallRules {
     type Report = Report;
 
     fn new(selection: &Selection) -> Self {
-        let globs = &selection.calls;
         let all = || (0..Syscall::count()).map(Syscall);
-        let is_chosen = |call: Syscall| {
-            let matches = |name: &str| globs.iter().any(|glob| glob.matches(name.as_bytes()));
-            matches(call.name()) || matches(call.user_name())
-        };
-        let chosen = if globs.is_empty() {
-            Vec::new()
-        } else {
-            all().map(is_chosen).collect()
-        };
         let ranges = selection.ranges.as_ref();
         let ranges = ranges.map(|ranges| all().map(|call| ranges.get(call.user_name()).copied()).collect());
         SyscallRules {
             selection: selection.clone(),
-            chosen,
+            chosen: selection.chosen_calls(),
             ranges: ranges.unwrap_or_default(),
         }
     }
