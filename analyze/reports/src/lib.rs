@@ -22,3 +22,4 @@ pub mod report;
 pub mod sched;
 pub mod stats;
 pub mod syscalls;
+pub mod waits;

@@ -17,6 +17,7 @@ use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
+use tracebraid_reports::waits::WaitAnalysis;
 
 use crate::support::law::{
     ALL, Asked, LARGE, Modelled, SMALL, Ways, any_tree, as_in_one_piece, as_modelled, as_told, every_way,
@@ -44,6 +45,7 @@ macro_rules! for_each_in_order {
         $function::<ProcessAnalysis>($($argument),*);
         $function::<DiskAnalysis>($($argument),*);
         $function::<NetAnalysis>($($argument),*);
+        $function::<WaitAnalysis>($($argument),*);
     };
 }
 

@@ -16,3 +16,4 @@ mod periods;
 mod processes;
 mod sched;
 mod support;
+mod waits;

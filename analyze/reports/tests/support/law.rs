@@ -21,6 +21,7 @@ use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::report::View;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
+use tracebraid_reports::waits::WaitAnalysis;
 
 use super::synthetic::Random;
 use super::{model_cpu, model_io};
@@ -54,6 +55,7 @@ lawful! {
     MemoryAnalysis: "memory",
     SchedAnalysis: "sched",
     ProcessAnalysis: "processes",
+    WaitAnalysis: "waits",
 }
 
 impl Modelled for CpuAnalysis {

@@ -12,6 +12,7 @@ pub mod model_io;
 pub mod model_irq;
 pub mod model_memory;
 pub mod model_sched;
+pub mod model_waits;
 pub mod naming;
 pub mod synthetic;
 pub mod traces;

@@ -1,0 +1,189 @@
+//! Sockets: how long calls take by the peer, and how long a peer takes to answer.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::Peer;
+
+use crate::stats::Distribution;
+use crate::waits::keyed::Keyed;
+use crate::waits::kind::Kind;
+use crate::waits::life::Open;
+
+/// Which end of a connection a process has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) enum Side {
+    /// It connected.
+    Client,
+    /// It accepted.
+    Server,
+    /// That was not seen.
+    #[default]
+    Unknown,
+}
+
+impl Side {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Side::Client => "client",
+            Side::Server => "server",
+            Side::Unknown => "unknown",
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) enum Measure {
+    Connect,
+    Accept,
+    Send,
+    Receive,
+    /// From the end of what was sent last to the end of what is received next.
+    Response,
+}
+
+impl Measure {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Measure::Connect => "connect",
+            Measure::Accept => "accept",
+            Measure::Send => "send",
+            Measure::Receive => "receive",
+            Measure::Response => "response",
+        }
+    }
+}
+
+/// A socket of a process.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Socket {
+    is_open: bool,
+    end: End,
+    /// End of the last call that sent something, if nothing was received since.
+    sent: Option<i64>,
+}
+
+/// Which end of which connection: that to which peer. Of those that connected to this machine the
+/// port says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) struct End {
+    pub(super) side: Side,
+    pub(super) peer: Option<Peer>,
+}
+
+impl End {
+    fn client(peer: Option<Peer>) -> End {
+        let side = Side::Client;
+        End { side, peer }
+    }
+
+    fn server(peer: Option<Peer>) -> End {
+        let side = Side::Server;
+        let peer = peer.map(|peer| Peer { port: 0, ..peer });
+        End { side, peer }
+    }
+}
+
+/// Whose descriptors: a trace and a process, or, where that is not known, less than 0, a thread.
+pub(super) type Owner = (u32, i64);
+
+/// A call that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done<'a> {
+    pub(super) place: u32,
+    pub(super) owner: Owner,
+    pub(super) kind: Kind,
+    pub(super) open: &'a Open,
+    pub(super) time: i64,
+    pub(super) result: i64,
+    /// It is to be counted.
+    pub(super) counts: bool,
+}
+
+/// `EINPROGRESS`: the connection is made while the program goes on.
+const IN_PROGRESS: i64 = -115;
+
+/// The sockets that are open, and what was measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Sockets {
+    open: Keyed<(Owner, i64), Socket>,
+    /// By place of the thread.
+    sums: Keyed<(u32, End, Measure), Distribution>,
+}
+
+impl Sockets {
+    /// A call has ended.
+    pub(super) fn done(&mut self, done: &Done<'_>) {
+        let descriptor = done.open.argument;
+        let peer = done.open.peer.as_deref().copied();
+        match done.kind {
+            Kind::Socket if done.result >= 0 => self.make(done.owner, done.result, End::default()),
+            Kind::Connect if done.result >= 0 || done.result == IN_PROGRESS => {
+                self.make(done.owner, descriptor, End::client(peer));
+                self.add(done, End::client(peer), Measure::Connect, done.open.begin);
+            }
+            Kind::Accept if done.result >= 0 => {
+                self.make(done.owner, done.result, End::server(peer));
+                self.add(done, End::server(peer), Measure::Accept, done.open.begin);
+            }
+            Kind::Send | Kind::Write | Kind::Copy if done.result > 0 => self.sends(done, descriptor),
+            Kind::Receive | Kind::Read if done.result > 0 => self.receives(done, descriptor),
+            Kind::Close => {
+                if let Some(socket) = self.open.find((done.owner, descriptor)) {
+                    *socket = Socket::default();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn make(&mut self, owner: Owner, descriptor: i64, end: End) {
+        *self.open.get((owner, descriptor)) = Socket {
+            is_open: true,
+            end,
+            sent: None,
+        };
+    }
+
+    /// The socket with that descriptor; calls for sockets only make it one.
+    fn socket(&mut self, done: &Done<'_>, descriptor: i64) -> Option<&mut Socket> {
+        let key = (done.owner, descriptor);
+        if matches!(done.kind, Kind::Send | Kind::Receive) {
+            let socket = self.open.get(key);
+            socket.is_open = true;
+            return Some(socket);
+        }
+        self.open.find(key).filter(|socket| socket.is_open)
+    }
+
+    fn sends(&mut self, done: &Done<'_>, descriptor: i64) {
+        let Some(socket) = self.socket(done, descriptor) else {
+            return;
+        };
+        socket.sent = Some(done.time);
+        let end = socket.end;
+        self.add(done, end, Measure::Send, done.open.begin);
+    }
+
+    fn receives(&mut self, done: &Done<'_>, descriptor: i64) {
+        let Some(socket) = self.socket(done, descriptor) else {
+            return;
+        };
+        let (end, sent) = (socket.end, socket.sent.take());
+        self.add(done, end, Measure::Receive, done.open.begin);
+        if let Some(sent) = sent {
+            self.add(done, end, Measure::Response, sent);
+        }
+    }
+
+    fn add(&mut self, done: &Done<'_>, end: End, measure: Measure, begin: i64) {
+        if done.counts {
+            let sums = self.sums.get((done.place, end, measure));
+            sums.add(begin.abs_diff(done.time));
+        }
+    }
+
+    /// What was measured, by place of the thread, end and measure.
+    pub(super) fn entries(&self) -> &[((u32, End, Measure), Distribution)] {
+        self.sums.entries()
+    }
+}

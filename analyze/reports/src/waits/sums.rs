@@ -1,0 +1,145 @@
+//! What is counted of a thread's calls.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::Syscall;
+
+use crate::stats::{Distribution, Top};
+use crate::waits::context::Source;
+use crate::waits::life::Parts;
+use crate::waits::why::Why;
+
+/// What is counted of a thread's calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Sums {
+    /// The calls that occurred; `sums` goes with it.
+    ids: Vec<Syscall>,
+    sums: Vec<CallSums>,
+    pub(super) top: Top<Wait>,
+}
+
+/// What is counted of calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct CallSums {
+    /// Durations of calls that did nothing but run.
+    plain: Distribution,
+    /// Durations of the others.
+    mixed: Distribution,
+    /// Of the others: how much of a call went where, of those where any did; in the order of whys.
+    parts: Vec<(Why, Distribution)>,
+}
+
+/// A thread waited in a call; the longest wait is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Wait {
+    pub(super) duration: u64,
+    pub(super) begin: i64,
+    pub(super) why: Why,
+    pub(super) call: Syscall,
+    /// Place of the thread.
+    pub(super) place: u32,
+    pub(super) waker: Waker,
+}
+
+impl Wait {
+    /// When it ends.
+    pub(super) fn end(&self) -> i64 {
+        self.begin.saturating_add_unsigned(self.duration)
+    }
+}
+
+/// What woke a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Waker {
+    pub(super) source: Source,
+    /// Place of the thread, if it was one.
+    pub(super) thread: Option<u32>,
+}
+
+impl Waker {
+    pub(super) const NOBODY: Waker = Waker {
+        source: Source::Thread,
+        thread: None,
+    };
+}
+
+impl Sums {
+    /// What is counted of that call.
+    #[inline]
+    pub(super) fn of(&mut self, call: Syscall) -> &mut CallSums {
+        let at = self.ids.iter().position(|&id| id == call);
+        let at = at.unwrap_or_else(|| {
+            self.ids.push(call);
+            self.sums.push(CallSums::default());
+            self.ids.len() - 1
+        });
+        &mut self.sums[at]
+    }
+
+    /// All calls that occurred.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (Syscall, &CallSums)> {
+        self.ids.iter().copied().zip(&self.sums)
+    }
+}
+
+impl CallSums {
+    /// A call that took so long, with its parts if it did anything but run.
+    #[inline]
+    pub(super) fn count(&mut self, duration: u64, parts: Option<&Parts>) {
+        let Some(parts) = parts else {
+            return self.plain.add(duration);
+        };
+        self.mixed.add(duration);
+        for (why, &time) in Why::ALL.into_iter().zip(parts) {
+            if time > 0 {
+                self.part(why).add(time);
+            }
+        }
+    }
+
+    fn part(&mut self, why: Why) -> &mut Distribution {
+        let at = match self.parts.binary_search_by_key(&why, |part| part.0) {
+            Ok(at) => at,
+            Err(at) => {
+                self.parts.insert(at, (why, Distribution::default()));
+                at
+            }
+        };
+        &mut self.parts[at].1
+    }
+
+    /// Adds all calls of another one.
+    pub(super) fn merge(&mut self, other: &CallSums) {
+        self.plain.merge(&other.plain);
+        self.mixed.merge(&other.mixed);
+        for (why, distribution) in &other.parts {
+            self.part(*why).merge(distribution);
+        }
+    }
+
+    /// Durations of all.
+    pub(super) fn whole(&self) -> Distribution {
+        let mut whole = self.plain.clone();
+        whole.merge(&self.mixed);
+        whole
+    }
+
+    /// How much of a call went there, of those where any did.
+    pub(super) fn part_of(&self, why: Why) -> Distribution {
+        let found = self.parts.iter().find(|part| part.0 == why);
+        let mut of = found.map(|(_, of)| of.clone()).unwrap_or_default();
+        if why == Why::Running {
+            of.merge(&self.plain);
+        }
+        of
+    }
+
+    /// Where no event tells who runs when, nothing is known of where time went.
+    pub(super) fn forget_parts(&mut self) {
+        let whole = self.whole();
+        *self = CallSums {
+            parts: vec![(Why::Unknown, whole.clone())],
+            mixed: whole,
+            plain: Distribution::default(),
+        };
+    }
+}

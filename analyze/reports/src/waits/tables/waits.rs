@@ -1,0 +1,57 @@
+//! Single waits.
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_kernel_model::softirq_name;
+
+use crate::report::{Column, Section, Unit, Value, View};
+use crate::waits::context::Source;
+use crate::waits::report::Who;
+use crate::waits::sums::{Wait, Waker};
+use crate::waits::tables::{SYSCALL, THREAD, WHY};
+
+pub(crate) fn list(who: &Who<'_>, key: &'static str, title: &str, view: View, waits: &[Wait]) -> Section {
+    let row = |wait: &Wait| {
+        vec![
+            Timestamp(wait.begin).into(),
+            wait.duration.into(),
+            wait.why.name().into(),
+            wait.call.user_name().into(),
+            who.thread(wait.place).into(),
+            context(wait.waker).map(Value::Text).into(),
+            wait.waker.thread.map(|place| who.thread(place)).into(),
+        ]
+    };
+    Section {
+        key,
+        title: title.to_owned(),
+        view,
+        columns: vec![
+            Column::new("begin_ns", "Begin", Unit::Time),
+            Column::new("duration_ns", "Duration", Unit::Duration),
+            WHY,
+            SYSCALL,
+            THREAD,
+            Column::new("context", "Woken by", Unit::Text).left_out(1),
+            Column::new("waker", "Waker", Unit::Thread).left_out(2),
+        ],
+        rows: waits.iter().map(row).collect(),
+        is_long: true,
+    }
+}
+
+/// In which context it was woken, if anything is known of that.
+fn context(waker: Waker) -> Option<String> {
+    match waker.source {
+        Source::Thread => waker.thread.map(|_| "thread".to_owned()),
+        Source::Timer => Some("timer".to_owned()),
+        Source::Disk => Some("disk".to_owned()),
+        Source::Irq(number) => Some(format!("irq {number}")),
+        Source::Softirq(vector) => {
+            let name = softirq_name(vector.into());
+            Some(format!(
+                "softirq {}",
+                name.map_or_else(|| vector.to_string(), str::to_owned)
+            ))
+        }
+    }
+}
