@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     CompletionsArgs, CountArgs, CpuArgs, DiskArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, NetArgs,
-    OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, SchedArgs, SyscallsArgs,
+    OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, SchedArgs, SyscallsArgs, WaitsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -39,6 +39,7 @@ pub(crate) enum Command {
     Net(NetArgs),
     Processes(ProcessesArgs),
     Syscalls(SyscallsArgs),
+    Waits(WaitsArgs),
     Periods(Box<PeriodsArgs>),
     Completions(CompletionsArgs),
     Man(ManArgs),

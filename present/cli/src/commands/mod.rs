@@ -20,6 +20,7 @@ mod sched;
 mod sections;
 mod syscalls;
 mod views;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Processes(args) => processes::run(&args),
         Command::Report(args) => overview::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
+        Command::Waits(args) => waits::run(&args),
         Command::Periods(args) => periods::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Memory(args) => memory::run(&args),
@@ -63,6 +65,7 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
     use tracebraid_reports::processes::ProcessAnalysis;
     use tracebraid_reports::sched::SchedAnalysis;
     use tracebraid_reports::syscalls::SyscallAnalysis;
+    use tracebraid_reports::waits::WaitAnalysis;
     match name {
         "cpu" => Some(Analysis::of::<CpuAnalysis>(
             "Active time by CPU, process and thread",
@@ -93,6 +96,7 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         "syscalls" => Some(Analysis::of::<SyscallAnalysis>(
             "System calls: how many, how long, what they gave",
         )),
+        "waits" => Some(Analysis::of::<WaitAnalysis>("What system calls waited for")),
         _ => None,
     }
 }
@@ -114,3 +118,4 @@ pub(crate) use processes::ProcessesArgs;
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
 pub(crate) use syscalls::SyscallsArgs;
+pub(crate) use waits::WaitsArgs;
