@@ -162,7 +162,7 @@ fn io_shows_tables_json_and_csv() {
 #[test]
 fn threads_and_chunks_do_not_matter() {
     let trace = trace();
-    for command in ["cpu", "io", "processes", "syscalls", "irq", "memory"] {
+    for command in ["cpu", "io", "processes", "syscalls", "irq", "memory", "waits"] {
         let expected = text(&[
             command,
             "--format",
@@ -201,6 +201,7 @@ fn traces_that_tell_nothing_of_it() {
         ("io", "system calls were not recorded"),
         ("syscalls", "no system calls were recorded: enable them"),
         ("irq", "enable irq_handler_entry"),
+        ("waits", "no system calls were recorded: enable them"),
         ("memory", "enable kmem_mm_page_alloc"),
         ("processes", "enable sched_process_fork"),
     ] {
