@@ -43,6 +43,10 @@ pub enum Action {
     CloneByMemory,
     /// Gives the thread its own copy of what (flags) say.
     Unshare,
+    /// Brings what was written to (descriptor), or to all if it has none, to the disk.
+    Sync,
+    /// Connects the socket (descriptor) to an address.
+    Connect,
     /// None of these.
     Other,
 }
@@ -52,6 +56,11 @@ impl Action {
     pub fn is_io(self) -> bool {
         use Action::*;
         matches!(self, Read | Write | Copy | ReadMessages | WriteMessages)
+    }
+
+    /// True if it tells who has which descriptors, or what is done with those.
+    pub fn is_of_descriptors(self) -> bool {
+        !matches!(self, Action::Sync | Action::Connect | Action::Other)
     }
 
     /// True if its exit tells nothing that its entry did not.
@@ -126,8 +135,14 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
     call!("copy_file_range", Copy, (&["fd_in"], 0), (&["fd_out"], 2)),
     call!("vmsplice", Write, FD),
     call!("open", Open(Disk, CLOSE_ON_EXEC), FLAGS1),
-    call!("openat", Open(Disk, CLOSE_ON_EXEC), (&["flags"], 2)),
-    call!("openat2", Open(Disk, 0)),
+    call!(
+        "openat",
+        Open(Disk, CLOSE_ON_EXEC),
+        (&["flags"], 2),
+        (&["dfd", "dirfd"], 0)
+    ),
+    // Its flags stand in memory.
+    call!("openat2", Open(Disk, 0), (&["how"], 2), (&["dfd", "dirfd"], 0)),
     call!("creat", Open(Disk, 0)),
     call!("open_by_handle_at", Open(Disk, CLOSE_ON_EXEC), (&["flags"], 2)),
     call!("eventfd", Open(Anonymous, 0)),
@@ -178,10 +193,16 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
     call!("unshare", Unshare, (&["unshare_flags", "flags"], 0)),
     call!("recvmmsg_time64", ReadMessages, FD),
     // These do nothing to files, but reports ask for their arguments all the time.
-    call!("connect", Other, FD),
     call!("futex", Other, ADDRESS, OPERATION),
     call!("futex_time32", Other, ADDRESS, OPERATION),
     call!("futex_time64", Other, ADDRESS, OPERATION),
     call!("futex_wait", Other, ADDRESS),
     call!("futex_wake", Other, ADDRESS),
+    call!("sync", Sync),
+    call!("fsync", Sync, FD),
+    call!("fdatasync", Sync, FD),
+    call!("syncfs", Sync, FD),
+    call!("sync_file_range", Sync, FD),
+    call!("sync_file_range2", Sync, FD),
+    call!("connect", Connect, FD),
 ];

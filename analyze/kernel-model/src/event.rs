@@ -137,14 +137,30 @@ impl KernelEvent {
             _ => false,
         }
     }
+
+    /// True if it tells who does what to which file, and how long that takes: as
+    /// [`KernelEvent::is_of_files`], with the calls that bring data to the disk or connect sockets,
+    /// and the ends of `close`.
+    pub fn is_of_latencies(&self) -> bool {
+        match self {
+            KernelEvent::Entry(entry) => entry.is_of_latencies(),
+            KernelEvent::Exit(exit) => exit.is_of_latencies(),
+            event => event.is_of_files(),
+        }
+    }
 }
 
 impl SyscallEntry {
     /// True if the call has an action, or an exit that does not name it might be taken for that of
     /// another.
     fn is_of_files(&self) -> bool {
-        let has_action = |call: crate::Syscall| call.action() != Action::Other;
-        !self.is_fallback && (self.exit_is_anonymous || self.fixed().is_none_or(has_action))
+        let matters = |call: crate::Syscall| call.action().is_of_descriptors();
+        !self.is_fallback && (self.exit_is_anonymous || self.fixed().is_none_or(matters))
+    }
+
+    fn is_of_latencies(&self) -> bool {
+        let matters = |call: crate::Syscall| call.action() != Action::Other;
+        !self.is_fallback && (self.exit_is_anonymous || self.fixed().is_none_or(matters))
     }
 }
 
@@ -152,7 +168,15 @@ impl SyscallExit {
     fn is_of_files(&self) -> bool {
         let matters = |call: crate::Syscall| {
             let action = call.action();
-            action != Action::Other && !action.is_done_at_entry()
+            action.is_of_descriptors() && !action.is_done_at_entry()
+        };
+        !self.is_fallback && self.fixed().is_none_or(matters)
+    }
+
+    fn is_of_latencies(&self) -> bool {
+        let matters = |call: crate::Syscall| {
+            let action = call.action();
+            action != Action::Other && (action == Action::Close || !action.is_done_at_entry())
         };
         !self.is_fallback && self.fixed().is_none_or(matters)
     }

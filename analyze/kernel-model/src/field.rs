@@ -117,6 +117,28 @@ impl IntField {
     }
 }
 
+/// A field of bytes that are no text.
+#[derive(Clone, Debug)]
+pub(crate) struct BytesField(Box<FieldRef>);
+
+impl BytesField {
+    /// `None` if the field is no array of integers of 8 bits, and no BLOB.
+    pub(crate) fn new(field: FieldRef) -> Option<BytesField> {
+        let is_byte = |element: &NodeKind| matches!(element, NodeKind::Int(read, _) if read.length == 8);
+        match field.kind() {
+            NodeKind::Blob(_) => {}
+            NodeKind::Array(_) if field.element().is_some_and(is_byte) => {}
+            _ => return None,
+        }
+        Some(BytesField(Box::new(field)))
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes<'a>(&self, body: &mut Body<'a, '_>) -> Option<&'a [u8]> {
+        self.0.bytes(body.cursor, body.slots).ok()
+    }
+}
+
 /// A text field of an event class.
 #[derive(Clone, Debug)]
 pub struct TextField {

@@ -19,7 +19,7 @@ use crate::events::thread::{Exec, Fork, ProcessState, StateFd};
 use crate::events::timer::{Hrtimer, Itimer, Timer};
 use crate::events::uring::Uring;
 use crate::events::work::{Contention, Work};
-use crate::field::{IntField, TextField};
+use crate::field::{BytesField, IntField, TextField};
 use crate::model::Context;
 use crate::names::Meaning;
 use crate::numbers::Numbers;
@@ -103,10 +103,9 @@ impl Finder<'_> {
         })
     }
 
-    /// Where a field is, in bytes behind the header, if that is constant.
-    pub(crate) fn byte_of(&self, name: &str) -> Option<usize> {
-        let bits = self.find(Scope::Payload, &[name], |field| field.offset())?;
-        usize::try_from(bits / 8).ok().filter(|_| bits % 8 == 0)
+    /// A field of bytes that are no text.
+    pub(crate) fn bytes(&self, name: &str) -> Option<BytesField> {
+        self.find(Scope::Payload, &[name], BytesField::new)
     }
 
     fn ints(&self, scope: Scope, names: &[&str]) -> Option<IntField> {
@@ -313,24 +312,36 @@ impl Finder<'_> {
             .spec()
             .map_or(&[], |spec: &'static SyscallSpec| spec.arguments);
         let field = |place: usize| arguments.get(place).and_then(|(names, _)| self.int(names));
-        let peer = match call.name() {
-            "connect" => PeerField::find(self).map(|peer| Box::new(More::Peer(peer))),
-            _ => None,
-        };
         SyscallEntry {
             which: Which::Fixed(call),
             arguments: [field(0), field(1), field(2)],
-            more: peer,
+            more: self.more(call),
             exit_is_anonymous: false,
             is_fallback: false,
         }
+    }
+
+    fn more(&self, call: Syscall) -> Option<Box<More>> {
+        let (path, peer) = match call.action() {
+            Action::Open(..) => (
+                self.text(&["filename", "pathname", "uname", "uname_ptr", "u_name", "name"]),
+                None,
+            ),
+            Action::Connect => (None, PeerField::find(self)),
+            _ => return None,
+        };
+        let raw = Vec::new();
+        Some(Box::new(More { raw, path, peer }))
     }
 
     fn entry_by_number(&self, calls: &Numbers) -> Option<SyscallEntry> {
         Some(SyscallEntry {
             which: self.by_number(calls)?,
             arguments: [None, None, None],
-            more: Some(Box::new(More::Registers(self.registers().collect()))),
+            more: Some(Box::new(More {
+                raw: self.registers().collect(),
+                ..More::default()
+            })),
             exit_is_anonymous: false,
             is_fallback: false,
         })

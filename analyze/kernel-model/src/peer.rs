@@ -1,8 +1,8 @@
 //! Whom a socket is connected to, as `connect` and `accept` tell it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, SocketAddr};
 
-use crate::field::{Body, IntField};
+use crate::field::{Body, BytesField, IntField};
 use crate::finder::Finder;
 
 /// The other side of a connection.
@@ -16,31 +16,33 @@ pub struct Peer {
     pub port: u16,
 }
 
+impl Peer {
+    /// Its address and port, of families that have one of IP.
+    pub fn socket_address(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.address?, self.port))
+    }
+}
+
 /// The fields that LTTng makes of a `struct sockaddr`: the family, the port, and the bytes of an
-/// address of IPv4 or else of IPv6, behind the length of each.
+/// address of IPv4 and of one of IPv6, of which those of other families have none.
 #[derive(Clone, Debug)]
 pub struct PeerField {
     family: IntField,
     port: IntField,
-    /// Elements of the address of IPv4.
-    length: IntField,
-    /// Where they are, in bytes behind the header.
-    at: usize,
+    v4: Option<BytesField>,
+    v6: Option<BytesField>,
 }
 
-/// Bytes of the length of an address, which lies before it.
-const LENGTH: usize = 4;
+const IPV4: u16 = 2;
 const IPV6: u16 = 10;
 
 impl PeerField {
     pub(crate) fn find(finder: &Finder<'_>) -> Option<PeerField> {
-        // LTTng's length of `v4addr`.
-        let length = "_v4addr_length";
         Some(PeerField {
             family: finder.int(&["family"])?,
             port: finder.int(&["dport", "sport"])?,
-            length: finder.int(&[length])?,
-            at: finder.byte_of(length)? + LENGTH,
+            v4: finder.bytes("v4addr"),
+            v6: finder.bytes("v6addr"),
         })
     }
 
@@ -50,12 +52,10 @@ impl PeerField {
         if family == 0 {
             return None;
         }
-        let behind = body.bytes().get(self.at..).unwrap_or_default();
-        let address = match self.length.get(body) {
-            Some(4) => behind
-                .first_chunk()
-                .map(|bytes: &[u8; 4]| Ipv4Addr::from(*bytes).into()),
-            Some(0) if family == IPV6 => behind.get(LENGTH..).and_then(ipv6),
+        let bytes = |field: &Option<BytesField>, body: &mut _| field.as_ref()?.bytes(body);
+        let address = match family {
+            IPV4 => bytes(&self.v4, body).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from)),
+            IPV6 => bytes(&self.v6, body).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)),
             _ => None,
         };
         let port = u16::try_from(self.port.get(body)?).ok()?;
@@ -65,9 +65,4 @@ impl PeerField {
             port,
         })
     }
-}
-
-fn ipv6(bytes: &[u8]) -> Option<IpAddr> {
-    let bytes: &[u8; 16] = bytes.first_chunk()?;
-    Some(Ipv6Addr::from(*bytes).into())
 }

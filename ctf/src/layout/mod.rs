@@ -406,6 +406,10 @@ impl FieldRef {
         self.element.as_ref()
     }
 
+    fn is_of_bytes(&self) -> bool {
+        matches!(&self.element, Some(NodeKind::Int(read, _)) if read.length == 8)
+    }
+
     /// Distance in bits from behind the header, if it does not depend on the data.
     pub fn offset(&self) -> Option<u64> {
         self.skip.constant()
@@ -449,7 +453,8 @@ impl FieldRef {
         }
     }
 
-    /// The string's or BLOB's bytes, up to the first null for strings; `body` is behind the header.
+    /// The string's or BLOB's bytes, up to the first null for strings, or those of an array of
+    /// integers of 8 bits; `body` is behind the header.
     pub fn bytes<'a>(&self, mut body: Cursor<'a>, slots: &mut [u64]) -> Result<&'a [u8], DecodeError> {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
@@ -462,6 +467,10 @@ impl FieldRef {
                 ))
             }
             NodeKind::Blob(length) => {
+                let length = skip::count(*length, slots, &body, 8)?;
+                body.bytes(length)
+            }
+            NodeKind::Array(length) if self.is_of_bytes() => {
                 let length = skip::count(*length, slots, &body, 8)?;
                 body.bytes(length)
             }

@@ -1,6 +1,6 @@
 //! System calls.
 
-use crate::field::{Body, IntField};
+use crate::field::{Body, IntField, TextField};
 use crate::numbers::Numbers;
 use crate::peer::{Peer, PeerField};
 use crate::syscall::Syscall;
@@ -18,13 +18,15 @@ pub struct SyscallEntry {
     pub(crate) is_fallback: bool,
 }
 
-/// What the entries of few calls tell.
-#[derive(Clone, Debug)]
-pub(crate) enum More {
+/// What is recorded of few calls, out of the way of all others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct More {
     /// All arguments in the order of the call, where the event class does not tell them apart.
-    Registers(Vec<IntField>),
-    /// Whom `connect` connects to.
-    Peer(PeerField),
+    pub(crate) raw: Vec<IntField>,
+    /// Name of what it opens.
+    pub(crate) path: Option<TextField>,
+    /// Whom it connects to.
+    pub(crate) peer: Option<PeerField>,
 }
 
 /// A system call ends.
@@ -90,22 +92,22 @@ impl SyscallEntry {
     pub fn wide_argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
         match self.arguments.get(place) {
             Some(Some(field)) => field.get(body),
-            _ => match self.more.as_deref()? {
-                More::Registers(registers) => {
-                    let (_, position) = call.spec()?.arguments.get(place)?;
-                    registers.get(usize::from(*position))?.get(body)
-                }
-                More::Peer(_) => None,
-            },
+            _ => {
+                let raw = &self.more.as_ref()?.raw;
+                let (_, position) = call.spec()?.arguments.get(place)?;
+                raw.get(usize::from(*position))?.get(body)
+            }
         }
+    }
+
+    /// The name of what it opens, as the program gives it: relative ones are not completed.
+    pub fn path<'a>(&self, body: &mut Body<'a, '_>) -> Option<&'a [u8]> {
+        self.more.as_ref()?.path.as_ref()?.bytes(body)
     }
 
     /// Whom `connect` connects to.
     pub fn peer(&self, body: &mut Body<'_, '_>) -> Option<Peer> {
-        match self.more.as_deref()? {
-            More::Peer(peer) => peer.get(body),
-            More::Registers(_) => None,
-        }
+        self.more.as_ref()?.peer.as_ref()?.get(body)
     }
 
     /// The call, if it is always the same.
