@@ -7,21 +7,21 @@ use crate::io::change::{CLONE_FILES, Change};
 
 /// A call that has begun. Many wait at a time: only what its exit needs of the arguments is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Open {
-    pub(super) time: i64,
+pub(crate) struct Open {
+    pub(crate) time: i64,
     /// Descriptors that it names: reads from (or its only one) and writes to.
-    pub(super) fds: (i32, i32),
-    pub(super) call: Syscall,
-    pub(super) deed: Deed,
+    pub(crate) fds: (i32, i32),
+    pub(crate) call: Syscall,
+    pub(crate) deed: Deed,
     /// Type of the descriptors that it makes.
-    pub(super) kind: FdType,
+    pub(crate) kind: FdType,
     /// They are closed at exec, or are to be.
-    pub(super) cloexec: bool,
+    pub(crate) cloexec: bool,
 }
 
 /// What a call does to descriptors, as far as its entry tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Deed {
+pub(crate) enum Deed {
     /// Moves bytes.
     Io,
     /// Makes one.
@@ -59,21 +59,21 @@ impl Deed {
 
 /// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Exit {
-    pub(super) result: i64,
+pub(crate) struct Exit {
+    pub(crate) result: i64,
     /// The two descriptors that the call made, or [`Exit::NO_PAIR`].
-    pub(super) pair: (i32, i32),
+    pub(crate) pair: (i32, i32),
     /// `None`: whatever call is open.
-    pub(super) call: Option<Syscall>,
+    pub(crate) call: Option<Syscall>,
     /// Type of a socket by the address family of its peer, if that is told.
-    pub(super) peer: Option<FdType>,
+    pub(crate) peer: Option<FdType>,
     /// True if calls that end here and now are asked for.
-    pub(super) counts: bool,
+    pub(crate) counts: bool,
 }
 
 impl Exit {
     /// Of a call that made no two descriptors.
-    pub(super) const NO_PAIR: (i32, i32) = (NO_FD, NO_FD);
+    pub(crate) const NO_PAIR: (i32, i32) = (NO_FD, NO_FD);
 }
 
 /// What a call was, once its end is known.
@@ -94,23 +94,23 @@ pub(super) enum Done {
 pub(super) struct Io {
     pub(super) entry: i64,
     pub(super) latency: u64,
-    pub(super) result: i64,
+    pub(crate) result: i64,
     /// Descriptors that it reads from (or its only one) and writes to.
-    pub(super) fds: (i32, i32),
-    pub(super) call: Syscall,
+    pub(crate) fds: (i32, i32),
+    pub(crate) call: Syscall,
 }
 
 /// No descriptor.
-pub(super) const NO_FD: i32 = -1;
+pub(crate) const NO_FD: i32 = -1;
 
 /// A descriptor; what is none becomes [`NO_FD`].
-pub(super) fn descriptor(argument: i64) -> i32 {
+pub(crate) fn descriptor(argument: i64) -> i32 {
     // Tracers give it as `unsigned int`, `int` or `unsigned long`.
     i32::try_from(argument).unwrap_or(NO_FD)
 }
 
 /// Flags and commands of Linux.
-pub(super) const O_CLOEXEC: i64 = 0o2_000_000;
+pub(crate) const O_CLOEXEC: i64 = 0o2_000_000;
 const F_DUPFD: i64 = 0;
 const F_SETFD: i64 = 2;
 const F_DUPFD_CLOEXEC: i64 = 1030;
@@ -119,7 +119,7 @@ const FD_CLOEXEC: i64 = 1;
 impl Open {
     /// A call whose arguments, as [`Action`] describes them, are `None` where the tracer did not
     /// record them.
-    pub(super) fn new(call: Syscall, time: i64, argument: &mut dyn FnMut(usize) -> Option<i64>) -> Open {
+    pub(crate) fn new(call: Syscall, time: i64, argument: &mut dyn FnMut(usize) -> Option<i64>) -> Open {
         let action = call.action();
         if action.is_io() {
             return Open::io(call, action, time, argument);
@@ -138,7 +138,7 @@ impl Open {
 
     /// One that moves bytes.
     #[inline(always)]
-    pub(super) fn io(
+    pub(crate) fn io(
         call: Syscall,
         action: Action,
         time: i64,

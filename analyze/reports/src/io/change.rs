@@ -7,20 +7,16 @@ use crate::io::call::{Deed, Exit, NO_FD, Open, descriptor};
 
 /// A change of descriptors. What was there before under the same number is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Change {
+pub(crate) enum Change<K = FdType> {
     /// A descriptor of that type; is it closed at exec?
-    Opened { fd: i32, kind: FdType, cloexec: bool },
+    Opened { fd: i32, kind: K, cloexec: bool },
     /// Two of them.
-    Pair {
-        fds: (i32, i32),
-        kind: FdType,
-        cloexec: bool,
-    },
+    Pair { fds: (i32, i32), kind: K, cloexec: bool },
     /// A connection from a listening socket; the family of the peer tells its type, if known.
     Accepted {
         fd: i32,
         from: i32,
-        kind: Option<FdType>,
+        kind: Option<K>,
         cloexec: bool,
     },
     /// A copy.
@@ -45,11 +41,11 @@ pub(super) enum Change {
 
 /// What a new thread has in common with the one that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Sharing {
+pub(crate) struct Sharing {
     /// The process.
-    pub(super) process: bool,
+    pub(crate) process: bool,
     /// The descriptors, not a copy of them.
-    pub(super) files: bool,
+    pub(crate) files: bool,
 }
 
 /// Flags of Linux.
@@ -62,7 +58,7 @@ const BEFORE_ALL: i64 = i64::MIN;
 
 impl Change {
     /// What a call that has ended changed.
-    pub(super) fn of(open: &Open, exit: &Exit) -> Option<Change> {
+    pub(crate) fn of(open: &Open, exit: &Exit) -> Option<Change> {
         if exit.result < 0 {
             return None;
         }
@@ -107,7 +103,7 @@ impl Change {
     /// What a call changes as soon as it begins: whoever uses the descriptor while it is being
     /// closed uses another one, if any. Its exit tells nothing.
     #[inline]
-    pub(super) fn at_entry(call: Syscall, mut argument: impl FnMut(usize) -> Option<i64>) -> Option<Change> {
+    pub(crate) fn at_entry(call: Syscall, mut argument: impl FnMut(usize) -> Option<i64>) -> Option<Change> {
         let has = |flags: Option<i64>, mask: i64| flags.is_some_and(|flags| flags & mask != 0);
         match call.action() {
             Action::Close => Some(Change::Closed {
@@ -132,6 +128,38 @@ impl Change {
             }
             Action::CloneByMemory => Some(Change::Cloning(None)),
             _ => None,
+        }
+    }
+
+    /// The same, of which it is told what the descriptors are by something else than their type.
+    pub(crate) fn with<K>(self, kind: K) -> Change<K> {
+        match self {
+            Change::Opened { fd, cloexec, .. } => Change::Opened { fd, kind, cloexec },
+            Change::Pair { fds, cloexec, .. } => Change::Pair { fds, kind, cloexec },
+            Change::Accepted {
+                fd, from, cloexec, ..
+            } => Change::Accepted {
+                fd,
+                from,
+                kind: Some(kind),
+                cloexec,
+            },
+            Change::Duplicated { from, to, cloexec } => Change::Duplicated { from, to, cloexec },
+            Change::CloseOnExec { fd, cloexec } => Change::CloseOnExec { fd, cloexec },
+            Change::Closed { fd } => Change::Closed { fd },
+            Change::Range {
+                first,
+                last,
+                only_flag,
+                unshared,
+            } => Change::Range {
+                first,
+                last,
+                only_flag,
+                unshared,
+            },
+            Change::Cloning(sharing) => Change::Cloning(sharing),
+            Change::Unshared => Change::Unshared,
         }
     }
 

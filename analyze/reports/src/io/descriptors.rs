@@ -11,21 +11,33 @@ use crate::io::change::{Change, Sharing};
 use crate::io::item::Holder;
 use crate::kernel::{Table, ThreadKey};
 
-/// A descriptor that is not open, as far as is known.
-const NOTHING: (FdType, bool) = (FdType::Unknown, false);
+/// What a descriptor may be; the default stands for what is not open, as far as is known.
+pub(crate) trait Held: Copy + Eq + Default {
+    /// What a connection is that comes from a socket that is this.
+    fn accepted(self) -> Self;
+}
+
+impl Held for FdType {
+    fn accepted(self) -> FdType {
+        match self {
+            FdType::Unknown => FdType::Socket,
+            kind => kind,
+        }
+    }
+}
 
 /// What a descriptor was from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Since {
+struct Since<K> {
     time: i64,
-    kind: FdType,
+    kind: K,
     cloexec: bool,
 }
 
 /// Descriptors by number, each with its history: those of a process, or of several that share them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct FdTable {
-    fds: BTreeMap<i32, Vec<Since>>,
+struct FdTable<K> {
+    fds: BTreeMap<i32, Vec<Since<K>>>,
     /// Threads that are known to have it, but for one.
     others: u32,
     /// Some of them are of other processes.
@@ -48,9 +60,9 @@ struct Belonging {
 ///
 /// A change at a time holds for calls that begin at that time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Descriptors {
+pub(crate) struct Descriptors<K = FdType> {
     /// By the process that had it first, or by a negative number that no thread has.
-    tables: Table<FdTable>,
+    tables: Table<FdTable<K>>,
     /// Belongings of threads, with their history; who is not in it is alone in its process.
     members: Table<Vec<Belonging>>,
     /// What threads are about to make.
@@ -66,15 +78,20 @@ pub(super) struct Descriptors {
 
 /// What is looked up, and up to when it stays so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) kind: FdType,
+pub(crate) struct Answer<K = FdType> {
+    pub(crate) kind: K,
     /// It may be another from this time on.
-    pub(super) until: Option<i64>,
+    pub(crate) until: Option<i64>,
 }
 
-impl Descriptors {
+impl<K: Held> Descriptors<K> {
+    /// A descriptor that is not open, as far as is known.
+    fn nothing() -> (K, bool) {
+        (K::default(), false)
+    }
+
     /// What a thread's descriptor was at a time.
-    pub(super) fn kind(&self, thread: ThreadKey, fd: i32, time: i64) -> Answer {
+    pub(crate) fn kind(&self, thread: ThreadKey, fd: i32, time: i64) -> Answer<K> {
         let (table, moves) = self.table_at(thread, time);
         let history = self.tables.find(table).and_then(|table| table.fds.get(&fd));
         let history = history.map(Vec::as_slice).unwrap_or_default();
@@ -82,7 +99,7 @@ impl Descriptors {
         let kind = after
             .checked_sub(1)
             .and_then(|at| history.get(at))
-            .map_or(FdType::Unknown, |since| since.kind);
+            .map_or(K::default(), |since| since.kind);
         let changes = history.get(after).map(|since| since.time);
         Answer {
             kind,
@@ -133,21 +150,21 @@ impl Descriptors {
     }
 
     /// What a table's descriptor is now.
-    fn now(&self, table: ThreadKey, fd: i32) -> (FdType, bool) {
+    fn now(&self, table: ThreadKey, fd: i32) -> (K, bool) {
         let history = self.tables.find(table).and_then(|table| table.fds.get(&fd));
         history
             .and_then(|history| history.last())
-            .map_or(NOTHING, |since| (since.kind, since.cloexec))
+            .map_or(Self::nothing(), |since| (since.kind, since.cloexec))
     }
 
-    fn set(&mut self, table: ThreadKey, fd: i32, time: i64, kind: FdType, cloexec: bool) {
+    fn set(&mut self, table: ThreadKey, fd: i32, time: i64, kind: K, cloexec: bool) {
         if fd == NO_FD {
             return;
         }
         // Nothing more is known of what is not known.
-        let cloexec = cloexec && kind != FdType::Unknown;
+        let cloexec = cloexec && kind != K::default();
         let fds = &mut self.tables.get(table).fds;
-        if (kind, cloexec) == NOTHING && !fds.contains_key(&fd) {
+        if (kind, cloexec) == Self::nothing() && !fds.contains_key(&fd) {
             return;
         }
         let history = fds.entry(fd).or_default();
@@ -166,7 +183,7 @@ impl Descriptors {
     }
 
     /// A thread changed its descriptors.
-    pub(super) fn change(&mut self, thread: ThreadKey, time: i64, change: Change) {
+    pub(crate) fn change(&mut self, thread: ThreadKey, time: i64, change: Change<K>) {
         let table = self.table_of(thread);
         match change {
             Change::Opened { fd, kind, cloexec } => self.set(table, fd, time, kind, cloexec),
@@ -184,10 +201,7 @@ impl Descriptors {
                 kind,
                 cloexec,
             } => {
-                let kind = kind.unwrap_or_else(|| match self.now(table, from).0 {
-                    FdType::Unknown => FdType::Socket,
-                    kind => kind,
-                });
+                let kind = kind.unwrap_or_else(|| self.now(table, from).0.accepted());
                 self.set(table, fd, time, kind, cloexec);
             }
             Change::Duplicated { from, to, cloexec } => {
@@ -198,7 +212,7 @@ impl Descriptors {
                 let kind = self.now(table, fd).0;
                 self.set(table, fd, time, kind, cloexec);
             }
-            Change::Closed { fd } => self.set(table, fd, time, FdType::Unknown, false),
+            Change::Closed { fd } => self.set(table, fd, time, K::default(), false),
             Change::Range {
                 first,
                 last,
@@ -219,13 +233,20 @@ impl Descriptors {
         }
     }
 
+    /// A thread's descriptor turns out to be something else, and is closed at exec as before.
+    pub(crate) fn rename(&mut self, thread: ThreadKey, fd: i32, time: i64, kind: K) {
+        let table = self.table_of(thread);
+        let cloexec = self.now(table, fd).1;
+        self.set(table, fd, time, kind, cloexec);
+    }
+
     fn close_range(&mut self, table: ThreadKey, time: i64, range: RangeInclusive<i64>, only_flag: bool) {
         for fd in self.fds(table) {
             if range.contains(&i64::from(fd)) {
                 let kind = if only_flag {
                     self.now(table, fd).0
                 } else {
-                    FdType::Unknown
+                    K::default()
                 };
                 self.set(table, fd, time, kind, only_flag);
             }
@@ -241,7 +262,7 @@ impl Descriptors {
 
     fn clear(&mut self, table: ThreadKey, time: i64) {
         for fd in self.fds(table) {
-            self.set(table, fd, time, FdType::Unknown, false);
+            self.set(table, fd, time, K::default(), false);
         }
     }
 
@@ -283,20 +304,20 @@ impl Descriptors {
     }
 
     /// A process executes a program: what it shared with other processes it shares no more.
-    pub(super) fn exec(&mut self, thread: ThreadKey, time: i64) {
+    pub(crate) fn exec(&mut self, thread: ThreadKey, time: i64) {
         let mut table = self.table_of(thread);
         if self.tables.find(table).is_some_and(|table| table.shared) {
             table = self.unshare(thread, time);
         }
         for fd in self.fds(table) {
             if self.now(table, fd).1 {
-                self.set(table, fd, time, FdType::Unknown, false);
+                self.set(table, fd, time, K::default(), false);
             }
         }
     }
 
     /// A thread is made. If nothing tells its process, it is taken for a process of its own.
-    pub(super) fn fork(
+    pub(crate) fn fork(
         &mut self,
         parent: ThreadKey,
         time: i64,
@@ -337,7 +358,7 @@ impl Descriptors {
     }
 
     /// A thread ends. With the last thread that has a table everything in it is closed.
-    pub(super) fn exit(&mut self, thread: ThreadKey, time: i64) {
+    pub(crate) fn exit(&mut self, thread: ThreadKey, time: i64) {
         let table = self.table_of(thread);
         if self.tables.find(table).is_none() {
             return;
@@ -363,7 +384,7 @@ impl Descriptors {
     }
 
     /// A thread turns out to belong to a process; what it seemed to have alone is the process's.
-    pub(super) fn member(&mut self, thread: ThreadKey, time: i64, pid: i32) {
+    pub(crate) fn member(&mut self, thread: ThreadKey, time: i64, pid: i32) {
         let before = self.belonging(thread);
         if before.pid == pid {
             return;
@@ -380,10 +401,10 @@ impl Descriptors {
             let (kind, cloexec) = self.now(thread, fd);
             // What it had from the one that made it the process has closed, if it is not there.
             let is_news = self.changed(thread, fd).is_some_and(|time| time > before.since);
-            if is_news && self.now(table, fd).0 == FdType::Unknown {
+            if is_news && self.now(table, fd).0 == K::default() {
                 self.set(table, fd, time, kind, cloexec);
             }
-            self.set(thread, fd, time, FdType::Unknown, false);
+            self.set(thread, fd, time, K::default(), false);
         }
         self.tables.get(table).others += 1;
     }
@@ -396,9 +417,10 @@ impl Descriptors {
 
     /// State dump: a process's table is at that address. Who has the same address as another one
     /// before, and of whom nothing is known yet, shares that one's.
-    pub(super) fn table(&mut self, process: ThreadKey, time: i64, address: i64) {
+    pub(crate) fn table(&mut self, process: ThreadKey, time: i64, address: i64) {
         let mut fds = self.fds(process).into_iter();
-        let is_known = self.members.find(process).is_some() || fds.any(|fd| self.now(process, fd) != NOTHING);
+        let is_known =
+            self.members.find(process).is_some() || fds.any(|fd| self.now(process, fd) != Self::nothing());
         let addresses = self.addresses.entry(process.trace).or_default();
         let first = *addresses.entry(address).or_insert(process.tid);
         if first == process.tid {
@@ -417,15 +439,7 @@ impl Descriptors {
 
     /// State dump: a process, or whoever has the table, has a descriptor. What is known of it
     /// already was seen when it was opened, and is better.
-    pub(super) fn holds(
-        &mut self,
-        trace: u32,
-        time: i64,
-        holder: Holder,
-        fd: i32,
-        kind: FdType,
-        cloexec: bool,
-    ) {
+    pub(crate) fn holds(&mut self, trace: u32, time: i64, holder: Holder, fd: i32, kind: K, cloexec: bool) {
         let pid = match holder {
             Holder::Process(pid) => Some(pid),
             Holder::Table(address) => self
@@ -435,13 +449,13 @@ impl Descriptors {
         };
         let Some(pid) = pid else { return };
         let table = self.table_of_process(ThreadKey { trace, tid: pid });
-        if self.now(table, fd).0 == FdType::Unknown {
+        if self.now(table, fd).0 == K::default() {
             self.set(table, fd, time, kind, cloexec);
         }
     }
 
     /// Forgets what was before a time for which nobody will ask any more, if that is worth it.
-    pub(super) fn forget(&mut self, before: i64) {
+    pub(crate) fn forget(&mut self, before: i64) {
         if self.entries < 2 * self.kept + 512 {
             return;
         }
@@ -450,7 +464,8 @@ impl Descriptors {
             table.fds.retain(|_, history| {
                 let after = history.partition_point(|since| since.time <= before);
                 history.drain(..after.saturating_sub(1));
-                let gone = |since: &Since| since.time <= before && (since.kind, since.cloexec) == NOTHING;
+                let gone =
+                    |since: &Since<K>| since.time <= before && (since.kind, since.cloexec) == Self::nothing();
                 history.shrink_to(2 * history.len());
                 self.entries += history.len();
                 !matches!(history.as_slice(), [only] if gone(only))

@@ -51,7 +51,7 @@ pub(super) enum What {
 
 /// Who has a descriptor, as a state dump tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Holder {
+pub(crate) enum Holder {
     /// That process.
     Process(i32),
     /// Whoever has the table at that address.

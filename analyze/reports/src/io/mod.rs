@@ -6,11 +6,11 @@
 //! `docs/reports-io.md` defines each number.
 
 mod cache;
-mod call;
-mod change;
-mod descriptors;
+pub(crate) mod call;
+pub(crate) mod change;
+pub(crate) mod descriptors;
 mod group;
-mod item;
+pub(crate) mod item;
 mod items;
 mod lane;
 mod pack;

@@ -1,14 +1,34 @@
 //! Who has which descriptors, as plainly as can be.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
 
 use tracebraid_kernel_model::FdType;
 
 use super::events::Record;
 use super::model_io::{ANONYMOUS, Call};
 
+/// What a descriptor is: its type, and its name as `files` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub kind: FdType,
+    pub name: String,
+}
+
+impl Held {
+    /// Not open, as far as is known.
+    fn nothing() -> Held {
+        held(FdType::Unknown, "unknown")
+    }
+}
+
+pub fn held(kind: FdType, name: impl Into<String>) -> Held {
+    let name = name.into();
+    Held { kind, name }
+}
+
 /// What one descriptor was since when, the latest last.
-type History = Vec<(i64, FdType, bool)>;
+type History = Vec<(i64, Held, bool)>;
 
 /// Trace, and a number: of the process that had the table first, or below -1.
 type Table = (u32, i32);
@@ -63,16 +83,23 @@ impl Descriptors {
     }
 
     pub fn kind(&self, table: Table, fd: i32, time: i64) -> (FdType, bool) {
-        let history = self.histories.get(&table).and_then(|fds| fds.get(&fd));
-        let found = history.and_then(|history| history.iter().rev().find(|(since, _, _)| *since <= time));
-        found.map_or((FdType::Unknown, false), |(_, kind, cloexec)| (*kind, *cloexec))
+        let (held, cloexec) = self.held(table, fd, time);
+        (held.kind, cloexec)
     }
 
-    fn set(&mut self, table: Table, fd: i32, time: i64, kind: FdType, cloexec: bool) {
-        let cloexec = cloexec && kind != FdType::Unknown;
-        if fd != -1 && self.kind(table, fd, i64::MAX) != (kind, cloexec) {
+    pub fn held(&self, table: Table, fd: i32, time: i64) -> (Held, bool) {
+        let history = self.histories.get(&table).and_then(|fds| fds.get(&fd));
+        let found = history.and_then(|history| history.iter().rev().find(|(since, _, _)| *since <= time));
+        found.map_or((Held::nothing(), false), |(_, held, cloexec)| {
+            (held.clone(), *cloexec)
+        })
+    }
+
+    fn set(&mut self, table: Table, fd: i32, time: i64, held: Held, cloexec: bool) {
+        let cloexec = cloexec && held.kind != FdType::Unknown;
+        if fd != -1 && self.held(table, fd, i64::MAX) != (held.clone(), cloexec) {
             let history = self.histories.entry(table).or_default().entry(fd).or_default();
-            history.push((time, kind, cloexec));
+            history.push((time, held, cloexec));
         }
     }
 
@@ -85,14 +112,14 @@ impl Descriptors {
 
     fn close_all(&mut self, table: Table, time: i64) {
         for fd in self.fds(table) {
-            self.set(table, fd, time, FdType::Unknown, false);
+            self.set(table, fd, time, Held::nothing(), false);
         }
     }
 
     fn copy(&mut self, from: Table, to: Table, time: i64) {
         self.close_all(to, time);
         for fd in self.fds(from) {
-            let (kind, cloexec) = self.kind(from, fd, i64::MAX);
+            let (kind, cloexec) = self.held(from, fd, i64::MAX);
             self.set(to, fd, time, kind, cloexec);
         }
         self.users.insert(to, Users::default());
@@ -144,14 +171,14 @@ impl Descriptors {
         self.put(trace, tid, time, pid, table.1);
         if own == tid {
             for fd in self.fds((trace, tid)) {
-                let (kind, cloexec) = self.kind((trace, tid), fd, i64::MAX);
+                let (kind, cloexec) = self.held((trace, tid), fd, i64::MAX);
                 let changed = self.histories[&(trace, tid)][&fd]
                     .last()
                     .map(|(time, _, _)| *time);
                 if changed > Some(own_since) && self.kind(table, fd, i64::MAX).0 == FdType::Unknown {
                     self.set(table, fd, time, kind, cloexec);
                 }
-                self.set((trace, tid), fd, time, FdType::Unknown, false);
+                self.set((trace, tid), fd, time, Held::nothing(), false);
             }
             self.users.entry(table).or_default().others += 1;
         }
@@ -234,7 +261,7 @@ impl Descriptors {
                 }
                 for fd in self.fds(table) {
                     if self.kind(table, fd, i64::MAX).1 {
-                        self.set(table, fd, time, FdType::Unknown, false);
+                        self.set(table, fd, time, Held::nothing(), false);
                     }
                 }
             }
@@ -278,7 +305,7 @@ impl Descriptors {
                 let fd = event.id("fd").unwrap();
                 if self.kind(table, fd, i64::MAX).0 == FdType::Unknown {
                     let cloexec = event.int("flags").is_some_and(|flags| flags & 0x80000 != 0);
-                    self.set(table, fd, time, kind, cloexec);
+                    self.set(table, fd, time, held(kind, path), cloexec);
                 }
             }
             _ => {}
@@ -289,7 +316,7 @@ impl Descriptors {
     pub fn entry(&mut self, trace: u32, tid: i32, time: i64, name: &str, event: &Record) {
         let table = self.table(trace, tid, i64::MAX);
         match name {
-            "close" => self.set(table, event.id("fd").unwrap(), time, FdType::Unknown, false),
+            "close" => self.set(table, event.id("fd").unwrap(), time, Held::nothing(), false),
             "close_range" => {
                 let (first, last) = (
                     event.int("fd").unwrap() as u32,
@@ -302,10 +329,10 @@ impl Descriptors {
                     table
                 };
                 for fd in self.fds(table) {
-                    let kind = self.kind(table, fd, i64::MAX).0;
+                    let kind = self.held(table, fd, i64::MAX).0;
                     match (first..=last).contains(&(fd as u32)) {
                         true if flags & 4 != 0 => self.set(table, fd, time, kind, true),
-                        true => self.set(table, fd, time, FdType::Unknown, false),
+                        true => self.set(table, fd, time, Held::nothing(), false),
                         false => {}
                     }
                 }
@@ -327,32 +354,51 @@ impl Descriptors {
     /// A call that has ended.
     pub fn call(&mut self, call: &Call) {
         let result = call.exit.int("ret").unwrap();
+        if call.name == "connect" && matches!(result, 0 | -115) {
+            let table = self.table(call.trace, call.tid, i64::MAX);
+            let fd = call.entry.id("fd").unwrap();
+            if let Some(address) = peer(&call.entry) {
+                let cloexec = self.kind(table, fd, i64::MAX).1;
+                let what = held(FdType::Network, format!("socket {address}"));
+                self.set(table, fd, call.exit_time, what, cloexec);
+            }
+            return;
+        }
         if result < 0 {
             return;
         }
         let time = call.exit_time;
         let table = self.table(call.trace, call.tid, i64::MAX);
         let has = |field: &str, mask: i64| call.entry.int(field).is_some_and(|flags| flags & mask != 0);
+        let socket = |kind: FdType| match kind {
+            FdType::Unix => held(kind, "unix socket"),
+            FdType::Network => held(kind, "network socket"),
+            _ => held(kind, "socket"),
+        };
         let family = |family: i64| match family {
             1 => FdType::Unix,
             2 | 10 | 17 => FdType::Network,
             _ => FdType::Socket,
         };
+        let anonymous = || held(FdType::Anonymous, anonymous(&call.name, &call.entry));
         let made = result as i32;
         let pair = |field: &str| call.exit.lists.get(field).filter(|list| list.len() == 2).cloned();
         match call.name.as_str() {
-            "open" | "openat" => self.set(table, made, time, FdType::Disk, has("flags", 0x80000)),
-            "openat2" | "creat" => self.set(table, made, time, FdType::Disk, false),
-            "memfd_create" => self.set(table, made, time, FdType::Anonymous, has("flags", 1)),
-            "perf_event_open" => self.set(table, made, time, FdType::Anonymous, has("flags", 8)),
+            "open" | "openat" | "openat2" | "creat" => {
+                let path = self.path(table, call.entry_time, &call.name, &call.entry);
+                let cloexec = call.name.len() < 7 && call.name != "creat" && has("flags", 0x80000);
+                self.set(table, made, time, held(FdType::Disk, path), cloexec);
+            }
+            "memfd_create" => self.set(table, made, time, anonymous(), has("flags", 1)),
+            "perf_event_open" => self.set(table, made, time, anonymous(), has("flags", 8)),
             "eventfd" | "epoll_create" | "signalfd" | "inotify_init" | "pidfd_open" => {
-                self.set(table, made, time, FdType::Anonymous, false);
+                self.set(table, made, time, anonymous(), false);
             }
             name if ANONYMOUS.contains(&name) => {
-                self.set(table, made, time, FdType::Anonymous, has("flags", 0x80000));
+                self.set(table, made, time, anonymous(), has("flags", 0x80000));
             }
             "socket" => {
-                let kind = call.entry.int("family").map_or(FdType::Socket, family);
+                let kind = socket(call.entry.int("family").map_or(FdType::Socket, family));
                 self.set(table, made, time, kind, has("type", 0x80000));
             }
             "accept" | "accept4" => {
@@ -362,7 +408,9 @@ impl Descriptors {
                     FdType::Unknown => FdType::Socket,
                     kind => kind,
                 });
-                self.set(table, made, time, kind, has("flags", 0x80000));
+                let peer = peer(&call.exit).map(|address| format!("socket from {}", address.ip()));
+                let what = peer.map_or(socket(kind), |name| held(kind, name));
+                self.set(table, made, time, what, has("flags", 0x80000));
             }
             "pipe" | "pipe2" => {
                 for fd in pair("fildes").unwrap_or_default() {
@@ -370,26 +418,26 @@ impl Descriptors {
                         table,
                         fd as i32,
                         time,
-                        FdType::Pipe,
+                        held(FdType::Pipe, "pipe"),
                         call.name == "pipe2" && has("flags", 0x80000),
                     );
                 }
             }
             "socketpair" => {
-                let kind = call.entry.int("family").map_or(FdType::Socket, family);
+                let kind = socket(call.entry.int("family").map_or(FdType::Socket, family));
                 for fd in pair("socket").unwrap_or_default() {
-                    self.set(table, fd as i32, time, kind, has("type", 0x80000));
+                    self.set(table, fd as i32, time, kind.clone(), has("type", 0x80000));
                 }
             }
             "dup" => {
                 let old = call.entry.id("fildes").or(call.entry.id("fd")).unwrap_or(-1);
-                let kind = self.kind(table, old, i64::MAX).0;
+                let kind = self.held(table, old, i64::MAX).0;
                 self.set(table, made, time, kind, false);
             }
             "dup2" | "dup3" => {
                 let old = call.entry.id("oldfd").unwrap_or(-1);
                 if old != made {
-                    let kind = self.kind(table, old, i64::MAX).0;
+                    let kind = self.held(table, old, i64::MAX).0;
                     self.set(
                         table,
                         made,
@@ -401,7 +449,7 @@ impl Descriptors {
             }
             "fcntl" => {
                 let fd = call.entry.id("fd").unwrap_or(-1);
-                let kind = self.kind(table, fd, i64::MAX).0;
+                let kind = self.held(table, fd, i64::MAX).0;
                 match call.entry.int("cmd").unwrap_or(-1) {
                     0 => self.set(table, made, time, kind, false),
                     1030 => self.set(table, made, time, kind, true),
@@ -415,4 +463,57 @@ impl Descriptors {
             _ => {}
         }
     }
+
+    /// The path by which a call opens a file, as far as it is known.
+    pub fn path(&self, table: Table, time: i64, call: &str, entry: &Record) -> String {
+        let Some(path) = entry.text("filename").or(entry.text("pathname")) else {
+            return "unnamed file".to_owned();
+        };
+        let directory = match call {
+            "openat" | "openat2" => entry.id("dfd").or(entry.id("dirfd")),
+            _ => None,
+        };
+        let directory = directory.map(|fd| self.held(table, fd, time).0);
+        match directory {
+            Some(held)
+                if held.kind == FdType::Disk && held.name.starts_with('/') && !path.starts_with('/') =>
+            {
+                format!("{}/{path}", held.name.trim_end_matches('/'))
+            }
+            _ => path.to_owned(),
+        }
+    }
+}
+
+/// Name of what is neither file nor socket nor pipe.
+pub fn anonymous(call: &str, entry: &Record) -> String {
+    let name = match call {
+        "memfd_create" => {
+            let name = entry.text("uname").or(entry.text("name"));
+            return name.map_or("anon_inode".to_owned(), |name| format!("/memfd:{name}"));
+        }
+        "inotify_init" | "inotify_init1" => return "anon_inode:inotify".to_owned(),
+        "epoll_create" | "epoll_create1" => "eventpoll",
+        "eventfd" | "eventfd2" => "eventfd",
+        "timerfd_create" => "timerfd",
+        "signalfd" | "signalfd4" => "signalfd",
+        "perf_event_open" => "perf_event",
+        "pidfd_open" => "pidfd",
+        other => panic!("{other} makes no such thing"),
+    };
+    format!("anon_inode:[{name}]")
+}
+
+/// The address that `connect` is given, or `accept` gives.
+pub fn peer(event: &Record) -> Option<SocketAddr> {
+    let bytes = |name: &str| -> Option<Vec<u8>> {
+        Some(event.lists.get(name)?.iter().map(|&byte| byte as u8).collect())
+    };
+    let port = event.int("dport").or(event.int("sport"))? as u16;
+    let address = match event.int("family")? {
+        2 => IpAddr::from(<[u8; 4]>::try_from(bytes("v4addr")?).ok()?),
+        10 => IpAddr::from(<[u8; 16]>::try_from(bytes("v6addr")?).ok()?),
+        _ => return None,
+    };
+    Some(SocketAddr::new(address, port))
 }
