@@ -8,6 +8,7 @@
 pub mod count;
 pub mod cpu;
 pub mod disk;
+pub mod files;
 pub mod io;
 pub mod irq;
 pub mod kernel;

@@ -9,6 +9,7 @@ use tracebraid_fold::{Analysis, Control, Options, fold};
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
+use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Together};
@@ -44,6 +45,7 @@ macro_rules! for_each_in_order {
         $function::<SchedAnalysis>($($argument),*);
         $function::<ProcessAnalysis>($($argument),*);
         $function::<DiskAnalysis>($($argument),*);
+        $function::<FilesAnalysis>($($argument),*);
         $function::<NetAnalysis>($($argument),*);
         $function::<WaitAnalysis>($($argument),*);
     };

@@ -3,12 +3,14 @@
 
 mod descriptors;
 mod devices;
+mod files;
 mod irq;
 mod law;
 mod memory;
 mod namings;
 mod oracle;
 mod oracle_devices;
+mod oracle_files;
 mod oracle_sched;
 mod oracle_syscalls;
 mod perf;

@@ -3,8 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, NetArgs,
-    OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, SchedArgs, SyscallsArgs, WaitsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, SchedArgs, SyscallsArgs, WaitsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -32,6 +31,7 @@ pub(crate) enum Command {
     Count(CountArgs),
     Cpu(CpuArgs),
     Disk(DiskArgs),
+    Files(FilesArgs),
     Io(IoArgs),
     Irq(IrqArgs),
     Memory(MemoryArgs),

@@ -434,7 +434,9 @@ impl DiskRules {
             return;
         };
         let request = Request::new(disk, issued, returned);
-        if !self.selection.limits.contain(request.latency) {
+        let bytes = request.place.bytes();
+        let is_large = || !has_data || self.selection.sizes.contain(bytes);
+        if !self.selection.limits.contain(request.latency) || !is_large() {
             return;
         }
         if issued.place.sectors > returned.place.sectors {

@@ -25,6 +25,10 @@ pub struct Selection {
     pub rows: usize,
     /// Only what lasts that long, or is that large.
     pub limits: Limits,
+    /// Only what is that large, in bytes; what has no size is as large as may be.
+    pub sizes: Limits,
+    /// Patterns of names of files; none: all.
+    pub paths: Vec<Glob>,
     /// Patterns of names of system calls; none: all.
     pub calls: Vec<Glob>,
     /// Patterns of names of disks and interfaces; none: all.
@@ -68,6 +72,8 @@ impl Default for Selection {
             views: Vec::new(),
             rows: ROWS,
             limits: Limits::default(),
+            sizes: Limits::default(),
+            paths: Vec::new(),
             calls: Vec::new(),
             devices: Vec::new(),
             interrupts: Vec::new(),

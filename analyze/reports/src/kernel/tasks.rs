@@ -245,6 +245,13 @@ impl<I> Tasks<I> {
         &self.people
     }
 
+    /// Something tells the process of a thread.
+    pub(crate) fn learn_pid(&mut self, place: usize, time: i64, cpu: CpuKey, pid: i32) {
+        if let Some(identity) = self.people.at(place) {
+            identity.learn_pid(time, cpu, pid);
+        }
+    }
+
     /// The thread at a place, as reports show it.
     pub(crate) fn thread(&self, place: usize) -> Thread {
         self.key(place)

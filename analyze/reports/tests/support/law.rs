@@ -12,6 +12,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
+use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Window};
@@ -48,6 +49,7 @@ macro_rules! lawful {
 lawful! {
     CpuAnalysis: "cpu",
     DiskAnalysis: "disk",
+    FilesAnalysis: "files",
     IoAnalysis: "io",
     NetAnalysis: "net",
     SyscallAnalysis: "syscalls",

@@ -182,24 +182,27 @@ pub enum Kind {
 }
 
 /// A call that it counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Counted {
     pub tid: i32,
     pub entry_time: i64,
     pub write: bool,
     pub bytes: u64,
     pub kind: Kind,
+    /// The descriptor's name.
+    pub name: String,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Fd {
     kind: Kind,
     cloexec: bool,
+    name: String,
 }
 
 #[derive(Clone, Debug)]
 enum Request {
-    Open { kind: Kind, cloexec: bool },
+    Open(Fd),
     Close { fd: i64 },
     Io { fd: i64, write: bool },
     Sync { fd: Option<i64> },
@@ -295,15 +298,24 @@ impl Machine {
         let int = |field: &str| event.int(field).unwrap_or(-1);
         let cloexec = || event.int("flags").is_some_and(|flags| flags & 0x80000 != 0);
         let request = match name {
-            "open" | "openat" => Some(Request::Open {
+            "open" | "openat" => Some(Request::Open(Fd {
                 kind: Kind::Disk,
                 cloexec: cloexec(),
-            }),
+                name: event.text("filename").unwrap_or_default().to_owned(),
+            })),
             // Of whatever family.
-            "socket" => Some(Request::Open {
+            "socket" => Some(Request::Open(Fd {
                 kind: Kind::Net,
                 cloexec: false,
-            }),
+                name: "socket".to_owned(),
+            })),
+            "connect" => {
+                // The results of other threads do not hear of it.
+                if owner == tid {
+                    self.connect(owner, event);
+                }
+                None
+            }
             "dup" => Some(self.duplicate(owner, int("fildes"), false)),
             "dup2" | "dup3" => {
                 self.processes.entry(owner).or_default().fds.remove(&int("newfd"));
@@ -331,9 +343,21 @@ impl Machine {
             .processes
             .get(&owner)
             .and_then(|process| process.fds.get(&old));
-        Request::Open {
+        Request::Open(Fd {
             kind: fd.map_or(Kind::Unknown, |fd| fd.kind),
             cloexec,
+            name: fd.map_or("unknown".to_owned(), |fd| fd.name.clone()),
+        })
+    }
+
+    /// As soon as it begins, whether it succeeds or not; only of one family.
+    fn connect(&mut self, owner: i32, event: &Record) {
+        let (Some(2), Some(address)) = (event.int("family"), event.lists.get("v4addr")) else {
+            return;
+        };
+        let fds = &mut self.processes.entry(owner).or_default().fds;
+        if let (Some(fd), [a, b, c, d]) = (fds.get_mut(&event.int("fd").unwrap()), address.as_slice()) {
+            fd.name = format!("{a}.{b}.{c}.{d}:{}", event.int("dport").unwrap());
         }
     }
 
@@ -348,12 +372,13 @@ impl Machine {
         let unknown = Fd {
             kind: Kind::Unknown,
             cloexec: false,
+            name: "unknown".to_owned(),
         };
         if result >= 0 {
             // A descriptor that it believes to be open keeps its type.
             match request {
-                Request::Open { kind, cloexec } => {
-                    fds.entry(result).or_insert(Fd { kind, cloexec });
+                Request::Open(ref fd) => {
+                    fds.entry(result).or_insert(fd.clone());
                 }
                 Request::Close { fd } | Request::Io { fd, .. } | Request::Sync { fd: Some(fd) } => {
                     fds.entry(fd).or_insert(unknown);
@@ -372,6 +397,7 @@ impl Machine {
                 write,
                 bytes: result as u64,
                 kind: fds.get(&fd)?.kind,
+                name: fds.get(&fd)?.name.clone(),
             }),
             _ => None,
         }
@@ -421,6 +447,7 @@ impl Machine {
                 process.fds.entry(event.int("fd").unwrap()).or_insert(Fd {
                     kind: Kind::Unknown,
                     cloexec,
+                    name: event.text("filename").unwrap_or_default().to_owned(),
                 });
             }
             _ => {}

@@ -8,6 +8,7 @@ pub mod lttng;
 pub mod lttng_sched;
 pub mod model_cpu;
 pub mod model_fds;
+pub mod model_files;
 pub mod model_io;
 pub mod model_irq;
 pub mod model_memory;

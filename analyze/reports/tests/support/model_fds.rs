@@ -370,11 +370,7 @@ impl Descriptors {
         let time = call.exit_time;
         let table = self.table(call.trace, call.tid, i64::MAX);
         let has = |field: &str, mask: i64| call.entry.int(field).is_some_and(|flags| flags & mask != 0);
-        let socket = |kind: FdType| match kind {
-            FdType::Unix => held(kind, "unix socket"),
-            FdType::Network => held(kind, "network socket"),
-            _ => held(kind, "socket"),
-        };
+        let socket = |kind: FdType| held(kind, socket(kind));
         let family = |family: i64| match family {
             1 => FdType::Unix,
             2 | 10 | 17 => FdType::Network,
@@ -483,6 +479,19 @@ impl Descriptors {
             _ => path.to_owned(),
         }
     }
+}
+
+/// Name of a socket; `accept` may seem to come from something else.
+pub fn socket(kind: FdType) -> String {
+    match kind {
+        FdType::Network => "network socket",
+        FdType::Unix => "unix socket",
+        FdType::Disk => "unnamed file",
+        FdType::Pipe => "pipe",
+        FdType::Anonymous => "anon_inode",
+        FdType::Socket | FdType::Unknown => "socket",
+    }
+    .to_owned()
 }
 
 /// Name of what is neither file nor socket nor pipe.

@@ -34,7 +34,7 @@ struct Open {
 }
 
 /// Name of a system call by its entry's or exit's event; exits of old tracers have none.
-fn call_of(event: &str) -> Option<(bool, Option<String>)> {
+pub fn call_of(event: &str) -> Option<(bool, Option<String>)> {
     let event = event.strip_prefix("compat_").unwrap_or(event);
     if let Some(name) = event.strip_prefix("syscall_entry_") {
         return Some((true, Some(name.to_owned())));

@@ -682,7 +682,15 @@ fn arguments(random: &mut Random, name: &str) -> (Vec<Field<'static>>, i64) {
         ),
         "openat" => {
             let flags = one_of(random, [0x80000, 0x80000, 0, 0]);
-            (vec![("dfd", 32, Int(-100)), ("flags", 32, Int(flags))], made)
+            // Relative to nothing that is known, or to what a descriptor may be.
+            let dfd = if flags == 0 { made ^ 1 } else { -100 };
+            let path = ["/a/b", "c", "d/e", "/f/", "g"][made as usize - 3];
+            let fields = vec![
+                ("dfd", 32, Int(dfd)),
+                ("filename", TEXT, Text(path)),
+                ("flags", 32, Int(flags)),
+            ];
+            (fields, made)
         }
         "close" => (vec![("fd", 32, fd(random))], 0),
         "close_range" => {

@@ -6,7 +6,7 @@ use clap::Args;
 use tracebraid_reports::disk::DiskAnalysis;
 
 use crate::commands::report::ReportArgs;
-use crate::commands::views::{self, ViewArgs};
+use crate::commands::views::{self, SizeArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
@@ -27,6 +27,8 @@ pub(crate) struct DiskArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    sizes: SizeArgs,
     /// Only these disks (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     disk: Vec<String>,
@@ -36,5 +38,6 @@ pub(crate) struct DiskArgs {
 pub(super) fn run(args: &DiskArgs) -> Result<ExitCode, Failure> {
     views::run::<DiskAnalysis>(&args.report, &args.views, |selection| {
         selection.devices = options::globs(&args.disk);
+        selection.sizes = args.sizes.limits();
     })
 }

@@ -5,6 +5,7 @@ mod completions;
 mod count;
 mod cpu;
 mod disk;
+mod files;
 mod info;
 mod io;
 mod irq;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Count(args) => count::run(&args),
         Command::Cpu(args) => cpu::run(&args),
         Command::Disk(args) => disk::run(&args),
+        Command::Files(args) => files::run(&args),
         Command::Io(args) => io::run(&args),
         Command::Irq(args) => irq::run(&args),
         Command::Sched(args) => sched::run(&args),
@@ -58,6 +60,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
 pub(crate) fn lami(name: &str) -> Option<Analysis> {
     use tracebraid_reports::cpu::CpuAnalysis;
     use tracebraid_reports::disk::DiskAnalysis;
+    use tracebraid_reports::files::FilesAnalysis;
     use tracebraid_reports::io::IoAnalysis;
     use tracebraid_reports::irq::IrqAnalysis;
     use tracebraid_reports::memory::MemoryAnalysis;
@@ -72,6 +75,9 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         )),
         "disk" => Some(Analysis::of::<DiskAnalysis>(
             "Requests to block devices: how many, how long, how many at a time",
+        )),
+        "files" => Some(Analysis::of::<FilesAnalysis>(
+            "Files: what was read and written, by whom, and how long I/O calls took",
         )),
         "io" => Some(Analysis::of::<IoAnalysis>(
             "What was read and written by system calls",
@@ -105,6 +111,7 @@ pub(crate) use completions::CompletionsArgs;
 pub(crate) use count::CountArgs;
 pub(crate) use cpu::CpuArgs;
 pub(crate) use disk::DiskArgs;
+pub(crate) use files::FilesArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use io::IoArgs;
 pub(crate) use irq::IrqArgs;

@@ -23,6 +23,40 @@ pub(crate) struct ViewArgs {
     max: Option<u64>,
 }
 
+/// Of what sizes.
+#[derive(Args, Debug)]
+pub(crate) struct SizeArgs {
+    /// Only what moved at least so many bytes, or has no size: 4096, 64k, 1M
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    minsize: Option<u64>,
+    /// Only what moved at most so many bytes, or has no size
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    maxsize: Option<u64>,
+}
+
+impl SizeArgs {
+    /// Only what is that large.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            min: self.minsize,
+            max: self.maxsize,
+        }
+    }
+}
+
+/// A number of bytes; k, M and G are powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let units = [('k', 10), ('K', 10), ('M', 20), ('G', 30)];
+    let unit = units
+        .iter()
+        .find_map(|&(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    let number = digits.parse::<u64>().ok().filter(|_| !digits.starts_with('+'));
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text}: a number of bytes is expected, as 4096, 64k or 1M"))
+}
+
 /// A view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ViewName {
@@ -98,7 +132,19 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
 
 #[cfg(test)]
 mod tests {
-    use super::duration;
+    use super::{bytes, duration};
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("0"), Ok(0));
+        assert_eq!(bytes("4096"), Ok(4096));
+        assert_eq!(bytes("64k"), Ok(65_536));
+        assert_eq!(bytes("2M"), Ok(2 << 20));
+        assert_eq!(bytes("1G"), Ok(1 << 30));
+        for wrong in ["", "k", "-1", "+1", "1.5k", "1kb", "99999999999G"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn durations_have_units() {

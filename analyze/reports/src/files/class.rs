@@ -1,0 +1,72 @@
+//! Kinds of calls whose latency is told.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::Action;
+
+use crate::io::call::{Deed, Open};
+
+/// What a call does, as far as its latency is compared with that of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Class {
+    /// Makes descriptors.
+    Open,
+    /// Waits for a connection, and makes a descriptor of it.
+    Accept,
+    /// Reads bytes or messages.
+    Read,
+    /// Writes bytes or messages.
+    Write,
+    /// Moves bytes from one descriptor to another.
+    Copy,
+    /// Brings data to the disk.
+    Sync,
+    /// Closes a descriptor.
+    Close,
+}
+
+impl Class {
+    /// All, in the order of reports.
+    pub(super) const ALL: [Class; 7] = [
+        Class::Open,
+        Class::Accept,
+        Class::Read,
+        Class::Write,
+        Class::Copy,
+        Class::Sync,
+        Class::Close,
+    ];
+
+    /// Its name in reports.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Class::Open => "open",
+            Class::Accept => "accept",
+            Class::Read => "read",
+            Class::Write => "write",
+            Class::Copy => "copy",
+            Class::Sync => "sync",
+            Class::Close => "close",
+        }
+    }
+
+    /// By its name.
+    pub(super) fn from_name(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.name() == name)
+    }
+
+    /// That of a call that begins, if it has one.
+    pub(super) fn of(open: &Open) -> Option<Class> {
+        Some(match open.call.action() {
+            Action::Read | Action::ReadMessages => Class::Read,
+            Action::Write | Action::WriteMessages => Class::Write,
+            Action::Copy => Class::Copy,
+            Action::Sync => Class::Sync,
+            Action::Close => Class::Close,
+            Action::Accept => Class::Accept,
+            Action::Open(..) | Action::Socket | Action::Pipe | Action::SocketPair => Class::Open,
+            Action::Duplicate | Action::DuplicateTo => Class::Open,
+            Action::Control if open.deed == Deed::Duplicate => Class::Open,
+            _ => return None,
+        })
+    }
+}

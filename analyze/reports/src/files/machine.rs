@@ -1,0 +1,359 @@
+//! Following descriptors in the order of time, and adding up what is done with them.
+//!
+//! There is one machine, that of the first chunk: what other chunks see waits as [`Item`]s until
+//! they are joined with it.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::FdType;
+
+use crate::files::call::Call;
+use crate::files::class::Class;
+use crate::files::interned::{Interned, Text, Texts};
+use crate::files::item::{Holds, Item, Made};
+use crate::files::names::{self, File, FileId, Files};
+use crate::files::stats::{ClassStats, Side, Told, Use};
+use crate::files::{FilesRules, Steps};
+use crate::io::call::{Deed, NO_FD, descriptor};
+use crate::io::change::Change;
+use crate::io::descriptors::Descriptors;
+use crate::kernel::ThreadKey;
+use crate::report::View;
+
+/// What is followed, and what was added up.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Machine {
+    descriptors: Descriptors<FileId>,
+    /// Counts changes of descriptors.
+    changes: u32,
+    pub(super) files: Files,
+    /// By place of the thread.
+    pub(super) classes: Vec<Vec<(Class, ClassStats)>>,
+    /// Thread and file; `sums` goes with it.
+    pub(super) uses: Interned<(u32, FileId)>,
+    pub(super) sums: Vec<Use>,
+    /// In the order of their ends.
+    pub(super) log: Vec<Told>,
+    #[serde(skip)]
+    cache: Vec<Cached>,
+}
+
+/// What a thread's descriptor is, as long as nothing changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cached {
+    place: u32,
+    fd: i32,
+    /// One more than `changes` was; 0 for nothing.
+    changes: u32,
+    file: FileId,
+}
+
+/// Places in the cache.
+const CACHED: usize = 256;
+
+/// How long ago it may be asked what a descriptor was, in nanoseconds, if it is another one by now:
+/// calls that take longer than that while it changes name a file that is not known.
+const HORIZON: i64 = 60_000_000_000;
+
+/// `connect` does not wait, and goes on without the program.
+const EINPROGRESS: i64 = -115;
+
+/// What the machine looks things up in.
+pub(super) struct Around<'a> {
+    pub(super) rules: &'a FilesRules,
+    pub(super) tasks: &'a Steps,
+    pub(super) texts: &'a mut Texts,
+}
+
+impl Around<'_> {
+    fn thread(&self, place: u32) -> ThreadKey {
+        self.tasks.key(place as usize).unwrap_or_default()
+    }
+}
+
+impl Machine {
+    /// Does what comes next.
+    #[inline(always)]
+    pub(super) fn apply(&mut self, around: &mut Around<'_>, item: Item) {
+        match item {
+            Item::Call(call) => self.call(around, &call),
+            // Nobody knows its entry.
+            Item::Head(_) => {}
+            item => self.change(around, item),
+        }
+    }
+
+    /// Something happens to descriptors.
+    fn change(&mut self, around: &mut Around<'_>, item: Item) {
+        let descriptors = &mut self.descriptors;
+        let time = match item {
+            Item::Made(made) => return self.made(around, &made),
+            Item::Holds(holds) => return self.holds(around, &holds),
+            Item::Change(place, time, change) => {
+                descriptors.change(around.thread(place), time, change.with(FileId::default()));
+                time
+            }
+            Item::Fork(place, time, forked) => {
+                let (child, parent) = (forked.child_pid, forked.parent_pid);
+                descriptors.fork(around.thread(place), time, forked.child, child, parent);
+                time
+            }
+            Item::Exec(place, time) => {
+                descriptors.exec(around.thread(place), time);
+                time
+            }
+            Item::End(place, time) => {
+                descriptors.exit(around.thread(place), time);
+                time
+            }
+            Item::Member {
+                place,
+                time,
+                pid,
+                table,
+            } => {
+                let thread = around.thread(place);
+                if let Some(address) = table {
+                    descriptors.table(thread.with(pid), time, address);
+                }
+                descriptors.member(thread, time, pid);
+                time
+            }
+            Item::Call(_) | Item::Head(_) => return,
+        };
+        self.changed(time);
+    }
+
+    fn changed(&mut self, time: i64) {
+        self.changes = self.changes.wrapping_add(1);
+        self.descriptors.forget(time.saturating_sub(HORIZON));
+    }
+
+    fn file(&mut self, around: &mut Around<'_>, file: File) -> FileId {
+        self.files.file(around.texts, &around.rules.selection.paths, file)
+    }
+
+    fn holds(&mut self, around: &mut Around<'_>, holds: &Holds) {
+        let Holds {
+            trace,
+            time,
+            holder,
+            fd,
+            text,
+            cloexec,
+        } = *holds;
+        let file = match text.some() {
+            Some(text) => names::dumped(around.texts, trace, text),
+            None => names::unknown(around.texts, trace),
+        };
+        let file = self.file(around, file);
+        self.descriptors.holds(trace, time, holder, fd, file, cloexec);
+        self.changed(time);
+    }
+
+    /// A call that makes descriptors or changes what they are has ended.
+    fn made(&mut self, around: &mut Around<'_>, made: &Made) {
+        let thread = around.thread(made.place);
+        let (open, exit, time) = (&made.entered.open, &made.exited.exit, made.exited.time);
+        let file = self.what(around, thread, made);
+        if let Some(change) = Change::of(open, exit) {
+            self.descriptors.change(thread, time, change.with(file));
+            self.changed(time);
+        } else if made.entered.class.is_none() && matches!(exit.result, 0 | EINPROGRESS) {
+            self.descriptors.rename(thread, open.fds.0, time, file);
+            self.changed(time);
+        }
+        if let Some(call) = made.call {
+            let fd = if exit.result >= 0 {
+                descriptor(exit.result)
+            } else {
+                NO_FD
+            };
+            self.count(around, &call, fd, Some((file, Side::From)), None);
+        }
+    }
+
+    /// What a call makes.
+    fn what(&mut self, around: &mut Around<'_>, thread: ThreadKey, made: &Made) -> FileId {
+        let open = &made.entered.open;
+        let mut held = |around: &mut Around<'_>, fd, time| {
+            let file = self.descriptors.kind(thread, fd, time).kind;
+            self.known(around, thread.trace, file)
+        };
+        let begin = open.time;
+        let (name, kind) = match open.deed {
+            Deed::Duplicate | Deed::DuplicateTo => return held(around, open.fds.0, begin),
+            Deed::Accept => {
+                if made.exited.exit.result < 0 {
+                    return held(around, open.fds.0, begin);
+                }
+                let listener = held(around, open.fds.0, made.exited.time);
+                let listener = self.files.get(listener).map_or(FdType::Unknown, |file| file.kind);
+                let usual = if listener == FdType::Unknown {
+                    FdType::Socket
+                } else {
+                    listener
+                };
+                (made.exited.text, made.exited.exit.peer.unwrap_or(usual))
+            }
+            Deed::Make if made.entered.text != Text::NONE => {
+                let directory = held(around, made.entered.dir, begin);
+                let directory = self.files.get(directory).filter(|file| file.kind == FdType::Disk);
+                let directory = directory.map(|directory| directory.name);
+                (
+                    names::of_path(around.texts, made.entered.text, directory),
+                    open.kind,
+                )
+            }
+            Deed::Make | Deed::MakePair => (Text::NONE, open.kind),
+            // A socket is connected.
+            _ => {
+                let socket = held(around, open.fds.0, begin);
+                match (made.entered.text.some(), self.files.get(socket)) {
+                    (Some(address), _) => (address, FdType::Network),
+                    (None, Some(socket)) => (socket.name, socket.kind),
+                    (None, None) => (Text::NONE, FdType::Socket),
+                }
+            }
+        };
+        let name = name
+            .some()
+            .unwrap_or_else(|| around.texts.number(names::of_call(open.call, kind)));
+        let trace = thread.trace;
+        self.file(around, File { trace, name, kind })
+    }
+
+    /// The file, or one that stands for what is not known on that machine.
+    fn known(&mut self, around: &mut Around<'_>, trace: u32, file: FileId) -> FileId {
+        if file != FileId::default() {
+            return file;
+        }
+        let unknown = names::unknown(around.texts, trace);
+        self.file(around, unknown)
+    }
+
+    /// What a thread's descriptor was when a call began.
+    #[inline(always)]
+    fn descriptor(&mut self, around: &mut Around<'_>, place: u32, fd: i32, time: i64) -> FileId {
+        if self.cache.is_empty() {
+            self.cache.resize(CACHED, Cached::default());
+        }
+        let at = (place as usize).wrapping_mul(31).wrapping_add(fd as usize) % CACHED;
+        let changes = self.changes.wrapping_add(1);
+        let cached = self.cache[at];
+        if (cached.place, cached.fd, cached.changes) == (place, fd, changes) {
+            return cached.file;
+        }
+        let thread = around.thread(place);
+        let answer = self.descriptors.kind(thread, fd, time);
+        let file = self.known(around, thread.trace, answer.kind);
+        // It was another one when the call began, if it has changed since.
+        if answer.until.is_none() {
+            self.cache[at] = Cached {
+                place,
+                fd,
+                changes,
+                file,
+            };
+        }
+        file
+    }
+
+    /// A call that makes no descriptors has ended.
+    #[inline(always)]
+    fn call(&mut self, around: &mut Around<'_>, call: &Call) {
+        let (from, to) = call.fds;
+        // What it closes was closed when it began.
+        let time = match call.class {
+            Class::Close => call.begin.saturating_sub(1),
+            _ => call.begin,
+        };
+        let mut file = |fd, side| {
+            let of = (fd != NO_FD || call.class != Class::Sync).then(|| {
+                let file = self.descriptor(around, call.place, fd, time);
+                (file, side)
+            });
+            of
+        };
+        let side = match call.class {
+            Class::Write => Side::To,
+            _ => Side::From,
+        };
+        let first = file(from, side);
+        let second = match call.class {
+            Class::Copy => file(to, Side::To),
+            _ => None,
+        };
+        self.count(around, call, from, first, second);
+    }
+
+    /// Adds up a call that is asked for.
+    #[inline(always)]
+    fn count(
+        &mut self,
+        around: &mut Around<'_>,
+        call: &Call,
+        fd: i32,
+        first: Option<(FileId, Side)>,
+        second: Option<(FileId, Side)>,
+    ) {
+        let rules = around.rules;
+        if !rules.selection.paths.is_empty() {
+            let mut files = first.iter().chain(&second);
+            if !files.any(|(file, _)| self.files.shows(*file)) {
+                return;
+            }
+        }
+        let told = Told {
+            duration: call.duration,
+            begin: call.begin,
+            call: call.call,
+            class: call.class,
+            result: call.result,
+            fd,
+            file: first.map(|(file, _)| file),
+            place: call.place,
+        };
+        let top = rules.selection.top();
+        let stats = self.class(call.place, call.class);
+        if let Some(ranges) = &rules.ranges {
+            if let Some((_, range)) = ranges.iter().find(|(class, _)| *class == call.class) {
+                stats.bins.get_or_insert_default().add(*range, call.duration);
+            }
+            return;
+        }
+        stats.durations.add(call.duration);
+        stats.errors += u64::from(call.failed());
+        stats.bytes += call.bytes().unwrap_or(0);
+        stats.top.add(told, top);
+        if rules.selection.shows(View::Log) {
+            self.log.push(told);
+        }
+        for (file, side) in first.into_iter().chain(second) {
+            if self.files.shows(file) {
+                self.of(call.place, file).add(call, side);
+            }
+        }
+    }
+
+    fn class(&mut self, place: u32, class: Class) -> &mut ClassStats {
+        let place = place as usize;
+        if place >= self.classes.len() {
+            self.classes.resize_with(place + 1, Vec::new);
+        }
+        let classes = &mut self.classes[place];
+        let at = classes.iter().position(|(of, _)| *of == class);
+        let at = at.unwrap_or_else(|| {
+            classes.push((class, ClassStats::default()));
+            classes.len() - 1
+        });
+        &mut classes[at].1
+    }
+
+    fn of(&mut self, place: u32, file: FileId) -> &mut Use {
+        let at = self.uses.number((place, file)) as usize;
+        if at >= self.sums.len() {
+            self.sums.resize_with(at + 1, Use::default);
+        }
+        &mut self.sums[at]
+    }
+}

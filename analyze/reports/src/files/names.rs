@@ -1,0 +1,162 @@
+//! What files are called.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_filter::glob::Glob;
+use tracebraid_kernel_model::{FdType, Syscall};
+
+use crate::files::interned::{Interned, Text, Texts};
+use crate::io::descriptors::Held;
+
+/// A file by its number; 0 stands for one that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) struct FileId(u32);
+
+impl Held for FileId {
+    fn accepted(self) -> FileId {
+        self
+    }
+}
+
+/// Name of all that the trace does not tell the name of.
+const UNKNOWN: &str = "unknown";
+
+/// A file: what has the same name and type on the same machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct File {
+    pub(super) trace: u32,
+    pub(super) name: Text,
+    pub(super) kind: FdType,
+}
+
+/// All files that were met.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Files {
+    files: Interned<File>,
+    /// By number: whether the file is asked for.
+    shown: Vec<bool>,
+}
+
+impl Files {
+    /// The file of that name; `globs` say which ones are asked for.
+    pub(super) fn file(&mut self, texts: &Texts, globs: &[Glob], file: File) -> FileId {
+        let number = self.files.number(file);
+        if number as usize >= self.shown.len() {
+            let name = texts.get(file.name).unwrap_or_default();
+            let matches = |glob: &Glob| glob.matches(name.as_bytes());
+            self.shown.push(globs.is_empty() || globs.iter().any(matches));
+        }
+        FileId(number + 1)
+    }
+
+    /// The file of that number.
+    pub(super) fn get(&self, file: FileId) -> Option<File> {
+        let at = (file.0 as usize).checked_sub(1)?;
+        self.files.keys().get(at).copied()
+    }
+
+    /// True if it is asked for.
+    pub(super) fn shows(&self, file: FileId) -> bool {
+        let at = (file.0 as usize).checked_sub(1);
+        at.and_then(|at| self.shown.get(at)).is_some_and(|&shown| shown)
+    }
+}
+
+/// One that is not known, of that machine.
+pub(super) fn unknown(texts: &mut Texts, trace: u32) -> File {
+    File {
+        trace,
+        name: texts.number(UNKNOWN),
+        kind: FdType::Unknown,
+    }
+}
+
+/// Name and type of what a state dump names.
+pub(super) fn dumped(texts: &Texts, trace: u32, name: Text) -> File {
+    let path = texts.get(name).unwrap_or_default();
+    File {
+        trace,
+        name,
+        kind: FdType::of_path(path.as_bytes()),
+    }
+}
+
+/// Name of a file that is opened by a name, which may be relative to a directory's.
+pub(super) fn of_path(texts: &mut Texts, name: Text, directory: Option<Text>) -> Text {
+    let path = texts.get(name).unwrap_or_default();
+    let directory = directory.and_then(|directory| texts.get(directory));
+    match directory.filter(|directory| directory.starts_with('/') && !path.starts_with('/')) {
+        Some(directory) => {
+            let whole = format!("{}/{path}", directory.trim_end_matches('/'));
+            texts.number(&whole)
+        }
+        None => name,
+    }
+}
+
+/// Name of what a call makes that names none, as the kernel's `/proc` and state dumps have it.
+pub(super) fn of_call(call: Syscall, kind: FdType) -> &'static str {
+    match (kind, call.name()) {
+        (FdType::Disk, _) => "unnamed file",
+        (FdType::Network, _) => "network socket",
+        (FdType::Unix, _) => "unix socket",
+        (FdType::Socket, _) => "socket",
+        (FdType::Pipe, _) => "pipe",
+        (_, "epoll_create" | "epoll_create1") => "anon_inode:[eventpoll]",
+        (_, "eventfd" | "eventfd2") => "anon_inode:[eventfd]",
+        (_, "timerfd_create") => "anon_inode:[timerfd]",
+        (_, "signalfd" | "signalfd4") => "anon_inode:[signalfd]",
+        (_, "inotify_init" | "inotify_init1") => "anon_inode:inotify",
+        (_, "fanotify_init") => "anon_inode:[fanotify]",
+        (_, "userfaultfd") => "anon_inode:[userfaultfd]",
+        (_, "perf_event_open") => "anon_inode:[perf_event]",
+        (_, "pidfd_open") => "anon_inode:[pidfd]",
+        (_, "io_uring_setup") => "anon_inode:[io_uring]",
+        (FdType::Anonymous, _) => "anon_inode",
+        (FdType::Unknown, _) => UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_relative_to_directories_that_are_known() {
+        let mut texts = Texts::default();
+        let [root, etc, socket, relative, absolute] =
+            ["/", "/etc", "socket", "a/b", "/c"].map(|text| texts.number(text));
+        let mut whole = |name, directory| {
+            let text = of_path(&mut texts, name, directory);
+            texts.get(text).map(str::to_owned).unwrap_or_default()
+        };
+        assert_eq!(whole(relative, Some(etc)), "/etc/a/b");
+        assert_eq!(whole(relative, Some(root)), "/a/b");
+        assert_eq!(whole(relative, Some(socket)), "a/b");
+        assert_eq!(whole(relative, None), "a/b");
+        assert_eq!(whole(absolute, Some(etc)), "/c");
+    }
+
+    #[test]
+    fn files_are_told_apart_by_machine_and_type_and_chosen_by_name() {
+        let (mut texts, mut files) = (Texts::default(), Files::default());
+        let globs = [Glob::new("/e*")];
+        let name = texts.number("/etc");
+        let mut file = |trace, name, kind| files.file(&texts, &globs, File { trace, name, kind });
+        let one = file(0, name, FdType::Disk);
+        assert_eq!(one, file(0, name, FdType::Disk));
+        assert_ne!(one, file(1, name, FdType::Disk));
+        assert_ne!(one, file(0, name, FdType::Pipe));
+        let other = texts.number("/x");
+        let other = files.file(
+            &texts,
+            &globs,
+            File {
+                trace: 0,
+                name: other,
+                kind: FdType::Disk,
+            },
+        );
+        assert!(files.shows(one) && !files.shows(other) && !files.shows(FileId::default()));
+        assert_eq!(files.get(FileId::default()), None);
+    }
+}

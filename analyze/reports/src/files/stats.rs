@@ -1,0 +1,125 @@
+//! What is added up: latencies by thread and class, use by thread and file.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::{Action, errno_of};
+
+use crate::files::call::Call;
+use crate::files::class::Class;
+use crate::files::names::FileId;
+use crate::stats::{Bins, Distribution, Top};
+
+/// A call whose file is known; the longest is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Told {
+    pub(super) duration: u64,
+    pub(super) begin: i64,
+    pub(super) call: tracebraid_kernel_model::Syscall,
+    pub(super) class: Class,
+    pub(super) result: i64,
+    /// The descriptor that it names, or else makes.
+    pub(super) fd: i32,
+    /// What it was.
+    pub(super) file: Option<FileId>,
+    pub(super) place: u32,
+}
+
+impl Told {
+    /// When it ends.
+    pub(super) fn end(&self) -> i64 {
+        self.begin.saturating_add_unsigned(self.duration)
+    }
+}
+
+impl Call {
+    /// Bytes that it moved, if it is a call that moves bytes and did not fail.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        bytes(self.call, self.result)
+    }
+
+    pub(super) fn failed(&self) -> bool {
+        errno_of(self.result).is_some()
+    }
+}
+
+/// Bytes that a call with that result moved, if it is one that moves bytes.
+pub(super) fn bytes(call: tracebraid_kernel_model::Syscall, result: i64) -> Option<u64> {
+    match call.action() {
+        Action::Read | Action::Write | Action::Copy => u64::try_from(result).ok(),
+        _ => None,
+    }
+}
+
+/// A thread's calls of one class.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct ClassStats {
+    pub(super) durations: Distribution,
+    pub(super) errors: u64,
+    pub(super) bytes: u64,
+    pub(super) top: Top<Told>,
+    /// In a second pass.
+    pub(super) bins: Option<Box<Bins>>,
+}
+
+impl ClassStats {
+    /// Adds the calls of another thread, without their bins.
+    pub(super) fn merge(&mut self, other: &ClassStats) {
+        self.durations.merge(&other.durations);
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What a thread did with a file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Use {
+    /// Of what is done with it once it is open.
+    pub(super) durations: Distribution,
+    pub(super) read: u64,
+    pub(super) written: u64,
+    /// Successful or not.
+    pub(super) opens: u64,
+    pub(super) closes: u64,
+    pub(super) errors: u64,
+}
+
+/// Which side of a call a file is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    From,
+    To,
+}
+
+impl Use {
+    #[inline(always)]
+    pub(super) fn add(&mut self, call: &Call, side: Side) {
+        match call.class {
+            Class::Open | Class::Accept => self.opens += 1,
+            Class::Close => self.closes += 1,
+            Class::Read | Class::Write | Class::Copy | Class::Sync => self.durations.add(call.duration),
+        }
+        self.errors += u64::from(call.failed());
+        match side {
+            Side::From => self.read += call.bytes().unwrap_or(0),
+            Side::To => self.written += call.bytes().unwrap_or(0),
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Use) {
+        self.durations.merge(&other.durations);
+        self.read += other.read;
+        self.written += other.written;
+        self.opens += other.opens;
+        self.closes += other.closes;
+        self.errors += other.errors;
+    }
+
+    /// Bytes in both directions.
+    pub(super) fn bytes(&self) -> u64 {
+        self.read.saturating_add(self.written)
+    }
+
+    /// How often something was done with it once it was open.
+    pub(super) fn calls(&self) -> u64 {
+        self.durations.summary().count()
+    }
+}

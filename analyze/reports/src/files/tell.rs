@@ -1,0 +1,294 @@
+//! What events tell.
+
+use tracebraid_kernel_model::{
+    Action, Body, Exec, FdType, Fork, IntField, KernelEvent, ProcessState, StateFd, Syscall, SyscallEntry,
+    SyscallExit,
+};
+
+use crate::files::call::{Entered, Exited, Forked, Step};
+use crate::files::class::Class;
+use crate::files::interned::Text;
+use crate::files::item::{Holds, Item};
+use crate::files::{FilesPartial, FilesRules};
+use crate::io::call::{Exit, NO_FD, O_CLOEXEC, Open, descriptor};
+use crate::io::change::Change;
+use crate::io::item::Holder;
+use crate::kernel::{Event, Running};
+
+impl FilesRules {
+    /// A system call begins.
+    #[inline(always)]
+    pub(super) fn entry(
+        &self,
+        partial: &mut FilesPartial,
+        event: &Event<'_>,
+        entry: &SyscallEntry,
+        body: &mut Body<'_, '_>,
+    ) {
+        let Event { model, cpu, time } = *event;
+        let actor = partial.tasks.actor(event, body);
+        let call = entry.call(body);
+        let action = call.action();
+        if !action.is_io() {
+            return self.other_entry(partial, (event, actor), entry, body);
+        }
+        let open = Open::io(call, action, time, |place| entry.argument(call, place, body));
+        let entered = Entered {
+            open,
+            class: Class::of(&open),
+            text: Text::NONE,
+            dir: NO_FD,
+        };
+        match (actor, &model.context) {
+            // The usual way.
+            (Running::Thread(place), None) if !partial.tasks.is_idle(place) => {
+                partial.thread(place).enter(Some(entered));
+            }
+            _ => {
+                let step = Step::Enter(Some(entered), None);
+                self.step(partial, actor, (cpu, time), model.pid(body), step);
+            }
+        }
+    }
+
+    /// One that moves no bytes.
+    #[inline(never)]
+    fn other_entry(
+        &self,
+        partial: &mut FilesPartial,
+        (event, actor): (&Event<'_>, Running),
+        entry: &SyscallEntry,
+        body: &mut Body<'_, '_>,
+    ) {
+        let Event { model, cpu, time } = *event;
+        let call = entry.call(body);
+        let change = Change::at_entry(call, |place| entry.argument(call, place, body));
+        let entered = match change {
+            Some(_) if call.action() != Action::Close => None,
+            _ => Some(entered(partial, (call, time), entry, body)),
+        };
+        let step = Step::Enter(entered, change);
+        self.step(partial, actor, (cpu, time), model.pid(body), step);
+    }
+
+    /// A system call ends.
+    #[inline(always)]
+    pub(super) fn exit(
+        &self,
+        partial: &mut FilesPartial,
+        event: &Event<'_>,
+        exit: &SyscallExit,
+        body: &mut Body<'_, '_>,
+    ) {
+        let Event { model, cpu, time } = *event;
+        let actor = partial.tasks.actor(event, body);
+        let Some(result) = exit.result.get(body) else {
+            return;
+        };
+        let (pair, peer, text) = made(partial, exit, body);
+        let exit = Exit {
+            result,
+            pair,
+            call: exit.call(body).filter(|&call| call != Syscall::OTHER),
+            peer,
+            counts: self.selection.counts(time, cpu.cpu),
+        };
+        let exited = Exited { exit, time, text };
+        match (actor, &model.context) {
+            // The usual way.
+            (Running::Thread(place), None) if !partial.tasks.is_idle(place) => {
+                let at = partial.tasks.steps();
+                self.exited(partial, at, place, exited);
+            }
+            _ => {
+                let step = Step::Exit(exited);
+                self.step(partial, actor, (cpu, time), model.pid(body), step);
+            }
+        }
+    }
+
+    /// What is no system call.
+    #[inline(never)]
+    pub(super) fn other(&self, partial: &mut FilesPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        partial.tasks.event(event, body);
+        let (trace, time) = (event.cpu.trace, event.time);
+        match &event.model.event {
+            KernelEvent::Fork(fork) => self.fork(partial, event, fork, body),
+            KernelEvent::Exec(exec) => self.exec(partial, event, exec, body),
+            KernelEvent::ThreadExit(tid) => {
+                if let Some(tid) = tid.get(body) {
+                    let place = partial.tasks.place(trace, tid as i32);
+                    self.emit_now(partial, Item::End(place as u32, time));
+                }
+            }
+            KernelEvent::ProcessState(state) => self.process(partial, event, state, body),
+            KernelEvent::StateFd(state) => {
+                if let Some(holds) = holds(partial, event, state, body) {
+                    self.emit_now(partial, Item::Holds(Box::new(holds)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A thread that is made has no call open, whoever had its id before.
+    fn fork(&self, partial: &mut FilesPartial, event: &Event<'_>, fork: &Fork, body: &mut Body<'_, '_>) {
+        let Some(child) = fork.child_tid.get(body) else {
+            return;
+        };
+        let trace = event.cpu.trace;
+        let place = partial.tasks.place(trace, child as i32);
+        partial.thread(place).begin();
+        let forked = Forked {
+            child: child as i32,
+            child_pid: id(&fork.child_pid, body),
+            parent_pid: id(&fork.parent_pid, body),
+        };
+        match id(&fork.parent_tid, body) {
+            Some(parent) => {
+                let place = partial.tasks.place(trace, parent);
+                if forked.parent_pid.is_some() {
+                    partial.thread(place).forget_process();
+                }
+                self.emit_now(partial, Item::Fork(place as u32, event.time, forked));
+            }
+            None => {
+                let actor = partial.tasks.running(event.cpu);
+                self.step(partial, actor, (event.cpu, event.time), None, Step::Fork(forked));
+            }
+        }
+    }
+
+    fn exec(&self, partial: &mut FilesPartial, event: &Event<'_>, exec: &Exec, body: &mut Body<'_, '_>) {
+        match id(&exec.tid, body) {
+            Some(tid) => {
+                let place = partial.tasks.place(event.cpu.trace, tid);
+                self.emit_now(partial, Item::Exec(place as u32, event.time));
+            }
+            None => {
+                let actor = partial.tasks.running(event.cpu);
+                self.step(partial, actor, (event.cpu, event.time), None, Step::Exec);
+            }
+        }
+    }
+
+    fn process(
+        &self,
+        partial: &mut FilesPartial,
+        event: &Event<'_>,
+        state: &ProcessState,
+        body: &mut Body<'_, '_>,
+    ) {
+        let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) else {
+            return;
+        };
+        let place = partial.tasks.place(event.cpu.trace, tid as i32);
+        partial.thread(place).forget_process();
+        let member = Item::Member {
+            place: place as u32,
+            time: event.time,
+            pid: pid as i32,
+            table: state.table.as_ref().and_then(|table| table.get(body)),
+        };
+        self.emit_now(partial, member);
+    }
+}
+
+fn id(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
+    field
+        .as_ref()
+        .and_then(|field| field.get(body))
+        .map(|id| id as i32)
+}
+
+/// A call that moves no bytes.
+fn entered(
+    partial: &mut FilesPartial,
+    (call, time): (Syscall, i64),
+    entry: &SyscallEntry,
+    body: &mut Body<'_, '_>,
+) -> Entered {
+    let mut open = Open::new(call, time, &mut |place| entry.argument(call, place, body));
+    let (mut text, mut dir) = (Text::NONE, NO_FD);
+    let argument = |place, body: &mut _| entry.argument(call, place, body).map_or(NO_FD, descriptor);
+    match call.action() {
+        Action::Open(..) => {
+            if let Some(path) = entry.path(body) {
+                let prefix = match call.name() {
+                    "memfd_create" => "/memfd:",
+                    "mq_open" => "mqueue:",
+                    _ => "",
+                };
+                let path = String::from_utf8_lossy(path);
+                text = match prefix {
+                    "" => partial.texts.number(&path),
+                    prefix => partial.texts.number(&format!("{prefix}{path}")),
+                };
+            }
+            if matches!(call.name(), "openat" | "openat2") {
+                dir = argument(1, body);
+            }
+        }
+        Action::Connect => {
+            open.fds.0 = argument(0, body);
+            if let Some(address) = entry.address(body) {
+                text = partial.texts.number(&format!("socket {address}"));
+            }
+        }
+        Action::Sync | Action::Close => open.fds.0 = argument(0, body),
+        _ => {}
+    }
+    Entered {
+        class: Class::of(&open),
+        open,
+        text,
+        dir,
+    }
+}
+
+/// What an exit tells of descriptors that the call made.
+#[inline(always)]
+fn made(
+    partial: &mut FilesPartial,
+    exit: &SyscallExit,
+    body: &mut Body<'_, '_>,
+) -> ((i32, i32), Option<FdType>, Text) {
+    if exit.pair.is_none() && exit.family.is_none() {
+        return (Exit::NO_PAIR, None, Text::NONE);
+    }
+    let pair = match &exit.pair {
+        Some(pair) => pair.0.get(body).zip(pair.1.get(body)),
+        None => None,
+    };
+    let pair = pair.map_or(Exit::NO_PAIR, |(first, second)| (first as i32, second as i32));
+    let family = exit.family.as_ref().and_then(|family| family.get(body));
+    let peer = family.filter(|&family| family > 0).map(FdType::of_family);
+    let address = exit.address.as_ref().and_then(|address| address.get(body));
+    // Ports of those who connect are all different ones, and say nothing.
+    let text = address.map(|address| partial.texts.number(&format!("socket from {}", address.ip())));
+    (pair, peer, text.unwrap_or(Text::NONE))
+}
+
+fn holds(
+    partial: &mut FilesPartial,
+    event: &Event<'_>,
+    state: &StateFd,
+    body: &mut Body<'_, '_>,
+) -> Option<Holds> {
+    let table = state.table.as_ref().and_then(|table| table.get(body));
+    let holder = id(&state.pid, body)
+        .map(Holder::Process)
+        .or(table.map(Holder::Table))?;
+    let fd = state.fd.get(body)? as i32;
+    let flags = state.flags.as_ref().and_then(|flags| flags.get(body));
+    let path = state.path.as_ref().and_then(|path| path.bytes(body));
+    let text = path.map(|path| partial.texts.number(&String::from_utf8_lossy(path)));
+    Some(Holds {
+        trace: event.cpu.trace,
+        time: event.time,
+        holder,
+        fd,
+        text: text.unwrap_or(Text::NONE),
+        cloexec: flags.unwrap_or(0) & O_CLOEXEC != 0,
+    })
+}

@@ -1,0 +1,315 @@
+//! The files report: equal to a plain pass call by call; filters; views.
+
+use serde_json::Value;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::glob::Glob;
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_reports::files::FilesAnalysis;
+use tracebraid_reports::kernel::{KernelAnalysis, Limits, Selection, ThreadFilter};
+use tracebraid_reports::report::View;
+
+use crate::support::model_files::{Row, Sums, by_class, by_path, calls};
+use crate::support::naming::Naming;
+use crate::support::synthetic::{Shape, trace};
+use crate::support::traces::kernel_trace;
+
+const SHAPE: Shape = Shape {
+    cpus: 3,
+    threads: 9,
+    steps: 20_000,
+    silent_losses: 0,
+    lost_packets: 0,
+    counted_losses: 0,
+    packet: 900,
+    naming: Naming::Lttng,
+    told_memory: true,
+    told_threads: false,
+    clone3: false,
+    tid_context: false,
+    pid_context: false,
+    two_streams: false,
+    ties: false,
+};
+
+fn report(set: &TraceSet, selection: Selection) -> Value {
+    let analysis = FilesAnalysis::new(set, selection);
+    let outcome = fold(set, &analysis, Options::default(), &Control::default());
+    serde_json::to_value(outcome.expect("nobody cancels").report).expect("JSON")
+}
+
+fn with_log() -> Selection {
+    Selection {
+        views: vec![View::Stats, View::Top, View::Log],
+        rows: 50,
+        ..Selection::default()
+    }
+}
+
+fn rows<'v>(report: &'v Value, key: &str) -> &'v [Value] {
+    report[key].as_array().unwrap_or_else(|| panic!("{key}"))
+}
+
+/// A row of the model as the log has it.
+fn told(row: &Row) -> [Value; 9] {
+    [
+        row.begin.into(),
+        row.duration().into(),
+        row.class.into(),
+        row.syscall.clone().into(),
+        row.bytes.into(),
+        row.result.clone().into(),
+        row.paths.0.clone().into(),
+        row.fd.into(),
+        row.tid.into(),
+    ]
+}
+
+const KEYS: [&str; 9] = [
+    "begin_ns",
+    "duration_ns",
+    "class",
+    "syscall",
+    "bytes",
+    "result",
+    "path",
+    "fd",
+    "tid",
+];
+
+/// The value that so many thousandths do not exceed.
+fn quantile(durations: &[i64], thousandths: usize) -> i64 {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable();
+    sorted[(sorted.len() * thousandths).div_ceil(1000).max(1) - 1]
+}
+
+fn same_durations(what: &str, row: &Value, sums: &Sums) {
+    let durations = &sums.durations;
+    if durations.is_empty() {
+        assert_eq!(row["average_ns"], Value::Null, "{what}");
+        return;
+    }
+    assert_eq!(row["max_ns"], *durations.iter().max().unwrap(), "{what}");
+    let average = durations.iter().sum::<i64>() as f64 / durations.len() as f64;
+    let found = row["average_ns"].as_f64().unwrap();
+    assert!(
+        (found - average).abs() <= 1e-9 * average,
+        "{what}: {found} {average}"
+    );
+    let exact = quantile(durations, 990);
+    let found = row["p99_ns"].as_i64().unwrap();
+    assert!((found - exact).abs() <= exact / 128, "{what}: {found} {exact}");
+}
+
+/// Every call of the log, and what the tables add up, is what a plain pass finds.
+fn as_modelled(name: &str, set: &TraceSet) -> usize {
+    let model = calls(set);
+    let report = report(set, with_log());
+    let log = rows(&report, "log");
+    for (expected, found) in model.iter().zip(log) {
+        let found = KEYS.map(|key| found[key].clone());
+        assert_eq!(found, told(expected), "{name}");
+    }
+    assert_eq!(log.len(), model.len(), "{name}");
+    let classes = by_class(&model);
+    assert_eq!(rows(&report, "classes").len(), classes.len(), "{name}");
+    for row in rows(&report, "classes") {
+        let class = row["class"].as_str().unwrap();
+        let sums = &classes[class];
+        let what = format!("{name}: {class}");
+        same_durations(&what, row, sums);
+        assert_eq!(row["count"], sums.durations.len(), "{what}");
+        assert_eq!(row["min_ns"], *sums.durations.iter().min().unwrap(), "{what}");
+        assert_eq!(
+            (&row["errors"], &row["bytes"]),
+            (&sums.errors.into(), &sums.read.into()),
+            "{what}"
+        );
+        let slowest = rows(&report, &format!("slowest_{class}"));
+        let mut longest: Vec<i64> = sums.durations.clone();
+        longest.sort_unstable_by_key(|duration| -duration);
+        longest.truncate(50);
+        let found: Vec<i64> = slowest
+            .iter()
+            .map(|row| row["duration_ns"].as_i64().unwrap())
+            .collect();
+        assert_eq!(found, longest, "{what}");
+    }
+    same_files(name, &report, &model);
+    model.len()
+}
+
+fn same_files(name: &str, report: &Value, model: &[Row]) {
+    let paths = by_path(model);
+    let mut met = std::collections::BTreeMap::new();
+    for row in rows(report, "files") {
+        *met.entry(row["path"].as_str().unwrap()).or_insert(0) += 1;
+    }
+    assert!(met.keys().eq(paths.keys()), "{name}: the same files");
+    let keys = ["read_bytes", "written_bytes", "calls", "errors", "opens"];
+    for (path, sums) in &paths {
+        let what = format!("{name}: {path}");
+        let expected = [
+            sums.read as u64,
+            sums.written as u64,
+            sums.durations.len() as u64,
+            sums.errors,
+            sums.opens,
+        ];
+        for table in ["files", "process_files"] {
+            let of_path = rows(report, table).iter().filter(|row| row["path"] == *path);
+            let mut found = [0; 5];
+            for row in of_path {
+                keys.iter()
+                    .zip(&mut found)
+                    .for_each(|(key, sum)| *sum += row[key].as_u64().unwrap());
+                // Files of one name may be of several types.
+                if table == "files" && met[path] == 1 {
+                    same_durations(&what, row, sums);
+                }
+            }
+            assert_eq!(found, expected, "{what}: {table}");
+        }
+    }
+}
+
+#[test]
+fn recorded_traces_are_as_a_plain_pass_has_them() {
+    for (name, calls) in [
+        ("kernel-mix-small", 19_377),
+        ("kernel-ust-requests", 28_976),
+        ("many-threads", 25_892),
+        ("twohost-client", 9037),
+        ("twohost-server", 15_945),
+    ] {
+        if let Some(set) = kernel_trace(name) {
+            assert_eq!(as_modelled(name, &set), calls, "{name}");
+        }
+    }
+}
+
+#[test]
+fn random_traces_are_as_a_plain_pass_has_them() {
+    for seed in 0..12 {
+        for told_threads in [false, true] {
+            let shape = Shape {
+                cpus: 1 + seed % 4,
+                told_threads,
+                ..SHAPE
+            };
+            let (directory, set) = trace(seed, shape);
+            let found = as_modelled(&format!("seed {seed}"), &set);
+            assert!(found > 2000, "seed {seed}: {found} calls");
+            std::fs::remove_dir_all(directory).expect("the trace can be removed");
+        }
+    }
+}
+
+fn total(report: &Value) -> u64 {
+    rows(report, "classes")
+        .iter()
+        .map(|row| row["count"].as_u64().unwrap())
+        .sum()
+}
+
+/// Both bounds of sizes belong to what is wanted, and what has no size passes.
+#[test]
+fn filters_choose_calls() {
+    let Some(set) = kernel_trace("kernel-mix-small") else {
+        return;
+    };
+    let model = calls(&set);
+    let count = |wanted: &dyn Fn(&Row) -> bool| model.iter().filter(|row| wanted(row)).count() as u64;
+    let sizes = Limits {
+        min: Some(4096),
+        max: Some(65_536),
+    };
+    let found = report(
+        &set,
+        Selection {
+            sizes,
+            ..Selection::default()
+        },
+    );
+    let large = count(&|row| row.bytes.is_none_or(|bytes| (4096..=65_536).contains(&bytes)));
+    assert_eq!(total(&found), large);
+    assert!(large > count(&|row| row.bytes.is_none()) && large < model.len() as u64);
+
+    let limits = Limits {
+        min: Some(100_000),
+        max: Some(1_000_000),
+    };
+    let found = report(
+        &set,
+        Selection {
+            limits,
+            ..Selection::default()
+        },
+    );
+    let long = count(&|row| (100_000..=1_000_000).contains(&row.duration()));
+    assert!(long > 100);
+    assert_eq!(total(&found), long);
+
+    let paths = vec![Glob::new("/scratch/*")];
+    let found = report(
+        &set,
+        Selection {
+            paths,
+            ..Selection::default()
+        },
+    );
+    let is_there = |path: &Option<String>| path.as_ref().is_some_and(|path| path.starts_with("/scratch/"));
+    let there = count(&|row| is_there(&row.paths.0) || is_there(&row.paths.1));
+    assert!(there > 1000);
+    assert_eq!(total(&found), there);
+    let mut files = rows(&found, "files").iter();
+    assert!(files.all(|row| row["path"].as_str().unwrap().starts_with("/scratch/")));
+
+    let threads = ThreadFilter {
+        tids: vec![284],
+        ..ThreadFilter::default()
+    };
+    let found = report(
+        &set,
+        Selection {
+            threads,
+            ..with_log()
+        },
+    );
+    let own = count(&|row| row.tid == 284);
+    assert!(own > 1000);
+    assert_eq!((total(&found), rows(&found, "log").len() as u64), (own, own));
+    assert!(rows(&found, "slowest_read").iter().all(|row| row["tid"] == 284));
+}
+
+/// The histogram of each class counts all its calls, also with a filter of threads.
+#[test]
+fn the_second_pass_counts_every_call_once() {
+    let Some(set) = kernel_trace("kernel-mix-small") else {
+        return;
+    };
+    for tids in [vec![], vec![284]] {
+        let threads = ThreadFilter {
+            tids,
+            ..ThreadFilter::default()
+        };
+        let selection = Selection {
+            threads,
+            ..with_log()
+        };
+        let analysis = FilesAnalysis::new(&set, selection.clone());
+        let first = fold(&set, &analysis, Options::default(), &Control::default());
+        let first = first.expect("nobody cancels").report;
+        let ranges = Some(first.ranges.clone());
+        let second = report(&set, Selection { ranges, ..selection });
+        let first = serde_json::to_value(first).expect("JSON");
+        for row in rows(&first, "classes") {
+            let bins = rows(&second, "distribution")
+                .iter()
+                .filter(|bin| bin["class"] == row["class"]);
+            let counts: Vec<u64> = bins.map(|bin| bin["count"].as_u64().unwrap()).collect();
+            assert_eq!(counts.len(), 20);
+            assert_eq!(row["count"], counts.iter().sum::<u64>(), "{}", row["class"]);
+        }
+    }
+}
