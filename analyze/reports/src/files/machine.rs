@@ -163,10 +163,10 @@ impl Machine {
             self.changed(time);
         }
         if let Some(call) = made.call {
-            let fd = if exit.result >= 0 {
-                descriptor(exit.result)
-            } else {
-                NO_FD
+            let fd = match open.deed {
+                _ if exit.result < 0 => NO_FD,
+                Deed::MakePair => exit.pair.0,
+                _ => descriptor(exit.result),
             };
             self.count(around, &call, fd, Some((file, Side::From)), None);
         }

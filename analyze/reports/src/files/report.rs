@@ -9,7 +9,7 @@ use crate::files::rows::{self, Names};
 use crate::files::stats::{ClassStats, Told, Use};
 use crate::files::{FilesPartial, FilesRules};
 use crate::kernel::{Input, Process, Thread};
-use crate::report::{Report, Section, Total, View};
+use crate::report::{Report, Section, Total};
 use crate::stats::{Bins, Ranges};
 
 /// What processes did with files.
@@ -34,11 +34,6 @@ pub(super) fn report(
     }
     let by_class = by_class(&machine, &threads);
     let by_process = by_process(&partial, &machine, &threads);
-    let calls = by_class
-        .values()
-        .map(|stats| stats.durations.summary().count())
-        .sum::<u64>();
-    let errors = by_class.values().map(|stats| stats.errors).sum::<u64>();
     let names = Names::new(&machine.files, &partial.texts, input.head());
     let mut sections = vec![
         rows::files(&names, &by_process),
@@ -56,15 +51,21 @@ pub(super) fn report(
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
         head: input.head(),
-        totals: vec![
-            Total::new("calls", "I/O calls", calls.into()),
-            Total::new("errors", "errors", errors.into()),
-            Total::new("unfinished", "not finished", unfinished.into()),
-            Total::new("unknown_thread", "events of unknown threads", nobodys.into()),
-        ],
+        totals: totals(&by_class, unfinished, nobodys),
         sections,
         ranges: ranges(&by_class),
     }
+}
+
+fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64) -> Vec<Total> {
+    let calls = |stats: &ClassStats| stats.durations.summary().count();
+    let sum = |of: &dyn Fn(&ClassStats) -> u64| by_class.values().map(of).sum::<u64>().into();
+    vec![
+        Total::new("calls", "I/O calls", sum(&calls)),
+        Total::new("errors", "errors", sum(&|stats| stats.errors)),
+        Total::new("unfinished", "not finished", unfinished.into()),
+        Total::new("unknown_thread", "events of unknown threads", nobodys.into()),
+    ]
 }
 
 /// By place: the threads that are asked for and did something.
@@ -148,7 +149,5 @@ fn frequencies(machine: &Machine, threads: &[Option<Thread>], ranges: &[(Class, 
             groups.push((class.name().to_owned(), *range, bins));
         }
     }
-    let section = crate::report::frequencies(rows::CLASS, groups);
-    debug_assert_eq!(section.view, View::Freq);
-    section
+    crate::report::frequencies(rows::CLASS, groups)
 }

@@ -77,23 +77,7 @@ struct Users<'a> {
 }
 
 pub(super) fn files(names: &Names<'_>, by_process: &ByProcess) -> Section {
-    let mut files: BTreeMap<FileId, Users<'_>> = BTreeMap::new();
-    // Processes are in the order of their ids: the first of equal ones stays.
-    for (process, uses) in by_process {
-        for (&file, sums) in uses {
-            let users = files.entry(file).or_insert_with(|| Users {
-                sums: Use::default(),
-                most: (process, sums),
-                processes: 0,
-            });
-            users.sums.merge(sums);
-            users.processes += 1;
-            if order(sums) < order(users.most.1) {
-                users.most = (process, sums);
-            }
-        }
-    }
-    let mut files: Vec<_> = files.into_iter().collect();
+    let mut files: Vec<_> = users(by_process).into_iter().collect();
     files.sort_by_cached_key(|(file, users)| (order(&users.sums), names.key(*file)));
     let row = |(file, users): (FileId, Users<'_>)| {
         let sums = &users.sums;
@@ -113,25 +97,42 @@ pub(super) fn files(names: &Names<'_>, by_process: &ByProcess) -> Section {
             Thread::from(users.most.0).into(),
         ]
     };
-    Section::new(
-        "files",
-        "By file",
-        vec![
-            PATH,
-            TYPE,
-            READ,
-            WRITTEN,
-            CALLS,
-            ERRORS,
-            OPENS,
-            Column::new("average_ns", "Average", Unit::Duration).left_out(7),
-            Column::new("p99_ns", "p99", Unit::Duration).left_out(3),
-            Column::new("max_ns", "Max", Unit::Duration).left_out(4),
-            Column::new("processes", "Processes", Unit::Count).left_out(2),
-            Column::new("user", "Most by", Unit::Process).left_out(8),
-        ],
-        files.into_iter().map(row).collect(),
-    )
+    let columns = vec![
+        PATH,
+        TYPE,
+        READ,
+        WRITTEN,
+        CALLS,
+        ERRORS,
+        OPENS,
+        Column::new("average_ns", "Average", Unit::Duration).left_out(7),
+        Column::new("p99_ns", "p99", Unit::Duration).left_out(3),
+        Column::new("max_ns", "Max", Unit::Duration).left_out(4),
+        Column::new("processes", "Processes", Unit::Count).left_out(2),
+        Column::new("user", "Most by", Unit::Process).left_out(8),
+    ];
+    Section::new("files", "By file", columns, files.into_iter().map(row).collect())
+}
+
+/// By file: what was done with it, and by whom.
+fn users(by_process: &ByProcess) -> BTreeMap<FileId, Users<'_>> {
+    let mut files: BTreeMap<FileId, Users<'_>> = BTreeMap::new();
+    // Processes are in the order of their ids: the first of equal ones stays.
+    for (process, uses) in by_process {
+        for (&file, sums) in uses {
+            let users = files.entry(file).or_insert_with(|| Users {
+                sums: Use::default(),
+                most: (process, sums),
+                processes: 0,
+            });
+            users.sums.merge(sums);
+            users.processes += 1;
+            if order(sums) < order(users.most.1) {
+                users.most = (process, sums);
+            }
+        }
+    }
+    files
 }
 
 pub(super) fn classes(by_class: &BTreeMap<Class, ClassStats>) -> Section {

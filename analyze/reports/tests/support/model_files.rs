@@ -156,6 +156,12 @@ fn row(descriptors: &Descriptors, call: &Call) -> Option<Row> {
     let failed = (-4095..0).contains(&result);
     let moves = matches!(class, "read" | "write" | "copy") && !call.name.ends_with("mmsg");
     let fd = match class {
+        "open" if call.name.starts_with("pipe") || call.name == "socketpair" => {
+            let lists = ["fildes", "socket", "usockvec"];
+            let pair = lists.iter().find_map(|name| call.exit.lists.get(*name));
+            pair.and_then(|pair| pair.first().copied())
+                .filter(|_| result >= 0)
+        }
         "open" | "accept" => Some(result),
         "copy" => call
             .entry
