@@ -268,11 +268,8 @@ impl Machine {
             _ => call.begin,
         };
         let mut file = |fd, side| {
-            let of = (fd != NO_FD || call.class != Class::Sync).then(|| {
-                let file = self.descriptor(around, call.place, fd, time);
-                (file, side)
-            });
-            of
+            let is_of_file = fd != NO_FD || call.class != Class::Sync;
+            is_of_file.then(|| (self.descriptor(around, call.place, fd, time), side))
         };
         let side = match call.class {
             Class::Write => Side::To,
