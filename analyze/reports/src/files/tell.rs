@@ -25,7 +25,7 @@ impl FilesRules {
         entry: &SyscallEntry,
         body: &mut Body<'_, '_>,
     ) {
-        let Event { model, cpu, time } = *event;
+        let Event { model, cpu, time, .. } = *event;
         let actor = partial.tasks.actor(event, body);
         let call = entry.call(body);
         let action = call.action();
@@ -60,7 +60,7 @@ impl FilesRules {
         entry: &SyscallEntry,
         body: &mut Body<'_, '_>,
     ) {
-        let Event { model, cpu, time } = *event;
+        let Event { model, cpu, time, .. } = *event;
         let call = entry.call(body);
         let change = Change::at_entry(call, |place| entry.argument(call, place, body));
         let entered = match change {
@@ -80,7 +80,7 @@ impl FilesRules {
         exit: &SyscallExit,
         body: &mut Body<'_, '_>,
     ) {
-        let Event { model, cpu, time } = *event;
+        let Event { model, cpu, time, .. } = *event;
         let actor = partial.tasks.actor(event, body);
         let Some(result) = exit.result.get(body) else {
             return;
