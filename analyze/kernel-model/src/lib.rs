@@ -48,7 +48,7 @@ pub use errno::{errno_name, errno_of};
 pub use event::KernelEvent;
 pub use events::Edge;
 pub use events::block::Device;
-pub use events::call::{AddressField, PairField, SyscallEntry, SyscallExit};
+pub use events::call::{PairField, SyscallEntry, SyscallExit};
 pub use events::sched::{Priority, PriorityField, Switch};
 pub use events::thread::{Exec, Fork, ProcessState, StateFd};
 pub use family::{family_name, tcp_state_name};

@@ -55,7 +55,9 @@ impl PeerField {
         let bytes = |field: &Option<BytesField>, body: &mut _| field.as_ref()?.bytes(body);
         let address = match family {
             IPV4 => bytes(&self.v4, body).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from)),
-            IPV6 => bytes(&self.v6, body).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)),
+            IPV6 => {
+                bytes(&self.v6, body).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
+            }
             _ => None,
         };
         let port = u16::try_from(self.port.get(body)?).ok()?;

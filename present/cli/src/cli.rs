@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, SchedArgs, SyscallsArgs, WaitsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs,
+    NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, SchedArgs, SyscallsArgs, WaitsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.

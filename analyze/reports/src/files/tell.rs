@@ -231,7 +231,7 @@ fn entered(
         }
         Action::Connect => {
             open.fds.0 = argument(0, body);
-            if let Some(address) = entry.address(body) {
+            if let Some(address) = entry.peer(body).and_then(|peer| peer.socket_address()) {
                 text = partial.texts.number(&format!("socket {address}"));
             }
         }
@@ -263,7 +263,10 @@ fn made(
     let pair = pair.map_or(Exit::NO_PAIR, |(first, second)| (first as i32, second as i32));
     let family = exit.family.as_ref().and_then(|family| family.get(body));
     let peer = family.filter(|&family| family > 0).map(FdType::of_family);
-    let address = exit.address.as_ref().and_then(|address| address.get(body));
+    let address = exit
+        .peer
+        .as_ref()
+        .and_then(|peer| peer.get(body)?.socket_address());
     // Ports of those who connect are all different ones, and say nothing.
     let text = address.map(|address| partial.texts.number(&format!("socket from {}", address.ip())));
     (pair, peer, text.unwrap_or(Text::NONE))
