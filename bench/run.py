@@ -30,7 +30,9 @@ TESTKIT = TARGET / "tracebraid-testkit"
 BENCH = TARGET / "tracebraid-bench"
 
 
-REPORTS = ("count", "cpu", "io", "syscalls", "sched", "irq", "disk", "net", "memory", "report")
+REPORTS = (
+    "count", "cpu", "io", "syscalls", "sched", "irq", "disk", "net", "memory", "processes", "files", "waits", "report",
+)
 
 
 class Measure:

@@ -210,3 +210,28 @@ fn help() {
         assert!(help.contains(part), "{part}: {help}");
     }
 }
+
+/// A thread's histogram holds that thread's calls, not everybody's.
+#[test]
+fn histograms_are_of_the_threads_that_were_asked_for() {
+    let trace = trace();
+    for command in ["syscalls", "waits", "files", "sched"] {
+        let of = |view: &str| -> Value {
+            let arguments = [
+                command, "--tid", "284", "--format", "json", "--view", view, &trace,
+            ];
+            serde_json::from_str(&text(&arguments)).expect("JSON")
+        };
+        let counted = sum(rows(&of("freq"), "distribution"), "count");
+        let stats = of("stats");
+        let expected = match command {
+            "syscalls" => stats["total"]["calls"].as_u64().expect("a number"),
+            "waits" => sum(rows(&stats, "reasons"), "count"),
+            "files" => sum(rows(&stats, "classes"), "count"),
+            // All latencies, by thread and by priority.
+            _ => 3 * sum(rows(&stats, "threads"), "count"),
+        };
+        assert_eq!(counted, expected, "{command}");
+        assert!(counted > 0, "{command}");
+    }
+}

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Syscall, errno_of};
 
-use crate::stats::{Distribution, Top};
+use crate::stats::{Bins, Distribution, Top};
 
 /// What is known of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -81,6 +81,8 @@ pub(super) struct CallStats {
     pub(super) durations: Distribution,
     /// Errors and how often they occurred, in the order of their numbers.
     pub(super) errors: Vec<(u16, u64)>,
+    /// In a second pass, instead of the others.
+    pub(super) bins: Option<Box<Bins>>,
 }
 
 impl CallStats {
@@ -90,6 +92,9 @@ impl CallStats {
             .errors
             .iter()
             .for_each(|&(errno, count)| self.add_error(errno, count));
+        if let Some(bins) = &other.bins {
+            self.bins.get_or_insert_default().merge(bins);
+        }
     }
 
     fn add_error(&mut self, errno: u16, count: u64) {
@@ -138,7 +143,7 @@ impl Calls {
         matches!(self.now, Now::Inside(entered) if returns(entered.call))
     }
 
-    fn of(&mut self, call: Syscall) -> &mut CallStats {
+    pub(super) fn of(&mut self, call: Syscall) -> &mut CallStats {
         let at = self.ids.iter().position(|&id| id == call);
         let at = at.unwrap_or_else(|| {
             self.ids.push(call);

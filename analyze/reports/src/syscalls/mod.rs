@@ -11,7 +11,6 @@ use tracebraid_kernel_model::{Body, KernelEvent, Syscall, SyscallExit};
 
 use crate::kernel::{Event, InOrder, Input, Packet, Rules, Selection, Tasks, Told};
 use crate::report::{Report, View};
-use crate::stats::Bins;
 use calls::{Call, Calls, Entered, Exited};
 
 /// The analysis.
@@ -37,8 +36,6 @@ pub struct SyscallPartial {
     nobodys: u64,
     /// In the order of their ends.
     log: Vec<Call>,
-    /// By number of the call.
-    bins: Vec<Bins>,
 }
 
 /// What happens to a thread.
@@ -107,23 +104,12 @@ impl Rules for SyscallRules {
         }
         let moved = later.log.into_iter().map(|call| call.moved(&joined.places));
         earlier.log.extend(moved);
-        merge_bins(&mut earlier.bins, &later.bins);
         earlier.nobodys += later.nobodys;
     }
 
     fn finish(&self, input: &Input, partial: SyscallPartial) -> Report {
         report::report(self, input, partial)
     }
-}
-
-fn merge_bins(earlier: &mut Vec<Bins>, later: &[Bins]) {
-    if earlier.len() < later.len() {
-        earlier.resize(later.len(), Bins::default());
-    }
-    earlier
-        .iter_mut()
-        .zip(later)
-        .for_each(|(own, later)| own.merge(later));
 }
 
 impl SyscallPartial {
@@ -208,25 +194,16 @@ impl SyscallRules {
     #[inline(always)]
     fn count(&self, partial: &mut SyscallPartial, call: Call) {
         if let Some(&range) = self.ranges.get(usize::from(call.call.0)) {
-            return partial.bin(range, &call);
+            if let Some(range) = range {
+                let stats = partial.thread(call.place).of(call.call);
+                stats.bins.get_or_insert_default().add(range, call.duration);
+            }
+            return;
         }
         if self.selection.shows(View::Log) {
             partial.log.push(call);
         }
         let top = self.selection.top();
         partial.thread(call.place).count(call, top);
-    }
-}
-
-impl SyscallPartial {
-    /// Counts its duration among those of its size.
-    fn bin(&mut self, range: Option<(u64, u64)>, call: &Call) {
-        let at = usize::from(call.call.0);
-        if at >= self.bins.len() {
-            self.bins.resize(at + 1, Bins::default());
-        }
-        if let Some(range) = range {
-            self.bins[at].add(range, call.duration);
-        }
     }
 }

@@ -24,9 +24,6 @@ struct Row {
 }
 
 pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPartial) -> Report {
-    if rules.selection.ranges.is_some() {
-        return frequencies(rules, input, &partial);
-    }
     let nobodys = partial.nobodys + partial.tasks.untold().len() as u64;
     let unfinished = partial
         .threads
@@ -48,6 +45,9 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         }
     }
     let by_call = by_call(&rows);
+    if rules.selection.ranges.is_some() {
+        return frequencies(rules, input, &by_call);
+    }
     let all = by_call.values().fold(CallStats::default(), |mut all, stats| {
         all.merge(stats);
         all
@@ -264,17 +264,19 @@ fn one(call: &Call, thread: Thread) -> Vec<Value> {
 }
 
 /// The second pass's report: how often durations of each size occurred.
-fn frequencies(rules: &SyscallRules, input: &Input, partial: &SyscallPartial) -> Report {
-    let mut groups = Vec::new();
-    for (number, bins) in partial.bins.iter().enumerate() {
-        if let Some(Some(range)) = rules.ranges.get(number) {
-            groups.push((Syscall(number as u16).user_name().to_owned(), *range, bins));
-        }
-    }
+fn frequencies(rules: &SyscallRules, input: &Input, by_call: &BTreeMap<Syscall, CallStats>) -> Report {
+    let of = |(call, stats): (&Syscall, &'_ CallStats)| {
+        let range = (*rules.ranges.get(usize::from(call.0))?)?;
+        Some((call.user_name().to_owned(), range, *stats.bins.clone()?))
+    };
+    let mut groups: Vec<_> = by_call.iter().filter_map(of).collect();
     groups.sort_by(|a, b| a.0.cmp(&b.0));
+    let groups = groups
+        .iter()
+        .map(|(name, range, bins)| (name.clone(), *range, bins));
     Report {
         head: input.head(),
-        sections: vec![crate::report::frequencies(SYSCALL, groups)],
+        sections: vec![crate::report::frequencies(SYSCALL, groups.collect())],
         ..Report::default()
     }
 }

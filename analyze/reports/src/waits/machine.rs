@@ -31,8 +31,6 @@ pub(super) struct Machine {
     pub(super) nobodys: u64,
     /// Waits in the order in which their calls end.
     pub(super) log: Vec<Wait>,
-    /// In a second pass, by why.
-    pub(super) bins: Vec<Bins>,
 }
 
 /// A call has ended.
@@ -232,7 +230,7 @@ impl Machine {
         if counts {
             match &rules.ranges {
                 None => sums.of(open.call).count(duration, parts),
-                Some(ranges) => bin(&mut self.bins, ranges, duration, parts),
+                Some(ranges) => bin(&mut sums.bins, ranges, duration, parts),
             }
             if !life.waits.is_empty() {
                 self.keep_waits(rules, at);

@@ -7,7 +7,7 @@ use tracebraid_kernel_model::{KernelEvent, Syscall};
 
 use crate::kernel::{Input, Tasks, Thread};
 use crate::report::{Report, Section, Total, Unit, View};
-use crate::stats::Ranges;
+use crate::stats::{Bins, Ranges};
 use crate::waits::machine::Machine;
 use crate::waits::sums::{CallSums, Wait};
 use crate::waits::why::Why;
@@ -39,10 +39,10 @@ impl Who<'_> {
 }
 
 pub(super) fn report(rules: &WaitRules, input: &Input, tasks: &Tasks<usize>, machine: Machine) -> Report {
-    if rules.ranges.is_some() {
-        return frequencies(rules, input, &machine);
-    }
     let who = Who { rules, tasks };
+    if rules.ranges.is_some() {
+        return frequencies(&who, input, &machine);
+    }
     let knows = input.sources.has(|event| matches!(event, KernelEvent::Switch(_)));
     let rows = rows(&who, &machine, knows);
     let mut by_call: BTreeMap<Syscall, CallSums> = BTreeMap::new();
@@ -128,9 +128,15 @@ fn ranges(all: &CallSums) -> Ranges {
 }
 
 /// The second pass's report: how often parts of each size occurred.
-fn frequencies(rules: &WaitRules, input: &Input, machine: &Machine) -> Report {
-    let ranges = rules.ranges.iter().flatten();
-    let groups = Why::ALL.into_iter().zip(ranges).zip(&machine.bins);
+fn frequencies(who: &Who<'_>, input: &Input, machine: &Machine) -> Report {
+    let mut all = vec![Bins::default(); Why::ALL.len()];
+    let shown = machine.sums.iter().enumerate();
+    let shown = shown.filter(|(place, _)| who.shown(*place as u32).is_some());
+    for (own, bins) in shown.flat_map(|(_, sums)| sums.bins.iter().enumerate()) {
+        all[own].merge(bins);
+    }
+    let ranges = who.rules.ranges.iter().flatten();
+    let groups = Why::ALL.into_iter().zip(ranges).zip(&all);
     let groups = groups.filter_map(|((why, range), bins)| Some((why.name().to_owned(), (*range)?, bins)));
     Report {
         head: input.head(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
-use crate::stats::{Distribution, Top};
+use crate::stats::{Bins, Distribution, Top};
 use crate::waits::context::Source;
 use crate::waits::life::Parts;
 use crate::waits::why::Why;
@@ -15,6 +15,8 @@ pub(super) struct Sums {
     ids: Vec<Syscall>,
     sums: Vec<CallSums>,
     pub(super) top: Top<Wait>,
+    /// In a second pass: parts by their why and size.
+    pub(super) bins: Vec<Bins>,
 }
 
 /// What is counted of calls.
