@@ -59,8 +59,11 @@ pub struct Lane<'t> {
     more: bool,
     /// Time before which no event record of this packet can be.
     floor: Timestamp,
-    /// See [`packet_limit`].
+    /// See [`packet_limit`]: what says that it happened later is taken to have happened then, so that
+    /// wherever chunks are cut, it is in the same one.
     limit: Timestamp,
+    /// Something in the packet said so.
+    is_past: bool,
     packet: Option<(Option<Timestamp>, bool)>,
 }
 
@@ -138,6 +141,7 @@ impl<'t> Feed<'t> {
     }
 
     pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
+        self.lanes.iter_mut().for_each(Lane::end_packet);
         let mut damage = std::mem::take(&mut self.damage);
         damage.extend(self.lanes.iter_mut().flat_map(|lane| lane.scanner.take_damage()));
         damage
@@ -218,6 +222,7 @@ impl<'t> Lane<'t> {
             more: false,
             floor: DAWN,
             limit: DUSK,
+            is_past: false,
             packet: None,
         }
     }
@@ -238,6 +243,7 @@ impl<'t> Lane<'t> {
 
     /// Goes to the next packet and says where it is; `None` behind the last one.
     pub fn next_packet(&mut self) -> Option<StreamPlace<'_>> {
+        self.end_packet();
         self.scanner.next_packet()?;
         // The scanner stands at it; those whose heads are damaged were passed over.
         let index = self.scanner.packets().start - 1;
@@ -256,6 +262,14 @@ impl<'t> Lane<'t> {
         })
     }
 
+    /// Keeps what reading the packet has found.
+    fn end_packet(&mut self) {
+        if std::mem::take(&mut self.is_past) {
+            let message = "timestamps run past the end of the packet: taken as of its end";
+            self.scanner.damaged(message);
+        }
+    }
+
     /// The time of a clock value of this stream.
     pub fn time(&self, cycles: Option<u64>) -> Option<Timestamp> {
         self.clock
@@ -268,10 +282,13 @@ impl<'t> Lane<'t> {
             analysis.packet(partial, &place);
             loop {
                 let progress = self.scanner.scan();
-                let (stream, number, clock, mut floor) = (self.stream, self.number, self.clock, self.floor);
+                let (stream, number, clock, limit) = (self.stream, self.number, self.clock, self.limit);
+                let (mut floor, mut is_past) = (self.floor, self.is_past);
                 self.scanner.batch().for_each(|class, cycles, body, slots| {
                     // Clocks that go back are held.
-                    floor = floor.max(clock.map_or(DAWN, |clock| clock.timestamp(cycles)));
+                    let time = clock.map_or(DAWN, |clock| clock.timestamp(cycles));
+                    is_past |= time > limit;
+                    floor = floor.max(time.min(limit));
                     analysis.event(
                         partial,
                         &mut Record {
@@ -284,7 +301,7 @@ impl<'t> Lane<'t> {
                         },
                     );
                 });
-                self.floor = floor;
+                (self.floor, self.is_past) = (floor, is_past);
                 if progress == Progress::PacketEnd {
                     break;
                 }
@@ -297,7 +314,7 @@ impl<'t> Lane<'t> {
         let hit = self.scanner.hits().get(self.at)?;
         let time = self.clock.map_or(DAWN, |clock| clock.timestamp(hit.clock));
         // Clocks that go back are held.
-        self.floor = self.floor.max(time);
+        self.floor = self.floor.max(time.min(self.limit));
         Some(self.floor)
     }
 
@@ -387,7 +404,8 @@ impl<'t> Lane<'t> {
         for hit in batch.hits().get(self.at..).unwrap_or_default() {
             // Clocks that go back are held.
             let time = clock.map_or(DAWN, |clock| clock.timestamp(hit.clock));
-            self.floor = self.floor.max(time);
+            self.is_past |= time > limit;
+            self.floor = self.floor.max(time.min(limit));
             let time = self.floor.min(LAST);
             if (time, index) >= bound {
                 return;

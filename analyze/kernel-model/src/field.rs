@@ -122,9 +122,9 @@ impl IntField {
 pub(crate) struct BytesField(Box<FieldRef>);
 
 impl BytesField {
-    /// `None` if the field is no array of integers of 8 bits, and no BLOB.
+    /// `None` if the field is no array of integers of whole bytes, and no BLOB.
     pub(crate) fn new(field: FieldRef) -> Option<BytesField> {
-        let is_byte = |element: &NodeKind| matches!(element, NodeKind::Int(read, _) if read.length == 8);
+        let is_byte = |element: &NodeKind| matches!(element, NodeKind::Int(read, _) if read.length % 8 == 0);
         match field.kind() {
             NodeKind::Blob(_) => {}
             NodeKind::Array(_) if field.element().is_some_and(is_byte) => {}

@@ -406,8 +406,12 @@ impl FieldRef {
         self.element.as_ref()
     }
 
-    fn is_of_bytes(&self) -> bool {
-        matches!(&self.element, Some(NodeKind::Int(read, _)) if read.length == 8)
+    /// Bytes of an element that is an integer of whole bytes.
+    fn element_bytes(&self) -> Option<u64> {
+        match &self.element {
+            Some(NodeKind::Int(read, _)) if read.length % 8 == 0 => Some(u64::from(read.length / 8)),
+            _ => None,
+        }
     }
 
     /// Distance in bits from behind the header, if it does not depend on the data.
@@ -454,7 +458,7 @@ impl FieldRef {
     }
 
     /// The string's or BLOB's bytes, up to the first null for strings, or those of an array of
-    /// integers of 8 bits; `body` is behind the header.
+    /// integers of whole bytes; `body` is behind the header.
     pub fn bytes<'a>(&self, mut body: Cursor<'a>, slots: &mut [u64]) -> Result<&'a [u8], DecodeError> {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
@@ -470,9 +474,10 @@ impl FieldRef {
                 let length = skip::count(*length, slots, &body, 8)?;
                 body.bytes(length)
             }
-            NodeKind::Array(length) if self.is_of_bytes() => {
-                let length = skip::count(*length, slots, &body, 8)?;
-                body.bytes(length)
+            NodeKind::Array(length) if self.element_bytes().is_some() => {
+                let bytes = self.element_bytes().unwrap_or(1);
+                let length = skip::count(*length, slots, &body, bytes * 8)?;
+                body.bytes(length * bytes)
             }
             _ => Err(DecodeError::Length {
                 at: body.pos,

@@ -235,6 +235,14 @@ impl<'t> Scanner<'t> {
         std::mem::take(&mut self.damage)
     }
 
+    /// Keeps damage of the current packet as a whole.
+    pub fn damaged(&mut self, message: &str) {
+        if let Some(packet) = self.packet {
+            let damage = Damage::at(self.path(&packet), packet.offset, message.to_owned());
+            self.damage.push(damage);
+        }
+    }
+
     /// The head of the packet that is being scanned.
     pub fn packet_head(&self) -> &PacketHead {
         &self.head

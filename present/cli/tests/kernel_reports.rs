@@ -344,7 +344,7 @@ fn one_page() {
     assert_eq!(report["total"]["active_share"], cpu["total"]["active_share"]);
     let sched = json(&["sched", "--format", "json", "--top", "1", &trace]);
     let worst = report["worst"].as_array().expect("rows");
-    let wait = worst.iter().find(|row| row["kind"] == "wait for a CPU");
+    let wait = worst.iter().find(|row| row["kind"] == "CPU wait");
     assert_eq!(
         wait.map(|row| &row["duration_ns"]),
         Some(&sched["longest"][0]["latency_ns"])

@@ -187,3 +187,53 @@ fn cpu_time_of_workers() {
         }
     }
 }
+
+/// One wrong bit in a timestamp lets a clock of 32 bits run ahead: that is told, costs no time of
+/// other packets, and is the same wherever the trace is cut.
+#[test]
+fn a_clock_that_runs_ahead() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let recorded = PathBuf::from(path("kernel-mix-small", "kernel-mix-small")).join("kernel");
+    for entry in std::fs::read_dir(recorded).expect("a trace") {
+        let entry = entry.expect("an entry");
+        if entry.file_type().expect("a type").is_file() {
+            std::fs::copy(entry.path(), directory.path().join(entry.file_name())).expect("a copy");
+        }
+    }
+    let stream = directory.path().join("kchan_2");
+    let mut bytes = std::fs::read(&stream).expect("a stream");
+    bytes[909_420] ^= 1 << 6;
+    std::fs::write(&stream, bytes).expect("it is written");
+    let trace = directory.path().to_str().expect("UTF-8");
+
+    let strict = support::tracebraid().args(["cpu", "--strict", trace]).output();
+    let strict = strict.expect("the binary runs");
+    let told = String::from_utf8_lossy(&strict.stderr).into_owned();
+    assert!(
+        told.contains("timestamps run past the end of the packet"),
+        "{told}"
+    );
+    assert_eq!(strict.status.code(), Some(1));
+
+    let cpu = json("cpu", &[], trace);
+    for row in rows(&cpu, "cpus") {
+        let all = number(row, "active_ns") + number(row, "idle_ns") + number(row, "unknown_ns");
+        assert_eq!(all, number(&cpu, "duration_ns"), "{row}");
+    }
+    for report in [
+        "cpu",
+        "processes",
+        "io",
+        "files",
+        "syscalls",
+        "waits",
+        "sched",
+        "irq",
+        "disk",
+        "net",
+    ] {
+        let whole = text(&[report, "--format", "json", "-j", "1", trace]);
+        let cut = ["--format", "json", "-j", "2", "--chunk-size", "4096"];
+        assert_eq!(text(&[&[report], &cut[..], &[trace]].concat()), whole, "{report}");
+    }
+}

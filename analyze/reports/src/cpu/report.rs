@@ -139,9 +139,7 @@ impl KernelReport for CpuReport {
 
 pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuReport {
     let head = analysis.input.head();
-    if let Some(end) = head.end {
-        partial.close(&analysis.input.selection, end.0);
-    }
+    partial.close(&analysis.input);
     let cpus = cpu_rows(analysis, &partial, head.duration_ns);
     let mut total = CpuTotal {
         cpus: cpus.len() as u64,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
 
 use crate::cpu::usage::Usage;
-use crate::kernel::{CpuKey, Packet, People, Runs, Selection, Stretch, Table, ThreadKey};
+use crate::kernel::{CpuKey, Input, Packet, People, Runs, Selection, Stretch, Table, ThreadKey};
 
 /// Partial state of the cpu analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -209,10 +209,12 @@ impl CpuPartial {
     }
 
     /// Whoever runs at the end does so until the trace ends.
-    pub(super) fn close(&mut self, selection: &Selection, end: i64) {
+    pub(super) fn close(&mut self, input: &Input) {
         for at in 0..self.cpus.len() {
-            let ran = self.cpus[at].runs.close(end);
-            self.ran(selection, at, ran);
+            if let Some(end) = input.end_of(self.cpus[at].key.trace) {
+                let ran = self.cpus[at].runs.close(end);
+                self.ran(&input.selection, at, ran);
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Which files: what was read from and written to each, how long calls on them took, who used them.
 //!
 //! Chunks join entries with exits by thread. What descriptors are is known in the order of time
-//! only: there is one [`Machine`] that follows them, the first chunk's, and what happens in other
-//! chunks waits as [`Item`]s until they are merged with it. `docs/reports-files.md` defines each
+//! only: there is one `Machine` that follows them, the first chunk's, and what happens in other
+//! chunks waits as `Item`s until they are merged with it. `docs/reports-files.md` defines each
 //! number.
 
 mod call;

@@ -28,12 +28,19 @@ impl Extent {
                 let (Some(first), Some(last)) = (ends.first(stream), ends.last(stream)) else {
                     continue;
                 };
-                let joined = extent.get_or_insert(Extent { first, last });
-                joined.first = joined.first.min(first);
-                joined.last = joined.last.max(last);
+                let of_stream = Extent { first, last };
+                extent = Some(extent.map_or(of_stream, |extent| extent.join(of_stream)));
             }
         }
         extent
+    }
+
+    /// From the first event record of both to the last.
+    pub(crate) fn join(self, other: Extent) -> Extent {
+        Extent {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+        }
     }
 
     /// The part of it that a window shows; it may be empty.

@@ -85,6 +85,8 @@ pub struct Input {
     pub(crate) sources: Sources,
     pub(crate) selection: Selection,
     head: Head,
+    /// By trace: its last event record.
+    ends: Vec<Option<i64>>,
 }
 
 /// A kernel event.
@@ -114,7 +116,10 @@ impl Input {
     /// The events that are wanted, of that part of those traces.
     pub(crate) fn new(set: &TraceSet, selection: Selection, wants: impl Fn(&KernelEvent) -> bool) -> Input {
         let sources = Sources::new(set, wants);
-        let extent = Extent::of(set, |trace| sources.reads(trace));
+        let read = (0..set.traces.len()).map(|trace| sources.reads(trace).then_some(trace));
+        let extents = read.map(|trace| Extent::of(set, |of| Some(of) == trace));
+        let extents: Vec<Option<Extent>> = extents.collect();
+        let extent = extents.iter().flatten().copied().reduce(Extent::join);
         let range = extent.map(|extent| extent.within(selection.window));
         let hosts = sources.hosts().into_iter().enumerate();
         let hosts = hosts.filter(|(trace, _)| sources.reads(*trace));
@@ -128,11 +133,24 @@ impl Input {
             duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
             hosts: hosts.collect(),
         };
+        let ends = extents
+            .iter()
+            .map(|extent| Some(extent.as_ref()?.last.0))
+            .collect();
         Input {
             sources,
             selection,
             head,
+            ends,
         }
+    }
+
+    /// The end of the range as far as a trace tells of it: behind its last event record nothing is
+    /// known, however long others go on.
+    pub(crate) fn end_of(&self, trace: u32) -> Option<i64> {
+        let end = self.head.end?.0;
+        let last = self.ends.get(trace as usize).copied().flatten();
+        Some(last.map_or(end, |last| last.min(end)))
     }
 
     /// The head of the report.

@@ -38,6 +38,11 @@ impl<P> Together<P> {
 macro_rules! together {
     ($($analysis:ident $place:tt),+) => {
         impl<$($analysis: KernelAnalysis),+> Together<($($analysis,)+)> {
+            /// True if nothing that any of them is about was recorded.
+            pub fn lacks_all(&self) -> bool {
+                true $(&& self.parts.$place.lacks().is_some())+
+            }
+
             /// Of that part of those traces.
             pub fn new(set: &TraceSet, selection: &Selection) -> Self {
                 let parts = ($($analysis::new(set, selection.clone()),)+);

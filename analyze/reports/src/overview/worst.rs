@@ -28,7 +28,7 @@ const KINDS: [Kind; 5] = [
         command: "tracebraid syscalls",
     },
     Kind {
-        name: "wait for a CPU",
+        name: "CPU wait",
         section: "longest",
         begin: "wakeup_ns",
         duration: "latency_ns",
@@ -44,7 +44,7 @@ const KINDS: [Kind; 5] = [
         command: "tracebraid disk",
     },
     Kind {
-        name: "interrupt or softirq",
+        name: "interrupt",
         section: "longest",
         begin: "begin_ns",
         duration: "duration_ns",
@@ -52,7 +52,7 @@ const KINDS: [Kind; 5] = [
         command: "tracebraid irq",
     },
     Kind {
-        name: "packet to its driver",
+        name: "packet",
         section: "slowest",
         begin: "queued_ns",
         duration: "duration_ns",

@@ -3,7 +3,7 @@
 //!
 //! Chunks look for event records that may begin or end a period, and keep the values that conditions
 //! and captures name. Once all that came before a time is merged, these go in the order of time
-//! through the [`Machine`], which knows what is open: so the report is that of a plain pass.
+//! through the `Machine`, which knows what is open: so the report is that of a plain pass.
 //! `docs/reports-periods.md` defines it.
 
 mod aggregated;

@@ -137,10 +137,10 @@ impl Rules for ProcessRules {
     }
 
     fn finish(&self, input: &Input, mut partial: ProcessPartial) -> ProcessesReport {
-        if let Some(end) = input.head().end {
-            for at in 0..partial.cpus.len() {
-                let (key, runs) = &mut partial.cpus[at];
-                let (key, ran) = (*key, runs.close(end.0));
+        for at in 0..partial.cpus.len() {
+            let (key, runs) = &mut partial.cpus[at];
+            if let Some(end) = input.end_of(key.trace) {
+                let (key, ran) = (*key, runs.close(end));
                 self.ran(&mut partial, key, ran);
             }
         }

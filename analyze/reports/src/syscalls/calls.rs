@@ -137,10 +137,13 @@ impl Calls {
         }
     }
 
-    /// True if a call is open that is to end.
-    pub(super) fn is_unfinished(&self) -> bool {
-        let returns = |call: Syscall| !matches!(call.name(), "exit" | "exit_group");
-        matches!(self.now, Now::Inside(entered) if returns(entered.call))
+    /// The call that is open, if it is to end.
+    pub(super) fn unfinished(&self) -> Option<Syscall> {
+        match self.now {
+            Now::Inside(entered) => Some(entered.call),
+            Now::Before | Now::Outside => None,
+        }
+        .filter(|call| !matches!(call.name(), "exit" | "exit_group"))
     }
 
     pub(super) fn of(&mut self, call: Syscall) -> &mut CallStats {

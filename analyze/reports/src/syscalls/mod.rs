@@ -82,7 +82,10 @@ impl Rules for SyscallRules {
 
     #[inline(always)]
     fn event(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        // What comes later is not read in every way: it must not matter.
+        let is_over = self.selection.window.to.is_some_and(|to| to.0 <= event.time);
         let step = match &event.model.event {
+            KernelEvent::Entry(_) | KernelEvent::Exit(_) if is_over => return,
             KernelEvent::Entry(entry) => Step::Enter(entry.call(body)),
             KernelEvent::Exit(exit) => Self::exit(exit, body),
             _ => return self.task(partial, event, body),
@@ -185,10 +188,15 @@ impl SyscallRules {
     /// True if a call is asked for: it counts where and when it ends.
     #[inline(always)]
     fn counts(&self, call: &Call, exited: &Exited) -> bool {
-        let chosen = &self.chosen;
         self.selection.counts(exited.time, exited.cpu)
             && self.selection.limits.contain(call.duration)
-            && (chosen.is_empty() || chosen.get(usize::from(call.call.0)) == Some(&true))
+            && self.chooses(call.call)
+    }
+
+    #[inline(always)]
+    fn chooses(&self, call: Syscall) -> bool {
+        let chosen = &self.chosen;
+        chosen.is_empty() || chosen.get(usize::from(call.0)) == Some(&true)
     }
 
     #[inline(always)]

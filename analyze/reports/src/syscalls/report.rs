@@ -25,14 +25,12 @@ struct Row {
 
 pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPartial) -> Report {
     let nobodys = partial.nobodys + partial.tasks.untold().len() as u64;
-    let unfinished = partial
-        .threads
-        .iter()
-        .filter(|calls| calls.is_unfinished())
-        .count();
     let shows = |place: usize| {
         Some(partial.tasks.thread(place)).filter(|thread| rules.selection.threads.shows(thread))
     };
+    let open = partial.threads.iter().enumerate();
+    let open = open.filter(|(_, calls)| calls.unfinished().is_some_and(|call| rules.chooses(call)));
+    let unfinished = open.filter(|(place, _)| shows(*place).is_some()).count();
     let mut rows = Vec::new();
     for (place, calls) in partial.threads.iter().enumerate() {
         let calls: Vec<_> = calls

@@ -91,6 +91,11 @@ impl Life {
         self.call = None;
     }
 
+    /// The call that is open.
+    pub(super) fn call(&self) -> Option<Syscall> {
+        self.call.as_ref().map(|open| open.call)
+    }
+
     /// The kind of its call; dying is one, too.
     #[inline(always)]
     pub(super) fn kind(&self, kinds: &Kinds) -> Option<Kind> {

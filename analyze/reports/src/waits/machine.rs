@@ -264,10 +264,13 @@ impl Machine {
         }
     }
 
-    /// Calls that are open and are to end.
-    pub(super) fn unfinished(&self, rules: &WaitRules) -> u64 {
-        let kinds = self.lives.iter().filter_map(|life| life.kind(&rules.kinds));
-        kinds.filter(|kind| *kind != Kind::Exit).count() as u64
+    /// Calls that were asked for and are open, and are to end, of threads that `shows` chooses by place.
+    pub(super) fn unfinished(&self, rules: &WaitRules, shows: impl Fn(u32) -> bool) -> u64 {
+        let is_open = |(place, life): &(usize, &Life)| {
+            let call = life.call().filter(|&call| rules.chooses(call));
+            call.is_some() && life.kind(&rules.kinds) != Some(Kind::Exit) && shows(*place as u32)
+        };
+        self.lives.iter().enumerate().filter(is_open).count() as u64
     }
 }
 

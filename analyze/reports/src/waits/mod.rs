@@ -1,8 +1,8 @@
 //! What system calls waited for: their time by why, futexes by address, sockets by peer.
 //!
 //! Whatever one thread does may end the wait of another one, so a chunk can tell little of its own:
-//! it makes [`Item`]s of events, small and about places of threads, and the state machine
-//! ([`Machine`]) takes them in the order of time when the chunk is joined with all that came before.
+//! it makes `Item`s of events, small and about places of threads, and the state machine
+//! (`Machine`) takes them in the order of time when the chunk is joined with all that came before.
 //! `docs/reports-waits.md` defines each number.
 
 mod context;
@@ -238,9 +238,11 @@ impl WaitRules {
     /// True if a call is asked for: it counts where and when it ends.
     #[inline(always)]
     fn counts(&self, call: Syscall, time: i64, cpu: CpuKey, duration: u64) -> bool {
-        self.selection.counts(time, cpu.cpu)
-            && self.selection.limits.contain(duration)
-            && (self.chosen.is_empty() || self.chosen.get(usize::from(call.0)) == Some(&true))
+        self.selection.counts(time, cpu.cpu) && self.selection.limits.contain(duration) && self.chooses(call)
+    }
+
+    fn chooses(&self, call: Syscall) -> bool {
+        self.chosen.is_empty() || self.chosen.get(usize::from(call.0)) == Some(&true)
     }
 
     /// How many waits of a call are kept at least.

@@ -61,7 +61,7 @@ pub(super) fn report(rules: &WaitRules, input: &Input, tasks: &Tasks<usize>, mac
     ];
     sections.extend(tables::of_futexes(&who, &machine.futexes));
     sections.push(tables::of_sockets(&who, &machine.sockets));
-    let unfinished = machine.unfinished(rules);
+    let unfinished = machine.unfinished(rules, |place| who.shown(place).is_some());
     let nobodys = machine.nobodys;
     sections.extend(lists(&who, machine));
     sections.retain(|section| rules.selection.shows(section.view));

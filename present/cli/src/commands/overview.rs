@@ -33,6 +33,10 @@ pub(crate) struct OverviewArgs {
     report: report::ReportArgs,
 }
 
+/// What a trace without any event that it is made from lacks.
+const LACK: &str = "nothing here tells what the kernel did: record it (lttng enable-event --kernel --syscall --all, and \
+                    sched_*, irq_*, block_rq_*, net_*), or see what there is by `tracebraid count`";
+
 /// Rows of each list.
 const ROWS: usize = 5;
 
@@ -50,6 +54,9 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     let mut subject = args.report.open()?;
     let selection = args.report.selection(subject.range);
     let analysis = overview::analysis(&subject.set, &selection);
+    if analysis.lacks_all() {
+        subject.warnings.note(LACK);
+    }
     let parts = Parts::from(args.report.fold_all(&mut subject, &analysis, &selection)?);
     let lost = crate::loss::summary(&subject.set);
     let rows = args.report.top().unwrap_or(ROWS);
