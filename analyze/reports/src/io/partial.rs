@@ -73,7 +73,7 @@ impl IoPartial {
     pub(super) fn event(&mut self, analysis: &IoAnalysis, event: Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = event;
         let window = analysis.input.selection.window;
-        if window.to.is_some_and(|to| to.0 <= time) {
+        if window.is_over(time) {
             return;
         }
         let lane = self.lane(analysis, cpu);

@@ -72,7 +72,11 @@ impl Rules for IrqRules {
     }
 
     fn packet(&self, partial: &mut IrqPartial, packet: &Packet) {
-        if packet.lost_before && !packet.begin.is_some_and(|begin| self.is_over(begin)) {
+        if packet.lost_before
+            && !packet
+                .begin
+                .is_some_and(|begin| self.selection.window.is_over(begin))
+        {
             partial.lane(packet.cpu).lost();
         }
     }
@@ -80,7 +84,7 @@ impl Rules for IrqRules {
     #[inline(always)]
     fn event(&self, partial: &mut IrqPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         // What comes later is not read in every way: it must not matter.
-        if !self.is_over(event.time) {
+        if !self.selection.window.is_over(event.time) {
             self.step(partial, event, body);
         }
     }
@@ -155,12 +159,6 @@ impl IrqPartial {
 type Told<'a> = (Kind, i64, Option<&'a [u8]>);
 
 impl IrqRules {
-    /// True for times behind the range.
-    #[inline(always)]
-    fn is_over(&self, time: i64) -> bool {
-        self.selection.window.to.is_some_and(|to| to.0 <= time)
-    }
-
     fn step(&self, partial: &mut IrqPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         match &event.model.event {
             KernelEvent::IrqEntry(entry) => {

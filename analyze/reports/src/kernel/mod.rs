@@ -27,6 +27,7 @@ pub(crate) use learn::learn;
 pub(crate) use pairs::{Ended, Pairs};
 pub(crate) use people::{Known, People, ThreadKey};
 pub(crate) use runs::{Runs, Stretch};
+pub(crate) use selection::ChosenCalls;
 pub(crate) use table::{KeyHasher, Table};
 pub(crate) use tasks::{Joined, Running, Tasks, Told};
 pub(crate) use time::{nanoseconds, share};

@@ -105,16 +105,16 @@ impl Selection {
         globs.is_empty() || globs.iter().any(|glob| glob.matches(name.as_bytes()))
     }
 
-    /// By number of the system call: whether it is asked for; empty if all are.
-    pub(crate) fn chosen_calls(&self) -> Vec<bool> {
+    /// The system calls that are asked for.
+    pub(crate) fn chosen_calls(&self) -> ChosenCalls {
         if self.calls.is_empty() {
-            return Vec::new();
+            return ChosenCalls(None);
         }
         let is_chosen = |call: Syscall| {
             let matches = |name: &str| self.calls.iter().any(|glob| glob.matches(name.as_bytes()));
             matches(call.name()) || matches(call.user_name())
         };
-        (0..Syscall::count()).map(Syscall).map(is_chosen).collect()
+        ChosenCalls(Some((0..Syscall::count()).map(Syscall).map(is_chosen).collect()))
     }
 
     /// How many rows of what is greatest are asked for.
@@ -139,12 +139,31 @@ impl Window {
         self.from.is_none_or(|from| from.0 <= time) && self.to.is_none_or(|to| time < to.0)
     }
 
+    /// True for times behind it.
+    #[inline(always)]
+    pub(crate) fn is_over(&self, time: i64) -> bool {
+        self.to.is_some_and(|to| to.0 <= time)
+    }
+
     /// Nanoseconds of `from..to` that are in it.
     #[inline(always)]
     pub(crate) fn clip(&self, from: i64, to: i64) -> u64 {
         let from = self.from.map_or(from, |window| from.max(window.0));
         let to = self.to.map_or(to, |window| to.min(window.0));
         if to <= from { 0 } else { to.abs_diff(from) }
+    }
+}
+
+/// By number of the system call, whether it is asked for; none: all are.
+#[derive(Clone, Debug)]
+pub(crate) struct ChosenCalls(Option<Vec<bool>>);
+
+impl ChosenCalls {
+    /// True if it is asked for.
+    #[inline(always)]
+    pub(crate) fn contain(&self, call: Syscall) -> bool {
+        let chosen = self.0.as_ref();
+        chosen.is_none_or(|chosen| chosen.get(usize::from(call.0)) == Some(&true))
     }
 }
 

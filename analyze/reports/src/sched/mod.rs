@@ -120,7 +120,7 @@ impl SchedRules {
         if partial.open.is_none() && window.from.is_none_or(|from| from.0 <= time) {
             partial.open = Some(partial.mark());
         }
-        if partial.close.is_none() && window.to.is_some_and(|to| to.0 <= time) {
+        if partial.close.is_none() && window.is_over(time) {
             partial.close = Some(partial.mark());
         }
     }

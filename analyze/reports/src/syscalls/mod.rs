@@ -9,7 +9,7 @@ mod report;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall, SyscallExit};
 
-use crate::kernel::{Event, InOrder, Input, Packet, Rules, Selection, Tasks, Told};
+use crate::kernel::{ChosenCalls, Event, InOrder, Input, Packet, Rules, Selection, Tasks, Told};
 use crate::report::{Report, View};
 use calls::{Call, Calls, Entered, Exited};
 
@@ -20,8 +20,7 @@ pub type SyscallAnalysis = InOrder<SyscallRules>;
 #[derive(Debug)]
 pub struct SyscallRules {
     selection: Selection,
-    /// By number: whether the call is wanted; empty if all are.
-    chosen: Vec<bool>,
+    chosen: ChosenCalls,
     /// By number: the bounds of its durations, in a second pass.
     ranges: Vec<Option<(u64, u64)>>,
 }
@@ -83,7 +82,7 @@ impl Rules for SyscallRules {
     #[inline(always)]
     fn event(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         // What comes later is not read in every way: it must not matter.
-        let is_over = self.selection.window.to.is_some_and(|to| to.0 <= event.time);
+        let is_over = self.selection.window.is_over(event.time);
         let step = match &event.model.event {
             KernelEvent::Entry(_) | KernelEvent::Exit(_) if is_over => return,
             KernelEvent::Entry(entry) => Step::Enter(entry.call(body)),
@@ -190,13 +189,7 @@ impl SyscallRules {
     fn counts(&self, call: &Call, exited: &Exited) -> bool {
         self.selection.counts(exited.time, exited.cpu)
             && self.selection.limits.contain(call.duration)
-            && self.chooses(call.call)
-    }
-
-    #[inline(always)]
-    fn chooses(&self, call: Syscall) -> bool {
-        let chosen = &self.chosen;
-        chosen.is_empty() || chosen.get(usize::from(call.0)) == Some(&true)
+            && self.chosen.contain(call.call)
     }
 
     #[inline(always)]

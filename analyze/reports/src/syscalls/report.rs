@@ -29,7 +29,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         Some(partial.tasks.thread(place)).filter(|thread| rules.selection.threads.shows(thread))
     };
     let open = partial.threads.iter().enumerate();
-    let open = open.filter(|(_, calls)| calls.unfinished().is_some_and(|call| rules.chooses(call)));
+    let open = open.filter(|(_, calls)| calls.unfinished().is_some_and(|call| rules.chosen.contain(call)));
     let unfinished = open.filter(|(place, _)| shows(*place).is_some()).count();
     let mut rows = Vec::new();
     for (place, calls) in partial.threads.iter().enumerate() {

@@ -267,7 +267,7 @@ impl Machine {
     /// Calls that were asked for and are open, and are to end, of threads that `shows` chooses by place.
     pub(super) fn unfinished(&self, rules: &WaitRules, shows: impl Fn(u32) -> bool) -> u64 {
         let is_open = |(place, life): &(usize, &Life)| {
-            let call = life.call().filter(|&call| rules.chooses(call));
+            let call = life.call().filter(|&call| rules.chosen.contain(call));
             call.is_some() && life.kind(&rules.kinds) != Some(Kind::Exit) && shows(*place as u32)
         };
         self.lives.iter().enumerate().filter(is_open).count() as u64

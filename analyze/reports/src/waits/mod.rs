@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
-use crate::kernel::{CpuKey, Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks};
+use crate::kernel::{ChosenCalls, CpuKey, Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks};
 use crate::report::{Report, View};
 use context::Contexts;
 use events::{expires, is_done, is_made};
@@ -41,8 +41,7 @@ pub type WaitAnalysis = InOrder<WaitRules>;
 pub struct WaitRules {
     selection: Selection,
     kinds: Kinds,
-    /// By number: whether the call is wanted; empty if all are.
-    chosen: Vec<bool>,
+    chosen: ChosenCalls,
     /// By why: the bounds of parts, in a second pass.
     ranges: Option<Vec<Option<(u64, u64)>>>,
 }
@@ -130,7 +129,7 @@ impl Rules for WaitRules {
     fn packet(&self, partial: &mut WaitPartial, packet: &Packet) {
         partial.tasks.packet(packet);
         let begin = packet.begin.unwrap_or(i64::MIN);
-        if packet.lost_before && !self.is_over(begin) {
+        if packet.lost_before && !self.selection.window.is_over(begin) {
             partial.contexts.at(packet.cpu).thread();
             self.put(partial, begin, packet.cpu, Doer::NOBODY, What::Lost);
         }
@@ -140,7 +139,7 @@ impl Rules for WaitRules {
     fn event(&self, partial: &mut WaitPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         match &event.model.event {
             // What comes later is not read in every way: it must not matter.
-            _ if self.is_over(event.time) => {}
+            _ if self.selection.window.is_over(event.time) => {}
             KernelEvent::Entry(entry) => return self.enter(partial, event, entry, body),
             KernelEvent::Exit(exit) => return self.exit(partial, event, exit, body),
             KernelEvent::Switch(switch) => return self.switch(partial, event, switch, body),
@@ -229,20 +228,12 @@ impl WaitPartial {
 }
 
 impl WaitRules {
-    /// True for times behind the range.
-    #[inline(always)]
-    fn is_over(&self, time: i64) -> bool {
-        self.selection.window.to.is_some_and(|to| to.0 <= time)
-    }
-
     /// True if a call is asked for: it counts where and when it ends.
     #[inline(always)]
     fn counts(&self, call: Syscall, time: i64, cpu: CpuKey, duration: u64) -> bool {
-        self.selection.counts(time, cpu.cpu) && self.selection.limits.contain(duration) && self.chooses(call)
-    }
-
-    fn chooses(&self, call: Syscall) -> bool {
-        self.chosen.is_empty() || self.chosen.get(usize::from(call.0)) == Some(&true)
+        self.selection.counts(time, cpu.cpu)
+            && self.selection.limits.contain(duration)
+            && self.chosen.contain(call)
     }
 
     /// How many waits of a call are kept at least.
