@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::info::tables::View;
+use crate::numbers;
 use crate::options::{SelectArgs, TimeRange};
 use crate::warnings::Warnings;
 
@@ -24,6 +25,22 @@ pub(crate) fn nothing_selected(
         .or_else(|| options(select));
     if let Some(reason) = reason {
         warnings.note(&format!("no event record is selected: {reason}"));
+    }
+}
+
+/// Says which options chose nothing, where there is something to show for all of them: the tables of
+/// all CPUs, say.
+pub(crate) fn some_not_selected(
+    set: &TraceSet,
+    select: &SelectArgs,
+    lacks_threads: bool,
+    warnings: &mut Warnings,
+) {
+    if let Some(reason) = other_cpus(set, select) {
+        warnings.note(&format!("--cpu chooses nothing: {reason}"));
+    }
+    if let Some(reason) = options(select).filter(|_| lacks_threads) {
+        warnings.note(&format!("no thread is selected: {reason}"));
     }
 }
 
@@ -67,7 +84,7 @@ fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<String> {
             stream.head.value(layout, "cpu_id")
         })
         .collect();
-    if select.cpu.is_empty() || cpus.is_empty() || select.cpu.iter().any(|cpu| cpus.contains(cpu)) {
+    if select.cpu.is_empty() || cpus.is_empty() || !cpus.is_disjoint(&numbers::all(&select.cpu)) {
         return None;
     }
     Some(format!("the trace has CPUs {}", ranges(&cpus)))

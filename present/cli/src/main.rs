@@ -13,6 +13,7 @@ mod hints;
 mod info;
 mod lami;
 mod loss;
+mod numbers;
 mod options;
 mod output;
 mod print;

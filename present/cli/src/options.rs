@@ -11,6 +11,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::glob::Glob;
 
 use crate::failure::Failure;
+use crate::numbers::{self, Numbers};
 use crate::time::TimeSpec;
 
 /// The traces.
@@ -107,9 +108,9 @@ impl TimeArgs {
 /// Which event records.
 #[derive(Args, Debug)]
 pub(crate) struct SelectArgs {
-    /// Only of these CPUs
-    #[arg(long, value_name = "CPU", value_delimiter = ',', value_parser = cpu_number)]
-    pub(crate) cpu: Vec<u64>,
+    /// Only of these CPUs: numbers and ranges, as 0-3,7
+    #[arg(long, value_name = "CPU", value_delimiter = ',', value_parser = numbers::cpus)]
+    pub(crate) cpu: Vec<Numbers<u64>>,
     /// Only of these threads
     #[arg(long, value_name = "TID", value_delimiter = ',', allow_hyphen_values = true, value_parser = thread_id)]
     pub(crate) tid: Vec<i64>,
@@ -119,11 +120,6 @@ pub(crate) struct SelectArgs {
     /// Only of threads with such a name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub(crate) procname: Vec<String>,
-}
-
-fn cpu_number(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| "the number of a CPU is expected".to_owned())
 }
 
 fn thread_id(text: &str) -> Result<i64, String> {

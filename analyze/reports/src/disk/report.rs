@@ -9,7 +9,7 @@ use crate::disk::request::{DiskKey, Kind, Request, SECTOR};
 use crate::disk::{DiskPartial, DiskRules, Sums};
 use crate::kernel::{Head, Input, Thread, share};
 use crate::report::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
 };
 use crate::stats::Ranges;
 
@@ -44,6 +44,11 @@ impl Names<'_> {
 
     fn shows(&self, key: DiskKey) -> bool {
         self.rules.selection.shows_device(&self.short(key))
+    }
+
+    fn unmatched(&self) -> Vec<String> {
+        let disks: Vec<_> = self.named.iter().map(|(key, _)| vec![self.short(*key)]).collect();
+        unmatched("--disk", &self.rules.selection.devices, &disks)
     }
 }
 
@@ -83,6 +88,7 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
         totals: totals(&partial, &disks),
         sections,
         ranges: ranges(&disks),
+        notes: names.unmatched(),
     }
 }
 

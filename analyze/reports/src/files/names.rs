@@ -48,6 +48,18 @@ impl Files {
         FileId(number + 1)
     }
 
+    /// Says of each pattern that matches none of them what there is instead.
+    pub(super) fn unmatched(&self, texts: &Texts, globs: &[Glob]) -> Vec<String> {
+        if globs.is_empty() {
+            return Vec::new();
+        }
+        let files = self.files.keys().iter();
+        let names: Vec<_> = files
+            .map(|file| vec![texts.get(file.name).unwrap_or_default().to_owned()])
+            .collect();
+        crate::report::unmatched("--path", globs, &names)
+    }
+
     /// The file of that number.
     pub(super) fn get(&self, file: FileId) -> Option<File> {
         let at = (file.0 as usize).checked_sub(1)?;

@@ -34,6 +34,7 @@ pub(super) fn report(
     }
     let by_class = by_class(&machine, &threads);
     let by_process = by_process(&partial, &machine, &threads);
+    let notes = machine.files.unmatched(&partial.texts, &rules.selection.paths);
     let names = Names::new(&machine.files, &partial.texts, input.head());
     let mut sections = vec![
         rows::files(&names, &by_process),
@@ -54,6 +55,7 @@ pub(super) fn report(
         totals: totals(&by_class, unfinished, nobodys),
         sections,
         ranges: ranges(&by_class),
+        notes,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::irq::lane::Lane;
 use crate::irq::run::{DURATION, LATENCY, Run, Stats};
 use crate::irq::source::{Kind, Source};
 use crate::irq::{IrqPartial, IrqRules};
-use crate::kernel::{CpuKey, Head, Input, share};
+use crate::kernel::{CpuKey, Head, Input, Selection, share};
 use crate::report::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
 };
@@ -53,8 +53,31 @@ pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Re
         totals: totals(rules, &partial, &rows),
         sections,
         ranges: ranges(&rows),
+        notes: unmatched(&rules.selection, &partial),
         head,
     }
+}
+
+/// The patterns that match none of those that were met.
+fn unmatched(selection: &Selection, partial: &IrqPartial) -> Vec<String> {
+    let called = |source: &Source| {
+        // Nobody looks for addresses of functions.
+        let is_shown = source.key.kind.is_hard() || source.key.kind == Kind::Softirq;
+        let nameless = (!is_shown).then(String::new).into_iter();
+        nameless.chain(source.called()).collect()
+    };
+    let of = |is_soft: bool| -> Vec<Vec<String>> {
+        let sources = partial.sources.iter();
+        let sources = sources.filter(|source| (source.key.kind == Kind::Softirq) == is_soft);
+        sources.map(called).collect()
+    };
+    let mut notes = crate::report::unmatched("--irq", &selection.interrupts, &of(false));
+    notes.extend(crate::report::unmatched(
+        "--softirq",
+        &selection.softirqs,
+        &of(true),
+    ));
+    notes
 }
 
 fn totals(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Total> {

@@ -137,14 +137,23 @@ impl Source {
         } else {
             hard
         };
+        let called = self.called();
+        globs
+            .iter()
+            .any(|glob| called.iter().any(|name| glob.matches(name.as_bytes())))
+    }
+
+    /// All that it is called: its name, its number, each of its handlers.
+    pub(super) fn called(&self) -> Vec<String> {
         let number = self.number().map(|number| number.to_string());
-        let (name, names) = (self.name(), &self.names);
-        globs.iter().any(|glob| {
-            let matches = |text: &[u8]| glob.matches(text);
-            matches(name.as_bytes())
-                || number.as_ref().is_some_and(|number| matches(number.as_bytes()))
-                || names.iter().any(|name| matches(name))
-        })
+        let handlers = self
+            .names
+            .iter()
+            .map(|name| String::from_utf8_lossy(name).into_owned());
+        std::iter::once(self.name())
+            .chain(number)
+            .chain(handlers)
+            .collect()
     }
 }
 

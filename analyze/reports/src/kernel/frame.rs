@@ -12,7 +12,7 @@ use tracebraid_kernel_model::{Body, EventModel, KernelEvent};
 
 use crate::kernel::extent::Extent;
 use crate::kernel::people::Host;
-use crate::kernel::selection::Selection;
+use crate::kernel::selection::{Selection, ThreadFilter};
 use crate::kernel::sources::{CpuKey, Sources};
 use crate::kernel::time::nanoseconds;
 
@@ -42,6 +42,11 @@ pub trait KernelReport: Serialize {
 
     /// True if nothing of what was asked for happened.
     fn is_empty(&self) -> bool;
+
+    /// True if it has rows of threads, but none of what was asked for.
+    fn lacks_threads(&self, _: &ThreadFilter) -> bool {
+        self.is_empty()
+    }
 
     /// Keeps only the first rows of lists that are as long as there are threads and the like.
     fn truncate(&mut self, rows: usize);

@@ -35,7 +35,7 @@ pub struct Selection {
     pub devices: Vec<Glob>,
     /// Patterns of names or numbers of interrupts; none: all, unless there are some of softirqs.
     pub interrupts: Vec<Glob>,
-    /// Patterns of names or numbers of softirqs; none: all, unless there are some of interrupts.
+    /// Patterns of names, in capitals, or numbers of softirqs; none: all, unless there are some of interrupts.
     pub softirqs: Vec<Glob>,
     /// Priorities as the kernel counts them; none: all.
     pub priorities: Vec<i32>,
@@ -112,15 +112,39 @@ impl Selection {
         }
         let is_chosen = |call: Syscall| {
             let matches = |name: &str| self.calls.iter().any(|glob| glob.matches(name.as_bytes()));
-            matches(call.name()) || matches(call.user_name())
+            names_of(call).into_iter().any(matches)
         };
         ChosenCalls(Some((0..Syscall::count()).map(Syscall).map(is_chosen).collect()))
+    }
+
+    /// Says of each pattern of names of system calls that chooses none of those that `counted` gives
+    /// what is amiss with it.
+    pub(crate) fn unmatched_calls(&self, counted: impl Iterator<Item = Syscall>) -> Vec<String> {
+        let counted: BTreeSet<&str> = counted.flat_map(names_of).collect();
+        let patterns = self.calls.iter().filter_map(|glob| {
+            let matches = |name: &str| glob.matches(name.as_bytes());
+            if counted.iter().any(|name| matches(name)) {
+                return None;
+            }
+            let option = format!("--syscall {}", glob.text());
+            let exists = Syscall::all().flat_map(names_of).any(matches);
+            Some(match exists {
+                true => format!("{option} matches no call that ended in what was chosen"),
+                false => format!("{option} matches nothing: Linux has no such system call"),
+            })
+        });
+        patterns.collect()
     }
 
     /// How many rows of what is greatest are asked for.
     pub(crate) fn top(&self) -> usize {
         if self.shows(View::Top) { self.rows } else { 0 }
     }
+}
+
+/// What a system call is called: by the kernel, and by programs.
+fn names_of(call: Syscall) -> [&'static str; 2] {
+    [call.name(), call.user_name()]
 }
 
 /// A stretch of time: `from` belongs to it, `to` does not.

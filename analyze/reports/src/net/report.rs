@@ -9,7 +9,7 @@ use crate::net::connections::Sum;
 use crate::net::interface::{Interface, InterfaceKey, Passed};
 use crate::net::{NetPartial, NetRules};
 use crate::report::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
 };
 use crate::stats::Ranges;
 
@@ -37,6 +37,14 @@ impl Names<'_> {
     fn shows(&self, key: InterfaceKey) -> bool {
         self.rules.selection.shows_device(&key.name.text())
     }
+
+    fn unmatched(&self, partial: &NetPartial) -> Vec<String> {
+        let interfaces = partial.interfaces.iter();
+        let names: Vec<_> = interfaces
+            .map(|interface| vec![interface.key.name.text()])
+            .collect();
+        unmatched("--interface", &self.rules.selection.devices, &names)
+    }
 }
 
 pub(super) fn report(rules: &NetRules, input: &Input, partial: &NetPartial) -> Report {
@@ -62,6 +70,7 @@ pub(super) fn report(rules: &NetRules, input: &Input, partial: &NetPartial) -> R
         totals: totals(partial, &interfaces),
         sections,
         ranges: ranges(&interfaces),
+        notes: names.unmatched(partial),
     }
 }
 

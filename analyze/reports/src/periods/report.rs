@@ -63,6 +63,7 @@ pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: S
         totals: totals(wanted, &sums),
         sections,
         ranges: ranges(wanted, &sums),
+        ..Report::default()
     }
 }
 

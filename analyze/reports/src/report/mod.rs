@@ -5,12 +5,14 @@
 
 mod columns;
 mod serialize;
+mod unmatched;
 
 pub use columns::{distribution_columns, distribution_values, frequencies};
+pub(crate) use unmatched::unmatched;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::{Head, KernelReport, Process, Thread};
+use crate::kernel::{Head, KernelReport, Process, Thread, ThreadFilter};
 use crate::stats::Ranges;
 
 /// A report.
@@ -24,6 +26,8 @@ pub struct Report {
     pub sections: Vec<Section>,
     /// For a second pass; not shown.
     pub ranges: Ranges,
+    /// What of the choice chose nothing, in sentences for people; no part of the tables.
+    pub notes: Vec<String>,
 }
 
 /// Something that is said of all together.
@@ -310,6 +314,26 @@ impl KernelReport for Report {
 
     fn is_empty(&self) -> bool {
         self.sections.iter().all(|section| section.rows.is_empty())
+    }
+
+    /// Tables of what belongs to nobody have rows all the same.
+    fn lacks_threads(&self, filter: &ThreadFilter) -> bool {
+        let tells = |section: &&Section| {
+            let mut units = section.columns.iter().map(|column| column.unit);
+            units.any(|unit| matches!(unit, Unit::Thread | Unit::Process))
+        };
+        let is_shown = |(column, value): (&Column, &Value)| match (column.unit, value) {
+            // It is named after its first thread, whichever were asked for.
+            (Unit::Process, Value::Thread(_)) => true,
+            (_, Value::Thread(thread)) => filter.shows(thread),
+            _ => false,
+        };
+        let has = |section: &Section| {
+            let mut rows = section.rows.iter();
+            rows.any(|row| section.columns.iter().zip(row).any(is_shown))
+        };
+        let mut telling = self.sections.iter().filter(tells).peekable();
+        telling.peek().is_some() && !telling.any(has)
     }
 
     fn truncate(&mut self, rows: usize) {

@@ -56,7 +56,18 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
         totals: totals(&partial, &rows, &all),
         sections,
         ranges: ranges(&rows, &all),
+        notes: notes(rules, &partial),
     }
+}
+
+/// Says if nobody had the priorities that were asked for.
+fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
+    let mut threads = partial.threads.iter();
+    let is_met =
+        rules.selection.priorities.is_empty() || threads.any(|entry| !entry.counts.priorities.is_empty());
+    let note =
+        "--prio matches no latency of what was chosen; `tracebraid cpu` shows the priorities of threads";
+    (!is_met).then(|| note.to_owned()).into_iter().collect()
 }
 
 /// The threads that are shown, in no order.

@@ -42,6 +42,8 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
             rows.push(Row { thread, calls });
         }
     }
+    let counted = partial.threads.iter().flat_map(|calls| calls.sorted());
+    let notes = rules.selection.unmatched_calls(counted.map(|(call, _)| call));
     let by_call = by_call(&rows);
     if rules.selection.ranges.is_some() {
         return frequencies(rules, input, &by_call);
@@ -106,6 +108,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         totals,
         sections,
         ranges: ranges(&by_call),
+        notes,
     }
 }
 

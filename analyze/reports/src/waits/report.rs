@@ -44,6 +44,8 @@ pub(super) fn report(rules: &WaitRules, input: &Input, tasks: &Tasks<usize>, mac
         return frequencies(&who, input, &machine);
     }
     let knows = input.sources.has(|event| matches!(event, KernelEvent::Switch(_)));
+    let counted = machine.sums.iter().flat_map(|sums| sums.calls());
+    let notes = rules.selection.unmatched_calls(counted.map(|(call, _)| call));
     let rows = rows(&who, &machine, knows);
     let mut by_call: BTreeMap<Syscall, CallSums> = BTreeMap::new();
     let mut all = CallSums::default();
@@ -70,6 +72,7 @@ pub(super) fn report(rules: &WaitRules, input: &Input, tasks: &Tasks<usize>, mac
         totals: totals(&all, unfinished, nobodys),
         sections,
         ranges: ranges(&all),
+        notes,
     }
 }
 

@@ -33,8 +33,8 @@ pub(crate) struct IrqArgs {
     /// timers). Softirqs only if --softirq is given, too
     #[arg(long, value_name = "IRQ", value_delimiter = ',')]
     irq: Vec<String>,
-    /// Only these softirqs: names as in /proc/softirqs (patterns with * and ?), or numbers. Others only
-    /// if --irq is given, too
+    /// Only these softirqs: names as in /proc/softirqs (patterns with * and ?), or numbers; case does
+    /// not matter. Others only if --irq is given, too
     #[arg(long, value_name = "SOFTIRQ", value_delimiter = ',')]
     softirq: Vec<String>,
 }
@@ -43,6 +43,12 @@ pub(crate) struct IrqArgs {
 pub(super) fn run(args: &IrqArgs) -> Result<ExitCode, Failure> {
     views::run::<IrqAnalysis>(&args.report, &args.views, |selection| {
         selection.interrupts = options::globs(&args.irq);
-        selection.softirqs = options::globs(&args.softirq);
+        // They are all in capitals.
+        let softirqs: Vec<String> = args
+            .softirq
+            .iter()
+            .map(|name| name.to_ascii_uppercase())
+            .collect();
+        selection.softirqs = options::globs(&softirqs);
     })
 }

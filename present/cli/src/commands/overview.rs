@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_reports::cpu::CpuAnalysis;
-use tracebraid_reports::kernel::{Head, KernelAnalysis, KernelReport, Selection};
+use tracebraid_reports::kernel::{Head, KernelAnalysis, KernelReport, Selection, ThreadFilter};
 use tracebraid_reports::overview::{self, Parts};
 use tracebraid_reports::report::Report;
 
@@ -106,6 +106,10 @@ impl KernelReport for Page {
 
     fn is_empty(&self) -> bool {
         self.report.is_empty()
+    }
+
+    fn lacks_threads(&self, filter: &ThreadFilter) -> bool {
+        self.report.lacks_threads(filter)
     }
 
     fn truncate(&mut self, rows: usize) {

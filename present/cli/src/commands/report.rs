@@ -15,6 +15,7 @@ use tracebraid_reports::report::Report;
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::numbers;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
 use crate::output::Output;
 use crate::warnings::Warnings;
@@ -178,11 +179,7 @@ impl ReportArgs {
         Selection {
             window: window(range),
             cpus: cpus(&self.select),
-            threads: ThreadFilter {
-                tids: self.select.tid.clone(),
-                pids: self.select.pid.clone(),
-                names: options::globs(&self.select.procname),
-            },
+            threads: threads(&self.select),
             rows: self.show.longest(),
             ..Selection::default()
         }
@@ -200,8 +197,10 @@ pub(super) fn show(
     mut subject: Subject,
     mut report: impl KernelReport + Show,
 ) -> Result<ExitCode, Failure> {
-    if let Some(select) = select.filter(|_| report.is_empty()) {
-        subject.nothing_selected(select);
+    match select {
+        Some(select) if report.is_empty() => subject.nothing_selected(select),
+        Some(select) => subject.some_not_selected(select, &report),
+        None => {}
     }
     let rows = args.rows();
     let text = match args.format {
@@ -254,6 +253,12 @@ impl Subject {
         crate::hints::nothing_selected(&self.set, select, self.range, 0, &self.zone, &mut self.warnings);
     }
 
+    /// Says which options chose nothing, though there is something to show for all of them.
+    fn some_not_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
+        let lacks_threads = report.lacks_threads(&threads(select));
+        crate::hints::some_not_selected(&self.set, select, lacks_threads, &mut self.warnings);
+    }
+
     /// Shows the report and tells what the tracer lost.
     ///
     /// # Errors
@@ -284,8 +289,18 @@ pub(super) fn window(range: TimeRange) -> Window {
     }
 }
 
+/// The threads that were chosen.
+fn threads(args: &SelectArgs) -> ThreadFilter {
+    ThreadFilter {
+        tids: args.tid.clone(),
+        pids: args.pid.clone(),
+        names: options::globs(&args.procname),
+    }
+}
+
 /// The CPUs that were chosen.
 pub(super) fn cpus(args: &SelectArgs) -> CpuSet {
-    let numbers = args.cpu.iter().filter_map(|&cpu| u32::try_from(cpu).ok());
+    let numbers = numbers::all(&args.cpu);
+    let numbers = numbers.into_iter().filter_map(|cpu| u32::try_from(cpu).ok());
     CpuSet((!args.cpu.is_empty()).then(|| numbers.collect()))
 }

@@ -8,6 +8,7 @@ use tracebraid_reports::sched::SchedAnalysis;
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
+use crate::numbers::{self, Numbers};
 
 /// Shows what the scheduler does: how long threads take from being woken to running, and who woke
 /// them; why threads leave their CPUs; how many wait for each CPU, and how long; who goes from which
@@ -20,22 +21,22 @@ use crate::failure::Failure;
 #[command(after_help = "Examples:
   tracebraid sched ~/lttng-traces/my-session
   tracebraid sched --procname redis-server --view stats,freq TRACE
-  tracebraid sched --prio 0,1,2 --min 100us --view log TRACE
+  tracebraid sched --prio 0-99 --min 100us --view log TRACE
   tracebraid sched --format json TRACE | jq '.queues[] | {cpu, average_length, max_length}'")]
 pub(crate) struct SchedArgs {
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Only latencies of threads with these priorities, as the kernel counts them: -1 deadline, 0 to
-    /// 99 real time, 100 to 139 others (120 for a nice value of 0)
-    #[arg(long, value_name = "PRIO", value_delimiter = ',', allow_hyphen_values = true)]
-    prio: Vec<i32>,
+    /// Only latencies of threads with these priorities, numbers and ranges, as the kernel counts them:
+    /// -1 deadline, 0-99 real time, 100-139 others (120 for a nice value of 0)
+    #[arg(long, value_name = "PRIO", value_delimiter = ',', allow_hyphen_values = true, value_parser = numbers::priorities)]
+    prio: Vec<Numbers<i32>>,
 }
 
 /// Runs it.
 pub(super) fn run(args: &SchedArgs) -> Result<ExitCode, Failure> {
     views::run::<SchedAnalysis>(&args.report, &args.views, |selection| {
-        selection.priorities.clone_from(&args.prio);
+        selection.priorities = numbers::all(&args.prio).into_iter().collect();
     })
 }

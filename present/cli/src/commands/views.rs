@@ -122,6 +122,7 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     selection.limits = views.limits();
     choose(&mut selection);
     let mut report = args.fold::<A>(&mut subject, selection.clone())?;
+    report.notes.iter().for_each(|note| subject.warnings.note(note));
     if views.counts_lengths() && !report.ranges.is_empty() {
         selection.ranges = Some(std::mem::take(&mut report.ranges));
         let second = args.fold::<A>(&mut subject, selection)?;

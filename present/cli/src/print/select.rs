@@ -60,7 +60,10 @@ impl<'t> Selection<'t> {
             Expr::Or(values.map(one).collect())
         };
         if !select.cpu.is_empty() {
-            parts.push(numbers(Field::Cpu, &mut select.cpu.iter().map(|&cpu| cpu.into())));
+            parts.push(numbers(
+                Field::Cpu,
+                &mut crate::numbers::all(&select.cpu).into_iter().map(Into::into),
+            ));
         }
         if !select.tid.is_empty() {
             parts.push(numbers(Field::Tid, &mut select.tid.iter().map(|&tid| tid.into())));
