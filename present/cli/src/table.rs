@@ -107,41 +107,69 @@ struct Plan {
     shown: Vec<bool>,
 }
 
+/// A way to make a table narrower.
+#[derive(Clone, Copy)]
+struct Attempt {
+    gap: usize,
+    /// Columns that may be left out up to this order are.
+    level: u8,
+    /// Texts are not made shorter than this.
+    least: usize,
+    /// Of the other columns so many are left out, too, but for the first.
+    cut: usize,
+}
+
 impl Plan {
-    /// Tries smaller gaps, then shorter texts, then fewer columns.
+    /// Tries smaller gaps, then shorter texts, then fewer columns; in the end only the first one stays.
     fn new(columns: &[Column], widths: &[usize], room: usize) -> Plan {
         let most = columns.iter().map(|column| column.left_out).max().unwrap_or(0);
+        let attempt = |gap, level, least, cut| Attempt {
+            gap,
+            level,
+            least,
+            cut,
+        };
         let attempts = GAPS
-            .map(|gap| (gap, 0, usize::MAX))
+            .map(|gap| attempt(gap, 0, usize::MAX, 0))
             .into_iter()
-            .chain((0..=most).map(|level| (GAPS[1], level, LEAST_TEXT)))
-            .chain([(GAPS[1], most, 1)]);
+            .chain((0..=most).map(|level| attempt(GAPS[1], level, LEAST_TEXT, 0)))
+            .chain((0..columns.len()).map(|cut| attempt(GAPS[1], most, 1, cut)));
         let mut plan = Plan {
             gap: GAPS[0],
             widths: widths.to_vec(),
             shown: vec![true; columns.len()],
         };
-        for (gap, level, least) in attempts {
-            plan.gap = gap;
-            plan.shown = columns
-                .iter()
-                .map(|column| column.left_out == 0 || column.left_out > level)
-                .collect();
-            plan.widths = widths.to_vec();
-            let mut excess = plan.total().saturating_sub(room);
-            for (index, column) in columns.iter().enumerate() {
-                if let (Kind::Text, Some(width)) = (column.kind, plan.widths.get_mut(index)) {
-                    let least = least.max(column.title.chars().count()).min(*width);
-                    let less = excess.min(*width - least);
-                    *width -= less;
-                    excess -= less;
-                }
-            }
-            if excess == 0 {
+        for attempt in attempts {
+            if plan.fits(attempt, columns, widths, room) {
                 break;
             }
         }
         plan
+    }
+
+    /// Plans that way; true if there is room for it.
+    fn fits(&mut self, attempt: Attempt, columns: &[Column], widths: &[usize], room: usize) -> bool {
+        self.gap = attempt.gap;
+        self.shown = columns
+            .iter()
+            .map(|column| column.left_out == 0 || column.left_out > attempt.level)
+            .collect();
+        let shown = self.shown.iter_mut().rev().filter(|shown| **shown);
+        shown.take(attempt.cut).for_each(|shown| *shown = false);
+        if let Some(first) = self.shown.first_mut() {
+            *first = true;
+        }
+        self.widths = widths.to_vec();
+        let mut excess = self.total().saturating_sub(room);
+        let cells = columns.iter().zip(&mut self.widths).zip(&self.shown);
+        for ((column, width), _) in cells.filter(|((column, _), shown)| column.kind == Kind::Text && **shown)
+        {
+            let least = attempt.least.max(column.title.chars().count()).min(*width);
+            let less = excess.min(*width - least);
+            *width -= less;
+            excess -= less;
+        }
+        excess == 0
     }
 
     fn total(&self) -> usize {
@@ -372,6 +400,50 @@ mod tests {
             wide.lines().all(|line| width_of(line) <= 41) && wide.contains('…'),
             "{wide}"
         );
+    }
+
+    /// Also where no column may be left out, and where texts of columns that are left out are long.
+    #[test]
+    fn no_table_is_wider_than_its_room() {
+        let columns = [
+            Column::number("TID"),
+            Column::whole("Begin"),
+            Column::text("What").left_out(1),
+            Column::text("Thread").left_out(2),
+            Column::whole("Look closer"),
+            Column::number("Duration"),
+        ];
+        let row = || {
+            let cells = [
+                "1234",
+                "01:45:57.576504255",
+                "a long description",
+                "a long name of a thread",
+            ];
+            let more = ["tracebraid syscalls", "115.696 ms"];
+            cells
+                .into_iter()
+                .chain(more)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        for width in 12..120 {
+            let text = render_within(&columns, vec![row()], Some(width));
+            assert!(
+                text.lines().take(3).all(|line| width_of(line) <= width),
+                "{width}\n{text}"
+            );
+            for (title, cell) in [
+                ("Begin", "01:45:57.576504255"),
+                ("Look closer", "tracebraid syscalls"),
+            ] {
+                let header = text.lines().next().unwrap_or_default();
+                assert_eq!(header.contains(title), text.contains(cell), "{width}\n{text}");
+            }
+            assert!(text.contains(" 1234"), "{width}\n{text}");
+        }
+        let text = render_within(&columns, vec![row()], Some(70));
+        assert!(text.contains("tracebraid syscalls  115.696 ms\n"), "{text}");
     }
 
     #[test]

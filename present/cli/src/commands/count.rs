@@ -181,9 +181,12 @@ fn tables(report: &CountReport, top: usize) -> String {
         let bars = table::sparkline(&counts);
         let _ = writeln!(
             text,
-            "\nOver time, {} a column, {} at most:\n  |{bars}|",
-            table::duration(part),
-            grouped(most)
+            "\n{}  |{bars}|",
+            table::paragraph(&format!(
+                "Over time, {} a column, {} at most:",
+                table::duration(part),
+                grouped(most)
+            ))
         );
     }
     if report.discarded_events > 0 || report.discarded_packets > 0 || !report.losses.is_empty() {

@@ -80,7 +80,7 @@ fn columns_of(column: &Column) -> Vec<table::Column> {
         Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => {
             table::Column::text(title)
         }
-        Unit::Time => table::Column::whole(title),
+        Unit::Time | Unit::Command => table::Column::whole(title),
         _ => table::Column::number(title),
     };
     let columns = match column.unit {
@@ -149,8 +149,16 @@ pub(super) fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) 
     }
 }
 
-/// Columns of the longest bar.
+/// Columns of the longest bar, where there is room for it.
 const BAR: usize = 40;
+/// Columns that the numbers beside bars take at most.
+const BESIDE: usize = 34;
+
+/// Columns of the longest bar.
+fn longest_bar() -> usize {
+    let room = table::terminal_width().map_or(BAR, |width| width.saturating_sub(BESIDE));
+    room.clamp(1, BAR)
+}
 
 /// Each group's bars below its name. The longest bar is that of the most; what occurred is seen.
 fn histogram(head: &Head, section: &Section) -> String {
@@ -160,6 +168,7 @@ fn histogram(head: &Head, section: &Section) -> String {
         table::Column::number("Count"),
         table::Column::whole(""),
     ];
+    let bar = longest_bar();
     let mut text = String::new();
     for group in section.rows.chunk_by(|a, b| a.first() == b.first()) {
         let count = |row: &[Value]| match row.last() {
@@ -168,7 +177,7 @@ fn histogram(head: &Head, section: &Section) -> String {
         };
         let most = group.iter().map(|row| count(row)).max().unwrap_or(0);
         let row = |row: &Vec<Value>| {
-            let length = (u128::from(count(row)) * BAR as u128).div_ceil(u128::from(most.max(1)));
+            let length = (u128::from(count(row)) * bar as u128).div_ceil(u128::from(most.max(1)));
             let mut cells: Vec<String> = (section.columns.iter().zip(row).skip(1))
                 .map(|(column, value)| cell(head, column.unit, value, None))
                 .collect();

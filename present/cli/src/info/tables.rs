@@ -220,7 +220,7 @@ impl View {
         let is_lossy =
             |stream: &&StreamInfo| stream.lost_events + stream.lost_packets + stream.loss_counter_faults > 0;
         if !streams().any(|stream| is_lossy(&stream)) {
-            return "Nothing was lost, as far as the tracer counted.\n".to_owned();
+            return table::paragraph("Nothing was lost, as far as the tracer counted.");
         }
         let columns = [
             Column::whole("Lost from"),
