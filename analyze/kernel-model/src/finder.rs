@@ -5,6 +5,7 @@ use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::schema::{EnvValue, Scope, TraceClass};
 
 use crate::action::{Action, Argument, SyscallSpec};
+use crate::drop_reason::{DropReason, unspecified};
 use crate::event::KernelEvent;
 use crate::events::block::{Block, Plug};
 use crate::events::call::{More, PairField, SyscallEntry, SyscallExit, Which};
@@ -25,7 +26,7 @@ use crate::names::Meaning;
 use crate::numbers::Numbers;
 use crate::peer::PeerField;
 use crate::syscall::{Abi, Syscall};
-use crate::task_state::StateNumbers;
+use crate::task_state::{StateNumbers, version};
 
 /// What the environment of a trace tells of its numbers.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Machine {
     /// Those of its 32-bit programs.
     compat_calls: Numbers,
     states: StateNumbers,
+    /// See [`DropReason`].
+    no_drop_reason: i64,
     /// Priorities of `sched_wakeup` count as in the kernel though others do not: lttng-modules 2.1
     /// does so, 2.8 no longer.
     plain_wakeups: bool,
@@ -48,6 +51,7 @@ impl Machine {
             calls: Numbers::new(abi),
             compat_calls: Numbers::new(abi.compat()),
             states: StateNumbers::of_release(release),
+            no_drop_reason: unspecified(release.and_then(version)),
             plain_wakeups: matches!(
                 (class.env("tracer_major"), class.env("tracer_minor")),
                 (Some(EnvValue::Int(2)), Some(EnvValue::Int(0 | 1)))
@@ -106,6 +110,12 @@ impl Finder<'_> {
     /// A field of bytes that are no text.
     pub(crate) fn bytes(&self, name: &str) -> Option<BytesField> {
         self.find(Scope::Payload, &[name], BytesField::new)
+    }
+
+    /// Why a packet was dropped; `unspecified` as for [`DropReason::new`].
+    pub(crate) fn drop_reason(&self, unspecified: i64) -> Option<DropReason> {
+        let make = |field| DropReason::new(field, unspecified);
+        self.find(Scope::Payload, &["reason"], make)
     }
 
     fn ints(&self, scope: Scope, names: &[&str]) -> Option<IntField> {
@@ -203,7 +213,7 @@ impl Finder<'_> {
             M::Plug => E::Plug(Plug::find(self)?),
             M::Unplug => E::Unplug(Plug::find(self)?),
             M::Packet(step) => E::Packet(Packet::find(self, step)?),
-            M::PacketFree(dropped) => E::PacketFree(PacketFree::find(self, dropped)?),
+            M::PacketFree(dropped) => E::PacketFree(PacketFree::find(self, dropped, machine.no_drop_reason)?),
             M::Napi => E::Napi(Napi::find(self)?),
             M::Tcp(step) => E::Tcp(Tcp::find(self, step)?),
             M::Socket(step) => E::Socket(Socket::find(self, step)?),

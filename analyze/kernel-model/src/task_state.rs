@@ -46,15 +46,19 @@ pub enum StateNumbers {
 impl StateNumbers {
     /// By the release of the kernel; the newer for one that is not known.
     pub fn of_release(release: Option<&str>) -> StateNumbers {
-        let mut numbers = release
-            .unwrap_or_default()
-            .split(|byte: char| !byte.is_ascii_digit())
-            .map(|number| number.parse::<u32>().ok());
-        match (numbers.next().flatten(), numbers.next().flatten()) {
-            (Some(major), Some(minor)) if (major, minor) < (4, 14) => StateNumbers::Internal,
+        match release.and_then(version) {
+            Some(version) if version < (4, 14) => StateNumbers::Internal,
             _ => StateNumbers::Report,
         }
     }
+}
+
+/// The first two numbers of a release of the kernel.
+pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release
+        .split(|byte: char| !byte.is_ascii_digit())
+        .map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
 }
 
 impl TaskState {

@@ -178,7 +178,7 @@ fn class_of(unit: Unit) -> &'static str {
         Unit::Duration => "duration",
         Unit::Time => "timestamp",
         Unit::Share => "ratio",
-        Unit::Text | Unit::Irq => "string",
+        Unit::Text | Unit::Irq | Unit::Command => "string",
         Unit::Thread | Unit::Process => "process",
         Unit::Cpu => "cpu",
         Unit::Syscall => "syscall",

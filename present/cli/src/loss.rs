@@ -42,8 +42,29 @@ impl Loss {
     }
 }
 
-/// One sentence for each stream that lost something.
-pub(crate) fn summary(set: &TraceSet) -> Vec<String> {
+/// What a stream lost.
+#[derive(Clone, Debug)]
+pub(crate) struct Sentence {
+    /// Its first file.
+    file: String,
+    what: String,
+}
+
+impl Sentence {
+    /// With the file behind it, where lines may be cut.
+    pub(crate) fn of_file(&self) -> String {
+        format!("{} ({})", self.what, self.file)
+    }
+}
+
+impl std::fmt::Display for Sentence {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.file, self.what)
+    }
+}
+
+/// One sentence or more for each stream that lost something.
+pub(crate) fn summary(set: &TraceSet) -> Vec<Sentence> {
     let mut lines = Vec::new();
     for trace in &set.traces {
         for stream in &trace.streams {
@@ -53,6 +74,10 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<String> {
                 .first()
                 .map(|file| file.path.display().to_string())
                 .unwrap_or_default();
+            let mut say = |what: String| {
+                let file = file.clone();
+                lines.push(Sentence { file, what });
+            };
             if loss.events > 0 || loss.packets > 0 {
                 let mut parts = Vec::new();
                 if loss.events > 0 {
@@ -61,16 +86,14 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<String> {
                 if loss.packets > 0 {
                     parts.push(count(loss.packets, "packet"));
                 }
-                lines.push(format!("{file}: the tracer lost {}", parts.join(" and ")));
+                say(format!("the tracer lost {}", parts.join(" and ")));
             }
             if loss.before {
-                lines.push(format!(
-                    "{file}: the tracer had lost event records before the first packet at hand"
-                ));
+                say("the tracer had lost event records before the first packet at hand".to_owned());
             }
             if loss.backwards > 0 {
-                lines.push(format!(
-                    "{file}: a loss counter runs backwards ({} times): losses there are not counted",
+                say(format!(
+                    "a loss counter runs backwards ({} times): losses there are not counted",
                     loss.backwards
                 ));
             }

@@ -1,5 +1,6 @@
 //! Network: packets at devices, sockets, TCP.
 
+use crate::drop_reason::DropReason;
 use crate::field::{IntField, TextField};
 use crate::finder::Finder;
 use crate::headers::HeadersField;
@@ -60,17 +61,17 @@ pub struct PacketFree {
     pub buffer: IntField,
     /// Address of the code that frees it.
     pub location: Option<IntField>,
-    /// Why it was dropped.
-    pub reason: Option<IntField>,
+    /// Why it was dropped. Not with kernels before 5.17.
+    pub reason: Option<DropReason>,
 }
 
 impl PacketFree {
-    pub(crate) fn find(finder: &Finder<'_>, dropped: bool) -> Option<PacketFree> {
+    pub(crate) fn find(finder: &Finder<'_>, dropped: bool, unspecified: i64) -> Option<PacketFree> {
         Some(PacketFree {
             dropped,
             buffer: finder.int(&["skbaddr"])?,
             location: finder.int(&["location"]),
-            reason: finder.int(&["reason"]),
+            reason: finder.drop_reason(unspecified),
         })
     }
 }

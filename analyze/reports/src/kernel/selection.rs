@@ -31,6 +31,8 @@ pub struct Selection {
     pub paths: Vec<Glob>,
     /// Patterns of names of system calls; none: all.
     pub calls: Vec<Glob>,
+    /// True if calls in which threads wait for work are no longest calls.
+    pub skips_waits: bool,
     /// Patterns of names of disks and interfaces; none: all.
     pub devices: Vec<Glob>,
     /// Patterns of names or numbers of interrupts; none: all, unless there are some of softirqs.
@@ -75,6 +77,7 @@ impl Default for Selection {
             sizes: Limits::default(),
             paths: Vec::new(),
             calls: Vec::new(),
+            skips_waits: false,
             devices: Vec::new(),
             interrupts: Vec::new(),
             softirqs: Vec::new(),
@@ -115,6 +118,15 @@ impl Selection {
             names_of(call).into_iter().any(matches)
         };
         ChosenCalls(Some((0..Syscall::count()).map(Syscall).map(is_chosen).collect()))
+    }
+
+    /// The system calls that may be among the longest.
+    pub(crate) fn longest_calls(&self) -> ChosenCalls {
+        let works = |call: Syscall| !call.waits_for_work();
+        let chosen = self
+            .skips_waits
+            .then(|| (0..Syscall::count()).map(Syscall).map(works).collect());
+        ChosenCalls(chosen)
     }
 
     /// Says of each pattern of names of system calls that chooses none of those that `counted` gives

@@ -47,7 +47,8 @@ pub(super) enum Fate {
     /// The driver took it.
     Sent { interface: InterfaceKey, bytes: u64 },
     /// Its buffer is given back: it was dropped, or used.
-    Freed { dropped: bool },
+    /// Of what was dropped the kernel may tell why.
+    Freed { dropped: bool, is_told: bool },
 }
 
 /// Where and when that was.
@@ -90,6 +91,8 @@ pub(super) struct Interface {
     pub(super) sent_drops: u64,
     /// Packets that came in and were dropped.
     pub(super) received_drops: u64,
+    /// Of both, those of which the kernel tells why.
+    pub(super) reason_drops: u64,
     /// From being queued to the driver.
     pub(super) durations: Distribution,
     pub(super) top: Top<Passed>,
@@ -107,6 +110,7 @@ impl Interface {
             errors: 0,
             sent_drops: 0,
             received_drops: 0,
+            reason_drops: 0,
             durations: Distribution::default(),
             top: Top::default(),
             bins: Bins::default(),
@@ -121,6 +125,7 @@ impl Interface {
         self.errors += later.errors;
         self.sent_drops += later.sent_drops;
         self.received_drops += later.received_drops;
+        self.reason_drops += later.reason_drops;
         self.durations.merge(&later.durations);
         self.top.merge(later.top, top, |_| {});
         self.bins.merge(&later.bins);

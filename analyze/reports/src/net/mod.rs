@@ -394,7 +394,15 @@ impl NetRules {
             BUSY => partial.interface(interface).busy += counts,
             _ => {
                 partial.interface(interface).errors += counts;
-                self.end(partial, event, buffer, Fate::Freed { dropped: false });
+                self.end(
+                    partial,
+                    event,
+                    buffer,
+                    Fate::Freed {
+                        dropped: false,
+                        is_told: false,
+                    },
+                );
             }
         }
     }
@@ -402,7 +410,8 @@ impl NetRules {
     fn freed(&self, partial: &mut NetPartial, event: &Event<'_>, free: &PacketFree, body: &mut Body<'_, '_>) {
         if let Some(buffer) = free.buffer.get(body) {
             let dropped = free.dropped;
-            self.end(partial, event, buffer as u64, Fate::Freed { dropped });
+            let is_told = dropped && free.reason.as_ref().is_some_and(|reason| reason.is_told(body));
+            self.end(partial, event, buffer as u64, Fate::Freed { dropped, is_told });
         }
     }
 
@@ -423,8 +432,9 @@ impl NetRules {
             return;
         };
         match end.fate {
-            Fate::Freed { dropped } => {
+            Fate::Freed { dropped, is_told } => {
                 let interface = partial.interface(begun.interface);
+                interface.reason_drops += u64::from(is_told);
                 match begun.is_sent {
                     true => interface.sent_drops += u64::from(dropped),
                     false => interface.received_drops += u64::from(dropped),

@@ -109,6 +109,11 @@ fn totals(partial: &NetPartial, interfaces: &[&Interface]) -> Vec<Total> {
         )
         .or_one("packet dropped"),
         Total::new(
+            "reason_drops",
+            "dropped for a reason",
+            sum(&|interface| interface.reason_drops + interface.errors),
+        ),
+        Total::new(
             "retransmissions",
             "retransmissions",
             ports(&|counts| counts.retransmissions),
@@ -131,6 +136,7 @@ fn of_interfaces(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
             interface.errors,
             interface.busy,
             interface.received_drops,
+            interface.reason_drops,
         ];
         row.extend(counts.map(Value::from));
         row
@@ -155,6 +161,7 @@ fn of_interfaces(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
             count("errors", "Tx errors").left_out(2),
             count("busy", "Tx busy").left_out(1),
             count("received_drops", "Rx drops").left_out(7),
+            count("reason_drops", "Reasons").left_out(1),
         ],
         rows: interfaces.iter().map(row).collect(),
         is_long: false,

@@ -22,7 +22,7 @@ pub(super) fn section(parts: &Parts, lost: &[String]) -> Section {
     let row = |finding: Finding| vec![Value::Text(finding.what), finding.command.into()];
     let columns = vec![
         Column::new("what", "What", Unit::Text),
-        Column::new("command", "Look closer", Unit::Text),
+        Column::new("command", "Look closer", Unit::Command),
     ];
     Section::new(
         "findings",
@@ -126,10 +126,10 @@ fn waiting(parts: &Parts, findings: &mut Vec<Finding>) {
         if long >= LONG_WAIT {
             findings.push(Finding {
                 what: format!(
-                    "one of 100 threads that are woken waits {} or longer for a CPU",
+                    "1 of 100 woken threads waits {} or longer for a CPU",
                     milliseconds(long)
                 ),
-                command: "tracebraid sched --view top",
+                command: "tracebraid sched",
             });
         }
     }
@@ -158,11 +158,11 @@ fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
         if slow >= SLOW_REQUEST {
             findings.push(Finding {
                 what: format!(
-                    "one of 100 requests to {} takes {} or longer",
+                    "1 of 100 requests to {} takes {} or longer",
                     text(section, row, "disk"),
                     milliseconds(slow)
                 ),
-                command: "tracebraid disk --view top",
+                command: "tracebraid disk",
             });
         }
     }
@@ -187,7 +187,12 @@ fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
             "TCP segments were sent again",
             "tracebraid net",
         ),
-        (&parts.net, "dropped", "packets were dropped", "tracebraid net"),
+        (
+            &parts.net,
+            "reason_drops",
+            "packets were dropped for a reason",
+            "tracebraid net",
+        ),
     ];
     for (report, key, what, command) in totals {
         if let Value::Unsigned(count @ 1..) = report.total(key) {

@@ -49,15 +49,13 @@ pub struct Parts {
     pub net: Report,
 }
 
-/// Single things that are looked through for the worst: most of the longest system calls wait for
-/// something to do, which is none.
-const LONGEST: usize = 100;
-
 /// The analyses of that part of the traces.
 pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
-    let rows = LONGEST;
-    let selection = selection.clone();
-    OverviewAnalysis::new(set, &Selection { rows, ..selection })
+    let mut selection = selection.clone();
+    // Of each kind only the worst is shown.
+    selection.rows = 1;
+    selection.skips_waits = true;
+    OverviewAnalysis::new(set, &selection)
 }
 
 /// What the analyses give.

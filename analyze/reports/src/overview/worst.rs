@@ -1,9 +1,5 @@
 //! What took longest, of each kind, and when.
 
-use std::collections::HashSet;
-
-use tracebraid_kernel_model::{Category, Syscall};
-
 use crate::overview::Parts;
 use crate::report::{Column, Report, Section, Unit, Value};
 
@@ -20,7 +16,7 @@ struct Kind {
 
 const KINDS: [Kind; 5] = [
     Kind {
-        name: "system call",
+        name: "syscall",
         section: "longest",
         begin: "begin_ns",
         duration: "duration_ns",
@@ -36,7 +32,7 @@ const KINDS: [Kind; 5] = [
         command: "tracebraid sched",
     },
     Kind {
-        name: "disk request",
+        name: "disk I/O",
         section: "slowest",
         begin: "issued_ns",
         duration: "latency_ns",
@@ -63,28 +59,24 @@ const KINDS: [Kind; 5] = [
 
 pub(super) fn section(parts: &Parts) -> Section {
     let reports = [&parts.syscalls, &parts.sched, &parts.disk, &parts.irq, &parts.net];
-    let waits = calls_that_wait();
     let rows = KINDS
         .iter()
         .zip(reports)
-        .filter_map(|(kind, report)| row(kind, report, &waits));
+        .filter_map(|(kind, report)| row(kind, report));
     let columns = vec![
         Column::new("kind", "Longest", Unit::Text),
         Column::new("what", "What", Unit::Text).left_out(2),
         Column::new("begin_ns", "Begin", Unit::Time).left_out(3),
         Column::new("duration_ns", "Duration", Unit::Duration),
         Column::new("thread", "Thread", Unit::Thread).left_out(1),
-        Column::new("command", "Look closer", Unit::Text).left_out(4),
+        Column::new("command", "Look closer", Unit::Command),
     ];
     Section::new("worst", "What took longest", columns, rows.collect()).short()
 }
 
-fn row(kind: &Kind, report: &Report, waits: &HashSet<&str>) -> Option<Vec<Value>> {
+fn row(kind: &Kind, report: &Report) -> Option<Vec<Value>> {
     let section = report.section(kind.section)?;
-    let row = section
-        .rows
-        .iter()
-        .find(|row| !is_idle_wait(section, row, waits))?;
+    let row = section.rows.first()?;
     let what = kind.what.iter().filter_map(|key| match section.cell(row, key) {
         Some(Value::Text(text)) => Some(text.as_str()),
         _ => None,
@@ -97,25 +89,6 @@ fn row(kind: &Kind, report: &Report, waits: &HashSet<&str>) -> Option<Vec<Value>
         cell(kind.begin),
         cell(kind.duration),
         cell("thread"),
-        format!("{} --view top", kind.command).as_str().into(),
+        kind.command.into(),
     ])
-}
-
-/// True for a system call that waits for something to do, as threads without work do.
-fn is_idle_wait(section: &Section, row: &[Value], waits: &HashSet<&str>) -> bool {
-    matches!(section.cell(row, "syscall"), Some(Value::Text(name)) if waits.contains(name.as_str()))
-}
-
-/// The names of such calls.
-fn calls_that_wait() -> HashSet<&'static str> {
-    let waits = |call: &Syscall| {
-        let name = call.name();
-        matches!(
-            call.category(),
-            Category::Poll | Category::Sleep | Category::Futex | Category::Signal
-        ) || ["wait", "accept", "io_uring", "restart_"]
-            .iter()
-            .any(|beginning| name.starts_with(beginning))
-    };
-    Syscall::all().filter(waits).map(Syscall::user_name).collect()
 }

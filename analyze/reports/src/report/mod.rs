@@ -181,6 +181,8 @@ pub enum Unit {
     Path,
     /// A descriptor.
     Descriptor,
+    /// What to type.
+    Command,
 }
 
 /// What stands in a row.

@@ -21,6 +21,8 @@ pub type SyscallAnalysis = InOrder<SyscallRules>;
 pub struct SyscallRules {
     selection: Selection,
     chosen: ChosenCalls,
+    /// Those that may be among the longest.
+    longest: ChosenCalls,
     /// By number: the bounds of its durations, in a second pass.
     ranges: Vec<Option<(u64, u64)>>,
 }
@@ -56,6 +58,7 @@ impl Rules for SyscallRules {
         SyscallRules {
             selection: selection.clone(),
             chosen: selection.chosen_calls(),
+            longest: selection.longest_calls(),
             ranges: ranges.unwrap_or_default(),
         }
     }
@@ -204,7 +207,8 @@ impl SyscallRules {
         if self.selection.shows(View::Log) {
             partial.log.push(call);
         }
-        let top = self.selection.top();
+        let is_listed = self.longest.contain(call.call);
+        let top = if is_listed { self.selection.top() } else { 0 };
         partial.thread(call.place).count(call, top);
     }
 }

@@ -255,7 +255,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         crate::hints::nothing_selected(&set, &args.select, range, offset, &shown_zone, &mut warnings);
     }
     for loss in crate::loss::summary(&set) {
-        warnings.note(&loss);
+        warnings.note(&loss.to_string());
     }
     Ok(warnings.finish(args.input.strict))
 }

@@ -266,7 +266,7 @@ impl Subject {
     pub(super) fn finish(mut self, text: &str, strict: bool) -> Result<ExitCode, Failure> {
         Output::open(None)?.write(text.as_bytes())?;
         for loss in crate::loss::summary(&self.set) {
-            self.warnings.note(&loss);
+            self.warnings.note(&loss.to_string());
         }
         Ok(self.warnings.finish(strict))
     }

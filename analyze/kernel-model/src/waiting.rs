@@ -1,0 +1,61 @@
+//! System calls in which threads without work wait for some.
+
+use std::sync::LazyLock;
+
+use crate::syscall::Syscall;
+
+/// Calls that end when something comes, however long that takes: any of several descriptors, a time, a
+/// futex, a signal, a child, a message, a connection. Reading is among them where the call does not tell
+/// a file from a socket, a pipe or a terminal; not where there must be a file, as with `pread64`.
+const WAITING: &str = "poll ppoll ppoll_time32 ppoll_time64 select old_select pselect6 pselect6_time32 pselect6_time64 epoll_wait
+     epoll_wait_old epoll_pwait epoll_pwait2 io_getevents io_getevents_time32 io_pgetevents io_pgetevents_time32
+     io_pgetevents_time64 io_uring_enter nanosleep nanosleep_time32 clock_nanosleep clock_nanosleep_time32
+     clock_nanosleep_time64 restart_syscall futex futex_time32 futex_time64 futex_wait futex_waitv pause sigsuspend
+     rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time32 rt_sigtimedwait_time64 wait4 waitid waitpid accept
+     accept4 read readv recv recvfrom recvmsg recvmmsg recvmmsg_time32 recvmmsg_time64 splice tee msgrcv
+     semop semtimedop semtimedop_time32 semtimedop_time64 mq_timedreceive mq_timedreceive_time32
+     mq_timedreceive_time64 ipc socketcall";
+
+/// By number.
+static BY_NUMBER: LazyLock<Vec<bool>> = LazyLock::new(|| {
+    let waits = |number| {
+        WAITING
+            .split_whitespace()
+            .any(|name| name == Syscall(number).name())
+    };
+    (0..Syscall::count()).map(waits).collect()
+});
+
+impl Syscall {
+    /// True if threads without work wait for some in this call, so that a long one tells nothing.
+    pub fn waits_for_work(self) -> bool {
+        BY_NUMBER.get(usize::from(self.0)).is_some_and(|&waits| waits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_wait_are_calls() {
+        for name in WAITING.split_whitespace() {
+            let call = Syscall::by_name(name);
+            assert!(call.is_some_and(Syscall::waits_for_work), "{name}");
+        }
+        for name in [
+            "pread64",
+            "openat",
+            "fsync",
+            "write",
+            "execve",
+            "futex_wake",
+            "epoll_ctl",
+            "kill",
+        ] {
+            let call = Syscall::by_name(name);
+            assert!(call.is_some_and(|call| !call.waits_for_work()), "{name}");
+        }
+        assert!(!Syscall::OTHER.waits_for_work());
+    }
+}
