@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_reports::kernel::Extent;
 
 use crate::info::tables::View;
 use crate::numbers;
@@ -33,9 +34,14 @@ pub(crate) fn nothing_selected(
 pub(crate) fn some_not_selected(
     set: &TraceSet,
     select: &SelectArgs,
+    (range, zone): (TimeRange, &TimeZone),
     lacks_threads: bool,
     warnings: &mut Warnings,
 ) {
+    if let Some(reason) = outside(set, range, 0, zone) {
+        warnings.note(&format!("no event record is selected: {reason}"));
+        return;
+    }
     if let Some(reason) = other_cpus(set, select) {
         warnings.note(&format!("--cpu chooses nothing: {reason}"));
     }
@@ -44,22 +50,14 @@ pub(crate) fn some_not_selected(
     }
 }
 
-/// The range is before or behind all packets.
+/// The range is before or behind all event records. (Packets may begin long before their first one.)
 fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Option<String> {
-    let mut times = set.traces.iter().flat_map(|trace| {
-        let packets = trace
-            .streams
-            .iter()
-            .flat_map(|stream| stream.packets.iter().map(move |packet| (stream, packet)));
-        packets.filter_map(|(stream, packet)| {
-            let clock = trace.clock(stream)?;
-            let time = |cycles| clock.timestamp(cycles).0.saturating_add(offset);
-            Some((time(packet.begin?), time(packet.end.or(packet.begin)?)))
-        })
-    });
-    let first = times.next()?;
-    let (begin, end) = times.fold(first, |(begin, end), (from, to)| (begin.min(from), end.max(to)));
-    if range.to >= begin && range.from <= end {
+    if range == TimeRange::ALL {
+        return None;
+    }
+    let extent = Extent::of(set, |_| true)?;
+    let [first, last] = [extent.first, extent.last].map(|time| time.0.saturating_add(offset));
+    if range.to >= first && range.from <= last {
         return None;
     }
     let view = View {
@@ -67,9 +65,9 @@ fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Op
         colours: false,
     };
     Some(format!(
-        "the trace lasts from {} to {}",
-        view.time(Some(begin)),
-        view.time(Some(end))
+        "the first one is of {}, the last one of {}",
+        view.time(Some(first)),
+        view.time(Some(last))
     ))
 }
 

@@ -161,3 +161,20 @@ fn numbers_may_be_ranges() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+/// Packets may begin long before their first event record, which is where `print` begins.
+#[test]
+fn a_range_outside_of_the_trace_is_told_the_times_of_its_events() {
+    let events = "no event record is selected: the first one is of 2026-11-21 01:43:14.135134325, \
+                  the last one of 2026-11-21 01:43:16.775322007";
+    for range in [
+        ["--to", "01:43:14.1"],
+        ["--from", "01:43:16.78"],
+        ["--from", "2030-01-01"],
+    ] {
+        for command in ["cpu", "syscalls", "sched", "irq", "report", "count", "print"] {
+            says(&[command, range[0], range[1]], events);
+        }
+    }
+    assert_eq!(said(&["cpu", "--to", "01:43:14.14"]), "");
+}

@@ -256,7 +256,8 @@ impl Subject {
     /// Says which options chose nothing, though there is something to show for all of them.
     fn some_not_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
         let lacks_threads = report.lacks_threads(&threads(select));
-        crate::hints::some_not_selected(&self.set, select, lacks_threads, &mut self.warnings);
+        let around = (self.range, &self.zone);
+        crate::hints::some_not_selected(&self.set, select, around, lacks_threads, &mut self.warnings);
     }
 
     /// Shows the report and tells what the tracer lost.
