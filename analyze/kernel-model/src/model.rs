@@ -23,8 +23,6 @@ pub struct KernelModel {
 pub struct TraceModel {
     /// By stream class.
     pub streams: Vec<StreamModel>,
-    /// Name of the machine, if the environment tells.
-    pub host: Option<String>,
 }
 
 /// What is known of one stream class.
@@ -140,22 +138,16 @@ impl KernelModel {
 
 impl TraceModel {
     fn new(class: &TraceClass, streams: &[StreamLayout]) -> TraceModel {
-        // LTTng's name, perf's name.
-        let host = class.env_str("hostname").or(class.env_str("host"));
-        let host = host.map(str::to_owned);
         // A user-space tracepoint may have any name.
         if class.env_str("domain").is_some_and(|domain| domain != "kernel") {
-            return TraceModel {
-                streams: Vec::new(),
-                host,
-            };
+            return TraceModel::default();
         }
         let machine = Machine::new(class);
         let streams = streams
             .iter()
             .map(|layout| StreamModel::new(layout, &machine))
             .collect();
-        TraceModel { streams, host }
+        TraceModel { streams }
     }
 }
 

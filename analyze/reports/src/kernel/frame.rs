@@ -11,6 +11,7 @@ use tracebraid_fold::{Analysis, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, EventModel, KernelEvent};
 
 use crate::kernel::extent::Extent;
+use crate::kernel::hosts::hosts;
 use crate::kernel::people::Host;
 use crate::kernel::selection::{Selection, ThreadFilter};
 use crate::kernel::sources::{CpuKey, Sources};
@@ -126,17 +127,12 @@ impl Input {
         let extents: Vec<Option<Extent>> = extents.collect();
         let extent = extents.iter().flatten().copied().reduce(Extent::join);
         let range = extent.map(|extent| extent.within(selection.window));
-        let hosts = sources.hosts().into_iter().enumerate();
-        let hosts = hosts.filter(|(trace, _)| sources.reads(*trace));
-        let hosts = hosts.map(|(trace, name)| Host {
-            trace: trace as u32,
-            name,
-        });
+        let hosts = hosts(set, |trace| sources.reads(trace));
         let head = Head {
             begin: range.map(|range| range.0),
             end: range.map(|range| range.1),
             duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
-            hosts: hosts.collect(),
+            hosts,
         };
         let ends = extents
             .iter()

@@ -3,6 +3,7 @@
 
 mod extent;
 mod frame;
+mod hosts;
 mod in_order;
 mod learn;
 mod pairs;
@@ -23,6 +24,7 @@ pub use selection::{CpuSet, Limits, ROWS, Selection, ThreadFilter, Window};
 pub use sources::CpuKey;
 pub use together::Together;
 
+pub(crate) use hosts::hosts;
 pub(crate) use learn::learn;
 pub(crate) use pairs::{Ended, Pairs};
 pub(crate) use people::{Known, People, ThreadKey};

@@ -178,6 +178,7 @@ pub struct Process {
 pub struct Host {
     /// Index of its trace.
     pub trace: u32,
-    /// Its name, if the trace tells.
+    /// Its name, if the trace tells; with what tells the trace from others of that machine, if there
+    /// are some.
     pub name: Option<String>,
 }

@@ -226,9 +226,4 @@ impl Sources {
             .flat_map(StreamModel::events)
             .any(|event| kind(&event.event))
     }
-
-    /// Names of the machines by trace.
-    pub(crate) fn hosts(&self) -> Vec<Option<String>> {
-        self.model.traces.iter().map(|trace| trace.host.clone()).collect()
-    }
 }

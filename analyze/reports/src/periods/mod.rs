@@ -24,7 +24,7 @@ use tracebraid_filter::periods::Periods;
 use tracebraid_filter::{At, Subject};
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 
-use crate::kernel::{CpuSet, Extent, Head, Host, Window};
+use crate::kernel::{CpuSet, Extent, Head, Window, hosts};
 use crate::report::Report;
 use candidates::Candidates;
 use machine::Machine;
@@ -145,15 +145,11 @@ impl PeriodAnalysis {
 
 fn head(set: &TraceSet, window: Window) -> Head {
     let range = Extent::of(set, |_| true).map(|extent| extent.within(window));
-    let host = |(trace, content): (usize, &tracebraid_ctf::trace::Trace)| Host {
-        trace: trace as u32,
-        name: content.layout.class.env_str("hostname").map(str::to_owned),
-    };
     Head {
         begin: range.map(|range| range.0),
         end: range.map(|range| range.1),
         duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
-        hosts: set.traces.iter().enumerate().map(host).collect(),
+        hosts: hosts(set, |_| true),
     }
 }
 
