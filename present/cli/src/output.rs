@@ -1,10 +1,12 @@
 //! Where results go: standard output or a file, written in large pieces.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
 
 use crate::failure::Failure;
 
@@ -82,11 +84,32 @@ impl Output {
     /// # Errors
     /// When that is impossible for another reason than that the reader has gone.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<Written, Failure> {
-        match self.target.write_all(bytes).and_then(|()| self.target.flush()) {
-            Ok(()) => Ok(Written::Yes),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::Closed),
-            Err(error) => Err(Failure::output(format!("the output cannot be written: {error}"))),
-        }
+        written(self.target.write_all(bytes).and_then(|()| self.target.flush()))
+    }
+
+    /// Writes a value as JSON, in pieces: all of its text may be larger than what it is made from.
+    ///
+    /// # Errors
+    /// As [`Output::write`].
+    pub(crate) fn write_json(&mut self, value: &impl Serialize) -> Result<Written, Failure> {
+        let mut pieces = BufWriter::with_capacity(PIECE, &mut self.target);
+        let json = serde_json::to_writer_pretty(&mut pieces, value).map_err(io::Error::from);
+        let ended = json.and_then(|()| pieces.write_all(b"\n"));
+        let (target, left) = pieces.into_parts();
+        written(
+            ended
+                .and_then(|()| target.write_all(&left.unwrap_or_default()))
+                .and_then(|()| target.flush()),
+        )
+    }
+}
+
+/// What became of it.
+fn written(result: io::Result<()>) -> Result<Written, Failure> {
+    match result {
+        Ok(()) => Ok(Written::Yes),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::Closed),
+        Err(error) => Err(Failure::output(format!("the output cannot be written: {error}"))),
     }
 }
 

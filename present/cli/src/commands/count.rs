@@ -77,7 +77,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     let top = args.top.unwrap_or(usize::MAX);
     let text = match args.format {
         ReportFormat::Table => tables(&report, top),
-        ReportFormat::Json => report::json(&report)?,
+        ReportFormat::Json => return subject.finish_json(&report, args.input.strict),
         ReportFormat::Csv => csv(&report, top),
     };
     subject.finish(&text, args.input.strict)

@@ -204,14 +204,14 @@ pub(super) fn show(
     }
     let rows = args.rows();
     let text = match args.format {
+        Format::Json => {
+            report.truncate(rows);
+            return subject.finish_json(&report, strict);
+        }
         Format::Table => {
             let tables = report.tables(rows, &subject.zone);
             let parts = std::iter::once(report.summary()).chain(tables);
             parts.collect::<Vec<_>>().join("\n")
-        }
-        Format::Json => {
-            report.truncate(rows);
-            json(&report)?
         }
         Format::Csv => report.csv(rows),
         Format::Lami => {
@@ -264,22 +264,27 @@ impl Subject {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn finish(mut self, text: &str, strict: bool) -> Result<ExitCode, Failure> {
+    pub(super) fn finish(self, text: &str, strict: bool) -> Result<ExitCode, Failure> {
         Output::open(None)?.write(text.as_bytes())?;
+        Ok(self.lost(strict))
+    }
+
+    /// The same with a report as JSON, which is written as it is made.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn finish_json(self, report: &impl Serialize, strict: bool) -> Result<ExitCode, Failure> {
+        Output::open(None)?.write_json(report)?;
+        Ok(self.lost(strict))
+    }
+
+    /// Tells what the tracer lost.
+    fn lost(mut self, strict: bool) -> ExitCode {
         for loss in crate::loss::summary(&self.set) {
             self.warnings.note(&loss.to_string());
         }
-        Ok(self.warnings.finish(strict))
+        self.warnings.finish(strict)
     }
-}
-
-/// A report as JSON.
-///
-/// # Errors
-/// Never for reports: their keys are text.
-pub(super) fn json(report: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(report).map_err(|error| Failure::output(error.to_string()))?;
-    Ok(text + "\n")
 }
 
 /// The range as reports take it: its end does not belong to it.
