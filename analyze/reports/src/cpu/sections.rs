@@ -66,7 +66,7 @@ fn processes(report: &CpuReport) -> Section {
     let mut columns = vec![Column::new("process", "Process", Unit::Process)];
     columns.extend(USAGE);
     let row = |row: &CpuProcess| {
-        let about = Value::Thread((&row.process).into());
+        let about = Value::from(&row.process);
         std::iter::once(about).chain(usage(&row.usage)).collect()
     };
     Section::new(
@@ -83,7 +83,7 @@ fn threads(report: &CpuReport) -> Section {
     columns.push(Column::new("priority", "Priority", Unit::Id));
     columns.push(Column::new("priorities", "Priorities", Unit::Text));
     let row = |row: &CpuThread| {
-        let about = Value::Thread(row.thread.clone());
+        let about = Value::from(row.thread.clone());
         let all: Vec<String> = row.priorities.iter().map(i32::to_string).collect();
         let priorities = [row.priority.map(i64::from).into(), Value::text(all.join(" "))];
         let cells = std::iter::once(about).chain(usage(&row.usage));

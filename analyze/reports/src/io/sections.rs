@@ -24,9 +24,8 @@ impl From<&IoReport> for Report {
             .map(|row| (row.kind.name().into(), &row.stats));
         let name = |name: &str| Syscall::by_name(name).map_or("other", Syscall::user_name).into();
         let calls = report.syscalls.iter().map(|row| (name(row.name), &row.stats));
-        let processes =
-            (report.processes.iter()).map(|row| (Value::Thread((&row.process).into()), &row.stats));
-        let threads = (report.threads.iter()).map(|row| (Value::Thread(row.thread.clone()), &row.stats));
+        let processes = (report.processes.iter()).map(|row| (Value::from(&row.process), &row.stats));
+        let threads = (report.threads.iter()).map(|row| (Value::from(row.thread.clone()), &row.stats));
         Report {
             head: report.head.clone(),
             totals: vec![

@@ -121,7 +121,7 @@ fn processes(cpu: &CpuReport, rows: usize) -> Section {
     ];
     let row = |row: &crate::cpu::CpuProcess| {
         vec![
-            Value::Thread((&row.process).into()),
+            Value::from(&row.process),
             row.usage.active_ns.into(),
             row.usage.active_share.into(),
         ]
@@ -148,11 +148,7 @@ fn files(io: &IoReport, kind: FdType, (key, title): (&'static str, &str), rows: 
         Column::new("written_bytes", "Written", Unit::Bytes),
     ];
     let row = |((read, written), process): ((u64, u64), &IoProcess)| {
-        vec![
-            Value::Thread((&process.process).into()),
-            read.into(),
-            written.into(),
-        ]
+        vec![Value::from(&process.process), read.into(), written.into()]
     };
     Section::new(
         key,

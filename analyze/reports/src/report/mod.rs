@@ -10,6 +10,8 @@ mod unmatched;
 pub use columns::{distribution_columns, distribution_values, frequencies};
 pub(crate) use unmatched::unmatched;
 
+use std::sync::Arc;
+
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::kernel::{Head, KernelReport, Process, Thread, ThreadFilter};
@@ -200,8 +202,8 @@ pub enum Value {
     Time(Timestamp),
     /// Text.
     Text(String),
-    /// A thread.
-    Thread(Thread),
+    /// A thread; the rows of a log share those of few.
+    Thread(Arc<Thread>),
 }
 
 impl Value {
@@ -243,7 +245,19 @@ impl From<Timestamp> for Value {
 
 impl From<Thread> for Value {
     fn from(value: Thread) -> Value {
+        Value::Thread(Arc::new(value))
+    }
+}
+
+impl From<Arc<Thread>> for Value {
+    fn from(value: Arc<Thread>) -> Value {
         Value::Thread(value)
+    }
+}
+
+impl From<&Process> for Value {
+    fn from(value: &Process) -> Value {
+        Thread::from(value).into()
     }
 }
 
@@ -341,5 +355,14 @@ impl KernelReport for Report {
     fn truncate(&mut self, rows: usize) {
         let long = self.sections.iter_mut().filter(|section| section.is_long);
         long.for_each(|section| section.rows.truncate(rows));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Logs have millions of them.
+    #[test]
+    fn values_are_small() {
+        assert_eq!(size_of::<super::Value>(), 24);
     }
 }

@@ -1,6 +1,7 @@
 //! The report.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_kernel_model::{Syscall, errno_name};
@@ -66,6 +67,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         of_errors(&by_call),
     ];
     let threads = std::mem::take(&mut partial.threads);
+    let places = threads.len();
     let top = rules.selection.top();
     let longest = threads
         .into_iter()
@@ -80,6 +82,8 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         )
     });
     longest.truncate(top);
+    // The calls of a thread share it.
+    let who: Vec<Option<Arc<Thread>>> = (0..places).map(|place| shows(place).map(Arc::new)).collect();
     let list = |key, title: &str, view, calls: &[Call]| Section {
         key,
         title: title.to_owned(),
@@ -93,7 +97,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         ],
         rows: calls
             .iter()
-            .filter_map(|call| Some(one(call, shows(call.place)?)))
+            .filter_map(|call| Some(one(call, who.get(call.place)?.clone()?)))
             .collect(),
         is_long: true,
     };
@@ -253,7 +257,7 @@ fn error(errno: i64) -> String {
     errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
 }
 
-fn one(call: &Call, thread: Thread) -> Vec<Value> {
+fn one(call: &Call, thread: Arc<Thread>) -> Vec<Value> {
     let result = call.error().map_or_else(|| call.result.to_string(), error);
     vec![
         Timestamp(call.begin).into(),
