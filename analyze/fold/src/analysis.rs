@@ -45,6 +45,12 @@ pub trait Analysis: Sync {
     /// chunks that a packet reaches into tell of it again, then without losses before it.
     fn packet(&self, partial: &mut Self::Partial, packet: &StreamPlace<'_>);
 
+    /// The rest of the packet cannot be decoded: what happened in it from that time on, that of the
+    /// last event record that can be, is lost. Told once, by the chunk to which that time belongs.
+    fn cut(&self, partial: &mut Self::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
+        let _ = (partial, packet, time);
+    }
+
     /// An event record.
     fn event(&self, partial: &mut Self::Partial, record: &mut Record<'_>);
 

@@ -65,6 +65,8 @@ pub struct Lane<'t> {
     /// Something in the packet said so.
     is_past: bool,
     packet: Option<(Option<Timestamp>, bool)>,
+    /// The rest of the packet cannot be decoded, which is still to be told.
+    is_cut: bool,
 }
 
 /// The packets of a stream in a chunk, and lanes which take the next one as they come to an end.
@@ -224,6 +226,7 @@ impl<'t> Lane<'t> {
             limit: DUSK,
             is_past: false,
             packet: None,
+            is_cut: false,
         }
     }
 
@@ -251,7 +254,7 @@ impl<'t> Lane<'t> {
         self.floor = begin.unwrap_or(DAWN);
         self.limit = packet_limit(self.content, self.clock, index);
         // Damage that only reading finds is not counted in: where a chunk begins behind it, it is
-        // not seen.
+        // not seen. Whoever reads the damaged packet tells of it.
         let lost_before = self.content.lost_before(index);
         self.packet = Some((begin, lost_before));
         Some(StreamPlace {
@@ -306,6 +309,9 @@ impl<'t> Lane<'t> {
                     break;
                 }
             }
+            if self.ends_early() {
+                self.give_cut(analysis, partial, &(DAWN..DUSK));
+            }
         }
     }
 
@@ -321,7 +327,7 @@ impl<'t> Lane<'t> {
     /// Time of what comes next: the beginning of a packet that was not told of, or a hit.
     fn peek(&mut self) -> Option<Timestamp> {
         loop {
-            if self.packet.is_some() {
+            if self.packet.is_some() || self.is_cut {
                 return Some(self.floor);
             }
             if self.at < self.scanner.hits().len() {
@@ -330,7 +336,7 @@ impl<'t> Lane<'t> {
             if self.more {
                 self.more = self.scanner.scan_up_to(FEW) == Progress::More;
                 self.at = 0;
-            } else {
+            } else if !self.ends_early() {
                 self.next_packet()?;
                 // The hits at hand are those of the packet before.
                 (self.more, self.at) = (true, usize::MAX);
@@ -366,6 +372,7 @@ impl<'t> Lane<'t> {
             }
             match self.packet.take() {
                 Some(packet) => self.give_packet(analysis, partial, packet, range),
+                None if self.is_cut => self.give_cut(analysis, partial, range),
                 None => self.give_hits(analysis, partial, (index, bound), range),
             }
         }
@@ -387,6 +394,38 @@ impl<'t> Lane<'t> {
                 head: self.scanner.packet_head(),
             };
             analysis.packet(partial, &place);
+        }
+    }
+
+    /// True once for a packet that was scanned to where its rest cannot be decoded.
+    fn ends_early(&mut self) -> bool {
+        if self.scanner.take_cut() {
+            // Event records that nobody wants may have come later than those that were given.
+            let last = self.time(Some(self.scanner.clock())).unwrap_or(DAWN);
+            self.floor = self.floor.max(last.min(self.limit));
+            self.is_cut = true;
+        }
+        self.is_cut
+    }
+
+    /// Tells that the rest of the packet is lost, at the time of its last event record.
+    #[cold]
+    fn give_cut<A: Analysis + ?Sized>(
+        &mut self,
+        analysis: &A,
+        partial: &mut A::Partial,
+        range: &Range<Timestamp>,
+    ) {
+        self.is_cut = false;
+        let time = self.floor.min(LAST);
+        if range.contains(&time.min(self.limit)) {
+            let place = StreamPlace {
+                stream: self.stream,
+                begin: self.time(self.scanner.packet_head().begin),
+                lost_before: false,
+                head: self.scanner.packet_head(),
+            };
+            analysis.cut(partial, &place, time);
         }
     }
 

@@ -106,6 +106,8 @@ pub struct Scanner<'t> {
     clock: u64,
     /// A clock that goes back is reported once for each packet.
     went_back: bool,
+    /// The rest of the packet cannot be decoded, and nobody has asked yet.
+    cut: bool,
     slots: Vec<u64>,
     /// Room for a batch of hits, of which so many are there.
     hits: Vec<Hit>,
@@ -207,6 +209,7 @@ impl<'t> Scanner<'t> {
             pos: 0,
             clock: 0,
             went_back: false,
+            cut: false,
             slots: trace.layout.registers(),
             hits: Vec::new(),
             found: 0,
@@ -253,6 +256,12 @@ impl<'t> Scanner<'t> {
         self.clock
     }
 
+    /// True once if the current packet came to an end before its content did: the rest of it cannot be
+    /// decoded.
+    pub fn take_cut(&mut self) -> bool {
+        std::mem::take(&mut self.cut)
+    }
+
     /// Goes to the next packet; its table entry. `None` behind the last one.
     pub fn next_packet(&mut self) -> Option<Packet> {
         loop {
@@ -290,6 +299,7 @@ impl<'t> Scanner<'t> {
                     self.clock = packet.begin.unwrap_or(0);
                     self.head = head;
                     self.went_back = false;
+                    self.cut = false;
                     return true;
                 }
                 Err(_) if have < packet.content_bits && have / 8 >= want as u64 && want < MOST_HEAD => {
@@ -654,6 +664,7 @@ impl<'t> Scanner<'t> {
         let skipped = (packet.content_bits >> 3).saturating_sub(at);
         let damage = Damage::at(self.path(packet), packet.offset + at, describe(error)).skipping(skipped);
         self.damage.push(damage);
+        self.cut = true;
         self.pos = packet.content_bits;
         Progress::PacketEnd
     }

@@ -9,6 +9,7 @@ mod sections;
 mod state;
 mod usage;
 
+use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::events::sched::{Migrate, Priority, Switch};
@@ -80,6 +81,12 @@ impl Analysis for CpuAnalysis {
     fn packet(&self, partial: &mut CpuPartial, packet: &StreamPlace<'_>) {
         if let Some(packet) = self.input.packet(packet) {
             partial.packet(&self.input.selection, &packet);
+        }
+    }
+
+    fn cut(&self, partial: &mut CpuPartial, packet: &StreamPlace<'_>, time: Timestamp) {
+        if let Some(packet) = self.input.packet(packet) {
+            partial.cut(&self.input.selection, &packet, time.0);
         }
     }
 

@@ -92,6 +92,13 @@ impl CpuPartial {
         self.ran(selection, at, ran);
     }
 
+    /// The rest of a packet cannot be decoded.
+    pub(super) fn cut(&mut self, selection: &Selection, packet: &Packet, time: i64) {
+        let at = self.cpu(packet.cpu);
+        let ran = self.cpus[at].runs.cut(time);
+        self.ran(selection, at, ran);
+    }
+
     #[inline]
     fn ran(&mut self, selection: &Selection, at: usize, stretch: Option<Stretch<()>>) {
         let Some(Stretch {

@@ -80,6 +80,13 @@ impl<W> Runs<W> {
         lost
     }
 
+    /// From that time on events were lost that nobody counted. Gives who ran until then.
+    pub(crate) fn cut(&mut self, time: i64) -> Option<Stretch<W>> {
+        self.losses += 1;
+        self.first.get_or_insert(First::Loss { until: Some(time) });
+        Some(self.current.take()?.to(time))
+    }
+
     fn loss(&mut self) -> Option<Stretch<W>> {
         let until = self.seen_until;
         self.losses += 1;

@@ -73,6 +73,10 @@ macro_rules! together {
                 $(self.parts.$place.packet(&mut partial.$place, packet);)+
             }
 
+            fn cut(&self, partial: &mut Self::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
+                $(self.parts.$place.cut(&mut partial.$place, packet, time);)+
+            }
+
             #[inline]
             fn event(&self, partial: &mut Self::Partial, record: &mut Record<'_>) {
                 self.input.event(record, |event, body| {

@@ -26,6 +26,8 @@ pub enum What {
         end: Option<i64>,
     },
     Event(Record),
+    /// The rest of the packet cannot be decoded.
+    Cut,
 }
 
 /// An event with its fields.
@@ -89,6 +91,15 @@ pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> 
                         });
                     }
                     reader.advance();
+                }
+                let damage = reader.take_damage();
+                if damage.iter().any(|damage| damage.skipped.is_some()) {
+                    entries.push(Entry {
+                        time: held,
+                        trace: trace_number,
+                        cpu,
+                        what: What::Cut,
+                    });
                 }
             }
         }

@@ -254,6 +254,9 @@ impl<A: Analysis> Analysis for Keeper<'_, A> {
     fn packet(&self, partial: &mut A::Partial, packet: &StreamPlace<'_>) {
         self.analysis.packet(partial, packet);
     }
+    fn cut(&self, partial: &mut A::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
+        self.analysis.cut(partial, packet, time);
+    }
     fn event(&self, partial: &mut A::Partial, record: &mut Record<'_>) {
         self.analysis.event(partial, record);
     }

@@ -17,7 +17,7 @@ fn events(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Entry> {
 fn record(entry: &Entry) -> &Record {
     match &entry.what {
         What::Event(record) => record,
-        What::Packet { .. } => unreachable!("only events are kept"),
+        What::Packet { .. } | What::Cut => unreachable!("only events are kept"),
     }
 }
 

@@ -194,6 +194,12 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
                 }
                 cpu.seen_until = end.unwrap_or(entry.time);
             }
+            What::Cut => {
+                cpu.losses += 1;
+                if let Some((tid, since)) = cpu.current.take() {
+                    ran(cpu, tid, since, entry.time);
+                }
+            }
             What::Event(event) => {
                 people.learn(entry.trace, event);
                 let (prev, next, switch) = match event.name.as_str() {

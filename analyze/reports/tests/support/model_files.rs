@@ -97,6 +97,7 @@ pub fn calls(set: &TraceSet) -> Vec<Row> {
                 continue;
             }
             What::Event(event) => event,
+            What::Cut => continue,
         };
         let tid = running.get(&(trace, cpu)).copied().filter(|&tid| tid != 0);
         match (event.name.as_str(), call_of(&event.name), tid) {

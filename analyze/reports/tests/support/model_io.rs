@@ -160,7 +160,7 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, Step)> {
         (trace, cpu) = (entry.trace, entry.cpu);
         let boundary = match &entry.what {
             What::Packet { lost: true, .. } => Some((None, None)),
-            What::Packet { .. } => None,
+            What::Packet { .. } | What::Cut => None,
             What::Event(event) if event.name == "sched_switch" => {
                 Some((event.id("prev_tid"), event.id("next_tid")))
             }

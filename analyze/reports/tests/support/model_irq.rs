@@ -92,6 +92,7 @@ fn of_cpu(found: &mut Found, entries: &[Entry], asked: Asked) {
                 continue;
             }
             What::Event(event) => event,
+            What::Cut => continue,
         };
         let is_in = entry.time >= from;
         let is_soft = event.name.contains("softirq");

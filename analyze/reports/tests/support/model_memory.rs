@@ -31,6 +31,7 @@ pub fn find(set: &TraceSet, asked: Asked) -> Found {
                 continue;
             }
             What::Event(event) => event,
+            What::Cut => continue,
         };
         let mut appears = |tid: i32, on: Option<u32>| {
             for (_, who) in running.iter_mut().filter(|(cpu, _)| Some(**cpu) != on) {

@@ -1,0 +1,107 @@
+//! Reports on traces of which something cannot be decoded.
+
+use std::os::unix::fs::FileExt;
+
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};
+use tracebraid_reports::io::IoAnalysis;
+use tracebraid_reports::kernel::{KernelAnalysis, Selection, Together};
+use tracebraid_reports::syscalls::SyscallAnalysis;
+
+use crate::support::law::{ALL, Asked, LARGE, any_tree, as_modelled, every_way, json};
+use crate::support::traces::{kernel_trace, ours};
+
+/// A copy of a recorded trace with bytes in the middle of some packets of two CPUs that are no event
+/// records; gone with the value.
+struct Damaged(std::path::PathBuf);
+
+impl Damaged {
+    fn new(name: &str) -> Damaged {
+        let from = ours(name, name).expect("it is committed");
+        let to = std::env::temp_dir().join(format!("damaged-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&to).expect("a directory for the copy");
+        for file in std::fs::read_dir(&from)
+            .expect("a trace")
+            .map(|file| file.expect("a file"))
+        {
+            if file.file_type().expect("a type").is_file() {
+                std::fs::copy(file.path(), to.join(file.file_name())).expect("a copy");
+            }
+        }
+        let set = TraceSet::open(std::slice::from_ref(&to)).expect("the copy can be opened");
+        for (stream, places) in set.traces[0].streams.iter().zip([&[1, 2][..], &[0]]) {
+            for &packet in places {
+                // There no part of a record that is looked at is damaged: it would be taken for what it says.
+                let packet = &stream.packets[packet];
+                let at = packet.offset + packet.content_bits / 8 * 47 / 100;
+                let path = &stream.files[packet.file as usize].path;
+                let file = std::fs::File::options().write(true).open(path);
+                file.and_then(|file| file.write_all_at(&[0xFF; 256], at))
+                    .expect("it can be damaged");
+            }
+        }
+        Damaged(to)
+    }
+
+    fn set(&self) -> TraceSet {
+        TraceSet::open(std::slice::from_ref(&self.0)).expect("the copy can be opened")
+    }
+}
+
+impl Drop for Damaged {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn cpu(set: &TraceSet) -> CpuReport {
+    let analysis = CpuAnalysis::new(set, Selection::default());
+    let outcome = fold(set, &analysis, Options::default(), &Control::default());
+    outcome.expect("nobody cancels").report
+}
+
+/// Behind what cannot be decoded it is not known who runs, up to the next switch; in every way of
+/// folding, and as a plain pass says.
+#[test]
+fn what_cannot_be_decoded_makes_unknown_who_runs() {
+    let name = "kernel-mix-small";
+    let damaged = Damaged::new(name);
+    let set = damaged.set();
+    let sound = cpu(&kernel_trace(name).expect("it is committed"));
+    let found = cpu(&set);
+    for (at, cuts) in [2, 1, 0, 0].into_iter().enumerate() {
+        let (before, after) = (&sound.cpus[at], &found.cpus[at]);
+        assert_eq!(after.losses - before.losses, cuts, "CPU {at}");
+        assert_eq!(
+            after.unknown_ns > before.unknown_ns + 1_000_000,
+            cuts > 0,
+            "CPU {at}"
+        );
+        assert_eq!(
+            after.inconsistent_switches, before.inconsistent_switches,
+            "CPU {at}"
+        );
+    }
+    let (begin, end) = crate::support::events::extent(&set);
+    let third = (end - begin) / 3;
+    let range = (begin + third, end - third);
+    for asked in [ALL, Asked { range, ..ALL }] {
+        as_modelled::<CpuAnalysis>(name, &set, asked, LARGE);
+    }
+    any_tree::<CpuAnalysis>(&set, 1);
+}
+
+/// Where streams are merged by time, what cannot be decoded has its place in the order of time, too.
+#[test]
+fn damage_is_the_same_where_streams_are_merged() {
+    let damaged = Damaged::new("kernel-discarded");
+    let set = damaged.set();
+    type Parts = (CpuAnalysis, IoAnalysis, SyscallAnalysis);
+    let together = Together::<Parts>::new(&set, &Selection::default());
+    let outcome = fold(&set, &together, Options::default(), &Control::default());
+    let whole = outcome.expect("nobody cancels").report;
+    assert_eq!(json(&whole.0), json(&cpu(&set)));
+    assert!(whole.0.cpus.iter().map(|cpu| cpu.losses).sum::<u64>() >= 3);
+    every_way("damaged", &set, &together, &json(&whole), LARGE);
+}
