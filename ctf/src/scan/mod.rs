@@ -174,17 +174,23 @@ fn class(layout: &StreamLayout, hit: &Hit) -> usize {
 
 #[inline(always)]
 fn body<'a>(layout: &StreamLayout, packet: Cursor<'a>, slots: &mut [u64], hit: &Hit) -> Cursor<'a> {
-    let mut cursor = Cursor {
-        pos: hit.start,
-        ..packet
+    let pos = match hit.general {
+        true => behind_head(layout, packet, slots, hit.start),
+        // The bodies of others are where they were said to be.
+        false => hit.start,
     };
-    // The bodies of others are where they were said to be.
-    if hit.general {
-        // Again, because what follows may take lengths and selectors from the header. It was
-        // sound before, so it is now.
-        let _ = decode_head(layout, &mut cursor, slots, 0);
-    }
-    cursor
+    // Made of parts that lie in registers: to write one part of a copy, and copy all of it at once,
+    // would wait for the part.
+    Cursor { pos, ..packet }
+}
+
+/// Decodes the header of an event record again, because what follows may take lengths and selectors from
+/// it: it was sound before, so it is now.
+#[inline(never)]
+fn behind_head(layout: &StreamLayout, mut cursor: Cursor<'_>, slots: &mut [u64], start: u64) -> u64 {
+    cursor.pos = start;
+    let _ = decode_head(layout, &mut cursor, slots, 0);
+    cursor.pos
 }
 
 impl<'t> Scanner<'t> {

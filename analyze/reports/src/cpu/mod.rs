@@ -49,7 +49,7 @@ impl KernelAnalysis for CpuAnalysis {
         is_wanted(event)
     }
 
-    fn fold_event(&self, partial: &mut CpuPartial, event: Event<'_>, body: &mut Body<'_, '_>) {
+    fn fold_event(&self, partial: &mut CpuPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         self.fold(partial, event, body);
     }
 }
@@ -109,8 +109,8 @@ impl Analysis for CpuAnalysis {
 
 impl CpuAnalysis {
     #[inline(always)]
-    fn fold(&self, partial: &mut CpuPartial, event: Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = event;
+    fn fold(&self, partial: &mut CpuPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let Event { model, cpu, time, .. } = *event;
         let place = Place { cpu, time };
         match &model.event {
             KernelEvent::Switch(switch) => {

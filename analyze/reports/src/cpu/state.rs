@@ -87,8 +87,7 @@ impl CpuPartial {
     /// A packet of a CPU begins, or goes on: its events are there up to its end.
     pub(super) fn packet(&mut self, selection: &Selection, packet: &Packet) {
         let at = self.cpu(packet.cpu);
-        let end = packet.end.or(packet.begin);
-        let ran = self.cpus[at].runs.packet(packet.lost_before, end);
+        let ran = self.cpus[at].runs.packet(packet);
         self.ran(selection, at, ran);
     }
 

@@ -4,15 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::depth::Depth;
 use crate::disk::request::{DiskKey, Kind, Request};
-use crate::kernel::Window;
 use crate::stats::{Bins, Distribution, Top};
 
 /// A block device.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Disk {
     pub(super) key: DiskKey,
-    /// As the state dump has it.
-    pub(super) name: Option<String>,
     /// By kind.
     pub(super) kinds: [Done; Kind::ALL.len()],
     /// From the queue to the driver.
@@ -59,24 +56,10 @@ pub(super) struct Counts {
     pub(super) replaced: u64,
 }
 
-impl Counts {
-    fn merge(&mut self, other: &Counts) {
-        self.errors += other.errors;
-        self.requeues += other.requeues;
-        self.merged_bios += other.merged_bios;
-        self.merged_requests += other.merged_requests;
-        self.sequences += other.sequences;
-        self.parts += other.parts;
-        self.not_begun += other.not_begun;
-        self.replaced += other.replaced;
-    }
-}
-
 impl Disk {
     pub(super) fn new(key: DiskKey) -> Disk {
         Disk {
             key,
-            name: None,
             kinds: Default::default(),
             waits: Distribution::default(),
             counts: Counts::default(),
@@ -106,17 +89,5 @@ impl Disk {
         let kinds = Kind::ALL.into_iter().filter(|kind| kind.has_data());
         kinds.for_each(|kind| all.merge(self.of(kind)));
         all
-    }
-
-    /// Joins what comes later to this.
-    pub(super) fn merge(&mut self, later: Disk, top: usize, window: Window, change: impl Fn(&mut Request)) {
-        self.name = later.name.or(self.name.take());
-        let kinds = self.kinds.iter_mut().zip(&later.kinds);
-        kinds.for_each(|(own, later)| own.merge(later));
-        self.waits.merge(&later.waits);
-        self.counts.merge(&later.counts);
-        self.depth.merge(later.depth, window);
-        self.top.merge(later.top, top, change);
-        self.bins.merge(&later.bins);
     }
 }

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::disk::device::{Disk, Done};
+use crate::disk::machine::{Remap, Sums};
 use crate::disk::request::{DiskKey, Kind, Request, SECTOR};
-use crate::disk::{DiskPartial, DiskRules, Sums};
-use crate::kernel::{Head, Input, Thread, share};
+use crate::disk::{DiskPartial, DiskRules};
+use crate::kernel::{Head, Input, Thread, ThreadKey, share};
 use crate::report::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
 };
@@ -53,18 +54,20 @@ impl Names<'_> {
 }
 
 pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial) -> Report {
-    for told in partial.tasks.untold() {
-        rules.work(&mut partial, told);
+    for disk in partial.names.iter().map(|(disk, _)| *disk) {
+        // What has a name has a row where it is not known what it did.
+        partial.machine.disk(disk);
     }
-    partial.disks.sort_by_key(|disk| disk.key);
+    partial.machine.disks.sort_by_key(|disk| disk.key);
     let names = Names {
         rules,
         head: input.head(),
-        named: (partial.disks.iter())
-            .map(|disk| (disk.key, disk.name.clone()))
+        named: (partial.names.iter())
+            .map(|(disk, name)| (*disk, Some(name.value.clone())))
             .collect(),
     };
     let disks: Vec<&Disk> = partial
+        .machine
         .disks
         .iter()
         .filter(|disk| names.shows(disk.key))
@@ -95,7 +98,11 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
 fn totals(partial: &DiskPartial, disks: &[&Disk]) -> Vec<Total> {
     let sum = |of: &dyn Fn(&Disk) -> u64| -> Value { disks.iter().map(|disk| of(disk)).sum::<u64>().into() };
     let is_shown = |key: DiskKey| disks.iter().any(|disk| disk.key == key);
-    let open = partial.requests.open_keys().filter(|(key, _)| is_shown(*key));
+    let open = partial
+        .machine
+        .requests
+        .open_keys()
+        .filter(|(key, _)| is_shown(*key));
     let replaced: u64 = disks.iter().map(|disk| disk.counts.replaced).sum();
     let unfinished = replaced + open.count() as u64;
     let done = |disk: &Disk| disk.with_data().latencies.summary().count();
@@ -278,8 +285,8 @@ fn of_depths(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial, disks:
 
 fn of_threads(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> Section {
     let mut rows: Vec<(Thread, Sums)> = Vec::new();
-    for (place, disks) in partial.threads.iter().enumerate() {
-        let thread = partial.tasks.thread(place);
+    for (thread, disks) in partial.machine.threads.entries() {
+        let thread = partial.people.thread(thread);
         let shown = disks.iter().filter(|(disk, _)| names.shows(*disk));
         let sums = shown.fold(Sums::default(), |mut all, (_, sums)| {
             all.merge(sums);
@@ -311,10 +318,10 @@ fn of_threads(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> Se
 }
 
 fn of_remaps(names: &Names<'_>, partial: &DiskPartial) -> Section {
-    let mut remaps = partial.remaps.clone();
+    let mut remaps = partial.machine.remaps.clone();
     remaps.retain(|(remap, _, _)| names.shows(remap.from) || names.shows(remap.to));
     remaps.sort_unstable();
-    let row = |(remap, bios, bytes): (super::Remap, u64, u64)| {
+    let row = |(remap, bios, bytes): (Remap, u64, u64)| {
         let name = |key| Value::Text(names.name(key));
         vec![name(remap.from), name(remap.to), bios.into(), bytes.into()]
     };
@@ -335,14 +342,18 @@ fn of_remaps(names: &Names<'_>, partial: &DiskPartial) -> Section {
 
 /// The slowest requests, and all of them.
 fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Section; 2] {
-    let tasks = &partial.tasks;
-    let thread = |request: &Request| request.thread.map(|place| tasks.thread(place));
+    let people = &partial.people;
+    let thread = |request: &Request| {
+        let trace = request.disk.trace;
+        let thread = request.thread.map(|tid| ThreadKey { trace, tid });
+        thread.map(|thread| people.thread(thread))
+    };
     let shows = |request: &Request| {
         let thread = thread(request).unwrap_or_default();
         names.shows(request.disk) && rules.selection.threads.shows(&thread)
     };
     let most = rules.selection.top();
-    let top = (partial.disks.iter()).flat_map(|disk| disk.top.clone().into_sorted(rules.top()));
+    let top = (partial.machine.disks.iter()).flat_map(|disk| disk.top.clone().into_sorted(rules.top()));
     let mut top: Vec<Request> = top.filter(shows).collect();
     top.sort_by_key(|request| {
         (
@@ -353,7 +364,7 @@ fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Sectio
         )
     });
     top.truncate(most);
-    let mut log = partial.log.clone();
+    let mut log = partial.machine.log.clone();
     log.retain(shows);
     log.sort_by_key(|request| (request.end(), request.issued, request.disk, request.place));
     let list = |key, title: &str, view, requests: &[Request]| Section {

@@ -124,17 +124,15 @@ pub(super) struct Issued {
     pub(super) time: i64,
     pub(super) place: Place,
     pub(super) rwbs: Rwbs,
-    /// Place of the thread, if the event names it.
-    pub(super) thread: Option<usize>,
+    /// The thread, if the event names it.
+    pub(super) thread: Option<i32>,
 }
 
-/// It is done, or given back to the queue.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// It, or a part of it, is done.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
     pub(super) time: i64,
-    pub(super) cpu: u32,
     pub(super) place: Place,
-    pub(super) is_done: bool,
 }
 
 /// A request that is done; that with the longest latency is the greatest.
@@ -145,8 +143,8 @@ pub(super) struct Request {
     pub(super) disk: DiskKey,
     pub(super) place: Place,
     pub(super) rwbs: Rwbs,
-    /// Place of the thread.
-    pub(super) thread: Option<usize>,
+    /// The thread, if the event of the issue names it.
+    pub(super) thread: Option<i32>,
 }
 
 impl Request {

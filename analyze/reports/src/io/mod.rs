@@ -67,7 +67,7 @@ impl KernelAnalysis for IoAnalysis {
         event.is_of_files()
     }
 
-    fn fold_event(&self, partial: &mut IoPartial, event: Event<'_>, body: &mut Body<'_, '_>) {
+    fn fold_event(&self, partial: &mut IoPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         partial.event(self, event, body);
     }
 }

@@ -70,8 +70,8 @@ impl IoPartial {
     }
 
     #[inline(always)]
-    pub(super) fn event(&mut self, analysis: &IoAnalysis, event: Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = event;
+    pub(super) fn event(&mut self, analysis: &IoAnalysis, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let Event { model, cpu, time, .. } = *event;
         let window = analysis.input.selection.window;
         if window.is_over(time) {
             return;

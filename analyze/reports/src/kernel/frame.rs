@@ -19,6 +19,9 @@ use crate::kernel::time::nanoseconds;
 
 /// An analysis of kernel events.
 pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
+    /// True if it follows each CPU alone: then only the order of the events of each CPU matters.
+    const BY_CPU: bool = true;
+
     /// Of that part of those traces.
     fn new(set: &TraceSet, selection: Selection) -> Self;
 
@@ -33,7 +36,7 @@ pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
     fn wants_event(&self, event: &KernelEvent) -> bool;
 
     /// Folds an event; what [`Analysis::event`] does with the record of it.
-    fn fold_event(&self, partial: &mut Self::Partial, event: Event<'_>, body: &mut Body<'_, '_>);
+    fn fold_event(&self, partial: &mut Self::Partial, event: &Event<'_>, body: &mut Body<'_, '_>);
 }
 
 /// The report of such an analysis: lists of rows behind a head.
@@ -179,7 +182,7 @@ impl Input {
     pub(crate) fn event<'m>(
         &'m self,
         record: &mut Record<'_>,
-        to: impl FnOnce(Event<'m>, &mut Body<'_, '_>),
+        to: impl FnOnce(&Event<'m>, &mut Body<'_, '_>),
     ) {
         let Some(source) = self.sources.source_at(record.number) else {
             return;
@@ -202,7 +205,8 @@ impl Input {
             cpu,
             time,
         };
-        to(event, body);
+        // Handed on by reference: copying at once what was just written in parts would wait for the parts.
+        to(&event, body);
     }
 
     /// The packet, if it is of one CPU and tells who runs there. Where events of several CPUs share a

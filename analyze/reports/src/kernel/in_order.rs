@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, KernelEvent};
@@ -44,6 +45,11 @@ pub trait Rules: Sync + Sized {
     /// Joins what comes later to what was before.
     fn merge(&self, earlier: &mut Self::Partial, later: Self::Partial);
 
+    /// See [`Analysis::settle`].
+    fn settle(&self, partial: &mut Self::Partial, watermark: i64) {
+        let _ = (partial, watermark);
+    }
+
     /// Makes the report.
     fn finish(&self, input: &Input, partial: Self::Partial) -> Self::Report;
 }
@@ -56,6 +62,8 @@ pub struct InOrder<R> {
 }
 
 impl<R: Rules> KernelAnalysis for InOrder<R> {
+    const BY_CPU: bool = R::BY_CPU;
+
     fn new(set: &TraceSet, selection: Selection) -> Self {
         let rules = R::new(&selection);
         let input = Input::new(set, selection, |event| rules.wants(event));
@@ -75,8 +83,8 @@ impl<R: Rules> KernelAnalysis for InOrder<R> {
     }
 
     #[inline(always)]
-    fn fold_event(&self, partial: &mut R::Partial, event: Event<'_>, body: &mut Body<'_, '_>) {
-        self.rules.event(partial, &event, body);
+    fn fold_event(&self, partial: &mut R::Partial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        self.rules.event(partial, event, body);
     }
 }
 
@@ -117,6 +125,10 @@ impl<R: Rules> Analysis for InOrder<R> {
 
     fn merge(&self, earlier: &mut R::Partial, later: R::Partial) {
         self.rules.merge(earlier, later);
+    }
+
+    fn settle(&self, partial: &mut R::Partial, watermark: Timestamp) {
+        self.rules.settle(partial, watermark.0);
     }
 
     fn finish(&self, partial: R::Partial) -> R::Report {

@@ -1,7 +1,8 @@
 //! Names and processes of threads from the events that tell them.
 
-use tracebraid_kernel_model::{Body, Comm, EventModel, IntField, KernelEvent};
+use tracebraid_kernel_model::{Body, Comm, EventModel, IntField, KernelEvent, Switch};
 
+use crate::kernel::frame::Event;
 use crate::kernel::people::{People, ThreadKey};
 use crate::kernel::sources::CpuKey;
 
@@ -60,4 +61,37 @@ pub(crate) fn learn(
         }
         _ => {}
     }
+}
+
+/// Learns what a switch tells, and gives the threads before and after it. `near` is where the thread
+/// that the CPU was switched to last is among the people: most often that is the one before.
+#[inline(always)]
+pub(crate) fn learn_switch(
+    people: &mut People,
+    near: &mut usize,
+    event: &Event<'_>,
+    switch: &Switch,
+    body: &mut Body<'_, '_>,
+) -> Option<(i32, i32)> {
+    let Event { model, cpu, time, .. } = *event;
+    let (prev, next) = (
+        switch.prev_tid.get(body)? as i32,
+        switch.next_tid.get(body)? as i32,
+    );
+    for (tid, name) in [(prev, &switch.prev_name), (next, &switch.next_name)] {
+        if tid == 0 {
+            continue;
+        }
+        let trace = cpu.trace;
+        let person = people.get_near(ThreadKey { trace, tid }, near);
+        if let Some(name) = name.as_ref().and_then(|name| name.comm(body)) {
+            person.learn_name(time, cpu, name);
+        }
+        if tid == prev
+            && let Some(pid) = model.pid(body)
+        {
+            person.learn_pid(time, cpu, pid);
+        }
+    }
+    Some((prev, next))
 }

@@ -1,10 +1,13 @@
 //! What the reports on kernel traces share: their frame, which stream is which CPU, the time range,
 //! and who the threads are.
 
+mod by_cpu;
+mod calls;
 mod extent;
 mod frame;
 mod hosts;
 mod in_order;
+mod lane;
 mod learn;
 mod pairs;
 mod people;
@@ -24,12 +27,15 @@ pub use selection::{CpuSet, Limits, ROWS, Selection, ThreadFilter, Window};
 pub use sources::CpuKey;
 pub use together::Together;
 
+pub(crate) use by_cpu::ByCpu;
+pub(crate) use calls::{CallEvent, CallItem, CallStep, CallStretch, EndedCall, Entered, Exited};
 pub(crate) use hosts::hosts;
-pub(crate) use learn::learn;
-pub(crate) use pairs::{Ended, Pairs};
+pub(crate) use lane::{Items, Lane};
+pub(crate) use learn::{learn, learn_switch};
+pub(crate) use pairs::Pairs;
 pub(crate) use people::{Known, People, ThreadKey};
 pub(crate) use runs::{Runs, Stretch};
 pub(crate) use selection::ChosenCalls;
 pub(crate) use table::{KeyHasher, Table};
-pub(crate) use tasks::{Joined, Running, Tasks, Told};
+pub(crate) use tasks::{Running, Tasks, Told};
 pub(crate) use time::{nanoseconds, share};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::frame::Packet;
+
 /// Who ran on one CPU. Its chunks come in the order of time; what runs into a chunk, or out of it, is
 /// joined when chunks are merged. `W` goes with a thread from the switch to it on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -29,6 +31,8 @@ enum First {
     /// before say.
     Loss {
         until: Option<i64>,
+        /// When it is told of.
+        told: i64,
     },
 }
 
@@ -45,6 +49,8 @@ pub(crate) struct Stretch<W> {
     pub(crate) tid: i32,
     pub(crate) since: i64,
     pub(crate) until: i64,
+    /// When an event, or the beginning of a packet, told that it had ended.
+    pub(crate) told: i64,
     pub(crate) who: W,
 }
 
@@ -61,12 +67,13 @@ impl<W> Default for Runs<W> {
 }
 
 impl<W> Run<W> {
-    fn to(self, until: i64) -> Stretch<W> {
+    fn to(self, until: i64, told: i64) -> Stretch<W> {
         let Run { tid, since, who } = self;
         Stretch {
             tid,
             since,
             until,
+            told,
             who,
         }
     }
@@ -74,24 +81,26 @@ impl<W> Run<W> {
 
 impl<W> Runs<W> {
     /// A packet begins, or goes on: its events are there up to its end. Gives who ran up to a loss.
-    pub(crate) fn packet(&mut self, lost_before: bool, end: Option<i64>) -> Option<Stretch<W>> {
-        let lost = lost_before.then(|| self.loss()).flatten();
-        self.seen_until = end.or(self.seen_until);
+    pub(crate) fn packet(&mut self, packet: &Packet) -> Option<Stretch<W>> {
+        let lost = packet.lost_before.then(|| self.loss(packet)).flatten();
+        self.seen_until = packet.end.or(packet.begin).or(self.seen_until);
         lost
     }
 
     /// From that time on events were lost that nobody counted. Gives who ran until then.
     pub(crate) fn cut(&mut self, time: i64) -> Option<Stretch<W>> {
         self.losses += 1;
-        self.first.get_or_insert(First::Loss { until: Some(time) });
-        Some(self.current.take()?.to(time))
+        let until = Some(time);
+        self.first.get_or_insert(First::Loss { until, told: time });
+        Some(self.current.take()?.to(time, time))
     }
 
-    fn loss(&mut self) -> Option<Stretch<W>> {
+    fn loss(&mut self, packet: &Packet) -> Option<Stretch<W>> {
         let until = self.seen_until;
+        let told = packet.begin.unwrap_or(i64::MIN);
         self.losses += 1;
-        self.first.get_or_insert(First::Loss { until });
-        Some(self.current.take()?.to(until?))
+        self.first.get_or_insert(First::Loss { until, told });
+        Some(self.current.take()?.to(until?, told))
     }
 
     /// The CPU goes from one thread to another. Gives the stretch that ends, if it is known who ran.
@@ -110,7 +119,7 @@ impl<W> Runs<W> {
     fn end(&mut self, current: Option<Run<W>>, time: i64, prev: i32) -> Option<Stretch<W>> {
         let current = current?;
         if current.tid == prev {
-            return Some(current.to(time));
+            return Some(current.to(time, time));
         }
         self.inconsistent += 1;
         None
@@ -121,8 +130,9 @@ impl<W> Runs<W> {
     pub(crate) fn join<V>(&mut self, later: Runs<V>, moved: impl FnOnce(V) -> W) -> Option<Stretch<W>> {
         let seen_until = self.seen_until;
         let first = match later.first {
-            Some(First::Loss { until }) => Some(First::Loss {
+            Some(First::Loss { until, told }) => Some(First::Loss {
                 until: until.or(seen_until),
+                told,
             }),
             first => first,
         };
@@ -139,12 +149,12 @@ impl<W> Runs<W> {
         let current = std::mem::replace(&mut self.current, later);
         match first {
             First::Switch { time, prev } => self.end(current, time, prev),
-            First::Loss { until } => Some(current?.to(until?)),
+            First::Loss { until, told } => Some(current?.to(until?, told)),
         }
     }
 
     /// Whoever runs at the end does so until the trace ends.
     pub(crate) fn close(&mut self, end: i64) -> Option<Stretch<W>> {
-        Some(self.current.take()?.to(end))
+        Some(self.current.take()?.to(end, end))
     }
 }

@@ -164,32 +164,6 @@ impl<I> Tasks<I> {
         step
     }
 
-    /// What somebody did there, if it is known who, or that nobody knows; else it waits.
-    #[inline]
-    pub(crate) fn tell_or_wait(
-        &mut self,
-        actor: Running,
-        cpu: CpuKey,
-        time: i64,
-        item: I,
-    ) -> Option<Told<I>> {
-        let place = match actor {
-            Running::Before => {
-                self.wait(cpu, time, item);
-                return None;
-            }
-            Running::Unknown => None,
-            Running::Thread(place) => Some(place),
-        };
-        Some(Told {
-            place,
-            cpu,
-            time,
-            step: 0,
-            item,
-        })
-    }
-
     /// The last step.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
@@ -256,11 +230,6 @@ impl<I> Tasks<I> {
     pub(crate) fn thread(&self, place: usize) -> Thread {
         self.key(place)
             .map_or_else(Thread::default, |key| self.people.thread(key))
-    }
-
-    /// A thread as reports show it, if it was met or not.
-    pub(crate) fn known(&self, key: ThreadKey) -> Thread {
-        self.people.thread(key)
     }
 
     /// A packet begins: after lost events it is not known who runs.

@@ -10,8 +10,8 @@ use tracebraid_kernel_model::KernelEvent;
 use crate::kernel::frame::{Input, KernelAnalysis};
 use crate::kernel::selection::Selection;
 
-/// A tuple of analyses in one pass over traces. Their reports are those that each gives alone: none
-/// may mind that the event records of all streams come in the order of time.
+/// A tuple of analyses in one pass over traces. Their reports are those that each gives alone: all
+/// follow each CPU alone.
 #[derive(Debug)]
 pub struct Together<P> {
     input: Input,
@@ -45,6 +45,7 @@ macro_rules! together {
 
             /// Of that part of those traces.
             pub fn new(set: &TraceSet, selection: &Selection) -> Self {
+                const { $(assert!($analysis::BY_CPU);)+ }
                 let parts = ($($analysis::new(set, selection.clone()),)+);
                 Together::of(set, selection, parts, |parts, event| {
                     $(u32::from(parts.$place.wants_event(event)) << $place |)+ 0
@@ -56,9 +57,8 @@ macro_rules! together {
             type Partial = ($($analysis::Partial,)+);
             type Report = ($($analysis::Report,)+);
 
-            /// All streams, in one group.
             fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
-                vec![self.input.groups().concat()]
+                self.input.groups()
             }
 
             fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {

@@ -1,46 +1,42 @@
-//! Whether a CPU is in a softirq.
+//! On whose behalf packets are sent.
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::CpuKey;
+use crate::net::interface::InterfaceKey;
 
-/// In which context something happens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Context {
-    /// In that in which the CPU was when the chunk began.
-    #[default]
-    Before,
-    /// On behalf of the thread that runs, as far as is known.
-    Thread,
-    /// In a softirq, whoever runs.
-    Softirq,
+/// What a CPU does.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Context {
+    /// The thread that runs, if that is known.
+    pub(super) tid: Option<i32>,
+    /// It is in a softirq, whoever runs.
+    pub(super) in_softirq: bool,
 }
 
-/// The contexts of CPUs.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Contexts(Vec<(CpuKey, Context)>);
-
-impl Contexts {
-    pub(super) fn at(&mut self, cpu: CpuKey) -> &mut Context {
-        let at = self.0.iter().position(|of| of.0 == cpu).unwrap_or_else(|| {
-            self.0.push((cpu, Context::Before));
-            self.0.len() - 1
-        });
-        &mut self.0[at].1
-    }
-
-    /// What was in the context before a later chunk is in this.
-    pub(super) fn tell(&mut self, cpu: CpuKey, context: &mut Context) {
-        if *context == Context::Before {
-            *context = *self.at(cpu);
+impl Context {
+    /// A CPU was switched to that thread: this does not happen in softirqs.
+    #[inline(always)]
+    pub(super) fn of(tid: i32) -> Context {
+        Context {
+            tid: Some(tid),
+            in_softirq: false,
         }
     }
+}
 
-    pub(super) fn merge(&mut self, later: Contexts) {
-        for (cpu, context) in later.0 {
-            if context != Context::Before {
-                *self.at(cpu) = context;
-            }
-        }
-    }
+/// What happens on a CPU, in the context that it is in.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) enum Step {
+    /// A softirq begins, or ends.
+    Softirq(bool),
+    Queue(Queued),
+}
+
+/// A packet is queued.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Queued {
+    pub(super) interface: InterfaceKey,
+    pub(super) bytes: u64,
+    /// The thread, if the event names it.
+    pub(super) tid: Option<i32>,
 }

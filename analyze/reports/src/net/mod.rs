@@ -5,6 +5,7 @@
 mod connections;
 mod context;
 mod interface;
+mod passing;
 mod report;
 
 use serde::{Deserialize, Serialize};
@@ -13,12 +14,14 @@ use tracebraid_kernel_model::events::network::{self, PacketFree, PacketStep, Tcp
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::kernel::{
-    CpuKey, Ended, Event, InOrder, Input, Packet, Pairs, Rules, Running, Selection, Tasks, ThreadKey, Told,
+    ByCpu, CpuKey, Event, InOrder, Input, Items, Lane, Packet, Pairs, People, Rules, Selection, Table,
+    ThreadKey, learn, learn_switch,
 };
 use crate::report::{Report, View};
 use connections::{Connections, Sum};
-use context::{Context, Contexts};
+use context::{Context, Queued, Step};
 use interface::{Begun, End, Fate, Interface, InterfaceKey, Passed};
+use passing::Passing;
 
 /// The analysis.
 pub type NetAnalysis = InOrder<NetRules>;
@@ -34,48 +37,26 @@ pub struct NetRules {
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NetPartial {
-    tasks: Tasks<Queued>,
-    contexts: Contexts,
-    /// What was queued in the context before the chunk, by whoever ran.
-    before: Vec<QueuedBy>,
+    people: People,
+    lanes: ByCpu<Lane<Context, Step>>,
     interfaces: Vec<Interface>,
-    /// By trace and address of the buffer.
-    packets: Pairs<(u32, u64), Begun, End>,
-    /// By place of the thread.
-    threads: Vec<Vec<(InterfaceKey, Sum)>>,
+    /// The packet that was queued last on each CPU.
+    queued: ByCpu<Lane<Option<(u64, Begun)>, Passing>>,
+    items: Items<Passing>,
+    /// By trace and address of the buffer: those that other packets follow on their CPU.
+    packets: Pairs<(u32, u64), Begun>,
+    threads: Table<Vec<(InterfaceKey, Sum)>>,
     softirqs: Vec<(InterfaceKey, Sum)>,
     connections: Connections,
     /// In the order of ports.
     ports: Vec<(Ports, PortCounts)>,
     log: Vec<Passed>,
-}
-
-/// A packet is queued.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Queued {
-    interface: InterfaceKey,
-    bytes: u64,
-    context: Context,
-}
-
-/// The same, by somebody.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct QueuedBy {
-    cpu: CpuKey,
-    time: i64,
-    place: Option<usize>,
-    item: Queued,
-}
-
-impl From<Told<Queued>> for QueuedBy {
-    fn from(told: Told<Queued>) -> QueuedBy {
-        QueuedBy {
-            cpu: told.cpu,
-            time: told.time,
-            place: told.place,
-            item: told.item,
-        }
-    }
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people, and the last sender among the
+    /// threads.
+    #[serde(skip)]
+    near: (usize, usize),
 }
 
 /// Ports of a socket: its own and the other side's.
@@ -114,6 +95,8 @@ impl Rules for NetRules {
     type Partial = NetPartial;
     type Report = Report;
 
+    const BY_CPU: bool = true;
+
     fn new(selection: &Selection) -> Self {
         let of = |(name, range): (&String, &(u64, u64))| Some((InterfaceKey::from_name(name)?, *range));
         let ranges = selection.ranges.as_ref();
@@ -126,9 +109,14 @@ impl Rules for NetRules {
     fn wants(&self, event: &KernelEvent) -> bool {
         use KernelEvent::*;
         match event {
-            Packet(_) | PacketFree(_) | Tcp(_) => true,
+            Packet(packet) => matches!(
+                packet.step,
+                PacketStep::Queue | PacketStep::Xmit | PacketStep::Receive
+            ),
+            PacketFree(_) | Tcp(_) => true,
             Softirq(softirq) => softirq.step != SoftirqStep::Raise,
-            event => Tasks::<Queued>::wants(event),
+            Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
+            _ => false,
         }
     }
 
@@ -150,72 +138,79 @@ impl Rules for NetRules {
 
     fn first(&self) -> NetPartial {
         NetPartial {
-            packets: Pairs::first(),
+            is_first: true,
             ..NetPartial::default()
         }
     }
 
     fn packet(&self, partial: &mut NetPartial, packet: &Packet) {
-        partial.tasks.packet(packet);
-        if packet.lost_before {
-            *partial.contexts.at(packet.cpu) = Context::Thread;
+        if packet.lost_before && packet.tells_switches {
+            let time = packet.begin.unwrap_or(i64::MIN);
+            partial.lanes.get(packet.cpu).goes_over(time, Context::default());
         }
     }
 
     #[inline(always)]
     fn event(&self, partial: &mut NetPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        match &event.model.event {
+        let Event { model, cpu, time, .. } = *event;
+        match &model.event {
             KernelEvent::Packet(packet) => {
                 self.at_device(partial, event, packet, body);
             }
             KernelEvent::PacketFree(free) => self.freed(partial, event, free, body),
             KernelEvent::Softirq(softirq) => {
-                *partial.contexts.at(event.cpu) = match softirq.step {
-                    SoftirqStep::Entry => Context::Softirq,
-                    _ => Context::Thread,
-                };
+                let begins = softirq.step == SoftirqStep::Entry;
+                partial.step(cpu, time, Step::Softirq(begins));
             }
             KernelEvent::Tcp(tcp) => self.tcp(partial, event, tcp, body),
-            _ => {
-                partial.tasks.event(event, body);
+            KernelEvent::Switch(switch) => {
+                let near = &mut partial.near.0;
+                if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
+                    partial.lanes.get(cpu).goes_over(time, Context::of(next));
+                }
+            }
+            other => {
+                if let KernelEvent::Exec(exec) = other
+                    && let Some(tid) = exec.tid.as_ref().and_then(|tid| tid.get(body))
+                {
+                    // It may take over the id of its process's first thread.
+                    partial.lanes.get(cpu).goes_over(time, Context::of(tid as i32));
+                }
+                learn(&mut partial.people, model, cpu, time, body);
             }
         }
     }
 
-    fn merge(&self, earlier: &mut NetPartial, mut later: NetPartial) {
-        for (cpu, item) in later.tasks.waiting() {
-            earlier.contexts.tell(cpu, &mut item.context);
+    fn merge(&self, earlier: &mut NetPartial, later: NetPartial) {
+        earlier.people.merge(later.people);
+        for (cpu, lane) in later.lanes {
+            let (head, now) = lane.into_parts();
+            head.into_iter()
+                .for_each(|(time, step)| earlier.step(cpu, time, step));
+            if let Some((time, context)) = now {
+                earlier.lanes.get(cpu).goes_over(time, context);
+            }
         }
-        let joined = earlier.tasks.merge(later.tasks);
-        let moved = |place: usize| joined.places.get(place).copied();
-        for told in joined.told {
-            self.queued(earlier, told.into());
+        for (cpu, lane) in later.queued {
+            let (head, now) = lane.into_parts();
+            head.into_iter()
+                .for_each(|(time, passing)| self.passes(earlier, cpu, time, passing));
+            if let Some((time, queued)) = now {
+                earlier.queued.get(cpu).goes_over(time, queued);
+            }
         }
-        for told in later.before {
-            let mut told = QueuedBy {
-                place: told.place.and_then(moved),
-                ..told
-            };
-            earlier.contexts.tell(told.cpu, &mut told.item.context);
-            self.queued(earlier, told);
-        }
-        earlier.contexts.merge(later.contexts);
+        earlier.items.append(later.items);
         for interface in later.interfaces {
             earlier
                 .interface(interface.key)
                 .merge(interface, self.selection.top());
         }
-        for (sums, &place) in later.threads.iter().zip(&joined.places) {
-            sums.iter()
-                .for_each(|(key, sum)| sum_of(earlier.thread(place), *key).add(*sum));
+        for (thread, sums) in later.threads.into_entries() {
+            let own = earlier.threads.get(thread);
+            sums.iter().for_each(|(key, sum)| sum_of(own, *key).add(*sum));
         }
         let softirqs = later.softirqs.iter();
         softirqs.for_each(|(key, sum)| sum_of(&mut earlier.softirqs, *key).add(*sum));
-        let mut packets = std::mem::take(&mut earlier.packets);
-        packets.merge(later.packets, |(_, buffer), begun, end| {
-            self.ended(earlier, buffer, begun, end);
-        });
-        earlier.packets = packets;
         earlier.connections.merge(&later.connections);
         later
             .ports
@@ -224,17 +219,13 @@ impl Rules for NetRules {
         earlier.log.extend(later.log);
     }
 
+    fn settle(&self, partial: &mut NetPartial, watermark: i64) {
+        let until = Self::passed_until(partial, watermark);
+        self.play(partial, Some(until));
+    }
+
     fn finish(&self, input: &Input, mut partial: NetPartial) -> Report {
-        for told in partial.tasks.untold() {
-            self.queued(&mut partial, told.into());
-        }
-        for told in std::mem::take(&mut partial.before) {
-            let item = Queued {
-                context: Context::Thread,
-                ..told.item
-            };
-            self.queued(&mut partial, QueuedBy { item, ..told });
-        }
+        self.play(&mut partial, None);
         report::report(self, input, &partial)
     }
 }
@@ -250,11 +241,31 @@ impl NetPartial {
         &mut self.interfaces[at]
     }
 
-    fn thread(&mut self, place: usize) -> &mut Vec<(InterfaceKey, Sum)> {
-        if place >= self.threads.len() {
-            self.threads.resize_with(place + 1, Vec::new);
+    /// Somebody sends, or a softirq begins or ends.
+    #[inline(always)]
+    fn step(&mut self, cpu: CpuKey, time: i64, step: Step) {
+        let lane = self.lanes.get(cpu);
+        if self.is_first && lane.now().is_none() {
+            lane.goes_over(time, Context::default());
         }
-        &mut self.threads[place]
+        let Some(context) = lane.now() else {
+            return lane.wait(time, step);
+        };
+        let queued = match step {
+            Step::Softirq(begins) => return context.in_softirq = begins,
+            Step::Queue(queued) => queued,
+        };
+        let sums = if context.in_softirq {
+            &mut self.softirqs
+        } else {
+            let tid = queued.tid.or(context.tid).unwrap_or(ThreadKey::UNKNOWN);
+            let trace = cpu.trace;
+            self.threads.get_near(ThreadKey { trace, tid }, &mut self.near.1)
+        };
+        sum_of(sums, queued.interface).add(Sum {
+            packets: 1,
+            bytes: queued.bytes,
+        });
     }
 
     fn ports(&mut self, ports: Ports) -> &mut PortCounts {
@@ -302,12 +313,18 @@ impl NetRules {
             interface,
             is_sent,
         };
-        partial.packets.begin((cpu.trace, buffer), begun);
-        if is_sent {
-            self.queue(partial, event, interface, bytes, body);
-        }
+        self.passes(partial, cpu, time, Passing::Begin(buffer, begun));
         if !self.selection.counts(time, cpu.cpu) {
             return None;
+        }
+        if is_sent {
+            let tid = event.model.tid(body);
+            let queued = Queued {
+                interface,
+                bytes,
+                tid,
+            };
+            partial.step(cpu, time, Step::Queue(queued));
         }
         if !is_sent {
             partial.interface(interface).received.add(bytes);
@@ -318,60 +335,6 @@ impl NetRules {
             partial.connections.add(cpu.trace, &headers, bytes, is_sent);
         }
         Some(())
-    }
-
-    fn queue(
-        &self,
-        partial: &mut NetPartial,
-        event: &Event<'_>,
-        interface: InterfaceKey,
-        bytes: u64,
-        body: &mut Body<'_, '_>,
-    ) {
-        let Event { cpu, time, .. } = *event;
-        let context = *partial.contexts.at(cpu);
-        let item = Queued {
-            interface,
-            bytes,
-            context,
-        };
-        let place = match partial.tasks.actor(event, body) {
-            Running::Before => {
-                partial.tasks.wait(cpu, time, item);
-                return;
-            }
-            Running::Unknown => None,
-            Running::Thread(place) => Some(place),
-        };
-        self.queued(
-            partial,
-            QueuedBy {
-                cpu,
-                time,
-                place,
-                item,
-            },
-        );
-    }
-
-    /// Who queued it, and in which context.
-    fn queued(&self, partial: &mut NetPartial, told: QueuedBy) {
-        let QueuedBy { cpu, place, item, .. } = told;
-        if !self.selection.counts(told.time, cpu.cpu) {
-            return;
-        }
-        let sums = match item.context {
-            Context::Before => return partial.before.push(told),
-            Context::Softirq => &mut partial.softirqs,
-            Context::Thread => {
-                let place = place.unwrap_or_else(|| partial.tasks.place(cpu.trace, ThreadKey::UNKNOWN));
-                partial.thread(place)
-            }
-        };
-        sum_of(sums, item.interface).add(Sum {
-            packets: 1,
-            bytes: item.bytes,
-        });
     }
 
     /// The driver took a packet, or not.
@@ -421,16 +384,80 @@ impl NetRules {
             cpu: event.cpu.cpu,
             fate,
         };
-        match partial.packets.end((event.cpu.trace, buffer), end) {
-            Ended::Begun(begun) => self.ended(partial, buffer, Some(begun), end),
-            Ended::Nothing | Ended::Waits => {}
+        self.passes(partial, event.cpu, event.time, Passing::End(buffer, end));
+    }
+
+    /// A packet is handed on. Most are given to the driver by the CPU that queued them, before it has
+    /// to do with others: those are paired here.
+    #[inline(always)]
+    fn passes(&self, partial: &mut NetPartial, cpu: CpuKey, time: i64, passing: Passing) {
+        let lane = partial.queued.get(cpu);
+        let Some(queued) = lane.now() else {
+            if !partial.is_first {
+                // The chunks before know whether it is that which was queued last; what is queued from
+                // now on is known here.
+                lane.wait(time, passing);
+            }
+            lane.goes_over(time, passing.queues());
+            if partial.is_first && passing.queues().is_none() {
+                partial.items.push(cpu, time, passing);
+            }
+            return;
+        };
+        let last = std::mem::replace(queued, passing.queues());
+        if let (Some((buffer, begun)), Passing::End(ended, end)) = (last, passing)
+            && ended == buffer
+            && end.time.abs_diff(begun.time) <= SOON
+        {
+            return self.ended(partial, buffer, begun, end);
+        }
+        if let Some((buffer, begun)) = last {
+            partial.items.push(cpu, begun.time, Passing::Begin(buffer, begun));
+        }
+        if passing.queues().is_none() {
+            partial.items.push(cpu, time, passing);
         }
     }
 
-    fn ended(&self, partial: &mut NetPartial, buffer: u64, begun: Option<Begun>, end: End) {
-        let Some(begun) = begun.filter(|_| self.selection.counts(end.time, end.cpu)) else {
+    /// Up to when all CPUs' packets are known: one that was queued last may still be given to the driver
+    /// by its CPU, but only soon.
+    fn passed_until(partial: &mut NetPartial, watermark: i64) -> i64 {
+        let mut until = watermark;
+        for (cpu, lane) in partial.queued.iter_mut() {
+            let Some(queued) = lane.now() else { continue };
+            match *queued {
+                Some((buffer, begun)) if begun.time.saturating_add_unsigned(SOON) < watermark => {
+                    *queued = None;
+                    let passing = Passing::Begin(buffer, begun);
+                    partial.items.push(cpu, begun.time, passing);
+                }
+                Some((_, begun)) => until = until.min(begun.time),
+                None => {}
+            }
+        }
+        until
+    }
+
+    /// Pairs those that other packets followed on their CPU.
+    fn play(&self, partial: &mut NetPartial, until: Option<i64>) {
+        let mut items = std::mem::take(&mut partial.items);
+        items.play(until, |cpu, _, passing| match passing {
+            Passing::Begin(buffer, begun) => {
+                partial.packets.begin((cpu.trace, buffer), begun);
+            }
+            Passing::End(buffer, end) => {
+                if let Some(begun) = partial.packets.end((cpu.trace, buffer)) {
+                    self.ended(partial, buffer, begun, end);
+                }
+            }
+        });
+        partial.items = items;
+    }
+
+    fn ended(&self, partial: &mut NetPartial, buffer: u64, begun: Begun, end: End) {
+        if !self.selection.counts(end.time, end.cpu) {
             return;
-        };
+        }
         match end.fate {
             Fate::Freed { dropped, is_told } => {
                 let interface = partial.interface(begun.interface);
@@ -505,6 +532,10 @@ impl NetRules {
 }
 
 type PortField = tracebraid_kernel_model::IntField;
+
+/// Nanoseconds from being queued to the driver within which packets are paired on their CPU. It bounds
+/// how long others wait for them.
+const SOON: u64 = 10_000_000;
 
 /// The driver took the packet.
 const TAKEN: i64 = 0;

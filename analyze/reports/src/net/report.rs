@@ -199,8 +199,8 @@ fn of_threads(rules: &NetRules, names: &Names<'_>, partial: &NetPartial) -> Sect
     };
     let filter = &rules.selection.threads;
     let mut rows: Vec<(Option<Thread>, Sum)> = Vec::new();
-    for (place, sums) in partial.threads.iter().enumerate() {
-        let thread = partial.tasks.thread(place);
+    for (thread, sums) in partial.threads.entries() {
+        let thread = partial.people.thread(thread);
         if filter.shows(&thread) {
             rows.push((Some(thread), all(sums)));
         }

@@ -1,18 +1,19 @@
 //! Lives of threads: an id that is used again names another thread.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::{Comm, Syscall};
+use tracebraid_kernel_model::{Action, Comm, Syscall};
 
-/// The lives under one id that a chunk knows of, in the order of time, and the call that is open.
+use crate::kernel::Entered;
+
+/// The lives under one id, in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Lives {
-    /// The life that was there when the chunk began.
+    /// The life that was there when the trace began.
     before: Life,
     /// Those that began in it.
     after: Vec<Life>,
-    /// The first thing that was done is the end of a call: the chunks before know of which.
-    pub(super) head: Option<Exited>,
-    now: Now,
+    /// The call that the thread was in when a stretch ended.
+    pub(super) parked: Option<Entered>,
 }
 
 /// What is known of a life.
@@ -43,6 +44,21 @@ pub(super) struct Sums {
 }
 
 impl Sums {
+    /// A call ends, with that result.
+    #[inline(always)]
+    pub(super) fn call(&mut self, call: Syscall, result: i64) {
+        self.calls += 1;
+        let bytes = u64::try_from(result).unwrap_or(0);
+        let (reads, writes) = match call.action() {
+            Action::Read => (bytes, 0),
+            Action::Write => (0, bytes),
+            Action::Copy => (bytes, bytes),
+            _ => return,
+        };
+        self.read = self.read.saturating_add(reads);
+        self.written = self.written.saturating_add(writes);
+    }
+
     pub(super) fn add(&mut self, other: &Sums) {
         self.active += other.active;
         self.calls += other.calls;
@@ -81,32 +97,24 @@ pub enum NamedBy {
     Dump,
 }
 
-/// What a thread does.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-enum Now {
-    /// What it did when the chunk began.
-    #[default]
-    Before,
-    /// No call, or one that is not known.
-    Outside,
-    Inside(Syscall),
-}
-
-/// A call ends.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Exited {
-    /// `None` if the event does not name it.
-    pub(super) call: Option<Syscall>,
-    pub(super) result: i64,
-    pub(super) time: i64,
-    pub(super) cpu: u32,
-}
-
 impl Life {
     /// Learns the pid of its process.
-    pub(super) fn learn_pid(&mut self, pid: i64) {
+    pub(super) fn learn_pid(&mut self, pid: i32) {
         self.is_seen = true;
-        self.pid = Some(pid as i32);
+        self.pid = Some(pid);
+    }
+
+    /// It ends.
+    pub(super) fn ends(&mut self, time: i64) {
+        self.is_seen = true;
+        self.end = Some(time);
+    }
+
+    /// The state dump tells of it.
+    pub(super) fn is_there(&mut self, pid: i32, parent: Option<Parent>, named: Option<Named>) {
+        self.learn_pid(pid);
+        self.parent = self.parent.or(parent);
+        named.into_iter().for_each(|named| self.name(named));
     }
 
     /// It is given a name; the same one again is none.
@@ -118,17 +126,6 @@ impl Life {
             self.names.push(named);
         }
     }
-
-    /// Adds what comes later of the same life.
-    fn absorb(&mut self, later: Life) {
-        self.is_seen |= later.is_seen;
-        self.begin = self.begin.or(later.begin);
-        self.parent = self.parent.or(later.parent);
-        self.pid = later.pid.or(self.pid);
-        later.names.into_iter().for_each(|named| self.name(named));
-        self.end = later.end.or(self.end);
-        self.sums.add(&later.sums);
-    }
 }
 
 impl Lives {
@@ -138,53 +135,10 @@ impl Lives {
         self.after.last_mut().unwrap_or(&mut self.before)
     }
 
-    /// The number of the life of now: 0 for the one that was there when the chunk began.
-    #[inline]
-    pub(super) fn number(&self) -> usize {
-        self.after.len()
-    }
-
-    /// The life of that number.
-    #[inline]
-    pub(super) fn get(&mut self, number: usize) -> Option<&mut Life> {
-        match number.checked_sub(1) {
-            None => Some(&mut self.before),
-            Some(at) => self.after.get_mut(at),
-        }
-    }
-
     /// Another life begins under the id.
     pub(super) fn begin(&mut self, life: Life) {
         self.after.push(life);
-        self.now = Now::Outside;
-    }
-
-    #[inline]
-    pub(super) fn enter(&mut self, call: Syscall) {
-        self.now = Now::Inside(call);
-    }
-
-    /// The call that ends, if it is known.
-    #[inline]
-    pub(super) fn exit(&mut self, exited: Exited) -> Option<Syscall> {
-        match std::mem::replace(&mut self.now, Now::Outside) {
-            // If another one ends, the events between were lost.
-            Now::Inside(open) => exited.call.is_none_or(|call| call == open).then_some(open),
-            Now::Outside => None,
-            Now::Before => {
-                self.head = Some(exited);
-                None
-            }
-        }
-    }
-
-    /// Joins what comes later, whose head is done, to this.
-    pub(super) fn merge(&mut self, later: Lives) {
-        if !matches!(later.now, Now::Before) {
-            self.now = later.now;
-        }
-        self.last().absorb(later.before);
-        self.after.extend(later.after);
+        self.parked = None;
     }
 
     /// All lives; not the one before the trace if others tell that there was none.

@@ -1,21 +1,27 @@
 //! Processes: who made whom, when they began and ended, and what each used, alone and with all that
 //! it made.
 //!
-//! Threads are kept by id and life: a fork under an id that is known begins another life. Which life
-//! a thread lives when a chunk begins is for the chunks before to tell: a chunk counts from there.
+//! Each CPU adds up what threads do from one switch to the next. Threads are kept by id and life: a fork
+//! under an id that is known begins another life. Which life that is, is known when what all CPUs tell is
+//! played in the order of time.
 //! `docs/reports-processes.md` defines each number.
 
+mod item;
 mod life;
 mod report;
 mod sections;
 mod tree;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::{Action, Body, Comm, Fork, IntField, KernelEvent, Syscall};
+use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
 
-use crate::kernel::{CpuKey, Event, InOrder, Input, Packet, Rules, Runs, Selection, Stretch, Tasks, Told};
+use crate::kernel::{
+    ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, InOrder, Input, Items,
+    Lane, Packet, People, Rules, Runs, Selection, Table, ThreadKey, learn, learn_switch,
+};
+use item::{Item, Step, Stretch};
 pub use life::NamedBy;
-use life::{Exited, Life, Lives, Named, Parent};
+use life::{Life, Lives, Named, Parent};
 pub use report::{ProcessName, ProcessRow, ProcessTotal, ProcessesReport};
 
 /// The analysis.
@@ -30,33 +36,25 @@ pub struct ProcessRules {
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessPartial {
-    tasks: Tasks<Step>,
-    /// By place of the thread.
-    threads: Vec<Lives>,
-    /// In the order of their keys.
-    cpus: Vec<(CpuKey, Runs<Who>)>,
-    /// Calls that nobody is known to have made.
+    people: People,
+    lanes: ByCpu<Lane<Stretch, Step>>,
+    runs: ByCpu<Runs<()>>,
+    items: Items<Item>,
+    threads: Table<Lives>,
+    /// Ends of calls that nobody is known to have made.
     nobodys: u64,
-}
-
-/// A life: the place of its thread, and its number.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Who {
-    place: usize,
-    life: usize,
-}
-
-/// What happens to a thread.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Step {
-    Enter(Syscall),
-    /// Exit, of that call or whatever call is open, with that result.
-    Exit(Option<Syscall>, i64),
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people.
+    #[serde(skip)]
+    near: usize,
 }
 
 impl Rules for ProcessRules {
     type Partial = ProcessPartial;
     type Report = ProcessesReport;
+
+    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         ProcessRules {
@@ -65,8 +63,11 @@ impl Rules for ProcessRules {
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
-        use KernelEvent::{Entry, Exit, ThreadExit};
-        matches!(event, Entry(_) | Exit(_) | ThreadExit(_)) || Tasks::<Step>::wants(event)
+        use KernelEvent::*;
+        matches!(
+            event,
+            Entry(_) | Exit(_) | ThreadExit(_) | Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+        )
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
@@ -80,283 +81,320 @@ impl Rules for ProcessRules {
         (!switches).then_some("nothing here tells who used the CPUs: enable sched_switch")
     }
 
-    fn packet(&self, partial: &mut ProcessPartial, packet: &Packet) {
-        partial.tasks.packet(packet);
-        if packet.tells_switches {
-            let end = packet.end.or(packet.begin);
-            let ran = partial.runs(packet.cpu).packet(packet.lost_before, end);
-            self.ran(partial, packet.cpu, ran);
+    fn first(&self) -> ProcessPartial {
+        ProcessPartial {
+            is_first: true,
+            ..ProcessPartial::default()
         }
+    }
+
+    fn packet(&self, partial: &mut ProcessPartial, packet: &Packet) {
+        if !packet.tells_switches {
+            return;
+        }
+        let Packet { cpu, lost_before, .. } = *packet;
+        let time = packet.begin.unwrap_or(i64::MIN);
+        if lost_before {
+            self.goes_over(partial, cpu, time, Stretch::new(None));
+        }
+        let ran = partial.runs.get(cpu).packet(packet);
+        self.ran(partial, cpu, ran);
     }
 
     #[inline(always)]
     fn event(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let step = match &event.model.event {
-            KernelEvent::Entry(entry) => Step::Enter(entry.call(body)),
-            KernelEvent::Exit(exit) => {
-                // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
-                let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
-                Step::Exit(call, exit.result.get(body).unwrap_or(0))
-            }
-            KernelEvent::Switch(_) => {
-                if let Some((prev, next)) = partial.tasks.event(event, body) {
-                    self.goes_over(partial, event, prev, next);
+        let Event { model, cpu, time, .. } = *event;
+        let is_over = self.selection.window.is_over(time);
+        let step = match &model.event {
+            KernelEvent::Entry(_) | KernelEvent::Exit(_) if is_over => return,
+            KernelEvent::Entry(entry) => CallStep::Enter(entry.call(body)),
+            KernelEvent::Exit(exit) => CallStep::of_exit(exit, body),
+            KernelEvent::Switch(switch) => {
+                let near = &mut partial.near;
+                if let Some(tids) = learn_switch(&mut partial.people, near, event, switch, body) {
+                    self.switch(partial, cpu, time, tids);
                 }
                 return;
             }
-            _ => return self.thread(partial, event, body),
+            _ => return self.task(partial, event, body),
         };
-        let actor = partial.tasks.actor(event, body);
-        if let Some(told) = partial.tasks.tell_or_wait(actor, event.cpu, event.time, step) {
-            self.step(partial, told);
-        }
+        let tid = model.tid(body);
+        self.step(partial, cpu, time, Step::Call(CallEvent { tid, step }));
     }
 
     fn merge(&self, earlier: &mut ProcessPartial, later: ProcessPartial) {
-        let joined = earlier.tasks.merge(later.tasks);
-        joined.told.into_iter().for_each(|told| self.step(earlier, told));
-        // Lives of the later chunk are counted from the one that is lived here.
-        let mut numbers = Vec::with_capacity(later.threads.len());
-        for (mut lives, &place) in later.threads.into_iter().zip(&joined.places) {
-            if let Some(exited) = lives.head.take() {
-                self.exited(earlier, place, exited);
+        earlier.people.merge(later.people);
+        for (cpu, lane) in later.lanes {
+            let (head, now) = lane.into_parts();
+            head.into_iter()
+                .for_each(|(time, step)| self.step(earlier, cpu, time, step));
+            if let Some((time, stretch)) = now {
+                self.goes_over(earlier, cpu, time, stretch);
             }
-            let own = earlier.thread(place);
-            numbers.push(own.number());
-            own.merge(lives);
         }
-        for (key, runs) in later.cpus {
-            let moved = |who: Who| Who {
-                place: joined.places.get(who.place).copied().unwrap_or(0),
-                life: who.life + numbers.get(who.place).copied().unwrap_or(0),
-            };
-            let ran = earlier.runs(key).join(runs, moved);
-            self.ran(earlier, key, ran);
+        for (cpu, runs) in later.runs {
+            let ran = earlier.runs.get(cpu).join(runs, |()| ());
+            self.ran(earlier, cpu, ran);
         }
+        earlier.items.append(later.items);
         earlier.nobodys += later.nobodys;
     }
 
+    fn settle(&self, partial: &mut ProcessPartial, watermark: i64) {
+        self.play(partial, Some(watermark));
+    }
+
     fn finish(&self, input: &Input, mut partial: ProcessPartial) -> ProcessesReport {
-        for at in 0..partial.cpus.len() {
-            let (key, runs) = &mut partial.cpus[at];
-            if let Some(end) = input.end_of(key.trace) {
-                let (key, ran) = (*key, runs.close(end));
-                self.ran(&mut partial, key, ran);
+        for (cpu, mut runs) in std::mem::take(&mut partial.runs) {
+            let ran = input.end_of(cpu.trace).and_then(|end| runs.close(end));
+            self.ran(&mut partial, cpu, ran);
+        }
+        for (cpu, lane) in std::mem::take(&mut partial.lanes) {
+            if let Some((tid, sums)) = lane.into_parts().1.and_then(|(_, stretch)| stretch.did()) {
+                partial.items.push(cpu, i64::MAX, Item::Did(tid, sums));
             }
         }
+        self.play(&mut partial, None);
         report::report(&self.selection, input, partial)
-    }
-}
-
-impl ProcessPartial {
-    #[inline]
-    fn thread(&mut self, place: usize) -> &mut Lives {
-        if place >= self.threads.len() {
-            self.threads.resize_with(place + 1, Lives::default);
-        }
-        &mut self.threads[place]
-    }
-
-    #[inline]
-    fn runs(&mut self, key: CpuKey) -> &mut Runs<Who> {
-        // Most often there is one trace, with all CPUs from 0 on.
-        let direct = key.cpu as usize;
-        let at = match self.cpus.get(direct) {
-            Some((own, _)) if *own == key => direct,
-            _ => match self.cpus.binary_search_by_key(&key, |(key, _)| *key) {
-                Ok(at) => at,
-                Err(at) => {
-                    self.cpus.insert(at, (key, Runs::default()));
-                    at
-                }
-            },
-        };
-        &mut self.cpus[at].1
-    }
-
-    /// Ends of calls that waited for a thread to the end.
-    fn untold_exits(&mut self) -> u64 {
-        let untold = self.tasks.untold();
-        let exits = untold.iter().filter(|told| matches!(told.item, Step::Exit(..)));
-        exits.count() as u64
-    }
-
-    /// The life that a thread lives now.
-    fn life(&mut self, trace: u32, tid: i64) -> &mut Life {
-        let place = self.tasks.place(trace, tid as i32);
-        let life = self.thread(place).last();
-        life.is_seen = true;
-        life
     }
 }
 
 impl ProcessRules {
     /// A CPU goes from one thread to another.
     #[inline]
-    fn goes_over(&self, partial: &mut ProcessPartial, event: &Event<'_>, prev: usize, next: usize) {
-        let tid = |place: usize| partial.tasks.key(place).map_or(0, |key| key.tid);
-        let (prev_tid, next_tid) = (tid(prev), tid(next));
-        let lives = partial.thread(next);
-        lives.last().is_seen = true;
-        let who = Who {
-            place: next,
-            life: lives.number(),
-        };
-        let ran = partial
-            .runs(event.cpu)
-            .goes_over(event.time, prev_tid, next_tid, who);
-        if ran.is_none() {
-            // Else it was seen when it began to run.
-            partial.thread(prev).last().is_seen = true;
-        }
-        self.ran(partial, event.cpu, ran);
+    fn switch(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, (prev, next): (i32, i32)) {
+        self.goes_over(partial, cpu, time, Stretch::new(Some(next)));
+        let ran = partial.runs.get(cpu).goes_over(time, prev, next, ());
+        let ran = ran.map_or(0, |ran| self.active(cpu, &ran));
+        partial.items.push(cpu, time, Item::Switch { prev, next, ran });
     }
 
-    /// A thread ran.
+    /// So much of it is asked for.
     #[inline]
-    fn ran(&self, partial: &mut ProcessPartial, cpu: CpuKey, stretch: Option<Stretch<Who>>) {
-        let Some(Stretch {
-            since, until, who, ..
-        }) = stretch
-        else {
+    fn active(&self, cpu: CpuKey, ran: &crate::kernel::Stretch<()>) -> u64 {
+        match self.selection.cpus.contains(cpu.cpu) {
+            true => self.selection.window.clip(ran.since, ran.until),
+            false => 0,
+        }
+    }
+
+    /// It is known only now, or only by a loss, that a thread ran.
+    fn ran(&self, partial: &mut ProcessPartial, cpu: CpuKey, ran: Option<crate::kernel::Stretch<()>>) {
+        if let Some(ran) = ran {
+            let active = self.active(cpu, &ran);
+            partial.items.push(cpu, ran.told, Item::Ran(ran.tid, active));
+        }
+    }
+
+    /// Another stretch begins.
+    #[inline]
+    fn goes_over(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, next: Stretch) {
+        let Some(ended) = partial.lanes.get(cpu).goes_over(time, next) else {
             return;
         };
-        if self.selection.cpus.contains(cpu.cpu)
-            && let Some(life) = partial.thread(who.place).get(who.life)
-        {
-            life.sums.active += self.selection.window.clip(since, until);
+        if let Some((tid, sums)) = ended.did() {
+            partial.items.push(cpu, time, Item::Did(tid, sums));
         }
+        if let Some((tid, entered)) = ended.calls.into_open() {
+            let leaves = CallItem::Leaves(tid, entered);
+            partial.items.push(cpu, time, Item::Call(leaves));
+        }
+    }
+
+    /// Something happens in the present stretch.
+    #[inline(always)]
+    fn step(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: Step) {
+        let Some(mut stretch) = partial.lanes.get(cpu).now() else {
+            return self.before(partial, cpu, time, step);
+        };
+        let CallEvent { tid, step } = match step {
+            Step::Call(event) => event,
+            Step::Item(item) => return partial.items.push(cpu, time, item),
+        };
+        if stretch.calls.is_left(tid) {
+            self.goes_over(partial, cpu, time, Stretch::new(tid));
+            let Some(own) = partial.lanes.get(cpu).now() else {
+                return;
+            };
+            stretch = own;
+        }
+        let Some(tid) = stretch.calls.caller() else {
+            partial.nobodys += u64::from(matches!(step, CallStep::Exit(..)));
+            return;
+        };
+        match step {
+            CallStep::Enter(call) => {
+                if stretch.calls.enter(Entered { call, time }) {
+                    let enters = CallItem::Enters(tid);
+                    partial.items.push(cpu, time, Item::Call(enters));
+                }
+            }
+            CallStep::Exit(call, result) => {
+                let exited = Exited { call, result, time };
+                match stretch.calls.exit(&exited) {
+                    // A call counts where and when it ends.
+                    EndedCall::Call(entered) if self.selection.counts(time, cpu.cpu) => {
+                        stretch.sums.call(entered.call, result);
+                    }
+                    EndedCall::Elsewhere => {
+                        let arrives = CallItem::Arrives(tid, exited);
+                        partial.items.push(cpu, time, Item::Call(arrives));
+                    }
+                    EndedCall::Call(_) | EndedCall::Nothing => {}
+                }
+            }
+            CallStep::Make(_) => {}
+        }
+    }
+
+    /// It is not known who runs: the chunks before know, if there are any.
+    #[cold]
+    fn before(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: Step) {
+        if partial.is_first {
+            self.goes_over(partial, cpu, time, Stretch::new(None));
+            return self.step(partial, cpu, time, step);
+        }
+        partial.lanes.get(cpu).wait(time, step);
     }
 
     /// What tells of threads' beginnings, ends and names.
-    fn thread(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        partial.tasks.event(event, body);
-        let Event { cpu, time, .. } = *event;
-        let get = |field: &Option<IntField>, body: &mut Body<'_, '_>| {
-            field.as_ref().and_then(|field| field.get(body))
-        };
-        let named = |name: Comm, by: NamedBy| Named { time, name, by };
-        match &event.model.event {
-            KernelEvent::Fork(fork) => self.fork(partial, event, fork, body),
-            KernelEvent::Exec(exec) => {
-                let (Some(tid), old) = (get(&exec.tid, body), get(&exec.old_tid, body)) else {
-                    return;
-                };
-                if let Some(old) = old.filter(|&old| old != tid) {
-                    let old = partial.tasks.place(cpu.trace, old as i32);
-                    let place = partial.tasks.place(cpu.trace, tid as i32);
-                    self.goes_over(partial, event, old, place);
+    fn task(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let Event { model, cpu, time, .. } = *event;
+        learn(&mut partial.people, model, cpu, time, body);
+        let mut tell = |item| self.step(partial, cpu, time, Step::Item(item));
+        match &model.event {
+            KernelEvent::Fork(fork) => {
+                if let (Some(tid), Some(pid)) = (get(&fork.parent_tid, body), get(&fork.parent_pid, body)) {
+                    tell(Item::Belongs(tid, pid));
                 }
-                if let Some(path) = exec.path.as_ref().and_then(|path| path.bytes(body)) {
-                    let named = named(Comm::of_program(path), NamedBy::Exec);
-                    partial.life(cpu.trace, tid).name(named);
+                if let Some(tid) = fork.child_tid.get(body) {
+                    tell(Item::Made(tid as i32, Box::new(born(time, fork, body))));
                 }
             }
+            KernelEvent::Exec(exec) => self.exec(partial, (cpu, time), exec, body),
             KernelEvent::Rename(tid, name) => {
                 if let (Some(tid), Some(name)) = (tid.get(body), name.comm(body)) {
-                    partial.life(cpu.trace, tid).name(named(name, NamedBy::Rename));
+                    let by = NamedBy::Rename;
+                    tell(Item::Named(tid as i32, Named { time, name, by }));
                 }
             }
             KernelEvent::ThreadExit(tid) => {
                 if let Some(tid) = tid.get(body) {
-                    partial.life(cpu.trace, tid).end = Some(time);
+                    tell(Item::Ends(tid as i32));
                 }
             }
             KernelEvent::ProcessState(state) => {
-                let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) else {
-                    return;
-                };
-                let ppid = get(&state.ppid, body).map(|ppid| ppid as i32);
-                let name = state.name.as_ref().and_then(|name| name.comm(body));
-                let life = partial.life(cpu.trace, tid);
-                life.learn_pid(pid);
-                if life.parent.is_none() {
-                    life.parent = ppid.map(|ppid| Parent {
-                        tid: None,
-                        pid: Some(ppid),
-                        time,
-                    });
-                }
-                name.into_iter()
-                    .for_each(|name| life.name(named(name, NamedBy::Dump)));
+                dumped(time, state, body).into_iter().for_each(tell);
             }
             _ => {}
         }
     }
 
-    /// A thread is made: another life begins under its id.
-    fn fork(&self, partial: &mut ProcessPartial, event: &Event<'_>, fork: &Fork, body: &mut Body<'_, '_>) {
-        let Event { cpu, time, .. } = *event;
-        let get = |field: &Option<IntField>, body: &mut Body<'_, '_>| {
-            field.as_ref().and_then(|field| field.get(body))
-        };
-        let Some(child) = fork.child_tid.get(body) else {
-            return;
-        };
-        let (tid, pid) = (get(&fork.parent_tid, body), get(&fork.parent_pid, body));
-        if let (Some(tid), Some(pid)) = (tid, pid) {
-            partial.life(cpu.trace, tid).learn_pid(pid);
+    fn exec(
+        &self,
+        partial: &mut ProcessPartial,
+        (cpu, time): (CpuKey, i64),
+        exec: &Exec,
+        body: &mut Body<'_, '_>,
+    ) {
+        let Some(tid) = get(&exec.tid, body) else { return };
+        // It takes over the id of its process's first thread.
+        if let Some(old) = get(&exec.old_tid, body).filter(|&old| old != tid) {
+            self.switch(partial, cpu, time, (old, tid));
         }
-        let name = fork.child_name.as_ref().and_then(|name| name.comm(body));
-        let named = name.map(|name| Named {
-            time,
-            name,
-            by: NamedBy::Fork,
-        });
-        let life = Life {
-            is_seen: true,
-            begin: Some(time),
-            parent: Some(Parent {
-                tid: tid.map(|tid| tid as i32),
-                pid: pid.map(|pid| pid as i32),
-                time,
-            }),
-            pid: get(&fork.child_pid, body).map(|pid| pid as i32),
-            names: named.into_iter().collect(),
-            ..Life::default()
-        };
-        let place = partial.tasks.place(cpu.trace, child as i32);
-        partial.thread(place).begin(life);
+        if let Some(path) = exec.path.as_ref().and_then(|path| path.bytes(body)) {
+            let (name, by) = (Comm::of_program(path), NamedBy::Exec);
+            let named = Item::Named(tid, Named { time, name, by });
+            self.step(partial, cpu, time, Step::Item(named));
+        }
     }
 
-    #[inline(always)]
-    fn step(&self, partial: &mut ProcessPartial, told: Told<Step>) {
-        // Idle threads make no calls: the switch to whoever did was lost.
-        let place = told.place.filter(|&place| !partial.tasks.is_idle(place));
-        match (place, told.item) {
-            (Some(place), Step::Enter(call)) => partial.thread(place).enter(call),
-            (Some(place), Step::Exit(call, result)) => {
-                let exited = Exited {
-                    call,
-                    result,
-                    time: told.time,
-                    cpu: told.cpu.cpu,
-                };
-                self.exited(partial, place, exited);
+    /// Puts together what all CPUs tell.
+    fn play(&self, partial: &mut ProcessPartial, until: Option<i64>) {
+        let threads = &mut partial.threads;
+        partial.items.play(until, |cpu, time, item| match item {
+            Item::Switch { prev, next, ran } => {
+                lives(threads, cpu, next).last().is_seen = true;
+                let life = lives(threads, cpu, prev).last();
+                life.is_seen = true;
+                life.sums.active += ran;
             }
-            (None, Step::Enter(_)) => {}
-            (None, Step::Exit(..)) => partial.nobodys += 1,
-        }
+            Item::Ran(tid, active) => lives(threads, cpu, tid).last().sums.active += active,
+            Item::Did(tid, sums) => lives(threads, cpu, tid).last().sums.add(&sums),
+            Item::Call(item) => self.call(threads, cpu, item),
+            Item::Belongs(tid, pid) => lives(threads, cpu, tid).last().learn_pid(pid),
+            Item::Made(tid, life) => lives(threads, cpu, tid).begin(*life),
+            Item::Named(tid, named) => lives(threads, cpu, tid).last().name(named),
+            Item::Ends(tid) => lives(threads, cpu, tid).last().ends(time),
+            Item::IsThere {
+                tid,
+                pid,
+                parent,
+                named,
+            } => lives(threads, cpu, tid).last().is_there(pid, parent, named),
+        });
     }
 
-    /// A call counts where and when it ends.
-    #[inline]
-    fn exited(&self, partial: &mut ProcessPartial, place: usize, exited: Exited) {
-        let lives = partial.thread(place);
-        let Some(call) = lives.exit(exited) else { return };
-        if !self.selection.counts(exited.time, exited.cpu) {
-            return;
+    /// A call that is not of one stretch.
+    fn call(&self, threads: &mut Table<Lives>, cpu: CpuKey, item: CallItem) {
+        match item {
+            CallItem::Enters(tid) | CallItem::Made(tid) => lives(threads, cpu, tid).parked = None,
+            CallItem::Leaves(tid, entered) => lives(threads, cpu, tid).parked = Some(entered),
+            CallItem::Arrives(tid, exited) => {
+                let lives = lives(threads, cpu, tid);
+                let parked = lives.parked.take();
+                let ended = parked.filter(|entered| exited.ends(entered));
+                if let Some(entered) = ended.filter(|_| self.selection.counts(exited.time, cpu.cpu)) {
+                    lives.last().sums.call(entered.call, exited.result);
+                }
+            }
         }
-        let sums = &mut lives.last().sums;
-        sums.calls += 1;
-        let bytes = u64::try_from(exited.result).unwrap_or(0);
-        let (reads, writes) = match call.action() {
-            Action::Read => (bytes, 0),
-            Action::Write => (0, bytes),
-            Action::Copy => (bytes, bytes),
-            _ => return,
-        };
-        sums.read = sums.read.saturating_add(reads);
-        sums.written = sums.written.saturating_add(writes);
     }
+}
+
+/// The lives under an id on that CPU's machine.
+#[inline]
+fn lives(threads: &mut Table<Lives>, cpu: CpuKey, tid: i32) -> &mut Lives {
+    let trace = cpu.trace;
+    threads.get(ThreadKey { trace, tid })
+}
+
+fn get(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
+    Some(field.as_ref()?.get(body)? as i32)
+}
+
+/// The life that a fork begins.
+fn born(time: i64, fork: &Fork, body: &mut Body<'_, '_>) -> Life {
+    let name = fork.child_name.as_ref().and_then(|name| name.comm(body));
+    let by = NamedBy::Fork;
+    Life {
+        is_seen: true,
+        begin: Some(time),
+        parent: Some(Parent {
+            tid: get(&fork.parent_tid, body),
+            pid: get(&fork.parent_pid, body),
+            time,
+        }),
+        pid: get(&fork.child_pid, body),
+        names: name.map(|name| Named { time, name, by }).into_iter().collect(),
+        ..Life::default()
+    }
+}
+
+/// What the state dump tells of a thread.
+fn dumped(time: i64, state: &ProcessState, body: &mut Body<'_, '_>) -> Option<Item> {
+    let (tid, pid) = (state.tid.get(body)? as i32, state.pid.get(body)? as i32);
+    let ppid = get(&state.ppid, body);
+    let name = state.name.as_ref().and_then(|name| name.comm(body));
+    let by = NamedBy::Dump;
+    Some(Item::IsThere {
+        tid,
+        pid,
+        parent: ppid.map(|ppid| Parent {
+            tid: None,
+            pid: Some(ppid),
+            time,
+        }),
+        named: name.map(|name| Named { time, name, by }),
+    })
 }

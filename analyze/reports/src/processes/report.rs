@@ -121,13 +121,13 @@ impl KernelReport for ProcessesReport {
     }
 }
 
-pub(super) fn report(selection: &Selection, input: &Input, mut partial: ProcessPartial) -> ProcessesReport {
-    let unknown_thread = partial.nobodys + partial.untold_exits();
+pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessPartial) -> ProcessesReport {
+    let unknown_thread = partial.nobodys;
     let mut threads = Threads::default();
-    for (place, lives) in partial.threads.iter().enumerate() {
-        let key = partial.tasks.key(place).filter(|key| key.tid > 0);
+    for (key, lives) in partial.threads.entries() {
+        let key = Some(key).filter(|key| key.tid > 0);
         if let Some(key) = key {
-            threads.add(key, lives.all(), partial.tasks.thread(place).pid);
+            threads.add(key, lives.all(), partial.people.thread(key).pid);
         }
     }
     let nodes = threads.processes();
@@ -197,7 +197,7 @@ fn names(life: &Life) -> Vec<ProcessName> {
 /// The last known name: of the last life under an id, switches tell it, too.
 fn name(partial: &ProcessPartial, key: ThreadKey, node: &Node<'_>) -> Option<String> {
     let given = || Some(node.first?.names.last()?.name.text());
-    let known = || partial.tasks.known(key).name;
+    let known = || partial.people.thread(key).name;
     let name = if node.is_last || node.first.is_none() {
         known().or_else(given)
     } else {

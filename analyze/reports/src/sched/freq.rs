@@ -71,14 +71,6 @@ impl Freq {
         }
     }
 
-    pub(super) fn merge(&mut self, later: &Freq) {
-        if self.0.len() < later.0.len() {
-            self.0.resize(later.0.len(), Bins::default());
-        }
-        let both = self.0.iter_mut().zip(&later.0);
-        both.for_each(|(own, later)| own.merge(later));
-    }
-
     pub(super) fn groups<'a>(
         &'a self,
         bounds: &'a Bounds,

@@ -1,30 +1,33 @@
 //! The scheduler: from wake-ups to switches, why threads leave their CPUs, who waits for a CPU, and
 //! who goes to another one.
 //!
-//! `docs/reports-sched.md` defines each number.
+//! What is active on each CPU is followed there; what happens to threads is played in the order of
+//! time over all CPUs (`machine`). `docs/reports-sched.md` defines each number.
 
 mod cpus;
 mod freq;
 mod life;
-mod partial;
-mod queue;
+mod machine;
 mod report;
 mod stats;
+mod step;
 mod tables;
 mod waker;
 
+use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::irq::{Softirq, SoftirqStep};
-use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep, Wakeup};
-use tracebraid_kernel_model::{Body, Exec, KernelEvent, Switch};
+use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
+use tracebraid_kernel_model::{Body, Exec, IntField, KernelEvent, Switch};
 
-use crate::kernel::{CpuKey, Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks};
+use crate::kernel::{
+    ByCpu, CpuKey, Event, InOrder, Input, Items, Lane, Packet, People, Rules, Selection, learn, learn_switch,
+};
 use crate::report::{Report, View};
-use cpus::Current;
 use freq::{Bounds, Freq};
-use life::{Step, Woken};
-pub use partial::SchedPartial;
+use machine::Machine;
 use stats::Latency;
-use waker::{Active, Runs, Waker};
+use step::{Item, Step, Switched, Wakeup};
+use waker::Active;
 
 /// The analysis.
 pub type SchedAnalysis = InOrder<SchedRules>;
@@ -35,16 +38,39 @@ pub struct SchedRules {
     selection: Selection,
     /// In a second pass: the bounds of latencies.
     bounds: Option<Bounds>,
+    /// How many of the longest are kept.
+    top: usize,
+    /// True if all are.
+    is_logged: bool,
+}
+
+/// What is known after some chunks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SchedPartial {
+    people: People,
+    lanes: ByCpu<Lane<Active, Step>>,
+    items: Items<Item>,
+    /// What came of all that was played.
+    machine: Machine,
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people.
+    #[serde(skip)]
+    near: usize,
 }
 
 impl Rules for SchedRules {
     type Partial = SchedPartial;
     type Report = Report;
 
+    const BY_CPU: bool = true;
+
     fn new(selection: &Selection) -> Self {
         SchedRules {
             selection: selection.clone(),
             bounds: selection.ranges.as_ref().map(freq::bounds),
+            top: selection.top(),
+            is_logged: selection.shows(View::Log),
         }
     }
 
@@ -54,7 +80,8 @@ impl Rules for SchedRules {
             Wakeup(_) | Migrate(_) | IrqEntry(_) | IrqExit(_) => true,
             Softirq(softirq) => softirq.step != SoftirqStep::Raise,
             ThreadEnd(end) => end.step == EndStep::Free,
-            event => Tasks::<()>::wants(event),
+            Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
+            _ => false,
         }
     }
 
@@ -68,43 +95,61 @@ impl Rules for SchedRules {
         )
     }
 
+    fn first(&self) -> SchedPartial {
+        SchedPartial {
+            is_first: true,
+            ..SchedPartial::default()
+        }
+    }
+
     fn packet(&self, partial: &mut SchedPartial, packet: &Packet) {
-        partial.tasks.packet(packet);
         // Without switches in the stream none was lost.
         if packet.lost_before && packet.tells_switches {
-            partial.lost(packet.cpu);
+            let time = packet.begin.unwrap_or(i64::MIN);
+            // Nothing tells which interrupts are active; after the next switch none is.
+            partial.lanes.get(packet.cpu).goes_over(time, Active::default());
+            partial.items.push(packet.cpu, time, Item::Lost);
         }
     }
 
     #[inline(always)]
     fn event(&self, partial: &mut SchedPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        self.clock(partial, event.time);
-        match &event.model.event {
-            KernelEvent::Switch(switch) => self.switch(partial, event, switch, body),
-            KernelEvent::Wakeup(wakeup) => self.wakeup(partial, event, wakeup, body),
-            KernelEvent::Softirq(softirq) => Self::softirq(partial, event, softirq, body),
-            KernelEvent::IrqEntry(entry) => {
-                let irq = entry.irq.get(body).unwrap_or(0);
-                partial.cpus.get(event.cpu).irq = Active::Number(irq as u32);
-            }
-            KernelEvent::IrqExit(_) => partial.cpus.get(event.cpu).irq = Active::Nothing,
-            KernelEvent::Migrate(migrate) => self.migrate(partial, event, migrate, body),
-            KernelEvent::ThreadEnd(end) => {
-                if let Some(tid) = end.tid.get(body) {
-                    let place = partial.tasks.place(event.cpu.trace, tid as i32);
-                    partial.step(self, place, Step::Gone);
+        let step = match &event.model.event {
+            KernelEvent::Switch(switch) => return Self::switch(partial, event, switch, body),
+            KernelEvent::Softirq(softirq) => Step::Softirq(vector(softirq, body)),
+            KernelEvent::IrqEntry(entry) => Step::Irq(Some(entry.irq.get(body).unwrap_or(0) as u32)),
+            KernelEvent::IrqExit(_) => Step::Irq(None),
+            _ => {
+                learn(&mut partial.people, event.model, event.cpu, event.time, body);
+                match other(event, body) {
+                    Some(step) => step,
+                    None => return,
                 }
             }
-            _ => self.thread(partial, event, body),
-        }
+        };
+        Self::step(partial, event.cpu, event.time, step);
     }
 
     fn merge(&self, earlier: &mut SchedPartial, later: SchedPartial) {
-        earlier.merge(self, later);
+        earlier.people.merge(later.people);
+        for (cpu, lane) in later.lanes {
+            let (head, now) = lane.into_parts();
+            head.into_iter()
+                .for_each(|(time, step)| Self::step(earlier, cpu, time, step));
+            if let Some((time, active)) = now {
+                earlier.lanes.get(cpu).goes_over(time, active);
+            }
+        }
+        earlier.items.append(later.items);
+    }
+
+    fn settle(&self, partial: &mut SchedPartial, watermark: i64) {
+        self.play(partial, Some(watermark));
     }
 
     fn finish(&self, input: &Input, mut partial: SchedPartial) -> Report {
-        partial.end(self);
+        self.play(&mut partial, None);
+        partial.machine.end();
         match &self.bounds {
             Some(bounds) => report::frequencies(input, &partial, bounds),
             None => report::report(self, input, partial),
@@ -113,158 +158,54 @@ impl Rules for SchedRules {
 }
 
 impl SchedRules {
-    /// The range begins or ends.
-    #[inline(always)]
-    fn clock(&self, partial: &mut SchedPartial, time: i64) {
-        let window = &self.selection.window;
-        if partial.open.is_none() && window.from.is_none_or(|from| from.0 <= time) {
-            partial.open = Some(partial.mark());
-        }
-        if partial.close.is_none() && window.is_over(time) {
-            partial.close = Some(partial.mark());
-        }
+    fn play(&self, partial: &mut SchedPartial, until: Option<i64>) {
+        let machine = &mut partial.machine;
+        let play = |cpu, time, item| machine.play(self, cpu, time, item);
+        partial.items.play(until, play);
     }
 
     #[inline(always)]
-    fn switch(
-        &self,
-        partial: &mut SchedPartial,
-        event: &Event<'_>,
-        switch: &Switch,
-        body: &mut Body<'_, '_>,
-    ) {
-        let Some((prev, next)) = partial.tasks.event(event, body) else {
+    fn switch(partial: &mut SchedPartial, event: &Event<'_>, switch: &Switch, body: &mut Body<'_, '_>) {
+        let Event { cpu, time, .. } = *event;
+        let near = &mut partial.near;
+        let Some((prev, next)) = learn_switch(&mut partial.people, near, event, switch, body) else {
             return;
         };
-        let Event { cpu, time, .. } = *event;
-        let is_idle = [prev, next].map(|place| partial.tasks.is_idle(place));
-        let of = partial.cpus.get(cpu);
+        let state = switch.prev_state(body);
+        let switched = Switched {
+            prev,
+            next,
+            reason: stats::reason(state),
+            waits: state.is_some_and(|state| state.is_runnable()),
+            priority: switch.next_priority(body).map(|priority| priority.0),
+        };
         // No thread is switched from or to in an interrupt.
-        (of.irq, of.softirq) = (Active::Nothing, Active::Nothing);
-        let current = if is_idle[1] {
-            Current::Nobody
-        } else {
-            Current::Thread(next)
+        let active = Active {
+            tid: Some(next),
+            ..Active::default()
         };
-        match std::mem::replace(&mut of.current, current) {
-            Current::Before => {
-                let mark = partial.mark();
-                partial.cpus.get(cpu).first = Some((mark, prev));
-            }
-            Current::Thread(place) if place != prev => partial.step(self, place, Step::Left(cpu)),
-            _ => {}
-        }
-        // Who runs next leaves the queue before the other one enters it: they change places.
-        if !is_idle[1] {
-            let priority = switch.next_priority(body).map(|priority| priority.0);
-            let step = Step::In { time, cpu, priority };
-            partial.step(self, next, step);
-        }
-        if !is_idle[0] && prev != next {
-            let state = switch.prev_state(body);
-            if self.counts(time, cpu.cpu) {
-                partial.thread(prev).counts.switches[stats::reason(state)] += 1;
-            }
-            let waits = state.is_some_and(|state| state.is_runnable());
-            partial.step(self, prev, Step::Out { time, cpu, waits });
-        }
+        partial.lanes.get(cpu).goes_over(time, active);
+        partial.items.push(cpu, time, Item::Switch(switched));
     }
 
+    /// Something happens on a CPU.
     #[inline(always)]
-    fn wakeup(
-        &self,
-        partial: &mut SchedPartial,
-        event: &Event<'_>,
-        wakeup: &Wakeup,
-        body: &mut Body<'_, '_>,
-    ) {
-        let Event { cpu, time, .. } = *event;
-        let was_awake = wakeup.success.as_ref().and_then(|success| success.get(body)) == Some(0);
-        let Some(tid) = wakeup.tid.get(body).filter(|&tid| tid != 0 && !was_awake) else {
-            return;
-        };
-        let runs = match partial.tasks.actor(event, body) {
-            Running::Before => Runs::Untold(partial.tasks.wait(cpu, time, ())),
-            Running::Unknown => Runs::Unknown,
-            Running::Thread(place) => Runs::Thread(place),
-        };
-        let of = partial.cpus.get(cpu);
-        let waker = Waker {
-            cpu,
-            irq: of.irq,
-            softirq: of.softirq,
-            runs,
-        };
-        let target = wakeup.cpu.as_ref().and_then(|cpu| cpu.get(body));
-        let target = target.and_then(|target| on(cpu, target));
-        let place = partial.tasks.place(cpu.trace, tid as i32);
-        let step = Step::Wake {
-            woken: Woken { time, waker },
-            cpu: target,
-            is_ready: wakeup.step != WakeStep::Waking && target.is_some(),
-        };
-        partial.step(self, place, step);
-    }
-
-    fn softirq(partial: &mut SchedPartial, event: &Event<'_>, softirq: &Softirq, body: &mut Body<'_, '_>) {
-        let cpu = partial.cpus.get(event.cpu);
-        cpu.softirq = match softirq.step {
-            SoftirqStep::Entry => Active::Number(softirq.vector.get(body).unwrap_or(0) as u32),
-            _ => Active::Nothing,
-        };
-    }
-
-    fn migrate(
-        &self,
-        partial: &mut SchedPartial,
-        event: &Event<'_>,
-        migrate: &Migrate,
-        body: &mut Body<'_, '_>,
-    ) {
-        let Event { cpu, time, .. } = *event;
-        let get = |field: &tracebraid_kernel_model::IntField, body: &mut Body<'_, '_>| field.get(body);
-        let (Some(tid), Some(from), Some(to)) = (
-            get(&migrate.tid, body),
-            get(&migrate.from, body).and_then(|from| on(cpu, from)),
-            get(&migrate.to, body).and_then(|to| on(cpu, to)),
-        ) else {
-            return;
-        };
-        let place = partial.tasks.place(cpu.trace, tid as i32);
-        if self.counts(time, from.cpu) || self.counts(time, to.cpu) {
-            partial.thread(place).counts.migrations += 1;
-            partial.migrated(from, to, 1);
+    fn step(partial: &mut SchedPartial, cpu: CpuKey, time: i64, step: Step) {
+        let lane = partial.lanes.get(cpu);
+        if partial.is_first && lane.now().is_none() {
+            // No interrupt is active when a trace begins.
+            lane.goes_over(time, Active::default());
         }
-        partial.step(self, place, Step::Migrate { time, cpu: to });
-    }
-
-    /// Threads that are made, or take over another's id.
-    fn thread(&self, partial: &mut SchedPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        partial.tasks.event(event, body);
-        let Event { cpu, time, .. } = *event;
-        match &event.model.event {
-            KernelEvent::Fork(fork) => {
-                if let Some(child) = fork.child_tid.get(body) {
-                    let place = partial.tasks.place(cpu.trace, child as i32);
-                    partial.step(self, place, Step::Made { time, cpu });
-                }
-            }
-            KernelEvent::Exec(exec) => self.exec(partial, cpu, exec, body),
-            _ => {}
-        }
-    }
-
-    fn exec(&self, partial: &mut SchedPartial, cpu: CpuKey, exec: &Exec, body: &mut Body<'_, '_>) {
-        let tid = exec.tid.as_ref().and_then(|tid| tid.get(body));
-        let old = exec.old_tid.as_ref().and_then(|tid| tid.get(body));
-        if let (Some(tid), Some(old)) = (tid, old)
-            && tid != old
-        {
-            let [place, old] = [tid, old].map(|tid| partial.tasks.place(cpu.trace, tid as i32));
-            partial.step(self, old, Step::Gone);
-            partial.step(self, place, Step::Becomes(cpu));
-            partial.cpus.get(cpu).current = Current::Thread(place);
-        }
+        let Some(active) = lane.now() else {
+            return lane.wait(time, step);
+        };
+        let item = match step {
+            Step::Irq(irq) => return active.irq = irq,
+            Step::Softirq(vector) => return active.softirq = vector,
+            Step::Wake(wakeup, tid) => Item::Wake(wakeup, active.waker(tid)),
+            Step::Item(item) => item,
+        };
+        partial.items.push(cpu, time, item);
     }
 
     /// True if what happens at that time and place is asked for.
@@ -281,32 +222,60 @@ impl SchedRules {
             && self.selection.limits.contain(latency.duration)
             && (priorities.is_empty() || latency.priority.is_some_and(|own| priorities.contains(&own)))
     }
-
-    #[inline]
-    fn count(&self, partial: &mut SchedPartial, latency: Latency) {
-        if let Some(bounds) = &self.bounds {
-            if let Some(key) = partial.tasks.key(latency.place) {
-                let Latency {
-                    priority, duration, ..
-                } = latency;
-                partial.freq.add(bounds, key, priority, duration);
-            }
-            return;
-        }
-        if self.selection.shows(View::Log) {
-            partial.log.push(latency);
-        }
-        let top = self.selection.top();
-        partial.thread(latency.place).counts.latency(latency, top);
-    }
 }
 
-/// A CPU of the same machine.
-fn on(cpu: CpuKey, number: i64) -> Option<CpuKey> {
-    // No machine has that many: of what is damaged no rows are made.
-    let cpu_number = u32::try_from(number).ok().filter(|&number| number < 1 << 14)?;
-    Some(CpuKey {
-        cpu: cpu_number,
-        ..cpu
+/// The softirq that begins; none: it ends.
+#[inline(always)]
+fn vector(softirq: &Softirq, body: &mut Body<'_, '_>) -> Option<u32> {
+    let begins = softirq.step == SoftirqStep::Entry;
+    begins.then(|| softirq.vector.get(body).unwrap_or(0) as u32)
+}
+
+/// What is neither a switch nor an interrupt.
+fn other(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Step> {
+    let get = |field: &IntField, body: &mut Body<'_, '_>| field.get(body).map(|tid| tid as i32);
+    let item = match &event.model.event {
+        KernelEvent::Wakeup(wakeup) => {
+            let was_awake = wakeup.success.as_ref().and_then(|success| success.get(body)) == Some(0);
+            let tid = get(&wakeup.tid, body).filter(|&tid| tid != 0 && !was_awake)?;
+            let target = wakeup
+                .cpu
+                .as_ref()
+                .and_then(|cpu| cpu.get(body))
+                .and_then(cpu_number);
+            let is_ready = wakeup.step != WakeStep::Waking && target.is_some();
+            let wakeup = Wakeup {
+                tid,
+                target,
+                is_ready,
+            };
+            return Some(Step::Wake(wakeup, event.model.tid(body)));
+        }
+        KernelEvent::Migrate(migrate) => migrated(migrate, body)?,
+        KernelEvent::ThreadEnd(end) => Item::Gone(get(&end.tid, body)?),
+        KernelEvent::Fork(fork) => Item::Made(get(&fork.child_tid, body)?),
+        KernelEvent::Exec(exec) => taken_over(exec, body)?,
+        _ => return None,
+    };
+    Some(Step::Item(item))
+}
+
+fn migrated(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<Item> {
+    Some(Item::Migrate {
+        tid: migrate.tid.get(body)? as i32,
+        from: migrate.from.get(body).and_then(cpu_number)?,
+        to: migrate.to.get(body).and_then(cpu_number)?,
     })
+}
+
+/// A thread takes over the id of its process's first thread.
+fn taken_over(exec: &Exec, body: &mut Body<'_, '_>) -> Option<Item> {
+    let tid = exec.tid.as_ref()?.get(body)? as i32;
+    let old = exec.old_tid.as_ref()?.get(body)? as i32;
+    (tid != old).then_some(Item::Becomes { old, tid })
+}
+
+/// A CPU's number. No machine has that many: of what is damaged no rows are made.
+fn cpu_number(number: i64) -> Option<u32> {
+    u32::try_from(number).ok().filter(|&number| number < 1 << 14)
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use tracebraid_kernel_model::softirq_name;
 
-use crate::kernel::{Input, Thread};
+use crate::kernel::{Input, Thread, ThreadKey};
 use crate::report::{Column, Report, Section, Total, Unit, View};
 use crate::sched::freq::{Bounds, Group};
+use crate::sched::machine::Entry;
 use crate::sched::stats::{Counts, Latency, REASONS};
 use crate::sched::waker::By;
 use crate::sched::{SchedPartial, SchedRules, tables};
@@ -15,7 +16,8 @@ use crate::stats::{Distribution, Ranges};
 
 /// A thread that is shown.
 pub(super) struct Row<'a> {
-    pub(super) place: usize,
+    pub(super) key: ThreadKey,
+    pub(super) is_pending: bool,
     pub(super) thread: Thread,
     pub(super) counts: &'a Counts,
     pub(super) latencies: Distribution,
@@ -24,7 +26,7 @@ pub(super) struct Row<'a> {
 pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartial) -> Report {
     let selection = &rules.selection;
     let queues = tables::queues(rules, input, &mut partial);
-    let log = std::mem::take(&mut partial.log);
+    let log = std::mem::take(&mut partial.machine.log);
     let rows = rows(rules, &partial);
     let all = sum(&rows);
     let mut sections = vec![
@@ -43,17 +45,17 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
             "Longest latencies",
             View::Top,
             &partial,
-            &longest(rules, &partial, &rows),
+            &longest(rules, &rows),
         ),
     ];
     if selection.shows(View::Log) {
-        let log = in_order(&partial, &rows, log);
+        let log = in_order(&rows, log);
         sections.push(tables::list("log", "Latencies", View::Log, &partial, &log));
     }
     sections.retain(|section| selection.shows(section.view));
     Report {
         head: input.head(),
-        totals: totals(&partial, &rows, &all),
+        totals: totals(&rows, &all),
         sections,
         ranges: ranges(&rows, &all),
         notes: notes(rules, &partial),
@@ -62,9 +64,9 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
 
 /// Says if nobody had the priorities that were asked for.
 fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
-    let mut threads = partial.threads.iter();
-    let is_met =
-        rules.selection.priorities.is_empty() || threads.any(|entry| !entry.counts.priorities.is_empty());
+    let mut threads = partial.machine.threads.entries();
+    let is_met = rules.selection.priorities.is_empty()
+        || threads.any(|(_, entry)| !entry.counts.priorities.is_empty());
     let note =
         "--prio matches no latency of what was chosen; `tracebraid cpu` shows the priorities of threads";
     (!is_met).then(|| note.to_owned()).into_iter().collect()
@@ -72,17 +74,18 @@ fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
 
 /// The threads that are shown, in no order.
 fn rows<'a>(rules: &SchedRules, partial: &'a SchedPartial) -> Vec<Row<'a>> {
-    let row = |(place, entry): (usize, &'a super::partial::Entry)| {
-        let thread = partial.tasks.thread(place);
+    let row = |(key, entry): (ThreadKey, &'a Entry)| {
+        let thread = partial.people.thread(key);
         let latencies = entry.counts.latencies();
         Some(Row {
-            place,
+            key,
+            is_pending: entry.life.woken.is_some(),
             thread,
             counts: &entry.counts,
             latencies,
         })
     };
-    let rows = partial.threads.iter().enumerate().filter_map(row);
+    let rows = partial.machine.threads.entries().filter_map(row);
     rows.filter(|row| rules.selection.threads.shows(&row.thread))
         .collect()
 }
@@ -101,7 +104,7 @@ fn by_priority(rows: &[Row<'_>]) -> BTreeMap<Option<i32>, Distribution> {
     sums
 }
 
-fn totals(partial: &SchedPartial, rows: &[Row<'_>], all: &Distribution) -> Vec<Total> {
+fn totals(rows: &[Row<'_>], all: &Distribution) -> Vec<Total> {
     let switches = |which: fn(usize) -> bool| -> u64 {
         let counts = rows.iter().flat_map(|row| row.counts.switches.iter().enumerate());
         counts
@@ -110,11 +113,7 @@ fn totals(partial: &SchedPartial, rows: &[Row<'_>], all: &Distribution) -> Vec<T
             .sum()
     };
     let migrations: u64 = rows.iter().map(|row| row.counts.migrations).sum();
-    let is_pending = |row: &&Row<'_>| {
-        let entry = partial.threads.get(row.place);
-        entry.is_some_and(|entry| entry.life.woken.is_some())
-    };
-    let pending = rows.iter().filter(is_pending).count() as u64;
+    let pending = rows.iter().filter(|row| row.is_pending).count() as u64;
     let total = |key, title, one, value: u64| Total::new(key, title, value.into()).or_one(one);
     vec![
         total(
@@ -146,29 +145,19 @@ fn totals(partial: &SchedPartial, rows: &[Row<'_>], all: &Distribution) -> Vec<T
     ]
 }
 
-fn longest(rules: &SchedRules, partial: &SchedPartial, rows: &[Row<'_>]) -> Vec<Latency> {
+fn longest(rules: &SchedRules, rows: &[Row<'_>]) -> Vec<Latency> {
     let most = rules.selection.top();
     let of_each = |row: &Row<'_>| row.counts.top.clone().into_sorted(most);
     let mut longest: Vec<Latency> = rows.iter().flat_map(of_each).collect();
-    longest.sort_by_key(|latency| {
-        let key = partial.tasks.key(latency.place);
-        (Reverse(latency.duration), latency.begin, key)
-    });
+    longest.sort_by_key(|latency| (Reverse(latency.duration), latency.begin, latency.thread));
     longest.truncate(most);
     longest
 }
 
-fn in_order(partial: &SchedPartial, rows: &[Row<'_>], mut log: Vec<Latency>) -> Vec<Latency> {
-    let shown: std::collections::HashSet<usize> = rows.iter().map(|row| row.place).collect();
-    log.retain(|latency| shown.contains(&latency.place));
-    log.sort_by_key(|latency| {
-        (
-            latency.end(),
-            latency.cpu,
-            partial.tasks.key(latency.place),
-            latency.begin,
-        )
-    });
+fn in_order(rows: &[Row<'_>], mut log: Vec<Latency>) -> Vec<Latency> {
+    let shown: std::collections::HashSet<ThreadKey> = rows.iter().map(|row| row.key).collect();
+    log.retain(|latency| shown.contains(&latency.thread));
+    log.sort_by_key(|latency| (latency.end(), latency.cpu, latency.thread, latency.begin));
     log
 }
 
@@ -183,12 +172,12 @@ pub(super) fn waker(partial: &SchedPartial, trace: u32, by: By) -> (&'static str
         })
     };
     match by {
-        By::Thread(place) if partial.tasks.is_idle(place) => {
+        By::Thread(0) => {
             let mut idle = context("idle".to_owned());
             idle.iter_mut().for_each(|idle| idle.tid = Some(0));
             ("idle", idle)
         }
-        By::Thread(place) => ("thread", Some(partial.tasks.thread(place))),
+        By::Thread(tid) => ("thread", Some(partial.people.thread(ThreadKey { trace, tid }))),
         By::Irq(irq) => ("irq", context(format!("irq {irq}"))),
         By::Softirq(vector) => {
             let name = softirq_name(i64::from(vector));
@@ -205,7 +194,7 @@ fn ranges(rows: &[Row<'_>], all: &Distribution) -> Ranges {
         Some((group.key(), (summary.min()?, summary.max()?)))
     };
     let threads = rows.iter().filter_map(|row| {
-        let key = crate::kernel::ThreadKey {
+        let key = ThreadKey {
             trace: row.thread.trace,
             tid: row.thread.tid?,
         };
@@ -223,7 +212,7 @@ pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds
     let name = |group| match group {
         Group::All => "all".to_owned(),
         Group::Thread(key) => {
-            let name = partial.tasks.known(key).name.unwrap_or_else(|| "?".to_owned());
+            let name = partial.people.thread(key).name.unwrap_or_else(|| "?".to_owned());
             match input.head().hosts.len() {
                 0 | 1 => format!("{name} ({})", key.tid),
                 _ => format!("{name} ({}, trace {})", key.tid, key.trace),
@@ -231,7 +220,7 @@ pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds
         }
         Group::Priority(priority) => format!("priority {priority}"),
     };
-    let groups = partial.freq.groups(bounds);
+    let groups = partial.machine.freq.groups(bounds);
     let groups = groups
         .map(|(group, range, bins)| (name(group), range, bins))
         .collect();

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::TaskState;
 
-use crate::kernel::CpuKey;
-use crate::sched::waker::{By, Told};
+use crate::kernel::{CpuKey, ThreadKey};
+use crate::sched::waker::By;
 use crate::stats::{Distribution, Summary, Top};
 
 /// Reasons to leave a CPU: the states, and none that is known.
@@ -18,8 +18,8 @@ pub(super) struct Latency {
     pub(super) begin: i64,
     pub(super) cpu: CpuKey,
     pub(super) priority: Option<i32>,
-    /// Place of the thread that is woken.
-    pub(super) place: usize,
+    /// The thread that is woken.
+    pub(super) thread: ThreadKey,
     pub(super) by: By,
 }
 
@@ -27,15 +27,6 @@ impl Latency {
     /// When it runs.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
-    }
-
-    /// With places in another list.
-    pub(super) fn moved(self, told: &Told<'_>) -> Latency {
-        Latency {
-            place: told.place(self.place),
-            by: told.by(self.by),
-            ..self
-        }
     }
 }
 
@@ -67,19 +58,6 @@ impl Counts {
             at
         });
         &mut self.priorities[at].1
-    }
-
-    pub(super) fn merge(&mut self, later: Counts, told: &Told<'_>, top: usize) {
-        for (priority, latencies) in &later.priorities {
-            self.of_priority(*priority).merge(latencies);
-        }
-        self.wakers.merge(later.wakers, told);
-        let switches = self.switches.iter_mut().zip(later.switches);
-        switches.for_each(|(own, later)| *own += later);
-        self.waits.merge(&later.waits);
-        self.migrations += later.migrations;
-        self.top
-            .merge(later.top, top, |latency| *latency = latency.moved(told));
     }
 
     /// All latencies.
@@ -123,12 +101,6 @@ impl Wakers {
         }
     }
 
-    fn merge(&mut self, later: Wakers, told: &Told<'_>) {
-        for (by, latencies) in later.entries() {
-            self.of(told.by(by)).merge(latencies);
-        }
-    }
-
     pub(super) fn entries(&self) -> impl Iterator<Item = (By, &Distribution)> {
         let entry = |&(by, at): &(By, u32)| Some((by, self.latencies.get(at as usize)?));
         self.index.iter().filter_map(entry)
@@ -136,9 +108,9 @@ impl Wakers {
 }
 
 /// The reason's place among the counts.
-pub(super) fn reason(state: Option<TaskState>) -> usize {
+pub(super) fn reason(state: Option<TaskState>) -> u8 {
     match state {
-        Some(state) => state as usize,
-        None => REASONS - 1,
+        Some(state) => state as u8,
+        None => (REASONS - 1) as u8,
     }
 }

@@ -208,20 +208,19 @@ fn wait_values(waits: &Summary) -> [Value; 4] {
 pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedPartial) -> Section {
     let head = input.head();
     open_waits(rules, partial, head.end.map_or(i64::MIN, |end| end.0));
-    let range = (partial.open, partial.close.unwrap_or(partial.marks + 1));
     let duration = head.duration_ns;
     let mut rows = Vec::new();
-    for cpu in partial.cpus.iter_mut() {
-        let peak = range.0.map_or(0, |open| cpu.curve.peak(open, range.1));
-        let is_chosen = rules.selection.cpus.contains(cpu.key.cpu);
+    for (key, cpu) in partial.machine.cpus.iter_mut() {
+        let peak = cpu.queue.peak;
+        let is_chosen = rules.selection.cpus.contains(key.cpu);
         if !is_chosen || (peak == 0 && cpu.queued == 0 && cpu.waits.count() == 0) {
             continue;
         }
         let average = (duration > 0).then(|| cpu.queued as f64 / duration as f64);
-        let mut row = vec![u64::from(cpu.key.cpu).into(), average.into(), peak.into()];
+        let mut row = vec![u64::from(key.cpu).into(), average.into(), peak.into()];
         row.extend(wait_values(&cpu.waits));
         if head.hosts.len() > 1 {
-            row.insert(0, u64::from(cpu.key.trace).into());
+            row.insert(0, u64::from(key.trace).into());
         }
         rows.push(row);
     }
@@ -239,10 +238,11 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
 
 /// Those who wait when the range ends wait up to then.
 fn open_waits(rules: &SchedRules, partial: &mut SchedPartial, end: i64) {
-    for entry in &partial.threads {
-        if let Now::Waiting { moved, queue, .. } = entry.life.now {
+    let cpus = &mut partial.machine.cpus;
+    for (_, entry) in partial.machine.threads.entries() {
+        if let Now::Waiting { moved, place, .. } = entry.life.now {
             let waited = rules.selection.window.clip(moved, end);
-            partial.cpus.get(queue.cpu).queued += u128::from(waited);
+            cpus.get(place.cpu).queued += u128::from(waited);
         }
     }
 }
@@ -278,7 +278,7 @@ pub(super) fn thread_migrations(rows: &[Row<'_>]) -> Section {
 
 pub(super) fn migrations(partial: &SchedPartial) -> Section {
     let hosts = |row: &((crate::kernel::CpuKey, _), u64)| row.0.0.trace;
-    let several = partial.migrations.iter().any(|row| hosts(row) > 0);
+    let several = partial.machine.migrations.iter().any(|row| hosts(row) > 0);
     let row = |(pair, count): &((crate::kernel::CpuKey, crate::kernel::CpuKey), u64)| {
         let (from, to) = pair;
         let mut row = vec![
@@ -291,7 +291,7 @@ pub(super) fn migrations(partial: &SchedPartial) -> Section {
         }
         row
     };
-    let rows = partial.migrations.iter().map(row).collect();
+    let rows = partial.machine.migrations.iter().map(row).collect();
     let mut columns = vec![
         Column::new("from_cpu", "From CPU", Unit::Cpu),
         Column::new("to_cpu", "To CPU", Unit::Cpu),
@@ -312,7 +312,7 @@ pub(super) fn list(
     latencies: &[Latency],
 ) -> Section {
     let row = |latency: &Latency| {
-        let thread = partial.tasks.thread(latency.place);
+        let thread = partial.people.thread(latency.thread);
         let (context, by) = waker(partial, thread.trace, latency.by);
         vec![
             Timestamp(latency.begin).into(),

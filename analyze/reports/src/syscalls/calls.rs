@@ -3,47 +3,24 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Syscall, errno_of};
 
+use crate::kernel::{Entered, ThreadKey};
 use crate::stats::{Bins, Distribution, Top};
 
 /// What is known of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Calls {
-    /// The first thing that happened is an exit: the chunks before know of what.
-    pub(super) head: Option<Exited>,
-    now: Now,
+    /// The call that the thread was in when a stretch ended.
+    pub(super) parked: Option<Entered>,
     /// The calls that occurred; `stats` goes with it.
     ids: Vec<Syscall>,
     stats: Vec<CallStats>,
+    /// By the lowest bits of a call's number: where it may be.
+    #[serde(skip)]
+    places: [u8; PLACES],
     top: Top<Call>,
 }
 
-/// What a thread does.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-enum Now {
-    /// What it did when the chunk began.
-    #[default]
-    Before,
-    /// No call, or one that is not known.
-    Outside,
-    Inside(Entered),
-}
-
-/// A call begins.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Entered {
-    pub(super) call: Syscall,
-    pub(super) time: i64,
-}
-
-/// A call ends.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Exited {
-    /// `None` if the event does not name it.
-    pub(super) call: Option<Syscall>,
-    pub(super) result: i64,
-    pub(super) time: i64,
-    pub(super) cpu: u32,
-}
+const PLACES: usize = 32;
 
 /// A call from its beginning to its end; the longest is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,8 +29,7 @@ pub(super) struct Call {
     pub(super) begin: i64,
     pub(super) call: Syscall,
     pub(super) result: i64,
-    /// Place of the thread.
-    pub(super) place: usize,
+    pub(super) thread: ThreadKey,
 }
 
 impl Call {
@@ -66,12 +42,6 @@ impl Call {
     /// When it ends.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
-    }
-
-    /// With the thread's place in another list.
-    pub(super) fn moved(self, places: &[usize]) -> Call {
-        let place = places.get(self.place).copied().unwrap_or(self.place);
-        Call { place, ..self }
     }
 }
 
@@ -111,49 +81,32 @@ impl CallStats {
 }
 
 impl Calls {
-    /// The thread is new.
-    pub(super) fn begin(&mut self) {
-        self.now = Now::Outside;
-    }
-
-    #[inline(always)]
-    pub(super) fn enter(&mut self, entered: Entered) {
-        self.now = Now::Inside(entered);
-    }
-
-    /// The call that ends, if it is known.
-    #[inline(always)]
-    pub(super) fn exit(&mut self, exited: Exited) -> Option<Entered> {
-        match std::mem::replace(&mut self.now, Now::Outside) {
-            Now::Inside(entered) => Some(entered).filter(|entered| {
-                // If another one ends, the events between were lost.
-                exited.call.is_none_or(|call| call == entered.call)
-            }),
-            Now::Outside => None,
-            Now::Before => {
-                self.head = Some(exited);
-                None
-            }
-        }
-    }
-
     /// The call that is open, if it is to end.
     pub(super) fn unfinished(&self) -> Option<Syscall> {
-        match self.now {
-            Now::Inside(entered) => Some(entered.call),
-            Now::Before | Now::Outside => None,
-        }
-        .filter(|call| !matches!(call.name(), "exit" | "exit_group"))
+        let call = self.parked?.call;
+        (!matches!(call.name(), "exit" | "exit_group")).then_some(call)
     }
 
+    #[inline]
     pub(super) fn of(&mut self, call: Syscall) -> &mut CallStats {
+        let place = usize::from(call.0) % PLACES;
+        let mut at = usize::from(self.places[place]);
+        if self.ids.get(at) != Some(&call) {
+            at = self.find(call);
+            // Those that are further behind are searched for.
+            self.places[place] = u8::try_from(at).unwrap_or(u8::MAX);
+        }
+        &mut self.stats[at]
+    }
+
+    /// Where a call is, which is added if it is new.
+    fn find(&mut self, call: Syscall) -> usize {
         let at = self.ids.iter().position(|&id| id == call);
-        let at = at.unwrap_or_else(|| {
+        at.unwrap_or_else(|| {
             self.ids.push(call);
             self.stats.push(CallStats::default());
             self.ids.len() - 1
-        });
-        &mut self.stats[at]
+        })
     }
 
     #[inline(always)]
@@ -166,15 +119,12 @@ impl Calls {
         self.top.add(call, top);
     }
 
-    /// Joins what comes later, whose head is done, to this.
-    pub(super) fn merge(&mut self, later: Calls, place: usize, top: usize) {
-        if !matches!(later.now, Now::Before) {
-            self.now = later.now;
-        }
+    /// Joins what comes later.
+    pub(super) fn merge(&mut self, later: Calls, top: usize) {
         for (id, stats) in later.ids.iter().zip(&later.stats) {
             self.of(*id).merge(stats);
         }
-        self.top.merge(later.top, top, |call| call.place = place);
+        self.top.merge(later.top, top, |_| {});
     }
 
     /// All kinds of calls, in the order of their numbers.

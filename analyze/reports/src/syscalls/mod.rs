@@ -7,11 +7,15 @@ mod calls;
 mod report;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::{Body, KernelEvent, Syscall, SyscallExit};
+use tracebraid_kernel_model::{Body, IntField, KernelEvent, Syscall};
 
-use crate::kernel::{ChosenCalls, Event, InOrder, Input, Packet, Rules, Selection, Tasks, Told};
+use crate::kernel::{
+    ByCpu, CallEvent, CallItem, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall, Entered, Event,
+    Exited, InOrder, Input, Items, Lane, Packet, People, Rules, Selection, Table, ThreadKey, learn,
+    learn_switch,
+};
 use crate::report::{Report, View};
-use calls::{Call, Calls, Entered, Exited};
+use calls::{Call, Calls};
 
 /// The analysis.
 pub type SyscallAnalysis = InOrder<SyscallRules>;
@@ -25,31 +29,35 @@ pub struct SyscallRules {
     longest: ChosenCalls,
     /// By number: the bounds of its durations, in a second pass.
     ranges: Vec<Option<(u64, u64)>>,
+    /// How many of the longest are kept.
+    top: usize,
+    /// True if all are.
+    is_logged: bool,
 }
 
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SyscallPartial {
-    tasks: Tasks<Step>,
-    /// By place of the thread.
-    threads: Vec<Calls>,
+    people: People,
+    lanes: ByCpu<Lane<CallStretch, CallEvent>>,
+    items: Items<CallItem>,
+    threads: Table<Calls>,
     /// Entries and exits of which it is not known whose they are.
     nobodys: u64,
-    /// In the order of their ends.
     log: Vec<Call>,
-}
-
-/// What happens to a thread.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Step {
-    Enter(Syscall),
-    /// Exit, of that call or whatever call is open, with that result.
-    Exit(Option<Syscall>, i64),
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people, and the last caller among the
+    /// threads.
+    #[serde(skip)]
+    near: (usize, usize),
 }
 
 impl Rules for SyscallRules {
     type Partial = SyscallPartial;
     type Report = Report;
+
+    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         let all = || (0..Syscall::count()).map(Syscall);
@@ -60,12 +68,17 @@ impl Rules for SyscallRules {
             chosen: selection.chosen_calls(),
             longest: selection.longest_calls(),
             ranges: ranges.unwrap_or_default(),
+            top: selection.top(),
+            is_logged: selection.shows(View::Log),
         }
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
-        let is_call = matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
-        is_call || Tasks::<Step>::wants(event)
+        use KernelEvent::*;
+        matches!(
+            event,
+            Entry(_) | Exit(_) | Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+        )
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
@@ -78,8 +91,18 @@ impl Rules for SyscallRules {
         (!switches).then_some("nothing here may tell threads apart: enable sched_switch, or the context tid")
     }
 
+    fn first(&self) -> SyscallPartial {
+        SyscallPartial {
+            is_first: true,
+            ..SyscallPartial::default()
+        }
+    }
+
     fn packet(&self, partial: &mut SyscallPartial, packet: &Packet) {
-        partial.tasks.packet(packet);
+        if packet.lost_before && packet.tells_switches {
+            let time = packet.begin.unwrap_or(i64::MIN);
+            Self::goes_over(partial, packet.cpu, time, None);
+        }
     }
 
     #[inline(always)]
@@ -88,127 +111,200 @@ impl Rules for SyscallRules {
         let is_over = self.selection.window.is_over(event.time);
         let step = match &event.model.event {
             KernelEvent::Entry(_) | KernelEvent::Exit(_) if is_over => return,
-            KernelEvent::Entry(entry) => Step::Enter(entry.call(body)),
-            KernelEvent::Exit(exit) => Self::exit(exit, body),
+            KernelEvent::Entry(entry) => CallStep::Enter(entry.call(body)),
+            KernelEvent::Exit(exit) => CallStep::of_exit(exit, body),
             _ => return self.task(partial, event, body),
         };
-        let actor = partial.tasks.actor(event, body);
-        if let Some(told) = partial.tasks.tell_or_wait(actor, event.cpu, event.time, step) {
-            self.step(partial, told);
-        }
+        let Event { cpu, time, .. } = *event;
+        let tid = event.model.tid(body);
+        self.step(partial, cpu, time, CallEvent { tid, step });
     }
 
     fn merge(&self, earlier: &mut SyscallPartial, later: SyscallPartial) {
-        let joined = earlier.tasks.merge(later.tasks);
-        joined.told.into_iter().for_each(|told| self.step(earlier, told));
-        for (mut calls, &place) in later.threads.into_iter().zip(&joined.places) {
-            if let Some(exited) = calls.head.take() {
-                self.exited(earlier, place, exited);
+        earlier.people.merge(later.people);
+        for (cpu, lane) in later.lanes {
+            let (head, now) = lane.into_parts();
+            head.into_iter()
+                .for_each(|(time, step)| self.step(earlier, cpu, time, step));
+            if let Some((time, stretch)) = now {
+                Self::begins(earlier, cpu, time, stretch);
             }
-            earlier.thread(place).merge(calls, place, self.selection.top());
         }
-        let moved = later.log.into_iter().map(|call| call.moved(&joined.places));
-        earlier.log.extend(moved);
+        earlier.items.append(later.items);
+        for (thread, calls) in later.threads.into_entries() {
+            earlier.threads.get(thread).merge(calls, self.top);
+        }
+        earlier.log.extend(later.log);
         earlier.nobodys += later.nobodys;
     }
 
-    fn finish(&self, input: &Input, partial: SyscallPartial) -> Report {
+    fn settle(&self, partial: &mut SyscallPartial, watermark: i64) {
+        self.play(partial, Some(watermark));
+    }
+
+    fn finish(&self, input: &Input, mut partial: SyscallPartial) -> Report {
+        self.play(&mut partial, None);
+        for (cpu, lane) in std::mem::take(&mut partial.lanes) {
+            if let Some((tid, entered)) = lane.into_parts().1.and_then(|(_, stretch)| stretch.into_open()) {
+                let trace = cpu.trace;
+                partial.threads.get(ThreadKey { trace, tid }).parked = Some(entered);
+            }
+        }
         report::report(self, input, partial)
     }
 }
 
-impl SyscallPartial {
-    #[inline]
-    fn thread(&mut self, place: usize) -> &mut Calls {
-        if place >= self.threads.len() {
-            self.threads.resize_with(place + 1, Calls::default);
-        }
-        &mut self.threads[place]
-    }
-}
-
 impl SyscallRules {
-    fn exit(exit: &SyscallExit, body: &mut Body<'_, '_>) -> Step {
-        // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
-        let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
-        Step::Exit(call, exit.result.get(body).unwrap_or(0))
-    }
-
-    /// A thread that is made has no call open, whoever had its id before.
+    /// Something that tells about threads.
     fn task(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        partial.tasks.event(event, body);
-        if let KernelEvent::Fork(fork) = &event.model.event
-            && let Some(child) = fork.child_tid.get(body)
-        {
-            let place = partial.tasks.place(event.cpu.trace, child as i32);
-            partial.thread(place).begin();
-        }
-    }
-
-    #[inline(always)]
-    fn step(&self, partial: &mut SyscallPartial, told: Told<Step>) {
-        // Idle threads make no calls: the switch to whoever did was lost.
-        let Some(place) = told.place.filter(|&place| !partial.tasks.is_idle(place)) else {
-            partial.nobodys += 1;
-            return;
-        };
-        match told.item {
-            Step::Enter(call) => partial.thread(place).enter(Entered {
-                call,
-                time: told.time,
-            }),
-            Step::Exit(call, result) => {
-                let Told { cpu, time, .. } = told;
-                let exited = Exited {
-                    call,
-                    result,
-                    time,
-                    cpu: cpu.cpu,
-                };
-                self.exited(partial, place, exited);
+        let Event { model, cpu, time, .. } = *event;
+        if let KernelEvent::Switch(switch) = &model.event {
+            let near = &mut partial.near.0;
+            if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
+                Self::goes_over(partial, cpu, time, Some(next));
             }
+            return;
+        }
+        learn(&mut partial.people, model, cpu, time, body);
+        let get = |field: &IntField, body: &mut Body<'_, '_>| field.get(body).map(|tid| tid as i32);
+        match &model.event {
+            // A thread that is made has no call open, whoever had its id before.
+            KernelEvent::Fork(fork) => {
+                if let Some(tid) = get(&fork.child_tid, body) {
+                    let step = CallStep::Make(tid);
+                    self.step(partial, cpu, time, CallEvent { tid: None, step });
+                }
+            }
+            // It takes over the id of its process's first thread.
+            KernelEvent::Exec(exec) => {
+                let tid = exec.tid.as_ref().and_then(|tid| get(tid, body));
+                let old = exec.old_tid.as_ref().and_then(|tid| get(tid, body));
+                if let (Some(tid), Some(_)) = (tid, old.filter(|&old| Some(old) != tid)) {
+                    Self::goes_over(partial, cpu, time, Some(tid));
+                }
+            }
+            _ => {}
         }
     }
 
+    /// Another thread runs there from now on; none: it is not known who.
+    fn goes_over(partial: &mut SyscallPartial, cpu: CpuKey, time: i64, tid: Option<i32>) {
+        Self::begins(partial, cpu, time, CallStretch::new(tid));
+    }
+
+    fn begins(partial: &mut SyscallPartial, cpu: CpuKey, time: i64, stretch: CallStretch) {
+        let ended = partial.lanes.get(cpu).goes_over(time, stretch);
+        if let Some((tid, entered)) = ended.and_then(CallStretch::into_open) {
+            partial.items.push(cpu, time, CallItem::Leaves(tid, entered));
+        }
+    }
+
+    /// A call begins or ends.
     #[inline(always)]
-    fn exited(&self, partial: &mut SyscallPartial, place: usize, exited: Exited) {
-        let Some(entered) = partial.thread(place).exit(exited) else {
-            return;
+    fn step(&self, partial: &mut SyscallPartial, cpu: CpuKey, time: i64, event: CallEvent) {
+        let Some(mut stretch) = partial.lanes.get(cpu).now() else {
+            return self.before(partial, cpu, time, event);
         };
+        let CallEvent { tid, step } = event;
+        if stretch.is_left(tid) {
+            Self::goes_over(partial, cpu, time, tid);
+            let Some(own) = partial.lanes.get(cpu).now() else {
+                return;
+            };
+            stretch = own;
+        }
+        let tid = match (step, stretch.caller()) {
+            (CallStep::Make(child), _) => return partial.items.push(cpu, time, CallItem::Made(child)),
+            (_, Some(tid)) => tid,
+            (_, None) => return partial.nobodys += 1,
+        };
+        match step {
+            CallStep::Enter(call) => {
+                if stretch.enter(Entered { call, time }) {
+                    partial.items.push(cpu, time, CallItem::Enters(tid));
+                }
+            }
+            CallStep::Exit(call, result) => {
+                let exited = Exited { call, result, time };
+                match stretch.exit(&exited) {
+                    EndedCall::Call(entered) => self.ended(partial, cpu, tid, entered, exited),
+                    EndedCall::Elsewhere => partial.items.push(cpu, time, CallItem::Arrives(tid, exited)),
+                    EndedCall::Nothing => {}
+                }
+            }
+            CallStep::Make(_) => {}
+        }
+    }
+
+    /// It is not known who runs: the chunks before know, if there are any.
+    #[cold]
+    fn before(&self, partial: &mut SyscallPartial, cpu: CpuKey, time: i64, event: CallEvent) {
+        if partial.is_first {
+            Self::goes_over(partial, cpu, time, None);
+            return self.step(partial, cpu, time, event);
+        }
+        partial.lanes.get(cpu).wait(time, event);
+    }
+
+    /// Puts together what threads took from one stretch to another.
+    fn play(&self, partial: &mut SyscallPartial, until: Option<i64>) {
+        let mut items = std::mem::take(&mut partial.items);
+        items.play(until, |cpu, _, item| {
+            let trace = cpu.trace;
+            let thread = |tid| ThreadKey { trace, tid };
+            match item {
+                CallItem::Enters(tid) | CallItem::Made(tid) => partial.threads.get(thread(tid)).parked = None,
+                CallItem::Leaves(tid, entered) => partial.threads.get(thread(tid)).parked = Some(entered),
+                CallItem::Arrives(tid, exited) => {
+                    let parked = partial.threads.get(thread(tid)).parked.take();
+                    if let Some(entered) = parked.filter(|entered| exited.ends(entered)) {
+                        self.ended(partial, cpu, tid, entered, exited);
+                    }
+                }
+            }
+        });
+        partial.items = items;
+    }
+
+    #[inline(always)]
+    fn ended(&self, partial: &mut SyscallPartial, cpu: CpuKey, tid: i32, entered: Entered, exited: Exited) {
         let call = Call {
             duration: entered.time.abs_diff(exited.time),
             begin: entered.time,
             call: entered.call,
             result: exited.result,
-            place,
+            thread: ThreadKey {
+                trace: cpu.trace,
+                tid,
+            },
         };
-        if self.counts(&call, &exited) {
+        if self.counts(&call, cpu) {
             self.count(partial, call);
         }
     }
 
     /// True if a call is asked for: it counts where and when it ends.
     #[inline(always)]
-    fn counts(&self, call: &Call, exited: &Exited) -> bool {
-        self.selection.counts(exited.time, exited.cpu)
+    fn counts(&self, call: &Call, cpu: CpuKey) -> bool {
+        self.selection.counts(call.end(), cpu.cpu)
             && self.selection.limits.contain(call.duration)
             && self.chosen.contain(call.call)
     }
 
     #[inline(always)]
     fn count(&self, partial: &mut SyscallPartial, call: Call) {
+        let calls = partial.threads.get_near(call.thread, &mut partial.near.1);
         if let Some(&range) = self.ranges.get(usize::from(call.call.0)) {
             if let Some(range) = range {
-                let stats = partial.thread(call.place).of(call.call);
-                stats.bins.get_or_insert_default().add(range, call.duration);
+                let bins = calls.of(call.call).bins.get_or_insert_default();
+                bins.add(range, call.duration);
             }
             return;
         }
-        if self.selection.shows(View::Log) {
+        let is_listed = self.longest.contain(call.call);
+        calls.count(call, if is_listed { self.top } else { 0 });
+        if self.is_logged {
             partial.log.push(call);
         }
-        let is_listed = self.longest.contain(call.call);
-        let top = if is_listed { self.selection.top() } else { 0 };
-        partial.thread(call.place).count(call, top);
     }
 }

@@ -1,12 +1,12 @@
 //! The report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_kernel_model::{Syscall, errno_name};
 
-use crate::kernel::{Input, Thread};
+use crate::kernel::{Input, Thread, ThreadKey};
 use crate::report::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
 };
@@ -25,25 +25,24 @@ struct Row {
 }
 
 pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPartial) -> Report {
-    let nobodys = partial.nobodys + partial.tasks.untold().len() as u64;
-    let shows = |place: usize| {
-        Some(partial.tasks.thread(place)).filter(|thread| rules.selection.threads.shows(thread))
-    };
-    let open = partial.threads.iter().enumerate();
+    let people = &partial.people;
+    let shows =
+        |key: ThreadKey| Some(people.thread(key)).filter(|thread| rules.selection.threads.shows(thread));
+    let open = partial.threads.entries();
     let open = open.filter(|(_, calls)| calls.unfinished().is_some_and(|call| rules.chosen.contain(call)));
-    let unfinished = open.filter(|(place, _)| shows(*place).is_some()).count();
+    let unfinished = open.filter(|(thread, _)| shows(*thread).is_some()).count();
     let mut rows = Vec::new();
-    for (place, calls) in partial.threads.iter().enumerate() {
+    for (thread, calls) in partial.threads.entries() {
         let calls: Vec<_> = calls
             .sorted()
             .into_iter()
             .map(|(call, stats)| (call, stats.clone()))
             .collect();
-        if let Some(thread) = shows(place).filter(|_| !calls.is_empty()) {
+        if let Some(thread) = shows(thread).filter(|_| !calls.is_empty()) {
             rows.push(Row { thread, calls });
         }
     }
-    let counted = partial.threads.iter().flat_map(|calls| calls.sorted());
+    let counted = partial.threads.entries().flat_map(|(_, calls)| calls.sorted());
     let notes = rules.selection.unmatched_calls(counted.map(|(call, _)| call));
     let by_call = by_call(&rows);
     if rules.selection.ranges.is_some() {
@@ -57,8 +56,12 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         Total::new("calls", "system calls", all.durations.summary().count().into()).or_one("system call"),
         Total::new("errors", "errors", all.failed().into()).or_one("error"),
         Total::new("unfinished", "unfinished calls", (unfinished as u64).into()).or_one("unfinished call"),
-        Total::new("unknown_thread", "events of unknown threads", nobodys.into())
-            .or_one("event of an unknown thread"),
+        Total::new(
+            "unknown_thread",
+            "events of unknown threads",
+            partial.nobodys.into(),
+        )
+        .or_one("event of an unknown thread"),
     ];
     let mut sections = vec![
         of_calls(&by_call),
@@ -66,24 +69,17 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         of_both(&rows),
         of_errors(&by_call),
     ];
-    let threads = std::mem::take(&mut partial.threads);
-    let places = threads.len();
-    let top = rules.selection.top();
-    let longest = threads
-        .into_iter()
-        .enumerate()
-        .filter(|(place, _)| shows(*place).is_some());
-    let mut longest: Vec<Call> = longest.flat_map(|(_, calls)| calls.into_top(top)).collect();
-    longest.sort_by_key(|call| {
-        (
-            std::cmp::Reverse(call.duration),
-            call.begin,
-            partial.tasks.key(call.place),
-        )
-    });
-    longest.truncate(top);
     // The calls of a thread share it.
-    let who: Vec<Option<Arc<Thread>>> = (0..places).map(|place| shows(place).map(Arc::new)).collect();
+    let threads = partial.threads.entries();
+    let threads = threads.filter_map(|(key, _)| Some((key, Arc::new(shows(key)?))));
+    let who: HashMap<ThreadKey, Arc<Thread>> = threads.collect();
+    let threads = std::mem::take(&mut partial.threads);
+    let top = rules.selection.top();
+    let longest = threads.into_entries().into_iter();
+    let longest = longest.filter(|(thread, _)| who.contains_key(thread));
+    let mut longest: Vec<Call> = longest.flat_map(|(_, calls)| calls.into_top(top)).collect();
+    longest.sort_by_key(|call| (std::cmp::Reverse(call.duration), call.begin, call.thread));
+    longest.truncate(top);
     let list = |key, title: &str, view, calls: &[Call]| Section {
         key,
         title: title.to_owned(),
@@ -97,14 +93,12 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         ],
         rows: calls
             .iter()
-            .filter_map(|call| Some(one(call, who.get(call.place)?.clone()?)))
+            .filter_map(|call| Some(one(call, Arc::clone(who.get(&call.thread)?))))
             .collect(),
         is_long: true,
     };
     sections.push(list("longest", "Longest calls", View::Top, &longest));
-    partial
-        .log
-        .sort_by_key(|call| (call.end(), partial.tasks.key(call.place)));
+    partial.log.sort_by_key(|call| (call.end(), call.thread));
     sections.push(list("log", "Calls", View::Log, &partial.log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {

@@ -1,0 +1,171 @@
+//! Following each CPU alone.
+//!
+//! Most of what happens on a CPU concerns only the thread that runs there, from one switch to the
+//! next: a *stretch*. An analysis that follows each CPU alone folds stretches where they are, without
+//! looking at other CPUs. What a stretch leaves behind, or finds, that other CPUs know of becomes an
+//! item, and all CPUs' items are played in the order of time, once all chunks up to then are merged.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::by_cpu::ByCpu;
+use crate::kernel::sources::CpuKey;
+
+/// One CPU in a chunk: its present stretch `T`, and the steps `S` before the chunk's first boundary.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Lane<T, S> {
+    /// What happened before anything told who runs: the chunks before know.
+    head: Vec<(i64, S)>,
+    /// When the first boundary was, and the stretch since the last one.
+    now: Option<(i64, T)>,
+}
+
+impl<T, S> Default for Lane<T, S> {
+    fn default() -> Self {
+        Lane {
+            head: Vec::new(),
+            now: None,
+        }
+    }
+}
+
+impl<T, S> Lane<T, S> {
+    /// The present stretch, if it began in the chunk.
+    #[inline(always)]
+    pub(crate) fn now(&mut self) -> Option<&mut T> {
+        self.now.as_mut().map(|(_, stretch)| stretch)
+    }
+
+    /// Another stretch begins; gives the one that ends, if it began in the chunk.
+    #[inline(always)]
+    pub(crate) fn goes_over(&mut self, time: i64, next: T) -> Option<T> {
+        match &mut self.now {
+            Some((_, stretch)) => Some(std::mem::replace(stretch, next)),
+            None => {
+                self.now = Some((time, next));
+                None
+            }
+        }
+    }
+
+    /// A step in the stretch that the chunks before know: it is done when the chunks are joined.
+    pub(crate) fn wait(&mut self, time: i64, step: S) {
+        self.head.push((time, step));
+    }
+
+    /// Steps to be done on the chunks before, the time of the first boundary, and the stretch since
+    /// the last one.
+    #[allow(clippy::type_complexity)]
+    pub(crate) fn into_parts(self) -> (Vec<(i64, S)>, Option<(i64, T)>) {
+        (self.head, self.now)
+    }
+}
+
+/// What waits to be played in the order of time over all CPUs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Items<I> {
+    /// Those of a CPU in its order.
+    lanes: ByCpu<VecDeque<(i64, I)>>,
+}
+
+impl<I> Default for Items<I> {
+    fn default() -> Self {
+        Items {
+            lanes: ByCpu::default(),
+        }
+    }
+}
+
+impl<I> Items<I> {
+    /// Something happens there, after all that happened there before.
+    #[inline]
+    pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: I) {
+        let lane = self.lanes.get(cpu);
+        // Losses are told of at the beginning of a packet, which may be missing.
+        let time = lane.back().map_or(time, |last| last.0.max(time));
+        lane.push_back((time, item));
+    }
+
+    /// Adds what comes later on each CPU.
+    pub(crate) fn append(&mut self, later: Items<I>) {
+        for (cpu, mut items) in later.lanes {
+            let lane = self.lanes.get(cpu);
+            if lane.is_empty() {
+                *lane = items;
+            } else {
+                lane.append(&mut items);
+            }
+        }
+    }
+
+    /// Gives away what happens before a time, or everything: in the order of time; what happens at one
+    /// time by CPU, and there in its order.
+    pub(crate) fn play(&mut self, until: Option<i64>, mut to: impl FnMut(CpuKey, i64, I)) {
+        let due = |lane: &VecDeque<(i64, I)>| {
+            let time = lane.front()?.0;
+            until.is_none_or(|until| time < until).then_some(time)
+        };
+        let heads = self.lanes.iter_mut();
+        let mut heads: Vec<_> = heads
+            .filter_map(|(cpu, lane)| Some(((due(lane)?, cpu), lane)))
+            .collect();
+        while let Some(first) = (0..heads.len()).min_by_key(|&at| heads[at].0) {
+            let bound = (heads.iter().enumerate())
+                .filter(|&(at, _)| at != first)
+                .map(|(_, head)| head.0)
+                .min();
+            let ((time, cpu), lane) = &mut heads[first];
+            let cpu = *cpu;
+            let mut next = Some(*time);
+            while let Some(time) = next.filter(|&time| bound.is_none_or(|bound| (time, cpu) < bound)) {
+                if let Some((_, item)) = lane.pop_front() {
+                    to(cpu, time, item);
+                }
+                next = due(lane);
+            }
+            match next {
+                Some(next) => *time = next,
+                None => {
+                    heads.swap_remove(first);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn items_are_played_in_the_order_of_time(
+            gaps in prop::collection::vec((0u32..4, 0i64..3), 0..60),
+            cuts in prop::collection::vec(0i64..40, 0..4),
+        ) {
+            let key = |cpu| CpuKey { trace: 0, cpu };
+            let mut times = [0; 4];
+            let mut items = Items::default();
+            let mut expected = Vec::new();
+            for (number, (cpu, gap)) in gaps.into_iter().enumerate() {
+                times[cpu as usize] += gap;
+                items.push(key(cpu), times[cpu as usize], number);
+                expected.push((times[cpu as usize], key(cpu), number));
+            }
+            expected.sort_unstable();
+            let mut found = Vec::new();
+            let mut cuts = cuts;
+            cuts.sort_unstable();
+            for until in cuts.into_iter().map(Some).chain([None]) {
+                let from = found.len();
+                items.play(until, |cpu, time, item| found.push((time, cpu, item)));
+                let due = |played: &(i64, CpuKey, usize)| until.is_none_or(|until| played.0 < until);
+                prop_assert!(found[from..].iter().all(due));
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

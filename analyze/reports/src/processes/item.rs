@@ -1,0 +1,65 @@
+//! What happens to threads, by what each CPU tells.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{CallEvent, CallItem, CallStretch};
+use crate::processes::life::{Life, Named, Parent, Sums};
+
+/// What a CPU does from one switch to the next.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Stretch {
+    pub(super) calls: CallStretch,
+    /// Of the calls that ended in it.
+    pub(super) sums: Sums,
+}
+
+impl Stretch {
+    pub(super) fn new(tid: Option<i32>) -> Stretch {
+        Stretch {
+            calls: CallStretch::new(tid),
+            sums: Sums::default(),
+        }
+    }
+
+    /// The calls that ended in it, and whose they are.
+    pub(super) fn did(&self) -> Option<(i32, Sums)> {
+        let sums = Some(self.sums).filter(|sums| sums.calls > 0);
+        self.calls.tid().zip(sums)
+    }
+}
+
+/// What happens on a CPU, in the stretch that it is in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Step {
+    Call(CallEvent),
+    Item(Item),
+}
+
+/// What happens to threads; played in the order of time over all CPUs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Item {
+    /// A CPU goes from one thread to another; the first one ran so long.
+    Switch {
+        prev: i32,
+        next: i32,
+        ran: u64,
+    },
+    /// It ran so long, as is known only now.
+    Ran(i32, u64),
+    /// It made calls in a stretch.
+    Did(i32, Sums),
+    Call(CallItem),
+    /// It belongs to that process.
+    Belongs(i32, i32),
+    /// It is made: another life begins under its id.
+    Made(i32, Box<Life>),
+    Named(i32, Named),
+    Ends(i32),
+    /// State dump: it is there, and so is who made it.
+    IsThere {
+        tid: i32,
+        pid: i32,
+        parent: Option<Parent>,
+        named: Option<Named>,
+    },
+}
