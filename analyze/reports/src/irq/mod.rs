@@ -14,8 +14,8 @@ use tracebraid_kernel_model::events::irq::{Ipi, IpiStep, Softirq, SoftirqStep, T
 use tracebraid_kernel_model::events::timer::TimerStep;
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
-use crate::kernel::{CpuKey, Event, InOrder, Input, Packet, Rules, Selection};
-use crate::report::Report;
+use crate::kernel::{ByCpu, CpuKey, Event, InOrder, Input, Packet, Rules, Selection};
+use crate::report::{Report, View};
 use lane::{Ended, Frame, Handler, Lane, Raised, VECTORS};
 use run::{Run, Stats};
 use source::{Key, Kind, Sources, number_of};
@@ -27,6 +27,10 @@ pub type IrqAnalysis = InOrder<IrqRules>;
 #[derive(Debug)]
 pub struct IrqRules {
     selection: Selection,
+    /// How many of the longest are kept.
+    top: usize,
+    /// True if all are.
+    is_logged: bool,
 }
 
 /// What is known after some chunks.
@@ -35,8 +39,7 @@ pub struct IrqPartial {
     sources: Sources,
     /// By place of the source.
     stats: Vec<Stats>,
-    /// In the order of CPUs.
-    lanes: Vec<(CpuKey, Lane)>,
+    lanes: ByCpu<Lane>,
     /// Those of which it is not known when they were raised: that may be in the chunks before.
     waiting: Vec<Run>,
     log: Vec<Run>,
@@ -51,6 +54,8 @@ impl Rules for IrqRules {
     fn new(selection: &Selection) -> Self {
         IrqRules {
             selection: selection.clone(),
+            top: selection.top(),
+            is_logged: selection.shows(View::Log),
         }
     }
 
@@ -122,23 +127,9 @@ fn is_expiry(step: TimerStep) -> bool {
 }
 
 impl IrqPartial {
-    #[inline]
+    #[inline(always)]
     fn lane(&mut self, key: CpuKey) -> &mut Lane {
-        // Most often there is one trace, with all CPUs from 0 on.
-        let direct = key.cpu as usize;
-        let at = match self.lanes.get(direct) {
-            Some((at, _)) if *at == key => direct,
-            _ => self.find_lane(key),
-        };
-        &mut self.lanes[at].1
-    }
-
-    fn find_lane(&mut self, key: CpuKey) -> usize {
-        let found = self.lanes.binary_search_by_key(&key, |lane| lane.0);
-        found.unwrap_or_else(|at| {
-            self.lanes.insert(at, (key, Lane::default()));
-            at
-        })
+        self.lanes.get(key)
     }
 
     fn stats(&mut self, place: usize) -> &mut Stats {
@@ -354,8 +345,8 @@ impl IrqRules {
                 .bin(&run, |what| ranges.get(&key?.group(what)).copied());
             return;
         }
-        partial.stats(run.place).count(run, self.selection.top());
-        if self.selection.shows(crate::report::View::Log) {
+        partial.stats(run.place).count(run, self.top);
+        if self.is_logged {
             partial.log.push(run);
         }
     }

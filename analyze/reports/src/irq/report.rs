@@ -9,7 +9,7 @@ use crate::irq::lane::Lane;
 use crate::irq::run::{DURATION, LATENCY, Run, Stats};
 use crate::irq::source::{Kind, Source};
 use crate::irq::{IrqPartial, IrqRules};
-use crate::kernel::{CpuKey, Head, Input, Selection, share};
+use crate::kernel::{ByCpu, CpuKey, Head, Input, Selection, share};
 use crate::report::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
 };
@@ -176,7 +176,7 @@ fn row(
 }
 
 /// What each CPU spent.
-fn cpus(rules: &IrqRules, input: &Input, lanes: &[(CpuKey, Lane)]) -> Section {
+fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<Lane>) -> Section {
     let head = input.head();
     let idle = input.sources.cpus().map(|cpu| (cpu, Default::default()));
     let mut cpus: BTreeMap<CpuKey, _> = idle.collect();

@@ -163,25 +163,41 @@ pub(super) struct Sources {
     list: Vec<Source>,
     #[serde(skip)]
     index: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
+    /// By the lowest bits of a number: where the last one with these is.
+    #[serde(skip)]
+    near: [usize; NEAR],
 }
+
+const NEAR: usize = 16;
 
 impl Sources {
     /// The place of one, and what its handler is called if an event told it.
+    #[inline]
     pub(super) fn place(&mut self, key: Key, name: Option<&[u8]>) -> usize {
+        let near = key.number as usize % NEAR;
+        let mut place = self.near[near];
+        if self.list.get(place).is_none_or(|source| source.key != key) {
+            place = self.find(key);
+            self.near[near] = place;
+        }
+        if let (Some(name), Some(source)) = (name, self.list.get_mut(place)) {
+            source.learn(name);
+        }
+        place
+    }
+
+    /// Where one is, which is added if it is new.
+    fn find(&mut self, key: Key) -> usize {
         if self.index.len() != self.list.len() {
             // It was deserialized.
             let places = self.list.iter().enumerate();
             self.index = places.map(|(at, source)| (source.key, at)).collect();
         }
-        let place = *self.index.entry(key).or_insert_with(|| {
+        *self.index.entry(key).or_insert_with(|| {
             let names = Vec::new();
             self.list.push(Source { key, names });
             self.list.len() - 1
-        });
-        if let (Some(name), Some(source)) = (name, self.list.get_mut(place)) {
-            source.learn(name);
-        }
-        place
+        })
     }
 
     pub(super) fn at(&self, place: usize) -> Option<&Source> {

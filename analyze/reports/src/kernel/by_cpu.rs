@@ -48,6 +48,11 @@ impl<T: Default> ByCpu<T> {
 }
 
 impl<T> ByCpu<T> {
+    /// All of them, in the order of their keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(CpuKey, T)> {
+        self.entries.iter()
+    }
+
     /// All of them, in the order of their keys, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (CpuKey, &mut T)> {
         self.entries.iter_mut().map(|(key, value)| (*key, value))

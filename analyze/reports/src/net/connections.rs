@@ -119,6 +119,9 @@ pub(super) struct Connections {
     entries: Vec<(ConnectionKey, Connection)>,
     #[serde(skip)]
     index: HashMap<ConnectionKey, usize, BuildHasherDefault<KeyHasher>>,
+    /// Where the one that was asked for last is: packets often follow those of their connection.
+    #[serde(skip)]
+    last: usize,
 }
 
 const RESET: u16 = 4;
@@ -126,16 +129,23 @@ const IPV6_HEADER: u64 = 40;
 
 impl Connections {
     fn get(&mut self, key: ConnectionKey) -> &mut Connection {
+        if self.entries.get(self.last).is_none_or(|entry| entry.0 != key) {
+            self.last = self.find(key);
+        }
+        &mut self.entries[self.last].1
+    }
+
+    /// Where a connection is, which is added if it is new.
+    fn find(&mut self, key: ConnectionKey) -> usize {
         if self.index.len() != self.entries.len() {
             // It was deserialized.
             let entries = self.entries.iter().enumerate();
             self.index = entries.map(|(at, (key, _))| (*key, at)).collect();
         }
-        let at = *self.index.entry(key).or_insert_with(|| {
+        *self.index.entry(key).or_insert_with(|| {
             self.entries.push((key, Connection::default()));
             self.entries.len() - 1
-        });
-        &mut self.entries[at].1
+        })
     }
 
     /// Adds a packet, if it is one of TCP; `length` is for those whose header does not tell it.
