@@ -21,6 +21,9 @@ pub(crate) struct Lane<T, S> {
     now: Option<(i64, T)>,
 }
 
+/// See [`Lane::into_parts`].
+type Parts<T, S> = (Vec<(i64, S)>, Option<(i64, T)>);
+
 impl<T, S> Default for Lane<T, S> {
     fn default() -> Self {
         Lane {
@@ -56,8 +59,7 @@ impl<T, S> Lane<T, S> {
 
     /// Steps to be done on the chunks before, the time of the first boundary, and the stretch since
     /// the last one.
-    #[allow(clippy::type_complexity)]
-    pub(crate) fn into_parts(self) -> (Vec<(i64, S)>, Option<(i64, T)>) {
+    pub(crate) fn into_parts(self) -> Parts<T, S> {
         (self.head, self.now)
     }
 }
