@@ -67,8 +67,52 @@ impl<T, S> Lane<T, S> {
 /// What waits to be played in the order of time over all CPUs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Items<I> {
-    /// Those of a CPU in its order.
-    lanes: ByCpu<VecDeque<(i64, I)>>,
+    lanes: ByCpu<Queue<I>>,
+}
+
+/// What waits of one CPU, in its order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Queue<I> {
+    items: VecDeque<(i64, I)>,
+    /// The latest time so far: where a CPU's packets go back in time, items are held.
+    latest: i64,
+}
+
+impl<I> Default for Queue<I> {
+    fn default() -> Self {
+        Queue {
+            items: VecDeque::new(),
+            latest: i64::MIN,
+        }
+    }
+}
+
+impl<I> Queue<I> {
+    #[inline]
+    fn push(&mut self, time: i64, item: I) {
+        self.latest = self.latest.max(time);
+        self.items.push_back((self.latest, item));
+    }
+
+    fn append(&mut self, mut later: Queue<I>) {
+        if let Some(&(first, _)) = later.items.front()
+            && first < self.latest
+        {
+            later
+                .items
+                .into_iter()
+                .for_each(|(time, item)| self.push(time, item));
+            return;
+        }
+        self.latest = self.latest.max(later.latest);
+        self.items.append(&mut later.items);
+    }
+
+    /// When the next one happens, if that is before a time.
+    fn due(&self, until: Option<i64>) -> Option<i64> {
+        let time = self.items.front()?.0;
+        until.is_none_or(|until| time < until).then_some(time)
+    }
 }
 
 impl<I> Default for Items<I> {
@@ -83,34 +127,22 @@ impl<I> Items<I> {
     /// Something happens there, after all that happened there before.
     #[inline]
     pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: I) {
-        let lane = self.lanes.get(cpu);
-        // Losses are told of at the beginning of a packet, which may be missing.
-        let time = lane.back().map_or(time, |last| last.0.max(time));
-        lane.push_back((time, item));
+        self.lanes.get(cpu).push(time, item);
     }
 
     /// Adds what comes later on each CPU.
     pub(crate) fn append(&mut self, later: Items<I>) {
-        for (cpu, mut items) in later.lanes {
-            let lane = self.lanes.get(cpu);
-            if lane.is_empty() {
-                *lane = items;
-            } else {
-                lane.append(&mut items);
-            }
+        for (cpu, items) in later.lanes {
+            self.lanes.get(cpu).append(items);
         }
     }
 
     /// Gives away what happens before a time, or everything: in the order of time; what happens at one
     /// time by CPU, and there in its order.
     pub(crate) fn play(&mut self, until: Option<i64>, mut to: impl FnMut(CpuKey, i64, I)) {
-        let due = |lane: &VecDeque<(i64, I)>| {
-            let time = lane.front()?.0;
-            until.is_none_or(|until| time < until).then_some(time)
-        };
         let heads = self.lanes.iter_mut();
         let mut heads: Vec<_> = heads
-            .filter_map(|(cpu, lane)| Some(((due(lane)?, cpu), lane)))
+            .filter_map(|(cpu, lane)| Some(((lane.due(until)?, cpu), lane)))
             .collect();
         while let Some(first) = (0..heads.len()).min_by_key(|&at| heads[at].0) {
             let bound = (heads.iter().enumerate())
@@ -121,10 +153,10 @@ impl<I> Items<I> {
             let cpu = *cpu;
             let mut next = Some(*time);
             while let Some(time) = next.filter(|&time| bound.is_none_or(|bound| (time, cpu) < bound)) {
-                if let Some((_, item)) = lane.pop_front() {
+                if let Some((_, item)) = lane.items.pop_front() {
                     to(cpu, time, item);
                 }
-                next = due(lane);
+                next = lane.due(until);
             }
             match next {
                 Some(next) => *time = next,
@@ -167,6 +199,29 @@ mod tests {
                 let due = |played: &(i64, CpuKey, usize)| until.is_none_or(|until| played.0 < until);
                 prop_assert!(found[from..].iter().all(due));
             }
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn pieces_are_held_as_the_whole(
+            times in prop::collection::vec(0i64..20, 0..20),
+            cut in 0usize..20,
+            played in 0i64..20,
+        ) {
+            let key = CpuKey::default();
+            let of = |times: &[i64]| {
+                let mut items = Items::default();
+                times.iter().for_each(|&time| items.push(key, time, ()));
+                items
+            };
+            let mut expected = Vec::new();
+            of(&times).play(None, |_, time, ()| expected.push(time));
+            let (earlier, later) = times.split_at(cut.min(times.len()));
+            let mut found = Vec::new();
+            let mut items = of(earlier);
+            items.play(Some(played), |_, time, ()| found.push(time));
+            items.append(of(later));
+            items.play(None, |_, time, ()| found.push(time));
             prop_assert_eq!(found, expected);
         }
     }
