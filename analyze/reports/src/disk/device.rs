@@ -31,7 +31,7 @@ pub(super) struct Done {
 impl Done {
     pub(super) fn merge(&mut self, other: &Done) {
         self.latencies.merge(&other.latencies);
-        self.sectors += other.sectors;
+        self.sectors = self.sectors.saturating_add(other.sectors);
     }
 }
 
@@ -74,7 +74,7 @@ impl Disk {
     pub(super) fn add(&mut self, request: Request, top: usize) {
         let done = &mut self.kinds[request.kind() as usize];
         done.latencies.add(request.latency);
-        done.sectors += request.place.sectors;
+        done.sectors = done.sectors.saturating_add(request.place.sectors);
         self.top.add(request, top);
     }
 

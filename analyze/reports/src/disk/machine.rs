@@ -36,7 +36,7 @@ impl Sums {
     pub(super) fn merge(&mut self, other: &Sums) {
         self.requests += other.requests;
         let bytes = self.bytes.iter_mut().zip(other.bytes);
-        bytes.for_each(|(own, other)| *own += other);
+        bytes.for_each(|(own, other)| *own = own.saturating_add(other));
     }
 }
 
@@ -104,7 +104,7 @@ impl Machine {
 
     fn remap(&mut self, remap: Remap, bytes: u64) {
         match self.remaps.iter_mut().find(|known| known.0 == remap) {
-            Some(known) => (known.1, known.2) = (known.1 + 1, known.2 + bytes),
+            Some(known) => (known.1, known.2) = (known.1 + 1, known.2.saturating_add(bytes)),
             None => self.remaps.push((remap, 1, bytes)),
         }
     }
@@ -136,7 +136,8 @@ impl Machine {
             let tid = tid.or(runs).unwrap_or(ThreadKey::UNKNOWN);
             let sums = self.sums(ThreadKey { trace, tid }, disk);
             sums.requests += 1;
-            sums.bytes[kind as usize] += place.bytes();
+            let bytes = &mut sums.bytes[kind as usize];
+            *bytes = bytes.saturating_add(place.bytes());
         }
     }
 

@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, Syscall, SyscallExit};
 
+use crate::kernel::sources::CpuKey;
+
 /// What happens on a CPU, by whoever runs there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum CallStep {
@@ -67,6 +69,19 @@ impl CallStep {
         // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
         let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
         CallStep::Exit(call, exit.result.get(body).unwrap_or(0))
+    }
+}
+
+impl CallItem {
+    /// The thread.
+    #[inline]
+    pub(crate) fn tid(&self) -> i32 {
+        match *self {
+            CallItem::Enters(tid)
+            | CallItem::Arrives(tid, _)
+            | CallItem::Leaves(tid, _)
+            | CallItem::Made(tid) => tid,
+        }
     }
 }
 
@@ -139,5 +154,138 @@ impl CallStretch {
     /// The call that is open, and whose it is.
     pub(crate) fn into_open(self) -> Option<(i32, Entered)> {
         self.tid.zip(self.open)
+    }
+}
+
+/// What is known of a thread's calls that are not of one stretch. A stretch may end long after its thread
+/// has left: where no event says so, or that one was lost, the next thread's first event tells.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct OpenCall {
+    /// The call that it was in when a stretch ended.
+    pub(crate) parked: Option<Entered>,
+    /// The last time that a call of it is known to have begun or ended.
+    changed: Option<i64>,
+    /// Ends of calls of which it is not known that they began; few, the last ones.
+    missed: Vec<Missed>,
+}
+
+/// The end of a call of which it is not known that it began.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Missed {
+    exited: Exited,
+    cpu: CpuKey,
+    /// It began after that.
+    after: Option<i64>,
+}
+
+/// How many ends may wait to be told what they end.
+const MOST_MISSED: usize = 4;
+
+/// A call that is not of one stretch, from its beginning to its end on that CPU.
+pub(crate) type WholeCall = (Entered, Exited, CpuKey);
+
+impl OpenCall {
+    /// Something is left or found: gives the call that is known to have ended by now.
+    pub(crate) fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem) -> Option<WholeCall> {
+        match *item {
+            CallItem::Enters(_) => {
+                self.parked = None;
+                self.changed = self.changed.max(Some(time));
+                None
+            }
+            CallItem::Arrives(_, exited) => self.arrives(cpu, exited),
+            CallItem::Leaves(_, entered) => self.leaves(entered),
+            CallItem::Made(_) => {
+                let changed = Some(time);
+                *self = OpenCall {
+                    changed,
+                    ..OpenCall::default()
+                };
+                None
+            }
+        }
+    }
+
+    fn arrives(&mut self, cpu: CpuKey, exited: Exited) -> Option<WholeCall> {
+        let after = self.changed;
+        self.changed = after.max(Some(exited.time));
+        match self.parked.take() {
+            Some(entered) => exited.ends(&entered).then_some((entered, exited, cpu)),
+            None => {
+                if self.missed.len() >= MOST_MISSED {
+                    self.missed.remove(0);
+                }
+                self.missed.push(Missed { exited, cpu, after });
+                None
+            }
+        }
+    }
+
+    fn leaves(&mut self, entered: Entered) -> Option<WholeCall> {
+        let time = Some(entered.time);
+        let is_of_it = |missed: &Missed| {
+            let fits = missed.after < time && entered.time <= missed.exited.time;
+            fits && missed.exited.ends(&entered)
+        };
+        if let Some(at) = self.missed.iter().position(is_of_it) {
+            let Missed { exited, cpu, .. } = self.missed.remove(at);
+            return Some((entered, exited, cpu));
+        }
+        // What was known later is told already.
+        if self.changed <= time {
+            (self.parked, self.changed) = (Some(entered), time);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPU: CpuKey = CpuKey { trace: 0, cpu: 1 };
+
+    fn enters(time: i64) -> Entered {
+        Entered {
+            call: Syscall(3),
+            time,
+        }
+    }
+
+    fn exits(time: i64) -> Exited {
+        Exited {
+            call: Some(Syscall(3)),
+            result: 0,
+            time,
+        }
+    }
+
+    fn times(call: Option<WholeCall>) -> Option<(i64, i64)> {
+        call.map(|(entered, exited, _)| (entered.time, exited.time))
+    }
+
+    #[test]
+    fn who_left_may_be_told_after_who_arrived() {
+        let mut call = OpenCall::default();
+        assert_eq!(times(call.play(CPU, 50, &CallItem::Arrives(7, exits(50)))), None);
+        assert_eq!(times(call.play(CPU, 95, &CallItem::Leaves(7, enters(90)))), None);
+        let late = call.play(CPU, 100, &CallItem::Leaves(7, enters(1)));
+        assert_eq!(times(late), Some((1, 50)));
+        let next = call.play(CPU, 200, &CallItem::Arrives(7, exits(200)));
+        assert_eq!(times(next), Some((90, 200)));
+    }
+
+    #[test]
+    fn what_was_left_before_is_not_open() {
+        let mut call = OpenCall::default();
+        assert!(call.play(CPU, 60, &CallItem::Enters(7)).is_none());
+        assert!(call.play(CPU, 100, &CallItem::Leaves(7, enters(1))).is_none());
+        assert!(call.parked.is_none());
+        assert!(call.play(CPU, 120, &CallItem::Arrives(7, exits(120))).is_none());
+        // It began after what was known last.
+        let late = call.play(CPU, 130, &CallItem::Leaves(7, enters(50)));
+        assert_eq!(times(late), None);
+        let late = call.play(CPU, 130, &CallItem::Leaves(7, enters(110)));
+        assert_eq!(times(late), Some((110, 120)));
     }
 }

@@ -140,29 +140,29 @@ impl<I> Items<I> {
     /// Gives away what happens before a time, or everything: in the order of time; what happens at one
     /// time by CPU, and there in its order.
     pub(crate) fn play(&mut self, until: Option<i64>, mut to: impl FnMut(CpuKey, i64, I)) {
-        let heads = self.lanes.iter_mut();
-        let mut heads: Vec<_> = heads
-            .filter_map(|(cpu, lane)| Some(((lane.due(until)?, cpu), lane)))
-            .collect();
-        while let Some(first) = (0..heads.len()).min_by_key(|&at| heads[at].0) {
-            let bound = (heads.iter().enumerate())
-                .filter(|&(at, _)| at != first)
-                .map(|(_, head)| head.0)
-                .min();
-            let ((time, cpu), lane) = &mut heads[first];
-            let cpu = *cpu;
-            let mut next = Some(*time);
-            while let Some(time) = next.filter(|&time| bound.is_none_or(|bound| (time, cpu) < bound)) {
+        let lanes = self.lanes.iter_mut();
+        let heads = lanes.filter_map(|(cpu, lane)| Some(((lane.due(until)?, cpu), lane)));
+        let mut heads: Vec<_> = heads.collect();
+        // The first one at the end.
+        heads.sort_unstable_by_key(|head| std::cmp::Reverse(head.0));
+        while let Some(((mut time, cpu), lane)) = heads.pop() {
+            let bound = heads.last().map(|next| next.0);
+            let next = loop {
+                if bound.is_some_and(|bound| bound < (time, cpu)) {
+                    break Some(time);
+                }
                 if let Some((_, item)) = lane.items.pop_front() {
                     to(cpu, time, item);
                 }
-                next = lane.due(until);
-            }
-            match next {
-                Some(next) => *time = next,
-                None => {
-                    heads.swap_remove(first);
+                match lane.due(until) {
+                    Some(next) => time = next,
+                    None => break None,
                 }
+            };
+            // Few CPUs are busy at a time: its place is seldom far from the end.
+            if let Some(time) = next {
+                let place = heads.iter().rposition(|other| other.0 > (time, cpu));
+                heads.insert(place.map_or(0, |place| place + 1), ((time, cpu), lane));
             }
         }
     }

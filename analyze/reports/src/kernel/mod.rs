@@ -28,7 +28,7 @@ pub use sources::CpuKey;
 pub use together::Together;
 
 pub(crate) use by_cpu::ByCpu;
-pub(crate) use calls::{CallEvent, CallItem, CallStep, CallStretch, EndedCall, Entered, Exited};
+pub(crate) use calls::{CallEvent, CallItem, CallStep, CallStretch, EndedCall, Entered, Exited, OpenCall};
 pub(crate) use hosts::hosts;
 pub(crate) use lane::{Items, Lane};
 pub(crate) use learn::{learn, learn_switch};

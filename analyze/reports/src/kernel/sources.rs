@@ -144,12 +144,16 @@ impl Sources {
         })
     }
 
-    /// One group for each CPU, in the order of traces and CPUs; streams whose events tell the CPU
-    /// one by one are in a group for each trace.
+    /// One group for each CPU, in the order of traces and CPUs; where events of some stream
+    /// tell the CPU one by one, all streams of the trace are in one group.
     pub(crate) fn groups(&self) -> Vec<Vec<StreamRef>> {
+        let mixed = self.read().filter(|(_, source)| source.cpu.is_none());
+        let mixed: Vec<u32> = mixed.map(|(stream, _)| stream.trace).collect();
         let mut groups: BTreeMap<(u32, Option<u32>), Vec<StreamRef>> = BTreeMap::new();
         for (stream, source) in self.read() {
-            groups.entry((stream.trace, source.cpu)).or_default().push(stream);
+            // Events of its CPU may be in others, too.
+            let cpu = source.cpu.filter(|_| !mixed.contains(&stream.trace));
+            groups.entry((stream.trace, cpu)).or_default().push(stream);
         }
         groups.into_values().collect()
     }

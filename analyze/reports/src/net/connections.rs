@@ -66,7 +66,7 @@ pub(super) struct Sum {
 impl Sum {
     pub(super) fn add(&mut self, other: Sum) {
         self.packets += other.packets;
-        self.bytes += other.bytes;
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 

@@ -335,7 +335,7 @@ fn lists(
     top.truncate(most);
     let mut log = partial.log.clone();
     log.retain(|passed| names.shows(passed.interface));
-    log.sort_by_key(|passed| (passed.end(), passed.queued, passed.interface, passed.buffer));
+    log.sort_by_key(|passed| (passed.end(), passed.queued, *passed));
     let row = |passed: &Passed| {
         vec![
             Timestamp(passed.queued).into(),

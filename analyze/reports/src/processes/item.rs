@@ -11,11 +11,14 @@ pub(super) struct Stretch {
     pub(super) calls: CallStretch,
     /// Of the calls that ended in it.
     pub(super) sums: Sums,
+    /// When it began.
+    pub(super) since: i64,
 }
 
 impl Stretch {
-    pub(super) fn new(tid: Option<i32>) -> Stretch {
+    pub(super) fn new(tid: Option<i32>, since: i64) -> Stretch {
         Stretch {
+            since,
             calls: CallStretch::new(tid),
             sums: Sums::default(),
         }
@@ -44,10 +47,10 @@ pub(super) enum Item {
         next: i32,
         ran: u64,
     },
-    /// It ran so long, as is known only now.
-    Ran(i32, u64),
-    /// It made calls in a stretch.
-    Did(i32, Sums),
+    /// It ran so long from that time on, as is known only now.
+    Ran(i32, u64, i64),
+    /// It made calls in a stretch from that time on.
+    Did(i32, Sums, i64),
     Call(CallItem),
     /// It belongs to that process.
     Belongs(i32, i32),

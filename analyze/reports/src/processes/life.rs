@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, Comm, Syscall};
 
-use crate::kernel::Entered;
+use crate::kernel::OpenCall;
 
 /// The lives under one id, in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -12,8 +12,7 @@ pub(super) struct Lives {
     before: Life,
     /// Those that began in it.
     after: Vec<Life>,
-    /// The call that the thread was in when a stretch ended.
-    pub(super) parked: Option<Entered>,
+    pub(super) open: OpenCall,
 }
 
 /// What is known of a life.
@@ -138,7 +137,17 @@ impl Lives {
     /// Another life begins under the id.
     pub(super) fn begin(&mut self, life: Life) {
         self.after.push(life);
-        self.parked = None;
+        self.open = OpenCall::default();
+    }
+
+    /// The life that was lived then.
+    pub(super) fn at(&mut self, time: i64) -> &mut Life {
+        let begun = |life: &&mut Life| life.begin.is_none_or(|begin| begin <= time);
+        self.after
+            .iter_mut()
+            .rev()
+            .find(begun)
+            .unwrap_or(&mut self.before)
     }
 
     /// All lives; not the one before the trace if others tell that there was none.

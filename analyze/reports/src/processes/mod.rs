@@ -95,7 +95,7 @@ impl Rules for ProcessRules {
         let Packet { cpu, lost_before, .. } = *packet;
         let time = packet.begin.unwrap_or(i64::MIN);
         if lost_before {
-            self.goes_over(partial, cpu, time, Stretch::new(None));
+            self.goes_over(partial, cpu, time, Stretch::new(None, time));
         }
         let ran = partial.runs.get(cpu).packet(packet);
         self.ran(partial, cpu, ran);
@@ -145,14 +145,14 @@ impl Rules for ProcessRules {
     }
 
     fn finish(&self, input: &Input, mut partial: ProcessPartial) -> ProcessesReport {
+        for (cpu, lane) in std::mem::take(&mut partial.lanes) {
+            if let Some((_, stretch)) = lane.into_parts().1 {
+                Self::leaves(&mut partial, cpu, i64::MAX, stretch);
+            }
+        }
         for (cpu, mut runs) in std::mem::take(&mut partial.runs) {
             let ran = input.end_of(cpu.trace).and_then(|end| runs.close(end));
             self.ran(&mut partial, cpu, ran);
-        }
-        for (cpu, lane) in std::mem::take(&mut partial.lanes) {
-            if let Some((tid, sums)) = lane.into_parts().1.and_then(|(_, stretch)| stretch.did()) {
-                partial.items.push(cpu, i64::MAX, Item::Did(tid, sums));
-            }
         }
         self.play(&mut partial, None);
         report::report(&self.selection, input, partial)
@@ -163,7 +163,7 @@ impl ProcessRules {
     /// A CPU goes from one thread to another.
     #[inline]
     fn switch(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, (prev, next): (i32, i32)) {
-        self.goes_over(partial, cpu, time, Stretch::new(Some(next)));
+        self.goes_over(partial, cpu, time, Stretch::new(Some(next), time));
         let ran = partial.runs.get(cpu).goes_over(time, prev, next, ());
         let ran = ran.map_or(0, |ran| self.active(cpu, &ran));
         partial.items.push(cpu, time, Item::Switch { prev, next, ran });
@@ -181,19 +181,26 @@ impl ProcessRules {
     /// It is known only now, or only by a loss, that a thread ran.
     fn ran(&self, partial: &mut ProcessPartial, cpu: CpuKey, ran: Option<crate::kernel::Stretch<()>>) {
         if let Some(ran) = ran {
-            let active = self.active(cpu, &ran);
-            partial.items.push(cpu, ran.told, Item::Ran(ran.tid, active));
+            let (active, told) = (self.active(cpu, &ran), ran.told);
+            let since = ran.since;
+            let ran = Item::Ran(ran.tid, active, since);
+            partial.items.push(cpu, told, ran);
         }
     }
 
     /// Another stretch begins.
     #[inline]
     fn goes_over(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, next: Stretch) {
-        let Some(ended) = partial.lanes.get(cpu).goes_over(time, next) else {
-            return;
-        };
+        if let Some(ended) = partial.lanes.get(cpu).goes_over(time, next) {
+            Self::leaves(partial, cpu, time, ended);
+        }
+    }
+
+    /// What a stretch leaves behind.
+    #[inline]
+    fn leaves(partial: &mut ProcessPartial, cpu: CpuKey, time: i64, ended: Stretch) {
         if let Some((tid, sums)) = ended.did() {
-            partial.items.push(cpu, time, Item::Did(tid, sums));
+            partial.items.push(cpu, time, Item::Did(tid, sums, ended.since));
         }
         if let Some((tid, entered)) = ended.calls.into_open() {
             let leaves = CallItem::Leaves(tid, entered);
@@ -212,7 +219,7 @@ impl ProcessRules {
             Step::Item(item) => return partial.items.push(cpu, time, item),
         };
         if stretch.calls.is_left(tid) {
-            self.goes_over(partial, cpu, time, Stretch::new(tid));
+            self.goes_over(partial, cpu, time, Stretch::new(tid, time));
             let Some(own) = partial.lanes.get(cpu).now() else {
                 return;
             };
@@ -251,7 +258,7 @@ impl ProcessRules {
     #[cold]
     fn before(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: Step) {
         if partial.is_first {
-            self.goes_over(partial, cpu, time, Stretch::new(None));
+            self.goes_over(partial, cpu, time, Stretch::new(None, time));
             return self.step(partial, cpu, time, step);
         }
         partial.lanes.get(cpu).wait(time, step);
@@ -319,9 +326,11 @@ impl ProcessRules {
                 life.is_seen = true;
                 life.sums.active += ran;
             }
-            Item::Ran(tid, active) => lives(threads, cpu, tid).last().sums.active += active,
-            Item::Did(tid, sums) => lives(threads, cpu, tid).last().sums.add(&sums),
-            Item::Call(item) => self.call(threads, cpu, item),
+            Item::Ran(tid, active, since) => lives(threads, cpu, tid).at(since).sums.active += active,
+            Item::Did(tid, sums, since) => lives(threads, cpu, tid).at(since).sums.add(&sums),
+            Item::Call(item) => self.call(threads, (cpu, time), &item),
+            // What comes later is not read in every way: it must not matter.
+            _ if self.selection.window.is_over(time) => {}
             Item::Belongs(tid, pid) => lives(threads, cpu, tid).last().learn_pid(pid),
             Item::Made(tid, life) => lives(threads, cpu, tid).begin(*life),
             Item::Named(tid, named) => lives(threads, cpu, tid).last().name(named),
@@ -336,18 +345,14 @@ impl ProcessRules {
     }
 
     /// A call that is not of one stretch.
-    fn call(&self, threads: &mut Table<Lives>, cpu: CpuKey, item: CallItem) {
-        match item {
-            CallItem::Enters(tid) | CallItem::Made(tid) => lives(threads, cpu, tid).parked = None,
-            CallItem::Leaves(tid, entered) => lives(threads, cpu, tid).parked = Some(entered),
-            CallItem::Arrives(tid, exited) => {
-                let lives = lives(threads, cpu, tid);
-                let parked = lives.parked.take();
-                let ended = parked.filter(|entered| exited.ends(entered));
-                if let Some(entered) = ended.filter(|_| self.selection.counts(exited.time, cpu.cpu)) {
-                    lives.last().sums.call(entered.call, exited.result);
-                }
-            }
+    fn call(&self, threads: &mut Table<Lives>, (cpu, time): (CpuKey, i64), item: &CallItem) {
+        let lives = lives(threads, cpu, item.tid());
+        let Some((entered, exited, cpu)) = lives.open.play(cpu, time, item) else {
+            return;
+        };
+        if self.selection.counts(exited.time, cpu.cpu) {
+            let life = lives.at(exited.time);
+            life.sums.call(entered.call, exited.result);
         }
     }
 }

@@ -203,7 +203,12 @@ impl SchedRules {
             Step::Irq(irq) => return active.irq = irq,
             Step::Softirq(vector) => return active.softirq = vector,
             Step::Wake(wakeup, tid) => Item::Wake(wakeup, active.waker(tid)),
-            Step::Item(item) => item,
+            Step::Item(item) => {
+                if let Item::Becomes { tid, .. } = item {
+                    active.tid = Some(tid);
+                }
+                item
+            }
         };
         partial.items.push(cpu, time, item);
     }

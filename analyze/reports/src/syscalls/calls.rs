@@ -3,14 +3,13 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Syscall, errno_of};
 
-use crate::kernel::{Entered, ThreadKey};
+use crate::kernel::{OpenCall, ThreadKey};
 use crate::stats::{Bins, Distribution, Top};
 
 /// What is known of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Calls {
-    /// The call that the thread was in when a stretch ended.
-    pub(super) parked: Option<Entered>,
+    pub(super) open: OpenCall,
     /// The calls that occurred; `stats` goes with it.
     ids: Vec<Syscall>,
     stats: Vec<CallStats>,
@@ -83,7 +82,7 @@ impl CallStats {
 impl Calls {
     /// The call that is open, if it is to end.
     pub(super) fn unfinished(&self) -> Option<Syscall> {
-        let call = self.parked?.call;
+        let call = self.open.parked?.call;
         (!matches!(call.name(), "exit" | "exit_group")).then_some(call)
     }
 

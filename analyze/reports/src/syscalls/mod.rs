@@ -143,13 +143,13 @@ impl Rules for SyscallRules {
     }
 
     fn finish(&self, input: &Input, mut partial: SyscallPartial) -> Report {
-        self.play(&mut partial, None);
         for (cpu, lane) in std::mem::take(&mut partial.lanes) {
             if let Some((tid, entered)) = lane.into_parts().1.and_then(|(_, stretch)| stretch.into_open()) {
-                let trace = cpu.trace;
-                partial.threads.get(ThreadKey { trace, tid }).parked = Some(entered);
+                let leaves = CallItem::Leaves(tid, entered);
+                partial.items.push(cpu, i64::MAX, leaves);
             }
         }
+        self.play(&mut partial, None);
         report::report(self, input, partial)
     }
 }
@@ -249,18 +249,11 @@ impl SyscallRules {
     /// Puts together what threads took from one stretch to another.
     fn play(&self, partial: &mut SyscallPartial, until: Option<i64>) {
         let mut items = std::mem::take(&mut partial.items);
-        items.play(until, |cpu, _, item| {
-            let trace = cpu.trace;
-            let thread = |tid| ThreadKey { trace, tid };
-            match item {
-                CallItem::Enters(tid) | CallItem::Made(tid) => partial.threads.get(thread(tid)).parked = None,
-                CallItem::Leaves(tid, entered) => partial.threads.get(thread(tid)).parked = Some(entered),
-                CallItem::Arrives(tid, exited) => {
-                    let parked = partial.threads.get(thread(tid)).parked.take();
-                    if let Some(entered) = parked.filter(|entered| exited.ends(entered)) {
-                        self.ended(partial, cpu, tid, entered, exited);
-                    }
-                }
+        items.play(until, |cpu, time, item| {
+            let (trace, tid) = (cpu.trace, item.tid());
+            let calls = partial.threads.get(ThreadKey { trace, tid });
+            if let Some((entered, exited, cpu)) = calls.open.play(cpu, time, &item) {
+                self.ended(partial, cpu, tid, entered, exited);
             }
         });
         partial.items = items;

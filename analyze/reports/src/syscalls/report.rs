@@ -98,7 +98,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         is_long: true,
     };
     sections.push(list("longest", "Longest calls", View::Top, &longest));
-    partial.log.sort_by_key(|call| (call.end(), call.thread));
+    partial.log.sort_by_key(|call| (call.end(), call.thread, *call));
     sections.push(list("log", "Calls", View::Log, &partial.log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
