@@ -146,14 +146,10 @@ impl Rules for DiskRules {
 
     fn merge(&self, earlier: &mut DiskPartial, later: DiskPartial) {
         earlier.people.merge(later.people);
-        for (cpu, lane) in later.lanes {
-            let (head, now) = lane.into_parts();
-            head.into_iter()
-                .for_each(|(time, work)| earlier.step(cpu, time, work));
-            if let Some((time, runs)) = now {
-                earlier.lanes.get(cpu).goes_over(time, runs);
-            }
-        }
+        let begin = |earlier: &mut DiskPartial, cpu, time, runs| {
+            earlier.lanes.get(cpu).goes_over(time, runs);
+        };
+        later.lanes.join(earlier, DiskPartial::step, begin);
         earlier.items.append(later.items);
         for (disk, name) in later.names {
             earlier.name(disk, name);
@@ -183,10 +179,7 @@ impl DiskPartial {
     /// Something happens to a request or bio.
     fn step(&mut self, cpu: CpuKey, time: i64, work: Work) {
         let lane = self.lanes.get(cpu);
-        if self.is_first && lane.now().is_none() {
-            lane.goes_over(time, None);
-        }
-        match lane.now() {
+        match lane.now_or_first(self.is_first, time) {
             Some(&mut runs) => self.items.push(cpu, time, Item { work, runs }),
             None => lane.wait(time, work),
         }

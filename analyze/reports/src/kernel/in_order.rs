@@ -19,7 +19,7 @@ pub trait Rules: Sync + Sized {
     type Report: KernelReport;
 
     /// True if only the order of the events of each CPU matters: then those of several CPUs come in
-    /// any order, and partial states are those of each CPU's chunks one after the other.
+    /// any order, and chunks of each CPU are merged one after the other.
     const BY_CPU: bool = false;
 
     /// For that part of the traces, and what is asked for.

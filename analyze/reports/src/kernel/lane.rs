@@ -21,9 +21,6 @@ pub(crate) struct Lane<T, S> {
     now: Option<(i64, T)>,
 }
 
-/// See [`Lane::into_parts`].
-type Parts<T, S> = (Vec<(i64, S)>, Option<(i64, T)>);
-
 impl<T, S> Default for Lane<T, S> {
     fn default() -> Self {
         Lane {
@@ -57,10 +54,41 @@ impl<T, S> Lane<T, S> {
         self.head.push((time, step));
     }
 
-    /// Steps to be done on the chunks before, the time of the first boundary, and the stretch since
-    /// the last one.
-    pub(crate) fn into_parts(self) -> Parts<T, S> {
-        (self.head, self.now)
+    /// The present stretch, if it is known: before the first chunk nothing is, and a stretch of which nothing
+    /// is known begins with what happens first.
+    #[inline(always)]
+    pub(crate) fn now_or_first(&mut self, is_first: bool, time: i64) -> Option<&mut T>
+    where
+        T: Default,
+    {
+        if is_first && self.now.is_none() {
+            self.now = Some((time, T::default()));
+        }
+        self.now()
+    }
+
+    /// The stretch since the last boundary, if there was one.
+    pub(crate) fn into_now(self) -> Option<T> {
+        self.now.map(|(_, stretch)| stretch)
+    }
+}
+
+impl<T, S> ByCpu<Lane<T, S>> {
+    /// Does on the chunks before what they know: on each CPU the steps before the first boundary, and then
+    /// begins the stretch since the last one, at the time of the first one.
+    pub(crate) fn join<P>(
+        self,
+        earlier: &mut P,
+        step: impl Fn(&mut P, CpuKey, i64, S),
+        begin: impl Fn(&mut P, CpuKey, i64, T),
+    ) {
+        for (cpu, Lane { head, now }) in self {
+            head.into_iter()
+                .for_each(|(time, done)| step(earlier, cpu, time, done));
+            if let Some((time, stretch)) = now {
+                begin(earlier, cpu, time, stretch);
+            }
+        }
     }
 }
 

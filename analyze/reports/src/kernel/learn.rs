@@ -1,6 +1,6 @@
 //! Names and processes of threads from the events that tell them.
 
-use tracebraid_kernel_model::{Body, Comm, EventModel, IntField, KernelEvent, Switch};
+use tracebraid_kernel_model::{Body, Comm, EventModel, Exec, IntField, KernelEvent, Switch};
 
 use crate::kernel::frame::Event;
 use crate::kernel::people::{People, ThreadKey};
@@ -94,4 +94,12 @@ pub(crate) fn learn_switch(
         }
     }
     Some((prev, next))
+}
+
+/// The id that the thread had that executes a program, and that of its process's first thread, if it takes
+/// that over.
+pub(crate) fn taken_over(exec: &Exec, body: &mut Body<'_, '_>) -> Option<(i32, i32)> {
+    let tid = exec.tid.as_ref()?.get(body)? as i32;
+    let old = exec.old_tid.as_ref()?.get(body)? as i32;
+    (tid != old).then_some((old, tid))
 }

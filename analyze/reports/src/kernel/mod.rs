@@ -31,7 +31,7 @@ pub(crate) use by_cpu::ByCpu;
 pub(crate) use calls::{CallEvent, CallItem, CallStep, CallStretch, EndedCall, Entered, Exited, OpenCall};
 pub(crate) use hosts::hosts;
 pub(crate) use lane::{Items, Lane};
-pub(crate) use learn::{learn, learn_switch};
+pub(crate) use learn::{learn, learn_switch, taken_over};
 pub(crate) use pairs::Pairs;
 pub(crate) use people::{Known, People, ThreadKey};
 pub(crate) use runs::{Runs, Stretch};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, KernelEvent, Switch};
 
 use crate::kernel::frame::{Event, Packet};
-use crate::kernel::learn::learn;
+use crate::kernel::learn::{learn, taken_over};
 use crate::kernel::people::{People, Thread, ThreadKey};
 use crate::kernel::sources::CpuKey;
 
@@ -247,13 +247,8 @@ impl<I> Tasks<I> {
         match &model.event {
             KernelEvent::Switch(switch) => return self.switch(event, switch, body),
             KernelEvent::Exec(exec) => {
-                let tid = exec.tid.as_ref().and_then(|tid| tid.get(body));
-                let old = exec.old_tid.as_ref().and_then(|tid| tid.get(body));
-                // It takes over the id of its process's first thread.
-                if let (Some(tid), Some(old)) = (tid, old)
-                    && tid != old
-                {
-                    let place = self.place(cpu.trace, tid as i32);
+                if let Some((_, tid)) = taken_over(exec, body) {
+                    let place = self.place(cpu.trace, tid);
                     self.runs(cpu, place);
                 }
             }

@@ -183,22 +183,15 @@ impl Rules for NetRules {
 
     fn merge(&self, earlier: &mut NetPartial, later: NetPartial) {
         earlier.people.merge(later.people);
-        for (cpu, lane) in later.lanes {
-            let (head, now) = lane.into_parts();
-            head.into_iter()
-                .for_each(|(time, step)| earlier.step(cpu, time, step));
-            if let Some((time, context)) = now {
-                earlier.lanes.get(cpu).goes_over(time, context);
-            }
-        }
-        for (cpu, lane) in later.queued {
-            let (head, now) = lane.into_parts();
-            head.into_iter()
-                .for_each(|(time, passing)| self.passes(earlier, cpu, time, passing));
-            if let Some((time, queued)) = now {
-                earlier.queued.get(cpu).goes_over(time, queued);
-            }
-        }
+        let begin = |earlier: &mut NetPartial, cpu, time, context| {
+            earlier.lanes.get(cpu).goes_over(time, context);
+        };
+        later.lanes.join(earlier, NetPartial::step, begin);
+        let pass = |earlier: &mut _, cpu, time, passing| self.passes(earlier, cpu, time, passing);
+        let begin = |earlier: &mut NetPartial, cpu, time, queued| {
+            earlier.queued.get(cpu).goes_over(time, queued);
+        };
+        later.queued.join(earlier, pass, begin);
         earlier.items.append(later.items);
         for interface in later.interfaces {
             earlier
@@ -245,10 +238,7 @@ impl NetPartial {
     #[inline(always)]
     fn step(&mut self, cpu: CpuKey, time: i64, step: Step) {
         let lane = self.lanes.get(cpu);
-        if self.is_first && lane.now().is_none() {
-            lane.goes_over(time, Context::default());
-        }
-        let Some(context) = lane.now() else {
+        let Some(context) = lane.now_or_first(self.is_first, time) else {
             return lane.wait(time, step);
         };
         let queued = match step {

@@ -17,7 +17,7 @@ use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, Pro
 
 use crate::kernel::{
     ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, InOrder, Input, Items,
-    Lane, Packet, People, Rules, Runs, Selection, Table, ThreadKey, learn, learn_switch,
+    Lane, Packet, People, Rules, Runs, Selection, Table, ThreadKey, learn, learn_switch, taken_over,
 };
 use item::{Item, Step, Stretch};
 pub use life::NamedBy;
@@ -124,14 +124,9 @@ impl Rules for ProcessRules {
 
     fn merge(&self, earlier: &mut ProcessPartial, later: ProcessPartial) {
         earlier.people.merge(later.people);
-        for (cpu, lane) in later.lanes {
-            let (head, now) = lane.into_parts();
-            head.into_iter()
-                .for_each(|(time, step)| self.step(earlier, cpu, time, step));
-            if let Some((time, stretch)) = now {
-                self.goes_over(earlier, cpu, time, stretch);
-            }
-        }
+        let step = |earlier: &mut _, cpu, time, step| self.step(earlier, cpu, time, step);
+        let begin = |earlier: &mut _, cpu, time, stretch| self.goes_over(earlier, cpu, time, stretch);
+        later.lanes.join(earlier, step, begin);
         for (cpu, runs) in later.runs {
             let ran = earlier.runs.get(cpu).join(runs, |()| ());
             self.ran(earlier, cpu, ran);
@@ -146,7 +141,7 @@ impl Rules for ProcessRules {
 
     fn finish(&self, input: &Input, mut partial: ProcessPartial) -> ProcessesReport {
         for (cpu, lane) in std::mem::take(&mut partial.lanes) {
-            if let Some((_, stretch)) = lane.into_parts().1 {
+            if let Some(stretch) = lane.into_now() {
                 Self::leaves(&mut partial, cpu, i64::MAX, stretch);
             }
         }
@@ -181,10 +176,8 @@ impl ProcessRules {
     /// It is known only now, or only by a loss, that a thread ran.
     fn ran(&self, partial: &mut ProcessPartial, cpu: CpuKey, ran: Option<crate::kernel::Stretch<()>>) {
         if let Some(ran) = ran {
-            let (active, told) = (self.active(cpu, &ran), ran.told);
-            let since = ran.since;
-            let ran = Item::Ran(ran.tid, active, since);
-            partial.items.push(cpu, told, ran);
+            let item = Item::Ran(ran.tid, self.active(cpu, &ran), ran.since);
+            partial.items.push(cpu, ran.told, item);
         }
     }
 
@@ -305,9 +298,8 @@ impl ProcessRules {
         body: &mut Body<'_, '_>,
     ) {
         let Some(tid) = get(&exec.tid, body) else { return };
-        // It takes over the id of its process's first thread.
-        if let Some(old) = get(&exec.old_tid, body).filter(|&old| old != tid) {
-            self.switch(partial, cpu, time, (old, tid));
+        if let Some(tids) = taken_over(exec, body) {
+            self.switch(partial, cpu, time, tids);
         }
         if let Some(path) = exec.path.as_ref().and_then(|path| path.bytes(body)) {
             let (name, by) = (Comm::of_program(path), NamedBy::Exec);

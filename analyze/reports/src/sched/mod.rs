@@ -17,10 +17,11 @@ mod waker;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::irq::{Softirq, SoftirqStep};
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
-use tracebraid_kernel_model::{Body, Exec, IntField, KernelEvent, Switch};
+use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 
 use crate::kernel::{
     ByCpu, CpuKey, Event, InOrder, Input, Items, Lane, Packet, People, Rules, Selection, learn, learn_switch,
+    taken_over,
 };
 use crate::report::{Report, View};
 use freq::{Bounds, Freq};
@@ -132,14 +133,10 @@ impl Rules for SchedRules {
 
     fn merge(&self, earlier: &mut SchedPartial, later: SchedPartial) {
         earlier.people.merge(later.people);
-        for (cpu, lane) in later.lanes {
-            let (head, now) = lane.into_parts();
-            head.into_iter()
-                .for_each(|(time, step)| Self::step(earlier, cpu, time, step));
-            if let Some((time, active)) = now {
-                earlier.lanes.get(cpu).goes_over(time, active);
-            }
-        }
+        let begin = |earlier: &mut SchedPartial, cpu, time, active| {
+            earlier.lanes.get(cpu).goes_over(time, active);
+        };
+        later.lanes.join(earlier, Self::step, begin);
         earlier.items.append(later.items);
     }
 
@@ -192,11 +189,8 @@ impl SchedRules {
     #[inline(always)]
     fn step(partial: &mut SchedPartial, cpu: CpuKey, time: i64, step: Step) {
         let lane = partial.lanes.get(cpu);
-        if partial.is_first && lane.now().is_none() {
-            // No interrupt is active when a trace begins.
-            lane.goes_over(time, Active::default());
-        }
-        let Some(active) = lane.now() else {
+        // No interrupt is active when a trace begins.
+        let Some(active) = lane.now_or_first(partial.is_first, time) else {
             return lane.wait(time, step);
         };
         let item = match step {
@@ -259,7 +253,10 @@ fn other(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Step> {
         KernelEvent::Migrate(migrate) => migrated(migrate, body)?,
         KernelEvent::ThreadEnd(end) => Item::Gone(get(&end.tid, body)?),
         KernelEvent::Fork(fork) => Item::Made(get(&fork.child_tid, body)?),
-        KernelEvent::Exec(exec) => taken_over(exec, body)?,
+        KernelEvent::Exec(exec) => {
+            let (old, tid) = taken_over(exec, body)?;
+            Item::Becomes { old, tid }
+        }
         _ => return None,
     };
     Some(Step::Item(item))
@@ -271,13 +268,6 @@ fn migrated(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<Item> {
         from: migrate.from.get(body).and_then(cpu_number)?,
         to: migrate.to.get(body).and_then(cpu_number)?,
     })
-}
-
-/// A thread takes over the id of its process's first thread.
-fn taken_over(exec: &Exec, body: &mut Body<'_, '_>) -> Option<Item> {
-    let tid = exec.tid.as_ref()?.get(body)? as i32;
-    let old = exec.old_tid.as_ref()?.get(body)? as i32;
-    (tid != old).then_some(Item::Becomes { old, tid })
 }
 
 /// A CPU's number. No machine has that many: of what is damaged no rows are made.

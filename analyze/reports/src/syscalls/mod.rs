@@ -7,12 +7,12 @@ mod calls;
 mod report;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::{Body, IntField, KernelEvent, Syscall};
+use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::kernel::{
     ByCpu, CallEvent, CallItem, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall, Entered, Event,
     Exited, InOrder, Input, Items, Lane, Packet, People, Rules, Selection, Table, ThreadKey, learn,
-    learn_switch,
+    learn_switch, taken_over,
 };
 use crate::report::{Report, View};
 use calls::{Call, Calls};
@@ -122,14 +122,8 @@ impl Rules for SyscallRules {
 
     fn merge(&self, earlier: &mut SyscallPartial, later: SyscallPartial) {
         earlier.people.merge(later.people);
-        for (cpu, lane) in later.lanes {
-            let (head, now) = lane.into_parts();
-            head.into_iter()
-                .for_each(|(time, step)| self.step(earlier, cpu, time, step));
-            if let Some((time, stretch)) = now {
-                Self::begins(earlier, cpu, time, stretch);
-            }
-        }
+        let step = |earlier: &mut _, cpu, time, event| self.step(earlier, cpu, time, event);
+        later.lanes.join(earlier, step, Self::begins);
         earlier.items.append(later.items);
         for (thread, calls) in later.threads.into_entries() {
             earlier.threads.get(thread).merge(calls, self.top);
@@ -144,7 +138,7 @@ impl Rules for SyscallRules {
 
     fn finish(&self, input: &Input, mut partial: SyscallPartial) -> Report {
         for (cpu, lane) in std::mem::take(&mut partial.lanes) {
-            if let Some((tid, entered)) = lane.into_parts().1.and_then(|(_, stretch)| stretch.into_open()) {
+            if let Some((tid, entered)) = lane.into_now().and_then(CallStretch::into_open) {
                 let leaves = CallItem::Leaves(tid, entered);
                 partial.items.push(cpu, i64::MAX, leaves);
             }
@@ -166,20 +160,17 @@ impl SyscallRules {
             return;
         }
         learn(&mut partial.people, model, cpu, time, body);
-        let get = |field: &IntField, body: &mut Body<'_, '_>| field.get(body).map(|tid| tid as i32);
         match &model.event {
             // A thread that is made has no call open, whoever had its id before.
             KernelEvent::Fork(fork) => {
-                if let Some(tid) = get(&fork.child_tid, body) {
-                    let step = CallStep::Make(tid);
+                if let Some(tid) = fork.child_tid.get(body) {
+                    let step = CallStep::Make(tid as i32);
                     self.step(partial, cpu, time, CallEvent { tid: None, step });
                 }
             }
             // It takes over the id of its process's first thread.
             KernelEvent::Exec(exec) => {
-                let tid = exec.tid.as_ref().and_then(|tid| get(tid, body));
-                let old = exec.old_tid.as_ref().and_then(|tid| get(tid, body));
-                if let (Some(tid), Some(_)) = (tid, old.filter(|&old| Some(old) != tid)) {
+                if let Some((_, tid)) = taken_over(exec, body) {
                     Self::goes_over(partial, cpu, time, Some(tid));
                 }
             }
