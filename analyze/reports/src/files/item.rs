@@ -7,34 +7,67 @@ use crate::files::interned::Text;
 use crate::io::change::Change;
 use crate::io::item::Holder;
 
-/// Something that happened to descriptors, or a call that names some. Threads are given by their
-/// places.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Something happens on a CPU, by the thread and process that the event's context names, if it names some.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Step {
+    pub(super) tid: Option<i32>,
+    pub(super) pid: Option<i32>,
+    pub(super) what: What,
+}
+
+/// What happens.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum What {
+    /// A call begins; it may change descriptors at once.
+    Enter(Option<Entered>, Option<Change>),
+    /// A call ends.
+    Exit(Exited),
+    /// Whoever runs makes a thread.
+    Fork(Forked),
+    /// Whoever runs executes a program.
+    Exec,
+    /// It is known who does it.
+    Item(Item),
+}
+
+/// Something that happened to descriptors, or a call that names some.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Item {
+    /// The first event of a call since the thread came is an entry: no call of it was open.
+    Enters(i32),
+    /// It is an exit.
+    Arrives(i32, Box<Exited>),
+    /// The thread leaves in a call.
+    Leaves(i32, Box<Entered>),
     /// A call that moves bytes, brings them to the disk, or closes.
     Call(Call),
     /// A call that makes descriptors or changes what they are.
     Made(Box<Made>),
-    Change(u32, i64, Change),
-    Fork(u32, i64, Forked),
-    Exec(u32, i64),
-    End(u32, i64),
+    Change(i32, Change),
+    /// A thread is made: no call of it is open, whoever had its id before.
+    Born(i32),
+    /// A thread makes another one.
+    Fork(i32, Forked),
+    Exec(i32),
+    End(i32),
+    /// The thread belongs to that process, as a context says each time.
+    Context {
+        tid: i32,
+        pid: i32,
+    },
     /// The thread belongs to that process, which has the table at that address.
     Member {
-        place: u32,
-        time: i64,
+        tid: i32,
         pid: i32,
         table: Option<i64>,
     },
     Holds(Box<Holds>),
-    /// Here an exit stands whose entry the chunks before know.
-    Head(u32),
 }
 
 /// A call that makes descriptors or changes what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Made {
-    pub(super) place: u32,
+    pub(super) tid: i32,
     pub(super) entered: Entered,
     pub(super) exited: Exited,
     /// It as one of those whose latency is told.
@@ -44,35 +77,47 @@ pub(super) struct Made {
 /// State dump: a process, or whoever has the table, has a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Holds {
-    pub(super) trace: u32,
-    pub(super) time: i64,
     pub(super) holder: Holder,
     pub(super) fd: i32,
     pub(super) text: Text,
     pub(super) cloexec: bool,
 }
 
+impl Step {
+    /// Texts have other numbers.
+    pub(super) fn moved(&mut self, texts: &[Text]) {
+        match &mut self.what {
+            What::Enter(Some(entered), _) => entered.text.moved(texts),
+            What::Exit(exited) => exited.text.moved(texts),
+            What::Item(item) => item.moved(texts),
+            What::Enter(None, _) | What::Fork(_) | What::Exec => {}
+        }
+    }
+}
+
 impl Item {
-    /// Threads have other places, and texts other numbers.
-    pub(super) fn moved(&mut self, places: &[usize], texts: &[Text]) {
-        let to = |place: &mut u32| {
-            *place = places.get(*place as usize).map_or(*place, |&place| place as u32);
-        };
+    /// Texts have other numbers.
+    #[inline]
+    pub(super) fn moved(&mut self, texts: &[Text]) {
         match self {
-            Item::Call(call) => to(&mut call.place),
+            Item::Arrives(_, exited) => exited.text.moved(texts),
+            Item::Leaves(_, entered) => entered.text.moved(texts),
             Item::Made(made) => {
-                to(&mut made.place);
-                made.call.iter_mut().for_each(|call| to(&mut call.place));
                 made.entered.text.moved(texts);
                 made.exited.text.moved(texts);
             }
-            Item::Change(place, ..)
-            | Item::Fork(place, ..)
-            | Item::Exec(place, _)
-            | Item::End(place, _)
-            | Item::Member { place, .. }
-            | Item::Head(place) => to(place),
             Item::Holds(holds) => holds.text.moved(texts),
+            _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_small() {
+        assert!(size_of::<Item>() <= 40, "{}", size_of::<Item>());
     }
 }

@@ -1,22 +1,21 @@
 //! Following descriptors in the order of time, and adding up what is done with them.
 //!
-//! There is one machine, that of the first chunk: what other chunks see waits as [`Item`]s until
-//! they are joined with it.
+//! What chunks see waits as [`Item`]s until all that came before is known.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::FdType;
 
-use crate::files::call::Call;
+use crate::files::FilesRules;
+use crate::files::call::{Call, Entered, Exited};
 use crate::files::class::Class;
 use crate::files::interned::{Interned, Text, Texts};
 use crate::files::item::{Holds, Item, Made};
 use crate::files::names::{self, File, FileId, Files};
 use crate::files::stats::{ClassStats, Side, Told, Use};
-use crate::files::{FilesRules, Steps};
 use crate::io::call::{Deed, NO_FD, descriptor};
 use crate::io::change::Change;
 use crate::io::descriptors::Descriptors;
-use crate::kernel::ThreadKey;
+use crate::kernel::{CallItem, CpuKey, OpenCall, Table, ThreadKey};
 use crate::report::View;
 
 /// What is followed, and what was added up.
@@ -26,15 +25,33 @@ pub(super) struct Machine {
     /// Counts changes of descriptors.
     changes: u32,
     pub(super) files: Files,
-    /// By place of the thread.
-    pub(super) classes: Vec<Vec<(Class, ClassStats)>>,
-    /// Thread and file; `sums` goes with it.
+    pub(super) threads: Table<Thread>,
+    /// Place of the thread, and file; `sums` goes with it.
     pub(super) uses: Interned<(u32, FileId)>,
     pub(super) sums: Vec<Use>,
     /// In the order of their ends.
     pub(super) log: Vec<Told>,
     #[serde(skip)]
     cache: Vec<Cached>,
+    /// Where the thread that did something last is.
+    #[serde(skip)]
+    near: usize,
+}
+
+/// What is known of a thread.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Thread {
+    open: OpenCall<Entered, Exited>,
+    /// Process that contexts told last, if nothing else may have told it since.
+    pid: Option<i32>,
+    pub(super) classes: Vec<(Class, ClassStats)>,
+}
+
+impl Thread {
+    /// True if a call is open whose latency would be told.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.open.parked.is_some_and(|entered| entered.class.is_some())
+    }
 }
 
 /// What a thread's descriptor is, as long as nothing changes.
@@ -60,66 +77,104 @@ const EINPROGRESS: i64 = -115;
 /// What the machine looks things up in.
 pub(super) struct Around<'a> {
     pub(super) rules: &'a FilesRules,
-    pub(super) tasks: &'a Steps,
     pub(super) texts: &'a mut Texts,
-}
-
-impl Around<'_> {
-    fn thread(&self, place: u32) -> ThreadKey {
-        self.tasks.key(place as usize).unwrap_or_default()
-    }
 }
 
 impl Machine {
     /// Does what comes next.
     #[inline(always)]
-    pub(super) fn apply(&mut self, around: &mut Around<'_>, item: Item) {
+    pub(super) fn apply(&mut self, around: &mut Around<'_>, cpu: CpuKey, time: i64, item: Item) {
         match item {
-            Item::Call(call) => self.call(around, &call),
-            // Nobody knows its entry.
-            Item::Head(_) => {}
-            item => self.change(around, item),
+            Item::Call(call) => {
+                let place = self.place(cpu, call.tid);
+                self.call(around, place, &call);
+            }
+            Item::Enters(tid) => {
+                self.thread(cpu, tid).open.play(cpu, time, &CallItem::Enters(tid));
+            }
+            Item::Arrives(tid, exited) => {
+                let arrives = CallItem::Arrives(tid, *exited);
+                self.passes(around, cpu, time, &arrives);
+            }
+            Item::Leaves(tid, entered) => {
+                let leaves = CallItem::Leaves(tid, *entered);
+                self.passes(around, cpu, time, &leaves);
+            }
+            item => self.change(around, cpu, time, item),
+        }
+    }
+
+    /// The place of a thread.
+    #[inline(always)]
+    fn place(&mut self, cpu: CpuKey, tid: i32) -> u32 {
+        let trace = cpu.trace;
+        self.threads.get_near(ThreadKey { trace, tid }, &mut self.near);
+        self.near as u32
+    }
+
+    #[inline(always)]
+    fn thread(&mut self, cpu: CpuKey, tid: i32) -> &mut Thread {
+        let trace = cpu.trace;
+        self.threads.get_near(ThreadKey { trace, tid }, &mut self.near)
+    }
+
+    /// A thread takes a call from one stretch to another.
+    fn passes(&mut self, around: &mut Around<'_>, cpu: CpuKey, time: i64, item: &CallItem<Entered, Exited>) {
+        let tid = item.tid();
+        let Some((entered, exited, cpu)) = self.thread(cpu, tid).open.play(cpu, time, item) else {
+            return;
+        };
+        match around.rules.ended(tid, &entered, &exited) {
+            Some(Item::Call(call)) => {
+                let place = self.place(cpu, tid);
+                self.call(around, place, &call);
+            }
+            Some(Item::Made(made)) => self.made(around, cpu, &made),
+            _ => {}
         }
     }
 
     /// Something happens to descriptors.
-    fn change(&mut self, around: &mut Around<'_>, item: Item) {
-        let descriptors = &mut self.descriptors;
-        let time = match item {
-            Item::Made(made) => return self.made(around, &made),
-            Item::Holds(holds) => return self.holds(around, &holds),
-            Item::Change(place, time, change) => {
-                descriptors.change(around.thread(place), time, change.with(FileId::default()));
-                time
+    fn change(&mut self, around: &mut Around<'_>, cpu: CpuKey, time: i64, item: Item) {
+        let trace = cpu.trace;
+        let key = |tid| ThreadKey { trace, tid };
+        match item {
+            Item::Made(made) => return self.made(around, cpu, &made),
+            Item::Holds(holds) => return self.holds(around, cpu, time, &holds),
+            Item::Born(tid) => {
+                let thread = self.thread(cpu, tid);
+                thread.open.play(cpu, time, &CallItem::Made(tid));
+                thread.pid = None;
+                return;
             }
-            Item::Fork(place, time, forked) => {
-                let (child, parent) = (forked.child_pid, forked.parent_pid);
-                descriptors.fork(around.thread(place), time, forked.child, child, parent);
-                time
-            }
-            Item::Exec(place, time) => {
-                descriptors.exec(around.thread(place), time);
-                time
-            }
-            Item::End(place, time) => {
-                descriptors.exit(around.thread(place), time);
-                time
-            }
-            Item::Member {
-                place,
-                time,
-                pid,
-                table,
-            } => {
-                let thread = around.thread(place);
-                if let Some(address) = table {
-                    descriptors.table(thread.with(pid), time, address);
+            Item::Context { tid, pid } => {
+                if self.thread(cpu, tid).pid.replace(pid) == Some(pid) {
+                    return;
                 }
-                descriptors.member(thread, time, pid);
-                time
+                self.descriptors.member(key(tid), time, pid);
             }
-            Item::Call(_) | Item::Head(_) => return,
-        };
+            Item::Change(tid, change) => {
+                let change = change.with(FileId::default());
+                self.descriptors.change(key(tid), time, change);
+            }
+            Item::Fork(tid, forked) => {
+                let (child, parent) = (forked.child_pid, forked.parent_pid);
+                if parent.is_some() {
+                    self.thread(cpu, tid).pid = None;
+                }
+                self.descriptors.fork(key(tid), time, forked.child, child, parent);
+            }
+            Item::Exec(tid) => self.descriptors.exec(key(tid), time),
+            Item::End(tid) => self.descriptors.exit(key(tid), time),
+            Item::Member { tid, pid, table } => {
+                self.thread(cpu, tid).pid = None;
+                if let Some(address) = table {
+                    self.descriptors.table(key(pid), time, address);
+                }
+                self.descriptors.member(key(tid), time, pid);
+            }
+            _ => return,
+        }
         self.changed(time);
     }
 
@@ -132,10 +187,9 @@ impl Machine {
         self.files.file(around.texts, &around.rules.selection.paths, file)
     }
 
-    fn holds(&mut self, around: &mut Around<'_>, holds: &Holds) {
+    fn holds(&mut self, around: &mut Around<'_>, cpu: CpuKey, time: i64, holds: &Holds) {
+        let trace = cpu.trace;
         let Holds {
-            trace,
-            time,
             holder,
             fd,
             text,
@@ -151,8 +205,9 @@ impl Machine {
     }
 
     /// A call that makes descriptors or changes what they are has ended.
-    fn made(&mut self, around: &mut Around<'_>, made: &Made) {
-        let thread = around.thread(made.place);
+    fn made(&mut self, around: &mut Around<'_>, cpu: CpuKey, made: &Made) {
+        let (trace, tid) = (cpu.trace, made.tid);
+        let thread = ThreadKey { trace, tid };
         let (open, exit, time) = (&made.entered.open, &made.exited.exit, made.exited.time);
         let file = self.what(around, thread, made);
         if let Some(change) = Change::of(open, exit) {
@@ -168,7 +223,8 @@ impl Machine {
                 Deed::MakePair => exit.pair.0,
                 _ => descriptor(exit.result),
             };
-            self.count(around, &call, fd, Some((file, Side::From)), None);
+            let place = self.place(cpu, tid);
+            self.count(around, place, (&call, fd), (Some((file, Side::From)), None));
         }
     }
 
@@ -243,7 +299,7 @@ impl Machine {
         if (cached.place, cached.fd, cached.changes) == (place, fd, changes) {
             return cached.file;
         }
-        let thread = around.thread(place);
+        let thread = self.threads.key(place as usize).unwrap_or_default();
         let answer = self.descriptors.kind(thread, fd, time);
         let file = self.known(around, thread.trace, answer.kind);
         // It was another one when the call began, if it has changed since.
@@ -260,7 +316,7 @@ impl Machine {
 
     /// A call that makes no descriptors has ended.
     #[inline(always)]
-    fn call(&mut self, around: &mut Around<'_>, call: &Call) {
+    fn call(&mut self, around: &mut Around<'_>, place: u32, call: &Call) {
         let (from, to) = call.fds;
         // What it closes was closed when it began.
         let time = match call.class {
@@ -269,7 +325,7 @@ impl Machine {
         };
         let mut file = |fd, side| {
             let is_of_file = fd != NO_FD || call.class != Class::Sync;
-            is_of_file.then(|| (self.descriptor(around, call.place, fd, time), side))
+            is_of_file.then(|| (self.descriptor(around, place, fd, time), side))
         };
         let side = match call.class {
             Class::Write => Side::To,
@@ -280,7 +336,7 @@ impl Machine {
             Class::Copy => file(to, Side::To),
             _ => None,
         };
-        self.count(around, call, from, first, second);
+        self.count(around, place, (call, from), (first, second));
     }
 
     /// Adds up a call that is asked for.
@@ -288,10 +344,9 @@ impl Machine {
     fn count(
         &mut self,
         around: &mut Around<'_>,
-        call: &Call,
-        fd: i32,
-        first: Option<(FileId, Side)>,
-        second: Option<(FileId, Side)>,
+        place: u32,
+        (call, fd): (&Call, i32),
+        (first, second): (Option<(FileId, Side)>, Option<(FileId, Side)>),
     ) {
         let rules = around.rules;
         if !rules.selection.paths.is_empty() {
@@ -308,10 +363,12 @@ impl Machine {
             result: call.result,
             fd,
             file: first.map(|(file, _)| file),
-            place: call.place,
+            place,
         };
         let top = rules.selection.top();
-        let stats = self.class(call.place, call.class);
+        let Some(stats) = self.class(place, call.class) else {
+            return;
+        };
         if let Some(ranges) = &rules.ranges {
             if let Some((_, range)) = ranges.iter().find(|(class, _)| *class == call.class) {
                 stats.bins.get_or_insert_default().add(*range, call.duration);
@@ -327,23 +384,19 @@ impl Machine {
         }
         for (file, side) in first.into_iter().chain(second) {
             if self.files.shows(file) {
-                self.of(call.place, file).add(call, side);
+                self.of(place, file).add(call, side);
             }
         }
     }
 
-    fn class(&mut self, place: u32, class: Class) -> &mut ClassStats {
-        let place = place as usize;
-        if place >= self.classes.len() {
-            self.classes.resize_with(place + 1, Vec::new);
-        }
-        let classes = &mut self.classes[place];
+    fn class(&mut self, place: u32, class: Class) -> Option<&mut ClassStats> {
+        let classes = &mut self.threads.at(place as usize)?.classes;
         let at = classes.iter().position(|(of, _)| *of == class);
         let at = at.unwrap_or_else(|| {
             classes.push((class, ClassStats::default()));
             classes.len() - 1
         });
-        &mut classes[at].1
+        Some(&mut classes[at].1)
     }
 
     fn of(&mut self, place: u32, file: FileId) -> &mut Use {

@@ -1,9 +1,8 @@
 //! Which files: what was read from and written to each, how long calls on them took, who used them.
 //!
-//! Chunks join entries with exits by thread. What descriptors are is known in the order of time
-//! only: there is one `Machine` that follows them, the first chunk's, and what happens in other
-//! chunks waits as `Item`s until they are merged with it. `docs/reports-files.md` defines each
-//! number.
+//! Each CPU is followed alone: entries are joined with exits there while their thread runs. What
+//! descriptors are is known in the order of time only: there is one `Machine` that follows them, to
+//! which what happened is played as `Item`s. `docs/reports-files.md` defines each number.
 
 mod call;
 mod class;
@@ -19,19 +18,19 @@ mod tell;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, Body, KernelEvent};
 
-use crate::files::call::{Call, Calls, Ends, Entered, Exited, Step, Waits};
+use crate::files::call::{Call, Entered, Exited, Stretch};
 use crate::files::class::Class;
 use crate::files::interned::{Text, Texts};
-use crate::files::item::{Item, Made};
+use crate::files::item::{Item, Made, Step, What};
 use crate::files::machine::{Around, Machine};
 use crate::io::call::Deed;
-use crate::kernel::{CpuKey, Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks, Told};
+use crate::kernel::{
+    ByCpu, CpuKey, EndedCall, Event, InOrder, Input, Items, Lane, Packet, People, Rules, Selection, ThreadKey,
+};
 use crate::report::Report;
 
 /// The analysis.
 pub type FilesAnalysis = InOrder<FilesRules>;
-
-type Steps = Tasks<Waits>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -44,21 +43,26 @@ pub struct FilesRules {
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesPartial {
-    tasks: Steps,
-    /// By place of the thread.
-    threads: Vec<Calls>,
+    people: People,
+    lanes: ByCpu<Lane<Stretch, Step>>,
+    items: Items<Item>,
     texts: Texts,
-    /// In the order of time, each with the last step before it. None if there is a machine.
-    items: Vec<(u64, Item)>,
-    /// In the first chunk, and what was joined with it.
-    machine: Option<Box<Machine>>,
+    /// What came of all that was played.
+    machine: Machine,
     /// Entries and exits of which it is not known whose they are.
     nobodys: u64,
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people.
+    #[serde(skip)]
+    near: usize,
 }
 
 impl Rules for FilesRules {
     type Partial = FilesPartial;
     type Report = Report;
+
+    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         let ranges = selection.ranges.as_ref();
@@ -70,7 +74,12 @@ impl Rules for FilesRules {
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
-        event.is_of_latencies() || Steps::wants(event)
+        use KernelEvent::*;
+        event.is_of_latencies()
+            || matches!(
+                event,
+                Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+            )
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
@@ -92,185 +101,167 @@ impl Rules for FilesRules {
 
     fn first(&self) -> FilesPartial {
         FilesPartial {
-            machine: Some(Box::default()),
+            is_first: true,
             ..FilesPartial::default()
         }
     }
 
     fn packet(&self, partial: &mut FilesPartial, packet: &Packet) {
-        partial.tasks.packet(packet);
+        if packet.lost_before && packet.tells_switches {
+            let time = packet.begin.unwrap_or(i64::MIN);
+            Self::goes_over(partial, packet.cpu, time, None);
+        }
     }
 
     #[inline(always)]
     fn event(&self, partial: &mut FilesPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        match &event.model.event {
-            KernelEvent::Entry(entry) => self.entry(partial, event, entry, body),
-            KernelEvent::Exit(exit) => self.exit(partial, event, exit, body),
-            _ => self.other(partial, event, body),
-        }
+        let what = match &event.model.event {
+            // What comes later is not read in every way: it must not matter.
+            _ if self.selection.window.is_over(event.time) => return,
+            KernelEvent::Entry(entry) => tell::enters(partial, event, entry, body),
+            KernelEvent::Exit(exit) => match self.exits(partial, event, exit, body) {
+                Some(what) => what,
+                None => return,
+            },
+            _ => return self.other(partial, event, body),
+        };
+        let (tid, pid) = (event.model.tid(body), event.model.pid(body));
+        self.step(partial, event.cpu, event.time, Step { tid, pid, what });
     }
 
     fn merge(&self, earlier: &mut FilesPartial, mut later: FilesPartial) {
-        let offset = earlier.tasks.steps();
         let texts = earlier.texts.merge(&later.texts);
-        for (_, waits) in later.tasks.waiting() {
-            waits.step.moved(&texts);
+        for (_, lane) in later.lanes.iter_mut() {
+            let (steps, stretch) = lane.parts();
+            steps.for_each(|step| step.moved(&texts));
+            stretch.into_iter().for_each(|stretch| stretch.moved(&texts));
         }
-        later.threads.iter_mut().for_each(|calls| calls.moved(&texts));
-        let joined = earlier.tasks.merge(later.tasks);
-        let mut told = joined.told.into_iter().peekable();
-        for (step, mut item) in later.items {
-            while let Some(one) = told.next_if(|told| told.step <= step) {
-                self.told(earlier, one.step + offset, one);
-            }
-            let head = match item {
-                Item::Head(place) => later
-                    .threads
-                    .get_mut(place as usize)
-                    .and_then(|calls| calls.head.take()),
-                _ => None,
-            };
-            item.moved(&joined.places, &texts);
-            match (item, head) {
-                (Item::Head(place), Some(exited)) => {
-                    self.exited(earlier, step + offset, place as usize, exited)
-                }
-                (item, _) => self.emit(earlier, step + offset, item),
-            }
-        }
-        told.for_each(|one| self.told(earlier, one.step + offset, one));
-        for (calls, &place) in later.threads.into_iter().zip(&joined.places) {
-            earlier.thread(place).merge(calls);
-        }
+        later.items.iter_mut().for_each(|item| item.moved(&texts));
+        earlier.people.merge(later.people);
+        let step = |earlier: &mut _, cpu, time, step| self.rare(earlier, cpu, time, step);
+        later.lanes.join(earlier, step, Self::begins);
+        earlier.items.append(later.items);
         earlier.nobodys += later.nobodys;
     }
 
-    fn finish(&self, input: &Input, mut partial: FilesPartial) -> Report {
-        // Without any chunk there is none.
-        let machine = partial.machine.take().unwrap_or_default();
-        report::report(self, input, partial, *machine)
+    fn settle(&self, partial: &mut FilesPartial, watermark: i64) {
+        self.play(partial, Some(watermark));
     }
-}
 
-impl FilesPartial {
-    fn thread(&mut self, place: usize) -> &mut Calls {
-        if place >= self.threads.len() {
-            self.threads.resize(place + 1, Calls::default());
+    fn finish(&self, input: &Input, mut partial: FilesPartial) -> Report {
+        for (cpu, lane) in std::mem::take(&mut partial.lanes) {
+            if let Some(stretch) = lane.into_now() {
+                Self::leaves(&mut partial, cpu, i64::MAX, stretch);
+            }
         }
-        &mut self.threads[place]
+        self.play(&mut partial, None);
+        report::report(self, input, partial)
     }
 }
 
 impl FilesRules {
-    /// Something comes next in the order of time; it happened after that step.
+    /// Takes what happened in the order of time.
+    fn play(&self, partial: &mut FilesPartial, until: Option<i64>) {
+        let machine = &mut partial.machine;
+        let mut around = Around {
+            rules: self,
+            texts: &mut partial.texts,
+        };
+        let play = |cpu, time, item| machine.apply(&mut around, cpu, time, item);
+        partial.items.play(until, play);
+    }
+
+    /// Another thread runs there from now on; none: it is not known who.
+    fn goes_over(partial: &mut FilesPartial, cpu: CpuKey, time: i64, tid: Option<i32>) {
+        Self::begins(partial, cpu, time, Stretch::new(tid));
+    }
+
+    fn begins(partial: &mut FilesPartial, cpu: CpuKey, time: i64, stretch: Stretch) {
+        if let Some(ended) = partial.lanes.get(cpu).goes_over(time, stretch) {
+            Self::leaves(partial, cpu, time, ended);
+        }
+    }
+
+    #[inline]
+    fn leaves(partial: &mut FilesPartial, cpu: CpuKey, time: i64, stretch: Stretch) {
+        if let Some((tid, entered)) = stretch.calls.into_open() {
+            partial
+                .items
+                .push(cpu, time, Item::Leaves(tid, Box::new(entered)));
+        }
+    }
+
+    /// Something happens that is seldom.
+    #[inline(never)]
+    fn rare(&self, partial: &mut FilesPartial, cpu: CpuKey, time: i64, step: Step) {
+        self.step(partial, cpu, time, step);
+    }
+
+    /// Something happens on a CPU.
     #[inline(always)]
-    fn emit(&self, partial: &mut FilesPartial, step: u64, item: Item) {
-        match &mut partial.machine {
-            Some(machine) => {
-                let (tasks, texts) = (&partial.tasks, &mut partial.texts);
-                let rules = self;
-                machine.apply(&mut Around { rules, tasks, texts }, item);
-            }
-            None => partial.items.push((step, item)),
+    fn step(&self, partial: &mut FilesPartial, cpu: CpuKey, time: i64, step: Step) {
+        let Some(mut stretch) = partial.lanes.get(cpu).now_or_first(partial.is_first, time) else {
+            return partial.lanes.get(cpu).wait(time, step);
+        };
+        if let What::Item(item) = step.what {
+            return partial.items.push(cpu, time, item);
         }
-    }
-
-    fn emit_now(&self, partial: &mut FilesPartial, item: Item) {
-        let step = partial.tasks.steps();
-        self.emit(partial, step, item);
-    }
-
-    /// Somebody does something. Idle threads make no calls: the switch to whoever did was lost.
-    fn step(
-        &self,
-        partial: &mut FilesPartial,
-        actor: Running,
-        (cpu, time): (CpuKey, i64),
-        pid: Option<i32>,
-        step: Step,
-    ) {
-        match actor {
-            Running::Before => {
-                let step = Box::new(step);
-                partial.tasks.wait(cpu, time, Waits { step, pid });
+        if stretch.calls.is_left(step.tid) {
+            Self::goes_over(partial, cpu, time, step.tid);
+            match partial.lanes.get(cpu).now() {
+                Some(now) => stretch = now,
+                None => return,
             }
-            Running::Thread(place) if !partial.tasks.is_idle(place) => {
-                let at = partial.tasks.steps();
-                self.belongs(partial, at, place, (cpu, time), pid);
-                self.does(partial, at, place, time, step);
-            }
-            Running::Thread(_) | Running::Unknown => partial.nobodys += 1,
         }
-    }
-
-    /// It is known who did what waited.
-    fn told(&self, partial: &mut FilesPartial, at: u64, told: Told<Waits>) {
-        let Told { cpu, time, item, .. } = told;
-        match told.place.filter(|&place| !partial.tasks.is_idle(place)) {
-            Some(place) => {
-                self.belongs(partial, at, place, (cpu, time), item.pid);
-                self.does(partial, at, place, time, *item.step);
-            }
-            None => partial.nobodys += 1,
+        // Idle threads make no calls: the switch to whoever did was lost.
+        let Some(tid) = stretch.calls.caller() else {
+            return partial.nobodys += 1;
+        };
+        if let Some(pid) = step.pid
+            && stretch.pid.replace(pid) != Some(pid)
+        {
+            let trace = cpu.trace;
+            let person = partial.people.get(ThreadKey { trace, tid });
+            person.learn_pid(time, cpu, pid);
+            partial.items.push(cpu, time, Item::Context { tid, pid });
         }
-    }
-
-    /// A context names the process of a thread.
-    #[inline(always)]
-    fn belongs(
-        &self,
-        partial: &mut FilesPartial,
-        at: u64,
-        place: usize,
-        (cpu, time): (CpuKey, i64),
-        pid: Option<i32>,
-    ) {
-        let Some(pid) = pid else { return };
-        partial.tasks.learn_pid(place, time, cpu, pid);
-        if partial.thread(place).belongs(pid) {
-            let (place, table) = (place as u32, None);
-            let member = Item::Member {
-                place,
-                time,
-                pid,
-                table,
-            };
-            self.emit(partial, at, member);
-        }
-    }
-
-    fn does(&self, partial: &mut FilesPartial, at: u64, place: usize, time: i64, step: Step) {
-        match step {
-            Step::Enter(entered, change) => {
-                partial.thread(place).enter(entered);
+        match step.what {
+            What::Enter(entered, change) => {
+                if stretch.calls.enter_any(entered) {
+                    partial.items.push(cpu, time, Item::Enters(tid));
+                }
                 if let Some(change) = change {
-                    self.emit(partial, at, Item::Change(place as u32, time, change));
+                    partial.items.push(cpu, time, Item::Change(tid, change));
                 }
             }
-            Step::Exit(exited) => self.exited(partial, at, place, exited),
-            Step::Fork(forked) => self.emit(partial, at, Item::Fork(place as u32, time, forked)),
-            Step::Exec => self.emit(partial, at, Item::Exec(place as u32, time)),
+            What::Exit(exited) => match stretch.calls.exit(&exited) {
+                EndedCall::Call(entered) => {
+                    if let Some(item) = self.ended(tid, &entered, &exited) {
+                        partial.items.push(cpu, time, item);
+                    }
+                }
+                EndedCall::Elsewhere => {
+                    let arrives = Item::Arrives(tid, Box::new(exited));
+                    partial.items.push(cpu, time, arrives);
+                }
+                EndedCall::Nothing => {}
+            },
+            What::Fork(forked) => partial.items.push(cpu, time, Item::Fork(tid, forked)),
+            What::Exec => partial.items.push(cpu, time, Item::Exec(tid)),
+            What::Item(_) => {}
         }
     }
 
+    /// What a call was, once its end is known.
     #[inline(always)]
-    fn exited(&self, partial: &mut FilesPartial, at: u64, place: usize, exited: Exited) {
-        match partial.thread(place).exit(&exited) {
-            Ends::Call(entered) => self.ended(partial, at, place as u32, &entered, &exited),
-            Ends::Head => self.emit(partial, at, Item::Head(place as u32)),
-            Ends::Nothing => {}
-        }
-    }
-
-    #[inline(always)]
-    fn ended(&self, partial: &mut FilesPartial, at: u64, place: u32, entered: &Entered, exited: &Exited) {
+    fn ended(&self, tid: i32, entered: &Entered, exited: &Exited) -> Option<Item> {
         let open = &entered.open;
         let call = entered.class.map(|class| Call {
             begin: open.time,
             duration: open.time.abs_diff(exited.time),
             result: exited.exit.result,
             fds: open.fds,
-            place,
+            tid,
             call: open.call,
             class,
         });
@@ -280,18 +271,16 @@ impl FilesRules {
             Deed::Nothing => open.call.action() == Action::Connect,
             _ => true,
         };
-        if changes {
-            let (entered, exited) = (*entered, *exited);
-            let made = Made {
-                place,
-                entered,
-                exited,
-                call,
-            };
-            self.emit(partial, at, Item::Made(Box::new(made)));
-        } else if let Some(call) = call {
-            self.emit(partial, at, Item::Call(call));
+        if !changes {
+            return call.map(Item::Call);
         }
+        let (entered, exited) = (*entered, *exited);
+        Some(Item::Made(Box::new(Made {
+            tid,
+            entered,
+            exited,
+            call,
+        })))
     }
 
     /// True if its length and size are asked for; what has no size has any.
@@ -299,16 +288,5 @@ impl FilesRules {
     fn counts(&self, call: &Call) -> bool {
         let Selection { limits, sizes, .. } = &self.selection;
         limits.contain(call.duration) && call.bytes().is_none_or(|bytes| sizes.contain(bytes))
-    }
-}
-
-impl Step {
-    /// Texts have other numbers.
-    fn moved(&mut self, texts: &[Text]) {
-        match self {
-            Step::Enter(Some(entered), _) => entered.text.moved(texts),
-            Step::Exit(exited) => exited.text.moved(texts),
-            Step::Enter(None, _) | Step::Fork(_) | Step::Exec => {}
-        }
     }
 }

@@ -3,28 +3,32 @@
 use std::collections::BTreeMap;
 
 use crate::files::class::Class;
-use crate::files::machine::Machine;
+use crate::files::machine::{Machine, Thread as Calls};
 use crate::files::names::FileId;
 use crate::files::rows::{self, Names};
 use crate::files::stats::{ClassStats, Told, Use};
 use crate::files::{FilesPartial, FilesRules};
-use crate::kernel::{Input, Process, Thread};
+use crate::kernel::{Input, People, Process, Table, Thread, ThreadKey};
 use crate::report::{Report, Section, Total};
 use crate::stats::{Bins, Ranges};
 
 /// What processes did with files.
 pub(super) type ByProcess = Vec<(Process, BTreeMap<FileId, Use>)>;
 
-pub(super) fn report(
-    rules: &FilesRules,
-    input: &Input,
-    mut partial: FilesPartial,
-    mut machine: Machine,
-) -> Report {
-    let nobodys = partial.nobodys + partial.tasks.untold().len() as u64;
-    let unfinished = partial.threads.iter().filter(|calls| calls.is_unfinished());
+pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -> Report {
+    let FilesPartial {
+        people,
+        texts,
+        mut machine,
+        nobodys,
+        ..
+    } = partial;
+    let unfinished = machine
+        .threads
+        .entries()
+        .filter(|(_, thread)| thread.is_unfinished());
     let unfinished = unfinished.count() as u64;
-    let threads = shown(rules, &partial, &machine);
+    let threads = shown(rules, &people, &machine);
     if let Some(ranges) = &rules.ranges {
         return Report {
             head: input.head(),
@@ -33,9 +37,9 @@ pub(super) fn report(
         };
     }
     let by_class = by_class(&machine, &threads);
-    let by_process = by_process(&partial, &machine, &threads);
-    let notes = machine.files.unmatched(&partial.texts, &rules.selection.paths);
-    let names = Names::new(&machine.files, &partial.texts, input.head());
+    let by_process = by_process(&people, &machine, &threads);
+    let notes = machine.files.unmatched(&texts, &rules.selection.paths);
+    let names = Names::new(&machine.files, &texts, input.head());
     let mut sections = vec![
         rows::files(&names, &by_process),
         rows::classes(&by_class),
@@ -43,11 +47,11 @@ pub(super) fn report(
     ];
     let top = rules.selection.top();
     sections.extend(Class::ALL.map(|class| {
-        let longest = longest(&mut machine.classes, &threads, &partial, class, top);
+        let longest = longest(&mut machine.threads, &threads, class, top);
         rows::slowest(&names, &threads, class, &longest)
     }));
     let mut log = std::mem::take(&mut machine.log);
-    log.sort_by_key(|told| (told.end(), partial.tasks.key(told.place as usize)));
+    log.sort_by_key(|told| (told.end(), machine.threads.key(told.place as usize)));
     sections.push(rows::log(&names, &threads, &log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
@@ -70,24 +74,33 @@ fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64)
     ]
 }
 
-/// By place: the threads that are asked for and did something.
-fn shown(rules: &FilesRules, partial: &FilesPartial, machine: &Machine) -> Vec<Option<Thread>> {
-    let places = 0..machine.classes.len();
-    places
-        .map(|place| Some(partial.tasks.thread(place)).filter(|thread| rules.selection.threads.shows(thread)))
+/// By place: the threads that are asked for.
+fn shown(rules: &FilesRules, people: &People, machine: &Machine) -> Vec<Option<Thread>> {
+    let threads = machine.threads.entries().map(|(key, _)| people.thread(key));
+    threads
+        .map(|thread| Some(thread).filter(|thread| rules.selection.threads.shows(thread)))
         .collect()
+}
+
+/// The calls of the threads that are asked for.
+fn of_shown<'m>(
+    machine: &'m Machine,
+    threads: &[Option<Thread>],
+) -> impl Iterator<Item = &'m (Class, ClassStats)> {
+    let shown = machine.threads.entries().zip(threads);
+    let shown = shown.filter(|(_, thread)| thread.is_some());
+    shown.flat_map(|((_, of), _)| &of.classes)
 }
 
 fn by_class(machine: &Machine, threads: &[Option<Thread>]) -> BTreeMap<Class, ClassStats> {
     let mut sums: BTreeMap<Class, ClassStats> = BTreeMap::new();
-    let shown = machine.classes.iter().zip(threads);
-    for (class, stats) in shown.filter(|(_, thread)| thread.is_some()).flat_map(|of| of.0) {
+    for (class, stats) in of_shown(machine, threads) {
         sums.entry(*class).or_default().merge(stats);
     }
     sums
 }
 
-fn by_process(partial: &FilesPartial, machine: &Machine, threads: &[Option<Thread>]) -> ByProcess {
+fn by_process(people: &People, machine: &Machine, threads: &[Option<Thread>]) -> ByProcess {
     let mut uses: Vec<Vec<(FileId, &Use)>> = vec![Vec::new(); threads.len()];
     for (&(place, file), sums) in machine.uses.keys().iter().zip(&machine.sums) {
         if let Some(uses) = uses.get_mut(place as usize) {
@@ -96,7 +109,6 @@ fn by_process(partial: &FilesPartial, machine: &Machine, threads: &[Option<Threa
     }
     let threads = threads.iter().zip(uses).filter(|(_, uses)| !uses.is_empty());
     let threads = threads.filter_map(|(thread, uses)| Some((thread.clone()?, uses)));
-    let people = partial.tasks.people();
     people.processes(threads, |sums: &mut BTreeMap<FileId, Use>, uses| {
         for (file, of_file) in uses {
             sums.entry(file).or_default().merge(of_file);
@@ -105,23 +117,18 @@ fn by_process(partial: &FilesPartial, machine: &Machine, threads: &[Option<Threa
 }
 
 /// The longest calls of a class, in an order that does not depend on chunks.
-fn longest(
-    classes: &mut [Vec<(Class, ClassStats)>],
-    threads: &[Option<Thread>],
-    partial: &FilesPartial,
-    class: Class,
-    most: usize,
-) -> Vec<Told> {
-    let shown = classes
-        .iter_mut()
-        .zip(threads)
-        .filter(|(_, thread)| thread.is_some());
-    let of_class = shown.flat_map(|(stats, _)| stats).filter(|(of, _)| *of == class);
+fn longest(calls: &mut Table<Calls>, threads: &[Option<Thread>], class: Class, most: usize) -> Vec<Told> {
+    let keys: Vec<ThreadKey> = calls.entries().map(|(key, _)| key).collect();
+    let shown = calls.values().zip(threads);
+    let shown = shown.filter(|(_, thread)| thread.is_some());
+    let of_class = shown
+        .flat_map(|(of, _)| &mut of.classes)
+        .filter(|(of, _)| *of == class);
     let mut longest: Vec<Told> = of_class
         .flat_map(|(_, stats)| std::mem::take(&mut stats.top).into_sorted(most))
         .collect();
     longest.sort_by_key(|told| {
-        let thread = partial.tasks.key(told.place as usize);
+        let thread = keys.get(told.place as usize);
         (std::cmp::Reverse(told.duration), told.begin, thread)
     });
     longest.truncate(most);
@@ -139,8 +146,7 @@ fn ranges(by_class: &BTreeMap<Class, ClassStats>) -> Ranges {
 /// The second pass's report: how often durations of each size occurred.
 fn frequencies(machine: &Machine, threads: &[Option<Thread>], ranges: &[(Class, (u64, u64))]) -> Section {
     let mut bins: BTreeMap<Class, Bins> = BTreeMap::new();
-    let shown = machine.classes.iter().zip(threads);
-    for (class, stats) in shown.filter(|(_, thread)| thread.is_some()).flat_map(|of| of.0) {
+    for (class, stats) in of_shown(machine, threads) {
         if let Some(counted) = &stats.bins {
             bins.entry(*class).or_default().merge(counted);
         }

@@ -5,86 +5,70 @@ use tracebraid_kernel_model::{
     SyscallExit,
 };
 
-use crate::files::call::{Entered, Exited, Forked, Step};
+use crate::files::call::{Entered, Exited, Forked};
 use crate::files::class::Class;
 use crate::files::interned::Text;
-use crate::files::item::{Holds, Item};
+use crate::files::item::{Holds, Item, Step, What};
 use crate::files::{FilesPartial, FilesRules};
 use crate::io::call::{Exit, NO_FD, O_CLOEXEC, Open, descriptor};
 use crate::io::change::Change;
 use crate::io::item::Holder;
-use crate::kernel::{Event, Running};
+use crate::kernel::{Event, learn, learn_switch, taken_over};
+
+/// A system call begins.
+#[inline(always)]
+pub(super) fn enters(
+    partial: &mut FilesPartial,
+    event: &Event<'_>,
+    entry: &SyscallEntry,
+    body: &mut Body<'_, '_>,
+) -> What {
+    let call = entry.call(body);
+    let action = call.action();
+    if !action.is_io() {
+        return enters_other(partial, event, entry, body);
+    }
+    let open = Open::io(call, action, event.time, |place| {
+        entry.argument(call, place, body)
+    });
+    let entered = Entered {
+        open,
+        class: Class::of(&open),
+        text: Text::NONE,
+        dir: NO_FD,
+    };
+    What::Enter(Some(entered), None)
+}
+
+/// One that moves no bytes.
+#[inline(never)]
+fn enters_other(
+    partial: &mut FilesPartial,
+    event: &Event<'_>,
+    entry: &SyscallEntry,
+    body: &mut Body<'_, '_>,
+) -> What {
+    let call = entry.call(body);
+    let change = Change::at_entry(call, |place| entry.argument(call, place, body));
+    let entered = match change {
+        Some(_) if call.action() != Action::Close => None,
+        _ => Some(entered(partial, (call, event.time), entry, body)),
+    };
+    What::Enter(entered, change)
+}
 
 impl FilesRules {
-    /// A system call begins.
-    #[inline(always)]
-    pub(super) fn entry(
-        &self,
-        partial: &mut FilesPartial,
-        event: &Event<'_>,
-        entry: &SyscallEntry,
-        body: &mut Body<'_, '_>,
-    ) {
-        let Event { model, cpu, time, .. } = *event;
-        let actor = partial.tasks.actor(event, body);
-        let call = entry.call(body);
-        let action = call.action();
-        if !action.is_io() {
-            return self.other_entry(partial, (event, actor), entry, body);
-        }
-        let open = Open::io(call, action, time, |place| entry.argument(call, place, body));
-        let entered = Entered {
-            open,
-            class: Class::of(&open),
-            text: Text::NONE,
-            dir: NO_FD,
-        };
-        match (actor, &model.context) {
-            // The usual way.
-            (Running::Thread(place), None) if !partial.tasks.is_idle(place) => {
-                partial.thread(place).enter(Some(entered));
-            }
-            _ => {
-                let step = Step::Enter(Some(entered), None);
-                self.step(partial, actor, (cpu, time), model.pid(body), step);
-            }
-        }
-    }
-
-    /// One that moves no bytes.
-    #[inline(never)]
-    fn other_entry(
-        &self,
-        partial: &mut FilesPartial,
-        (event, actor): (&Event<'_>, Running),
-        entry: &SyscallEntry,
-        body: &mut Body<'_, '_>,
-    ) {
-        let Event { model, cpu, time, .. } = *event;
-        let call = entry.call(body);
-        let change = Change::at_entry(call, |place| entry.argument(call, place, body));
-        let entered = match change {
-            Some(_) if call.action() != Action::Close => None,
-            _ => Some(entered(partial, (call, time), entry, body)),
-        };
-        let step = Step::Enter(entered, change);
-        self.step(partial, actor, (cpu, time), model.pid(body), step);
-    }
-
     /// A system call ends.
     #[inline(always)]
-    pub(super) fn exit(
+    pub(super) fn exits(
         &self,
         partial: &mut FilesPartial,
         event: &Event<'_>,
         exit: &SyscallExit,
         body: &mut Body<'_, '_>,
-    ) {
-        let Event { model, cpu, time, .. } = *event;
-        let actor = partial.tasks.actor(event, body);
-        let Some(result) = exit.result.get(body) else {
-            return;
-        };
+    ) -> Option<What> {
+        let Event { cpu, time, .. } = *event;
+        let result = exit.result.get(body)?;
         let (pair, peer, text) = made(partial, exit, body);
         let exit = Exit {
             result,
@@ -93,42 +77,48 @@ impl FilesRules {
             peer,
             counts: self.selection.counts(time, cpu.cpu),
         };
-        let exited = Exited { exit, time, text };
-        match (actor, &model.context) {
-            // The usual way.
-            (Running::Thread(place), None) if !partial.tasks.is_idle(place) => {
-                let at = partial.tasks.steps();
-                self.exited(partial, at, place, exited);
-            }
-            _ => {
-                let step = Step::Exit(exited);
-                self.step(partial, actor, (cpu, time), model.pid(body), step);
-            }
-        }
+        Some(What::Exit(Exited { exit, time, text }))
     }
 
     /// What is no system call.
     #[inline(never)]
     pub(super) fn other(&self, partial: &mut FilesPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        partial.tasks.event(event, body);
-        let (trace, time) = (event.cpu.trace, event.time);
-        match &event.model.event {
+        let Event { model, cpu, time, .. } = *event;
+        if let KernelEvent::Switch(switch) = &model.event {
+            let near = &mut partial.near;
+            if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
+                Self::goes_over(partial, cpu, time, Some(next));
+            }
+            return;
+        }
+        learn(&mut partial.people, model, cpu, time, body);
+        match &model.event {
             KernelEvent::Fork(fork) => self.fork(partial, event, fork, body),
             KernelEvent::Exec(exec) => self.exec(partial, event, exec, body),
             KernelEvent::ThreadExit(tid) => {
                 if let Some(tid) = tid.get(body) {
-                    let place = partial.tasks.place(trace, tid as i32);
-                    self.emit_now(partial, Item::End(place as u32, time));
+                    self.put(partial, event, Item::End(tid as i32));
                 }
             }
             KernelEvent::ProcessState(state) => self.process(partial, event, state, body),
             KernelEvent::StateFd(state) => {
-                if let Some(holds) = holds(partial, event, state, body) {
-                    self.emit_now(partial, Item::Holds(Box::new(holds)));
+                if let Some(holds) = holds(partial, state, body) {
+                    self.put(partial, event, Item::Holds(Box::new(holds)));
                 }
             }
             _ => {}
         }
+    }
+
+    /// It is known who does it.
+    fn put(&self, partial: &mut FilesPartial, event: &Event<'_>, item: Item) {
+        self.running(partial, event, What::Item(item));
+    }
+
+    /// Whoever runs does it.
+    fn running(&self, partial: &mut FilesPartial, event: &Event<'_>, what: What) {
+        let (tid, pid) = (None, None);
+        self.rare(partial, event.cpu, event.time, Step { tid, pid, what });
     }
 
     /// A thread that is made has no call open, whoever had its id before.
@@ -136,39 +126,27 @@ impl FilesRules {
         let Some(child) = fork.child_tid.get(body) else {
             return;
         };
-        let trace = event.cpu.trace;
-        let place = partial.tasks.place(trace, child as i32);
-        partial.thread(place).begin();
+        let child = child as i32;
+        self.put(partial, event, Item::Born(child));
         let forked = Forked {
-            child: child as i32,
+            child,
             child_pid: id(&fork.child_pid, body),
             parent_pid: id(&fork.parent_pid, body),
         };
         match id(&fork.parent_tid, body) {
-            Some(parent) => {
-                let place = partial.tasks.place(trace, parent);
-                if forked.parent_pid.is_some() {
-                    partial.thread(place).forget_process();
-                }
-                self.emit_now(partial, Item::Fork(place as u32, event.time, forked));
-            }
-            None => {
-                let actor = partial.tasks.running(event.cpu);
-                self.step(partial, actor, (event.cpu, event.time), None, Step::Fork(forked));
-            }
+            Some(parent) => self.put(partial, event, Item::Fork(parent, forked)),
+            None => self.running(partial, event, What::Fork(forked)),
         }
     }
 
     fn exec(&self, partial: &mut FilesPartial, event: &Event<'_>, exec: &Exec, body: &mut Body<'_, '_>) {
+        // It takes over the id of its process's first thread.
+        if let Some((_, tid)) = taken_over(exec, body) {
+            Self::goes_over(partial, event.cpu, event.time, Some(tid));
+        }
         match id(&exec.tid, body) {
-            Some(tid) => {
-                let place = partial.tasks.place(event.cpu.trace, tid);
-                self.emit_now(partial, Item::Exec(place as u32, event.time));
-            }
-            None => {
-                let actor = partial.tasks.running(event.cpu);
-                self.step(partial, actor, (event.cpu, event.time), None, Step::Exec);
-            }
+            Some(tid) => self.put(partial, event, Item::Exec(tid)),
+            None => self.running(partial, event, What::Exec),
         }
     }
 
@@ -179,18 +157,14 @@ impl FilesRules {
         state: &ProcessState,
         body: &mut Body<'_, '_>,
     ) {
-        let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) else {
-            return;
-        };
-        let place = partial.tasks.place(event.cpu.trace, tid as i32);
-        partial.thread(place).forget_process();
-        let member = Item::Member {
-            place: place as u32,
-            time: event.time,
-            pid: pid as i32,
-            table: state.table.as_ref().and_then(|table| table.get(body)),
-        };
-        self.emit_now(partial, member);
+        if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
+            let member = Item::Member {
+                tid: tid as i32,
+                pid: pid as i32,
+                table: state.table.as_ref().and_then(|table| table.get(body)),
+            };
+            self.put(partial, event, member);
+        }
     }
 }
 
@@ -272,12 +246,7 @@ fn made(
     (pair, peer, text.unwrap_or(Text::NONE))
 }
 
-fn holds(
-    partial: &mut FilesPartial,
-    event: &Event<'_>,
-    state: &StateFd,
-    body: &mut Body<'_, '_>,
-) -> Option<Holds> {
+fn holds(partial: &mut FilesPartial, state: &StateFd, body: &mut Body<'_, '_>) -> Option<Holds> {
     let table = state.table.as_ref().and_then(|table| table.get(body));
     let holder = id(&state.pid, body)
         .map(Holder::Process)
@@ -287,8 +256,6 @@ fn holds(
     let path = state.path.as_ref().and_then(|path| path.bytes(body));
     let text = path.map(|path| partial.texts.number(&String::from_utf8_lossy(path)));
     Some(Holds {
-        trace: event.cpu.trace,
-        time: event.time,
         holder,
         fd,
         text: text.unwrap_or(Text::NONE),

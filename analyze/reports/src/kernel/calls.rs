@@ -25,15 +25,37 @@ pub(crate) struct CallEvent {
     pub(crate) step: CallStep,
 }
 
+/// What is known of a call when it begins.
+pub(crate) trait Beginning: Copy {
+    /// The call.
+    fn call(&self) -> Syscall;
+    /// When it begins.
+    fn time(&self) -> i64;
+}
+
+/// What is known of a call when it ends.
+pub(crate) trait Ending: Copy {
+    /// The call; `None` if the event does not name it.
+    fn call(&self) -> Option<Syscall>;
+    /// When it ends.
+    fn time(&self) -> i64;
+
+    /// True if it ends that call: if another one ends, the events between were lost.
+    #[inline(always)]
+    fn ends(&self, entered: &impl Beginning) -> bool {
+        self.call().is_none_or(|call| call == entered.call())
+    }
+}
+
 /// What a thread leaves to other stretches, or finds that they left.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum CallItem {
+pub(crate) enum CallItem<E = Entered, X = Exited> {
     /// The stretch's first event of a call is an entry: no call of the thread was open.
     Enters(i32),
     /// The stretch's first event of a call is an exit.
-    Arrives(i32, Exited),
+    Arrives(i32, X),
     /// The stretch ends in a call.
-    Leaves(i32, Entered),
+    Leaves(i32, E),
     /// The thread is made: no call of it is open, whoever had its id before.
     Made(i32),
 }
@@ -54,11 +76,25 @@ pub(crate) struct Exited {
     pub(crate) time: i64,
 }
 
-impl Exited {
-    /// True if it ends that call: if another one ends, the events between were lost.
+impl Beginning for Entered {
     #[inline(always)]
-    pub(crate) fn ends(&self, entered: &Entered) -> bool {
-        self.call.is_none_or(|call| call == entered.call)
+    fn call(&self) -> Syscall {
+        self.call
+    }
+    #[inline(always)]
+    fn time(&self) -> i64 {
+        self.time
+    }
+}
+
+impl Ending for Exited {
+    #[inline(always)]
+    fn call(&self) -> Option<Syscall> {
+        self.call
+    }
+    #[inline(always)]
+    fn time(&self) -> i64 {
+        self.time
     }
 }
 
@@ -72,7 +108,7 @@ impl CallStep {
     }
 }
 
-impl CallItem {
+impl<E, X> CallItem<E, X> {
     /// The thread.
     #[inline]
     pub(crate) fn tid(&self) -> i32 {
@@ -87,31 +123,41 @@ impl CallItem {
 
 /// The calls of a stretch.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct CallStretch {
+pub(crate) struct CallStretch<E = Entered> {
     /// Who runs, if that is known.
     tid: Option<i32>,
     /// Some call began or ended.
     has_calls: bool,
-    open: Option<Entered>,
+    open: Option<E>,
+}
+
+impl<E> Default for CallStretch<E> {
+    fn default() -> Self {
+        CallStretch {
+            tid: None,
+            has_calls: false,
+            open: None,
+        }
+    }
 }
 
 /// What ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum EndedCall {
+pub(crate) enum EndedCall<E = Entered> {
     /// That call, which began in the stretch.
-    Call(Entered),
+    Call(E),
     /// A call that began in an earlier stretch, if any.
     Elsewhere,
     /// Nothing that is known.
     Nothing,
 }
 
-impl CallStretch {
-    pub(crate) fn new(tid: Option<i32>) -> CallStretch {
+impl<E: Beginning> CallStretch<E> {
+    /// That thread runs, if it is known who does.
+    pub(crate) fn new(tid: Option<i32>) -> Self {
         CallStretch {
             tid,
-            has_calls: false,
-            open: None,
+            ..CallStretch::default()
         }
     }
 
@@ -135,14 +181,20 @@ impl CallStretch {
 
     /// A call begins; true if that is the stretch's first event of a call.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, entered: Entered) -> bool {
-        self.open = Some(entered);
+    pub(crate) fn enter(&mut self, entered: E) -> bool {
+        self.enter_any(Some(entered))
+    }
+
+    /// The same of a call that may be one of which nothing needs to be known.
+    #[inline(always)]
+    pub(crate) fn enter_any(&mut self, entered: Option<E>) -> bool {
+        self.open = entered;
         !std::mem::replace(&mut self.has_calls, true)
     }
 
     /// A call ends: that one, if the event names it.
     #[inline(always)]
-    pub(crate) fn exit(&mut self, exited: &Exited) -> EndedCall {
+    pub(crate) fn exit(&mut self, exited: &impl Ending) -> EndedCall<E> {
         let had_calls = std::mem::replace(&mut self.has_calls, true);
         match self.open.take() {
             Some(entered) if exited.ends(&entered) => EndedCall::Call(entered),
@@ -151,28 +203,60 @@ impl CallStretch {
         }
     }
 
+    /// True if some call began or ended.
+    #[inline(always)]
+    pub(crate) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// The call that is open.
+    #[inline(always)]
+    pub(crate) fn open(&self) -> Option<E> {
+        self.open
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn open_mut(&mut self) -> Option<&mut E> {
+        self.open.as_mut()
+    }
+
+    /// The call that is open will not end.
+    pub(crate) fn forget(&mut self) {
+        self.open = None;
+    }
+
     /// The call that is open, and whose it is.
-    pub(crate) fn into_open(self) -> Option<(i32, Entered)> {
+    pub(crate) fn into_open(self) -> Option<(i32, E)> {
         self.tid.zip(self.open)
     }
 }
 
 /// What is known of a thread's calls that are not of one stretch. A stretch may end long after its thread
 /// has left: where no event says so, or that one was lost, the next thread's first event tells.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct OpenCall {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct OpenCall<E = Entered, X = Exited> {
     /// The call that it was in when a stretch ended.
-    pub(crate) parked: Option<Entered>,
+    pub(crate) parked: Option<E>,
     /// The last time that a call of it is known to have begun or ended.
     changed: Option<i64>,
     /// Ends of calls of which it is not known that they began; few, the last ones.
-    missed: Vec<Missed>,
+    missed: Vec<Missed<X>>,
+}
+
+impl<E, X> Default for OpenCall<E, X> {
+    fn default() -> Self {
+        OpenCall {
+            parked: None,
+            changed: None,
+            missed: Vec::new(),
+        }
+    }
 }
 
 /// The end of a call of which it is not known that it began.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Missed {
-    exited: Exited,
+struct Missed<X> {
+    exited: X,
     cpu: CpuKey,
     /// It began after that.
     after: Option<i64>,
@@ -182,11 +266,11 @@ struct Missed {
 const MOST_MISSED: usize = 4;
 
 /// A call that is not of one stretch, from its beginning to its end on that CPU.
-pub(crate) type WholeCall = (Entered, Exited, CpuKey);
+pub(crate) type WholeCall<E = Entered, X = Exited> = (E, X, CpuKey);
 
-impl OpenCall {
+impl<E: Beginning, X: Ending> OpenCall<E, X> {
     /// Something is left or found: gives the call that is known to have ended by now.
-    pub(crate) fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem) -> Option<WholeCall> {
+    pub(crate) fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<WholeCall<E, X>> {
         match *item {
             CallItem::Enters(_) => {
                 self.parked = None;
@@ -206,9 +290,9 @@ impl OpenCall {
         }
     }
 
-    fn arrives(&mut self, cpu: CpuKey, exited: Exited) -> Option<WholeCall> {
+    fn arrives(&mut self, cpu: CpuKey, exited: X) -> Option<WholeCall<E, X>> {
         let after = self.changed;
-        self.changed = after.max(Some(exited.time));
+        self.changed = after.max(Some(exited.time()));
         match self.parked.take() {
             Some(entered) => exited.ends(&entered).then_some((entered, exited, cpu)),
             None => {
@@ -221,10 +305,10 @@ impl OpenCall {
         }
     }
 
-    fn leaves(&mut self, entered: Entered) -> Option<WholeCall> {
-        let time = Some(entered.time);
-        let is_of_it = |missed: &Missed| {
-            let fits = missed.after < time && entered.time <= missed.exited.time;
+    fn leaves(&mut self, entered: E) -> Option<WholeCall<E, X>> {
+        let time = Some(entered.time());
+        let is_of_it = |missed: &Missed<X>| {
+            let fits = missed.after < time && entered.time() <= missed.exited.time();
             fits && missed.exited.ends(&entered)
         };
         if let Some(at) = self.missed.iter().position(is_of_it) {

@@ -67,6 +67,12 @@ impl<T, S> Lane<T, S> {
         self.now()
     }
 
+    /// The steps that wait, and the present stretch, to be changed.
+    pub(crate) fn parts(&mut self) -> (impl Iterator<Item = &mut S>, Option<&mut T>) {
+        let steps = self.head.iter_mut().map(|(_, step)| step);
+        (steps, self.now.as_mut().map(|(_, stretch)| stretch))
+    }
+
     /// The stretch since the last boundary, if there was one.
     pub(crate) fn into_now(self) -> Option<T> {
         self.now.map(|(_, stretch)| stretch)
@@ -156,6 +162,12 @@ impl<I> Items<I> {
     #[inline]
     pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: I) {
         self.lanes.get(cpu).push(time, item);
+    }
+
+    /// All that waits, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut I> {
+        let lanes = self.lanes.iter_mut();
+        lanes.flat_map(|(_, lane)| lane.items.iter_mut().map(|(_, item)| item))
     }
 
     /// Adds what comes later on each CPU.

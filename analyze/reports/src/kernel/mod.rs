@@ -1,6 +1,7 @@
 //! What the reports on kernel traces share: their frame, which stream is which CPU, the time range,
 //! and who the threads are.
 
+mod by_call;
 mod by_cpu;
 mod calls;
 mod extent;
@@ -27,8 +28,11 @@ pub use selection::{CpuSet, Limits, ROWS, Selection, ThreadFilter, Window};
 pub use sources::CpuKey;
 pub use together::Together;
 
+pub(crate) use by_call::ByCall;
 pub(crate) use by_cpu::ByCpu;
-pub(crate) use calls::{CallEvent, CallItem, CallStep, CallStretch, EndedCall, Entered, Exited, OpenCall};
+pub(crate) use calls::{
+    Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited, OpenCall,
+};
 pub(crate) use hosts::hosts;
 pub(crate) use lane::{Items, Lane};
 pub(crate) use learn::{learn, learn_switch, taken_over};

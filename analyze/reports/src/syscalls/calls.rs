@@ -3,23 +3,17 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Syscall, errno_of};
 
-use crate::kernel::{OpenCall, ThreadKey};
+use crate::kernel::{ByCall, OpenCall, ThreadKey};
 use crate::stats::{Bins, Distribution, Top};
 
 /// What is known of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Calls {
     pub(super) open: OpenCall,
-    /// The calls that occurred; `stats` goes with it.
-    ids: Vec<Syscall>,
-    stats: Vec<CallStats>,
-    /// By the lowest bits of a call's number: where it may be.
-    #[serde(skip)]
-    places: [u8; PLACES],
+    /// The calls that occurred.
+    stats: ByCall<CallStats>,
     top: Top<Call>,
 }
-
-const PLACES: usize = 32;
 
 /// A call from its beginning to its end; the longest is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -86,26 +80,10 @@ impl Calls {
         (!matches!(call.name(), "exit" | "exit_group")).then_some(call)
     }
 
+    /// What is known of calls of that kind.
     #[inline]
     pub(super) fn of(&mut self, call: Syscall) -> &mut CallStats {
-        let place = usize::from(call.0) % PLACES;
-        let mut at = usize::from(self.places[place]);
-        if self.ids.get(at) != Some(&call) {
-            at = self.find(call);
-            // Those that are further behind are searched for.
-            self.places[place] = u8::try_from(at).unwrap_or(u8::MAX);
-        }
-        &mut self.stats[at]
-    }
-
-    /// Where a call is, which is added if it is new.
-    fn find(&mut self, call: Syscall) -> usize {
-        let at = self.ids.iter().position(|&id| id == call);
-        at.unwrap_or_else(|| {
-            self.ids.push(call);
-            self.stats.push(CallStats::default());
-            self.ids.len() - 1
-        })
+        self.stats.get(call)
     }
 
     #[inline(always)]
@@ -120,15 +98,13 @@ impl Calls {
 
     /// Joins what comes later.
     pub(super) fn merge(&mut self, later: Calls, top: usize) {
-        for (id, stats) in later.ids.iter().zip(&later.stats) {
-            self.of(*id).merge(stats);
-        }
+        self.stats.merge(&later.stats, CallStats::merge);
         self.top.merge(later.top, top, |_| {});
     }
 
     /// All kinds of calls, in the order of their numbers.
     pub(super) fn sorted(&self) -> Vec<(Syscall, &CallStats)> {
-        let mut sorted: Vec<_> = self.ids.iter().copied().zip(&self.stats).collect();
+        let mut sorted: Vec<_> = self.stats.iter().collect();
         sorted.sort_by_key(|(call, _)| *call);
         sorted
     }

@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
+use crate::kernel::ThreadKey;
 use crate::stats::Distribution;
+use crate::waits::done::Done;
 use crate::waits::keyed::Keyed;
-use crate::waits::life::Open;
+use crate::waits::step::Details;
 
 /// What a call does to a futex: the number of its `FUTEX_` command, or one of those below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Operation(u8);
 
 /// By number.
@@ -95,8 +97,8 @@ pub(super) struct FutexSums {
     pub(super) interrupted: u64,
     /// What calls that wake gave: threads that they woke or moved.
     pub(super) woken: u64,
-    /// Places of the threads by which calls were woken, and how often.
-    pub(super) wakers: Vec<(u32, u64)>,
+    /// The threads by which calls were woken, and how often.
+    pub(super) wakers: Vec<(ThreadKey, u64)>,
 }
 
 const EAGAIN: i64 = -11;
@@ -117,7 +119,7 @@ impl FutexSums {
         }
     }
 
-    fn add_waker(&mut self, waker: u32, count: u64) {
+    fn add_waker(&mut self, waker: ThreadKey, count: u64) {
         match self.wakers.iter_mut().find(|of| of.0 == waker) {
             Some((_, sum)) => *sum += count,
             None => self.wakers.push((waker, count)),
@@ -125,33 +127,34 @@ impl FutexSums {
     }
 }
 
-/// By place of the thread, address and operation.
+/// By thread, address and operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Futexes(Keyed<(u32, i64, Operation), FutexSums>);
+pub(super) struct Futexes(Keyed<(ThreadKey, i64, Operation), FutexSums>);
 
 impl Futexes {
-    /// A call has ended.
-    pub(super) fn count(&mut self, place: u32, open: &Open, duration: u64, result: i64) {
-        let operation = Operation::of(open.call, open.operation);
-        let sums = self.0.get((place, open.argument, operation));
+    /// A call has ended; it was woken by that thread.
+    pub(super) fn count(&mut self, done: &Done, waker: Option<ThreadKey>) {
+        let Done { details, result, .. } = *done;
+        let Details { operation, argument } = details;
+        let sums = self.0.get((done.thread, argument, operation));
         if result == EAGAIN {
             sums.again += 1;
             return;
         }
-        sums.calls.add(duration);
+        sums.calls.add(done.begin.abs_diff(done.time));
         if operation.wakes() {
             sums.woken += u64::try_from(result).unwrap_or(0);
             return;
         }
         sums.timeouts += u64::from(result == ETIMEDOUT);
         sums.interrupted += u64::from(result == EINTR || ERESTART.contains(&result));
-        if let Some(waker) = open.waker {
+        if let Some(waker) = waker {
             sums.add_waker(waker, 1);
         }
     }
 
-    /// All, with place, address and operation.
-    pub(super) fn entries(&self) -> &[((u32, i64, Operation), FutexSums)] {
+    /// All, with thread, address and operation.
+    pub(super) fn entries(&self) -> &[((ThreadKey, i64, Operation), FutexSums)] {
         self.0.entries()
     }
 }

@@ -11,6 +11,9 @@ use crate::kernel::KeyHasher;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Keyed<K, V> {
     entries: Vec<(K, V)>,
+    /// Where the last one was found: the next one is often the same.
+    #[serde(skip)]
+    last: usize,
     #[serde(skip, default = "HashMap::default")]
     index: HashMap<K, usize, BuildHasherDefault<KeyHasher>>,
 }
@@ -19,13 +22,24 @@ impl<K, V> Default for Keyed<K, V> {
     fn default() -> Self {
         Keyed {
             entries: Vec::new(),
+            last: 0,
             index: HashMap::default(),
         }
     }
 }
 
 impl<K: Copy + Eq + Hash, V: Default> Keyed<K, V> {
+    #[inline]
     fn place(&mut self, key: K) -> Option<usize> {
+        if self.entries.get(self.last).is_some_and(|entry| entry.0 == key) {
+            return Some(self.last);
+        }
+        let found = self.search(key);
+        self.last = found.unwrap_or(self.last);
+        found
+    }
+
+    fn search(&mut self, key: K) -> Option<usize> {
         if self.index.len() != self.entries.len() {
             // It was deserialized.
             let places = self.entries.iter().enumerate();

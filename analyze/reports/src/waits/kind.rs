@@ -1,9 +1,10 @@
 //! What calls are, as far as waiting is concerned.
 
+use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, Category, Syscall};
 
 /// What a system call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     /// It waits for others at an address, or wakes them.
     Futex,
@@ -67,6 +68,18 @@ impl Kind {
             | Kind::Read
             | Kind::Close => Some(0),
             _ => None,
+        }
+    }
+
+    /// True if it matters to others that a call of it ended with that result: it did something to a futex or
+    /// a socket.
+    #[inline(always)]
+    pub(super) fn concerns_others(self, result: i64) -> bool {
+        match self {
+            Kind::Futex | Kind::Connect | Kind::Close => true,
+            Kind::Socket | Kind::Accept => result >= 0,
+            Kind::Send | Kind::Receive | Kind::Write | Kind::Read | Kind::Copy => result > 0,
+            Kind::Exit | Kind::Wait | Kind::Kill | Kind::Other => false,
         }
     }
 

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
 
-use crate::kernel::CpuKey;
-use crate::waits::item::Left;
+use crate::kernel::{CpuKey, Entered, OpenCall, ThreadKey};
+use crate::waits::early::Early;
 use crate::waits::kind::{Kind, Kinds};
 use crate::waits::losses::Losses;
+use crate::waits::step::{Details, Left, Parked};
 use crate::waits::sums::{Wait, Waker};
-use crate::waits::why::Why;
+use crate::waits::why::{WakingThread, Why, why};
 
 /// Nanoseconds by why.
 pub(super) type Parts = [u64; Why::ALL.len()];
@@ -21,8 +22,12 @@ pub(super) struct Life {
     since: i64,
     /// Losses up to then that would make it unknown.
     losses: u64,
-    /// A wake-up that came before it was seen leaving its CPU.
-    early: Option<Woken>,
+    /// Wake-ups while it runs.
+    early: Early,
+    /// The wake-up that came before it was seen leaving its CPU.
+    woken: Option<Woken>,
+    /// When a call of it began or ended last.
+    called: i64,
     in_disk_sleep: bool,
     /// It is dying.
     is_dying: bool,
@@ -35,7 +40,12 @@ pub(super) struct Life {
     /// What it waited for last.
     pub(super) waited_for: Why,
     pub(super) pid: Option<i32>,
-    pub(super) call: Option<Open>,
+    pub(super) calls: OpenCall,
+    /// Of the call that is open.
+    pub(super) details: Details,
+    pub(super) peer: Option<Box<Peer>>,
+    /// The thread that woke it last as one wakes those who wait at a futex, and when.
+    pub(super) freed: Option<(i64, ThreadKey)>,
     /// The parts of its call so far.
     parts: Parts,
     /// It did nothing but run in its call.
@@ -54,23 +64,20 @@ enum Now {
     Blocked,
 }
 
-/// A call that has not ended.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Open {
-    pub(super) call: Syscall,
-    pub(super) begin: i64,
-    pub(super) operation: i32,
-    pub(super) argument: i64,
-    pub(super) peer: Option<Box<Peer>>,
-    /// The thread that last woke it from a futex.
-    pub(super) waker: Option<u32>,
+/// It was woken, for that.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Woken {
+    why: Why,
+    is_ready: bool,
 }
 
-/// It was woken.
+/// Somebody wakes it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Woken {
-    pub(super) why: Why,
+pub(super) struct Wakeup {
+    pub(super) time: i64,
     pub(super) waker: Waker,
+    /// The thread that does.
+    pub(super) waking: Option<WakingThread>,
     /// What woke it may have been told before.
     pub(super) is_ready: bool,
 }
@@ -88,12 +95,12 @@ impl Life {
     /// It dies, by a call or by a signal.
     pub(super) fn dies(&mut self) {
         self.is_dying = true;
-        self.call = None;
+        self.calls.parked = None;
     }
 
     /// The call that is open.
     pub(super) fn call(&self) -> Option<Syscall> {
-        self.call.as_ref().map(|open| open.call)
+        self.calls.parked.map(|open| open.call)
     }
 
     /// The kind of its call; dying is one, too.
@@ -102,7 +109,17 @@ impl Life {
         if self.is_dying {
             return Some(Kind::Exit);
         }
-        self.call.as_ref().map(|open| kinds.of(open.call))
+        self.call().map(|call| kinds.of(call))
+    }
+
+    /// What somebody has to know who is woken by it.
+    pub(super) fn waking(&self, kinds: &Kinds, requested: bool) -> WakingThread {
+        WakingThread {
+            call: self.kind(kinds),
+            has_called: self.has_called,
+            has_closed: self.has_closed,
+            is_at_disk: requested || self.requested || self.waited_for == Why::Disk,
+        }
     }
 
     /// What it did up to now ends: it was that, unless events were lost.
@@ -122,46 +139,59 @@ impl Life {
 
     fn begins(&mut self, now: Now, losses: u64) {
         (self.now, self.losses) = (now, losses);
+        (self.early, self.woken) = (Early::default(), None);
     }
 
-    /// It enters a call.
-    #[inline]
-    pub(super) fn enter(&mut self, open: Open, cpu: CpuKey, losses: &Losses) {
+    /// It enters a call, and was in none when it came.
+    pub(super) fn enters(&mut self, time: i64, cpu: CpuKey, losses: &Losses) {
+        self.since = time;
+        self.called = time;
+        self.has_called = true;
+        (self.requested, self.is_dying) = (false, false);
+        self.peer = None;
+        self.waits.clear();
+        self.begins(Now::Running(cpu), losses.of_cpu(cpu));
+    }
+
+    /// Its call ends that was open when it came.
+    pub(super) fn exits(&mut self, time: i64, cpu: CpuKey, losses: &Losses) {
+        let why = self.runs_on(cpu);
+        self.end(time, why, Waker::NOBODY, losses.of_cpu(cpu));
+        self.called = time;
+        self.has_called = true;
+        self.begins(Now::Running(cpu), losses.of_cpu(cpu));
+    }
+
+    /// The parts of its call; none if it did nothing but run.
+    pub(super) fn parts(&self) -> Option<Parts> {
+        (!self.is_plain).then_some(self.parts)
+    }
+
+    /// What it has done since it came, but for the call that is open.
+    pub(super) fn acted(&mut self, acts: &Parked) {
+        if acts.called > i64::MIN {
+            self.called = acts.called;
+            self.has_called = true;
+        }
+        self.has_closed = acts.has_closed.unwrap_or(self.has_closed);
+        if acts.has_entered {
+            (self.requested, self.is_dying) = (false, false);
+        }
+        self.requested |= acts.requested;
+        self.is_dying |= acts.is_dying;
+    }
+
+    /// It is in a call that began since it came.
+    pub(super) fn is_in(&mut self, open: Entered, details: Details) {
         if !self.is_plain {
             self.parts = Parts::default();
         }
         self.parts[Why::Running as usize] = 0;
         self.is_plain = true;
-        self.since = open.begin;
-        self.call = Some(open);
-        self.early = None;
-        self.requested = false;
-        self.has_called = true;
-        self.is_dying = false;
+        self.since = open.time;
+        self.details = details;
+        self.peer = None;
         self.waits.clear();
-        self.begins(Now::Running(cpu), losses.of_cpu(cpu));
-    }
-
-    /// Its call ends: the call, and its parts; none if it did nothing but run.
-    #[inline]
-    pub(super) fn exit(
-        &mut self,
-        time: i64,
-        cpu: CpuKey,
-        losses: &Losses,
-        kinds: &Kinds,
-    ) -> Option<(Open, Option<&Parts>)> {
-        let why = self.runs_on(cpu);
-        self.end(time, why, Waker::NOBODY, losses.of_cpu(cpu));
-        self.early = None;
-        self.has_called = true;
-        self.begins(Now::Running(cpu), losses.of_cpu(cpu));
-        let open = self.call.take();
-        self.has_closed = open
-            .as_ref()
-            .is_some_and(|open| kinds.of(open.call) == Kind::Close);
-        let open = open?;
-        Some((open, (!self.is_plain).then_some(&self.parts)))
     }
 
     fn runs_on(&self, cpu: CpuKey) -> Why {
@@ -172,38 +202,47 @@ impl Life {
     }
 
     /// It leaves its CPU. What ends by it is listed only if it is not that it ran.
-    pub(super) fn leave(&mut self, time: i64, cpu: CpuKey, left: Left, losses: &Losses) -> Stretch {
+    pub(super) fn leave(
+        &mut self,
+        time: i64,
+        cpu: CpuKey,
+        left: Left,
+        losses: &Losses,
+        kinds: &Kinds,
+    ) -> Stretch {
         let why = self.runs_on(cpu);
         let stretch = self.end(time, why, Waker::NOBODY, losses.of_cpu(cpu));
+        self.in_disk_sleep = left == Left::DiskSleep;
+        let early = self.early.after(self.called);
+        let woken = early.map(|early| Woken {
+            why: self.why(kinds, &early),
+            is_ready: early.is_ready,
+        });
         let now = match left {
             Left::Runnable => Now::Runnable,
             Left::Blocked | Left::DiskSleep => Now::Blocked,
         };
-        if now == Now::Runnable {
-            self.early = None;
-        }
-        self.in_disk_sleep = left == Left::DiskSleep;
         self.begins(now, losses.of_trace(cpu));
+        self.woken = woken.filter(|_| now == Now::Blocked);
         stretch
     }
 
     /// It comes to a CPU.
     pub(super) fn come(&mut self, time: i64, cpu: CpuKey, losses: &Losses) -> Stretch {
-        let (why, waker) = match (self.now, self.early) {
-            (Now::Runnable, _) => (Why::Runnable, Waker::NOBODY),
+        let why = match (self.now, self.woken) {
+            (Now::Runnable, _) => Why::Runnable,
             (Now::Blocked, Some(woken)) => {
                 // It was woken on its way out, so it did not wait.
                 self.waited(woken.why);
-                (Why::Runnable, Waker::NOBODY)
+                Why::Runnable
             }
             (Now::Blocked, None) => {
                 self.waited(Why::Unknown);
-                (Why::Unknown, Waker::NOBODY)
+                Why::Unknown
             }
-            (Now::Unknown | Now::Running(_), _) => (Why::Unknown, Waker::NOBODY),
+            (Now::Unknown | Now::Running(_), _) => Why::Unknown,
         };
-        let stretch = self.end(time, why, waker, losses.of_trace(cpu));
-        self.early = None;
+        let stretch = self.end(time, why, Waker::NOBODY, losses.of_trace(cpu));
         self.begins(Now::Running(cpu), losses.of_cpu(cpu));
         stretch
     }
@@ -213,30 +252,39 @@ impl Life {
         self.requested = false;
     }
 
-    /// It is woken: what it waited for, if that is what it did.
-    pub(super) fn wake(&mut self, time: i64, cpu: CpuKey, woken: Woken, losses: &Losses) -> Option<Stretch> {
-        let why = match woken.why {
+    /// Why it waited if that ends it.
+    fn why(&self, kinds: &Kinds, wakeup: &Wakeup) -> Why {
+        match why(self.kind(kinds), wakeup.waker.source, wakeup.waking) {
             Why::Kernel | Why::Unknown if self.in_disk_sleep && self.requested => Why::Disk,
             why => why,
-        };
-        match (self.now, self.early) {
+        }
+    }
+
+    /// It is woken: what it waited for, if that is what it did.
+    pub(super) fn wake(
+        &mut self,
+        wakeup: Wakeup,
+        cpu: CpuKey,
+        losses: &Losses,
+        kinds: &Kinds,
+    ) -> Option<Stretch> {
+        match (self.now, self.woken) {
             // It was woken on its way out, and is ready only now: it did not wait.
-            (Now::Blocked, Some(early)) if woken.is_ready && !early.is_ready => {
-                self.waited(early.why);
-                self.early = None;
+            (Now::Blocked, Some(woken)) if wakeup.is_ready && !woken.is_ready => {
+                self.waited(woken.why);
+                self.woken = None;
                 self.now = Now::Runnable;
                 None
             }
             (Now::Blocked, _) => {
-                let stretch = self.end(time, why, woken.waker, losses.of_trace(cpu));
+                let why = self.why(kinds, &wakeup);
+                let stretch = self.end(wakeup.time, why, wakeup.waker, losses.of_trace(cpu));
                 self.waited(stretch.why);
-                self.early = None;
                 self.begins(Now::Runnable, losses.of_trace(cpu));
                 Some(stretch)
             }
-            (Now::Running(_), Some(early)) if woken.is_ready && !early.is_ready => None,
             (Now::Running(_), _) => {
-                self.early = Some(Woken { why, ..woken });
+                self.early.add(wakeup);
                 None
             }
             (Now::Unknown | Now::Runnable, _) => None,

@@ -1,205 +1,190 @@
-//! What becomes of threads and their calls, by all events in the order of time.
+//! What becomes of threads and their calls, by what all CPUs did in the order of time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
-use crate::kernel::CpuKey;
+use crate::kernel::{CallItem, CpuKey, Entered, Exited, Table, ThreadKey};
 use crate::report::View;
 use crate::stats::Bins;
 use crate::waits::WaitRules;
 use crate::waits::context::Source;
+use crate::waits::done::{Done, Owner};
 use crate::waits::futex::Futexes;
-use crate::waits::item::{Item, Left, What};
 use crate::waits::kind::Kind;
-use crate::waits::life::{Life, Open, Parts, Stretch, Woken};
+use crate::waits::life::{Life, Parts, Stretch, Wakeup};
 use crate::waits::losses::Losses;
-use crate::waits::socket::{Done, Owner, Sockets};
+use crate::waits::socket::Sockets;
+use crate::waits::step::{By, Details, Item, Left, Parked};
 use crate::waits::sums::{Sums, Wait, Waker};
-use crate::waits::why::{WakingThread, Why, why};
+use crate::waits::why::{WakingThread, Why, wakes_futex};
 
 /// What is known of threads and their calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Machine {
-    /// By place of the thread.
-    lives: Vec<Life>,
+    lives: Table<Life>,
+    /// Where the thread that was looked at last is among them.
+    #[serde(skip)]
+    near: usize,
     losses: Losses,
-    /// By place of the thread.
-    pub(super) sums: Vec<Sums>,
     pub(super) futexes: Futexes,
     pub(super) sockets: Sockets,
-    /// Entries and exits of which it is not known whose they are.
-    pub(super) nobodys: u64,
     /// Waits in the order in which their calls end.
     pub(super) log: Vec<Wait>,
 }
 
-/// A call has ended.
+/// A call from its beginning to its end on that CPU.
 #[derive(Clone, Copy, Debug)]
-struct Exited {
-    call: Option<Syscall>,
-    result: i64,
-    time: i64,
+struct Call {
+    thread: ThreadKey,
     cpu: CpuKey,
+    entered: Entered,
+    exited: Exited,
+    details: Details,
 }
 
-/// A thread is woken.
-#[derive(Clone, Copy, Debug)]
-struct WokenNow {
-    woken: u32,
-    source: Source,
-    is_ready: bool,
+impl Call {
+    fn duration(&self) -> u64 {
+        self.entered.time.abs_diff(self.exited.time)
+    }
 }
 
-impl Machine {
+/// A machine at work.
+pub(super) struct Player<'a> {
+    pub(super) rules: &'a WaitRules,
+    pub(super) machine: &'a mut Machine,
+    pub(super) sums: &'a mut Table<Sums>,
+}
+
+impl Player<'_> {
     /// Something happens.
     #[inline(always)]
-    pub(super) fn step(&mut self, rules: &WaitRules, item: Item) {
-        let Item { time, cpu, who, what } = item;
-        match (what, who) {
-            (
-                What::Enter {
-                    call,
-                    operation,
-                    argument,
-                },
-                Some(place),
-            ) => {
-                let open = Open {
-                    call,
-                    begin: time,
-                    operation,
-                    argument,
-                    peer: None,
-                    waker: None,
-                };
-                let (life, losses) = self.life(place);
-                life.enter(open, cpu, losses);
+    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: Item) {
+        let trace = cpu.trace;
+        let key = |tid: i32| ThreadKey { trace, tid };
+        match item {
+            Item::Enters(tid) => {
+                let (life, losses) = self.life(key(tid));
+                life.calls.play(cpu, time, &CallItem::Enters(tid));
+                life.enters(time, cpu, losses);
             }
-            (What::Exit { call, result }, Some(place)) => {
-                let exited = Exited {
-                    call,
-                    result,
-                    time,
+            Item::Arrives(tid, call, result) => {
+                self.arrives(cpu, key(tid), Exited { call, result, time });
+            }
+            Item::Parks(parked) => self.parks(cpu, time, parked),
+            Item::Call {
+                tid,
+                call,
+                operation,
+                argument,
+                begin,
+                result,
+            } => {
+                let done = Call {
+                    thread: key(tid),
                     cpu,
+                    entered: Entered { call, time: begin },
+                    exited: Exited {
+                        call: None,
+                        result,
+                        time,
+                    },
+                    details: Details { argument, operation },
                 };
-                self.exit(rules, place, exited);
+                let counts = self.rules.counts(call, time, cpu, done.duration());
+                self.concerns(&done, counts);
             }
-            (What::Enter { .. } | What::Exit { .. }, None) => self.nobodys += 1,
-            (What::Switch { next, left }, prev) => self.switch(rules, (time, cpu), (prev, next), left),
-            (
-                What::Wake {
-                    woken,
-                    context,
-                    is_ready,
-                },
-                who,
-            ) => {
-                let source = context.source();
-                let wakeup = WokenNow {
-                    woken,
-                    source,
-                    is_ready,
-                };
-                self.wake(rules, (time, cpu), who, wakeup);
-            }
-            (rare, who) => self.rare(cpu, who, rare),
-        }
-    }
-
-    /// What happens seldom, or matters little.
-    fn rare(&mut self, cpu: CpuKey, who: Option<u32>, what: What) {
-        match (what, who) {
-            (What::Peer(peer), Some(place)) => {
-                if let Some(open) = &mut self.life(place).0.call {
-                    open.peer = Some(peer);
+            Item::Peer(tid, peer) => self.life(key(tid)).0.peer = Some(peer),
+            Item::Switch { prev, next, left } => {
+                if let Some(prev) = prev {
+                    self.leaves(cpu, time, key(prev), left);
+                }
+                if let Some(next) = next {
+                    let (life, losses) = self.life(key(next));
+                    let stretch = life.come(time, cpu, losses);
+                    self.list(key(next), stretch);
                 }
             }
-            (What::Request, Some(place)) => self.life(place).0.requested = true,
-            (What::Born { child }, _) => *self.life(child).0 = Life::default(),
-            (What::Dies { thread }, _) => self.life(thread).0.dies(),
-            (What::Belongs { thread, pid }, _) => self.life(thread).0.pid = Some(pid),
-            (What::Lost, _) => self.losses.lose(cpu),
-            _ => {}
+            Item::Wake {
+                woken,
+                is_ready,
+                source,
+                by,
+            } => self.wakes(cpu, time, key(woken), (source, by, is_ready)),
+            Item::Born(tid) => *self.life(key(tid)).0 = Life::default(),
+            Item::Dies(tid) => self.life(key(tid)).0.dies(),
+            Item::Belongs { tid, pid } => self.life(key(tid)).0.pid = Some(pid),
+            Item::Lost => self.machine.losses.lose(cpu),
         }
     }
 
     #[inline(always)]
-    fn life(&mut self, place: u32) -> (&mut Life, &Losses) {
-        let at = place as usize;
-        if at >= self.lives.len() {
-            self.lives.resize_with(at + 1, Life::default);
-        }
-        (&mut self.lives[at], &self.losses)
+    fn life(&mut self, thread: ThreadKey) -> (&mut Life, &Losses) {
+        let Machine {
+            lives, near, losses, ..
+        } = &mut *self.machine;
+        (lives.get_near(thread, near), losses)
     }
 
-    fn switch(
+    fn leaves(&mut self, cpu: CpuKey, time: i64, thread: ThreadKey, left: Left) {
+        let kinds = &self.rules.kinds;
+        let (life, losses) = self.life(thread);
+        let stretch = life.leave(time, cpu, left, losses, kinds);
+        if stretch.why != Why::Running {
+            self.list(thread, stretch);
+        }
+    }
+
+    fn wakes(
         &mut self,
-        rules: &WaitRules,
-        (time, cpu): (i64, CpuKey),
-        (prev, next): (Option<u32>, Option<u32>),
-        left: Left,
+        cpu: CpuKey,
+        time: i64,
+        woken: ThreadKey,
+        (source, by, is_ready): (Source, By, bool),
     ) {
-        if let Some(place) = prev {
-            let (life, losses) = self.life(place);
-            let stretch = life.leave(time, cpu, left, losses);
-            if stretch.why != Why::Running {
-                self.list(rules, place, stretch);
+        let kinds = &self.rules.kinds;
+        let (by, waking) = match by {
+            By::Nobody => (None, None),
+            By::Caller {
+                tid,
+                call,
+                has_closed,
+            } => (Some(tid), Some(WakingThread::caller(call, has_closed))),
+            By::Other { tid, requested } => {
+                let (life, _) = self.life(woken.with(tid));
+                (Some(tid), Some(life.waking(kinds, requested)))
             }
-        }
-        if let Some(place) = next {
-            let (life, losses) = self.life(place);
-            let stretch = life.come(time, cpu, losses);
-            self.list(rules, place, stretch);
-        }
-    }
-
-    fn wake(
-        &mut self,
-        rules: &WaitRules,
-        (time, cpu): (i64, CpuKey),
-        who: Option<u32>,
-        WokenNow {
-            woken,
-            source,
+        };
+        let thread = by.map(|tid| woken.with(tid));
+        let wakeup = Wakeup {
+            time,
+            waker: Waker { source, thread },
+            waking,
             is_ready,
-        }: WokenNow,
-    ) {
-        let thread = who.filter(|_| source == Source::Thread);
-        let waking = thread.map(|place| {
-            let (life, _) = self.life(place);
-            WakingThread {
-                call: life.kind(&rules.kinds),
-                has_called: life.has_called,
-                has_closed: life.has_closed,
-                is_at_disk: life.requested || life.waited_for == Why::Disk,
-            }
-        });
+        };
         let (life, losses) = self.life(woken);
-        let why = why(life.kind(&rules.kinds), source, waking);
-        let waker = Waker { source, thread };
-        let stretch = life.wake(time, cpu, Woken { why, waker, is_ready }, losses);
-        if let (Why::Futex, Some(open)) = (why, &mut life.call) {
-            open.waker = thread;
+        if let Some(thread) = thread.filter(|_| wakes_futex(source, waking)) {
+            life.freed = Some((time, thread));
         }
-        if let Some(stretch) = stretch {
-            self.list(rules, woken, stretch);
+        if let Some(stretch) = life.wake(wakeup, cpu, losses, kinds) {
+            self.list(woken, stretch);
         }
     }
 
     /// Keeps a wait that is to be listed if its call is.
-    fn list(&mut self, rules: &WaitRules, place: u32, stretch: Stretch) {
-        let most = rules.listed();
-        let wanted = most > 0 && stretch.duration > 0 && rules.selection.limits.contain(stretch.duration);
-        let (life, _) = self.life(place);
-        let Some(open) = life.call.as_ref().filter(|_| wanted) else {
+    fn list(&mut self, thread: ThreadKey, stretch: Stretch) {
+        let most = self.rules.listed();
+        let limits = &self.rules.selection.limits;
+        if most == 0 || stretch.duration == 0 || !limits.contain(stretch.duration) {
             return;
-        };
+        }
+        let (life, _) = self.life(thread);
+        let Some(call) = life.call() else { return };
         life.waits.push(Wait {
             duration: stretch.duration,
             begin: stretch.begin,
             why: stretch.why,
-            call: open.call,
-            place,
+            call,
+            thread,
             waker: stretch.waker,
         });
         // A call may wait for ever: of its waits, those that cannot be among the longest are left out.
@@ -209,73 +194,146 @@ impl Machine {
         }
     }
 
-    #[inline(always)]
-    fn exit(&mut self, rules: &WaitRules, place: u32, exited: Exited) {
-        let at = place as usize;
-        self.life(place);
-        if at >= self.sums.len() {
-            self.sums.resize_with(at + 1, Sums::default);
+    /// What a thread has done since it came.
+    fn parks(&mut self, cpu: CpuKey, time: i64, parked: Parked) {
+        let (trace, tid) = (cpu.trace, parked.tid);
+        let thread = ThreadKey { trace, tid };
+        let (life, _) = self.life(thread);
+        life.acted(&parked);
+        let Some(call) = parked.call else { return };
+        let open = Entered {
+            call,
+            time: parked.begin,
+        };
+        let details = Details {
+            argument: parked.argument,
+            operation: parked.operation,
+        };
+        match life.calls.play(cpu, time, &CallItem::Leaves(tid, open)) {
+            // It has ended elsewhere, which was told before: of its time nothing is known.
+            Some((entered, exited, cpu)) => {
+                let call = Call {
+                    thread,
+                    cpu,
+                    entered,
+                    exited,
+                    details,
+                };
+                let mut parts = Parts::default();
+                parts[Why::Unknown as usize] = call.duration();
+                self.ended(&call, Some(&parts));
+            }
+            None if life.calls.parked.is_some_and(|parked| parked.time == open.time) => {
+                life.is_in(open, details);
+            }
+            None => {}
         }
-        let (life, sums) = (&mut self.lives[at], &mut self.sums[at]);
-        let pid = life.pid;
-        let Some((open, parts)) = life.exit(exited.time, exited.cpu, &self.losses, &rules.kinds) else {
+    }
+
+    /// A call ends that was open when its thread came.
+    fn arrives(&mut self, cpu: CpuKey, thread: ThreadKey, exited: Exited) {
+        let (life, losses) = self.life(thread);
+        life.exits(exited.time, cpu, losses);
+        let item = CallItem::Arrives(thread.tid, exited);
+        let Some((entered, exited, cpu)) = life.calls.play(cpu, exited.time, &item) else {
             return;
         };
-        // If another one ends, the events between were lost.
-        if exited.call.is_some_and(|call| call != open.call) {
-            return;
-        }
-        let duration = open.begin.abs_diff(exited.time);
-        let counts = rules.counts(open.call, exited.time, exited.cpu, duration);
+        let details = life.details;
+        let parts = life.parts();
+        let call = Call {
+            thread,
+            cpu,
+            entered,
+            exited,
+            details,
+        };
+        self.ended(&call, parts.as_ref());
+    }
+
+    /// A call has ended that waited, or may have.
+    fn ended(&mut self, call: &Call, parts: Option<&Parts>) {
+        let rules = self.rules;
+        let duration = call.duration();
+        let counts = rules.counts(call.entered.call, call.exited.time, call.cpu, duration);
         if counts {
-            match &rules.ranges {
-                None => sums.of(open.call).count(duration, parts),
-                Some(ranges) => bin(&mut sums.bins, ranges, duration, parts),
-            }
-            if !life.waits.is_empty() {
-                self.keep_waits(rules, at);
-            }
+            let sums = self.sums.get(call.thread);
+            rules.count(sums, call.entered.call, duration, parts);
+            self.keep_waits(call.thread);
         }
-        match rules.kinds.of(open.call) {
-            Kind::Other => {}
-            Kind::Futex if counts => self.futexes.count(place, &open, duration, exited.result),
-            kind => self.sockets.done(&Done {
-                place,
-                owner: owner(exited.cpu.trace, pid, place),
-                kind,
-                open: &open,
-                time: exited.time,
-                result: exited.result,
-                counts,
-            }),
-        }
+        self.concerns(call, counts);
     }
 
     /// The waits of a call that counts are listed.
-    fn keep_waits(&mut self, rules: &WaitRules, at: usize) {
-        let (Some(life), Some(sums)) = (self.lives.get_mut(at), self.sums.get_mut(at)) else {
+    fn keep_waits(&mut self, thread: ThreadKey) {
+        let (life, _) = self.life(thread);
+        if life.waits.is_empty() {
             return;
-        };
+        }
         let waits = std::mem::take(&mut life.waits);
-        let top = rules.selection.top();
+        let selection = &self.rules.selection;
+        let sums = self.sums.get(thread);
+        let top = selection.top();
         waits.iter().for_each(|wait| sums.top.add(*wait, top));
-        if rules.selection.shows(View::Log) {
-            self.log.extend(waits);
+        if selection.shows(View::Log) {
+            self.machine.log.extend(waits);
         }
     }
 
-    /// Calls that were asked for and are open, and are to end, of threads that `shows` chooses by place.
-    pub(super) fn unfinished(&self, rules: &WaitRules, shows: impl Fn(u32) -> bool) -> u64 {
-        let is_open = |(place, life): &(usize, &Life)| {
-            let call = life.call().filter(|&call| rules.chosen.contain(call));
-            call.is_some() && life.kind(&rules.kinds) != Some(Kind::Exit) && shows(*place as u32)
+    /// A call has ended on a futex or a socket, or may have.
+    fn concerns(&mut self, call: &Call, counts: bool) {
+        let kind = self.rules.kinds.of(call.entered.call);
+        let begin = call.entered.time;
+        let thread = call.thread;
+        let (life, _) = self.life(thread);
+        let peer = life.peer.take().map(|peer| *peer);
+        if !kind.concerns_others(call.exited.result) {
+            return;
+        }
+        let freed = life.freed.filter(|(time, _)| *time >= begin);
+        let done = Done {
+            thread,
+            owner: owner(thread, life.pid),
+            kind,
+            details: call.details,
+            peer,
+            begin,
+            time: call.exited.time,
+            result: call.exited.result,
+            counts,
         };
-        self.lives.iter().enumerate().filter(is_open).count() as u64
+        match kind {
+            Kind::Futex if counts => self.machine.futexes.count(&done, freed.map(|freed| freed.1)),
+            Kind::Futex => {}
+            _ => self.machine.sockets.done(&done),
+        }
     }
 }
 
-fn owner(trace: u32, pid: Option<i32>, place: u32) -> Owner {
-    (trace, pid.map_or(-1 - i64::from(place), i64::from))
+impl Machine {
+    /// Calls that were asked for and are open, and are to end, of threads that `shows` chooses.
+    pub(super) fn unfinished(&self, rules: &WaitRules, shows: impl Fn(ThreadKey) -> bool) -> u64 {
+        let is_open = |(thread, life): &(ThreadKey, &Life)| {
+            let call = life.call().filter(|&call| rules.chosen.contain(call));
+            call.is_some() && life.kind(&rules.kinds) != Some(Kind::Exit) && shows(*thread)
+        };
+        self.lives.entries().filter(is_open).count() as u64
+    }
+}
+
+fn owner(thread: ThreadKey, pid: Option<i32>) -> Owner {
+    let alone = -1 - i64::from(thread.tid);
+    (thread.trace, pid.map_or(alone, i64::from))
+}
+
+impl WaitRules {
+    /// Counts a call that was asked for, with its parts if it did anything but run.
+    #[inline(always)]
+    pub(super) fn count(&self, sums: &mut Sums, call: Syscall, duration: u64, parts: Option<&Parts>) {
+        match &self.ranges {
+            None => sums.calls.get(call).count(duration, parts),
+            Some(ranges) => bin(&mut sums.bins, ranges, duration, parts),
+        }
+    }
 }
 
 /// Counts the parts of a call among those of their size.

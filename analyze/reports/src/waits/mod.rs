@@ -1,14 +1,16 @@
 //! What system calls waited for: their time by why, futexes by address, sockets by peer.
 //!
-//! Whatever one thread does may end the wait of another one, so a chunk can tell little of its own:
-//! it makes `Item`s of events, small and about places of threads, and the state machine
-//! (`Machine`) takes them in the order of time when the chunk is joined with all that came before.
+//! Each CPU is followed alone: what calls do that begin and end while their thread runs is counted there.
+//! What a thread takes with it when it leaves, what calls do to futexes and sockets, and who wakes whom,
+//! becomes items, which a state machine (`machine`) takes in the order of time.
 //! `docs/reports-waits.md` defines each number.
 
+mod acts;
 mod context;
+mod done;
+mod early;
 mod events;
 mod futex;
-mod item;
 mod keyed;
 mod kind;
 mod life;
@@ -16,21 +18,27 @@ mod losses;
 mod machine;
 mod report;
 mod socket;
+mod step;
 mod sums;
 mod tables;
 mod why;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
-use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
+use tracebraid_kernel_model::{Body, IntField, KernelEvent, Peer, Switch, Syscall};
 
-use crate::kernel::{ChosenCalls, CpuKey, Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks};
+use crate::kernel::{
+    ByCpu, ChosenCalls, CpuKey, EndedCall, Entered, Event, Exited, InOrder, Input, Items, Lane, Packet,
+    People, Rules, Selection, Table, ThreadKey, learn, learn_switch, taken_over,
+};
 use crate::report::{Report, View};
-use context::Contexts;
+use acts::Active;
+use context::Source;
 use events::{expires, is_done, is_made};
-use item::{Item, What};
 use kind::Kinds;
-use machine::Machine;
+use machine::{Machine, Player};
+use step::{By, Details, Item, Step, What};
+use sums::Sums;
 use why::Why;
 
 /// The analysis.
@@ -49,18 +57,26 @@ pub struct WaitRules {
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WaitPartial {
-    /// What waits to be told is the place of an item.
-    tasks: Tasks<usize>,
-    contexts: Contexts,
-    /// In the order of time; none if there is a machine.
-    items: Vec<Item>,
-    /// What came of everything, if nothing came before.
-    machine: Option<Box<Machine>>,
+    people: People,
+    lanes: ByCpu<Lane<Active, Step>>,
+    items: Items<Item>,
+    sums: Table<Sums>,
+    /// Entries and exits of which it is not known whose they are.
+    nobodys: u64,
+    /// What came of all that was played.
+    machine: Machine,
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people, and the last caller among the sums.
+    #[serde(skip)]
+    near: (usize, usize),
 }
 
 impl Rules for WaitRules {
     type Partial = WaitPartial;
     type Report = Report;
+
+    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         let ranges = selection.ranges.as_ref();
@@ -81,7 +97,8 @@ impl Rules for WaitRules {
             Hrtimer(timer) => expires(timer.step).is_some(),
             Timer(timer) => expires(timer.step).is_some(),
             Block(block) => is_made(block.step) || is_done(block.step),
-            event => Tasks::<usize>::wants(event),
+            Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
+            _ => false,
         }
     }
 
@@ -121,109 +138,90 @@ impl Rules for WaitRules {
 
     fn first(&self) -> WaitPartial {
         WaitPartial {
-            machine: Some(Box::default()),
+            is_first: true,
             ..WaitPartial::default()
         }
     }
 
     fn packet(&self, partial: &mut WaitPartial, packet: &Packet) {
-        partial.tasks.packet(packet);
-        let begin = packet.begin.unwrap_or(i64::MIN);
-        if packet.lost_before && !self.selection.window.is_over(begin) {
-            partial.contexts.at(packet.cpu).thread();
-            self.put(partial, begin, packet.cpu, Doer::NOBODY, What::Lost);
+        let time = packet.begin.unwrap_or(i64::MIN);
+        if !packet.lost_before || self.selection.window.is_over(time) {
+            return;
+        }
+        if packet.tells_switches {
+            Self::begins(partial, packet.cpu, time, Active::default());
+            partial.items.push(packet.cpu, time, Item::Lost);
+        } else {
+            let (tid, what) = (None, What::Lost);
+            self.rare(partial, packet.cpu, time, Step { tid, what });
         }
     }
 
     #[inline(always)]
     fn event(&self, partial: &mut WaitPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        match &event.model.event {
+        use KernelEvent::*;
+        let Event { model, cpu, time, .. } = *event;
+        let what = match &model.event {
             // What comes later is not read in every way: it must not matter.
-            _ if self.selection.window.is_over(event.time) => {}
-            KernelEvent::Entry(entry) => return self.enter(partial, event, entry, body),
-            KernelEvent::Exit(exit) => return self.exit(partial, event, exit, body),
-            KernelEvent::Switch(switch) => return self.switch(partial, event, switch, body),
-            KernelEvent::Wakeup(wakeup) => return self.wake(partial, event, wakeup, body),
-            KernelEvent::Fork(fork) => self.fork(partial, event, fork, body),
-            KernelEvent::ProcessState(state) => self.belongs(partial, event, state, body),
-            KernelEvent::ThreadExit(tid) => self.dies(partial, event, tid, body),
-            _ => return self.interrupt(partial, event, body),
-        }
-        partial.tasks.event(event, body);
+            _ if self.selection.window.is_over(time) => return,
+            Entry(entry) => {
+                let what = self.enters(entry, body);
+                self.step(
+                    partial,
+                    event.cpu,
+                    time,
+                    Step {
+                        tid: model.tid(body),
+                        what,
+                    },
+                );
+                return self.peer(partial, event, entry.peer(body), body);
+            }
+            Exit(exit) => {
+                let peer = exit.peer.as_ref().and_then(|peer| peer.get(body));
+                self.peer(partial, event, peer, body);
+                events::exits(exit, body)
+            }
+            Switch(switch) => return Self::switch(partial, event, switch, body),
+            Wakeup(wakeup) => match events::wakes(wakeup, body) {
+                Some(what) => what,
+                None => return,
+            },
+            Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | ThreadExit(_) => {
+                return self.task(partial, event, body);
+            }
+            other => match events::interrupts(other, body) {
+                Some(what) => what,
+                None => return,
+            },
+        };
+        let tid = model.tid(body);
+        self.step(partial, cpu, time, Step { tid, what });
     }
 
     fn merge(&self, earlier: &mut WaitPartial, later: WaitPartial) {
-        let WaitPartial {
-            mut tasks,
-            contexts,
-            items,
-            ..
-        } = later;
-        let before = earlier.items.len();
-        tasks.waiting().for_each(|(_, place)| *place += before);
-        let joined = earlier.tasks.merge(tasks);
-        let mut told = joined.told.into_iter().peekable();
-        for (at, item) in items.into_iter().enumerate() {
-            let mut item = item.moved(&joined.places);
-            if let Some(told) = told.next_if(|told| told.item == before + at) {
-                let place = told.place.filter(|&place| !earlier.tasks.is_idle(place));
-                item.who = place.map(|place| place as u32);
-            }
-            if let What::Wake { context, .. } = &mut item.what {
-                *context = context.after(*earlier.contexts.at(item.cpu));
-            }
-            earlier.put(self, item);
+        earlier.people.merge(later.people);
+        let step = |earlier: &mut _, cpu, time, step| self.rare(earlier, cpu, time, step);
+        later.lanes.join(earlier, step, Self::begins);
+        earlier.items.append(later.items);
+        for (thread, sums) in later.sums.into_entries() {
+            earlier.sums.get(thread).merge(sums, self.selection.top());
         }
-        earlier.contexts.merge(contexts);
-        if earlier.machine.is_some() {
-            // Nothing came before that could tell more.
-            earlier.tasks.untold();
-        }
+        earlier.nobodys += later.nobodys;
+    }
+
+    fn settle(&self, partial: &mut WaitPartial, watermark: i64) {
+        self.play(partial, Some(watermark));
     }
 
     fn finish(&self, input: &Input, mut partial: WaitPartial) -> Report {
-        let mut machine = partial.machine.take().unwrap_or_default();
-        for item in std::mem::take(&mut partial.items) {
-            machine.step(self, item);
+        for (cpu, lane) in std::mem::take(&mut partial.lanes) {
+            if let Some(active) = lane.into_now() {
+                Self::parks(&mut partial, cpu, i64::MAX, active);
+            }
         }
-        report::report(self, input, &partial.tasks, *machine)
-    }
-}
-
-/// Who does something: a thread, nobody that is known, or whoever ran when the chunk began.
-#[derive(Clone, Copy, Debug)]
-enum Doer {
-    Thread(Option<u32>),
-    Before,
-}
-
-impl Doer {
-    const NOBODY: Doer = Doer::Thread(None);
-}
-
-impl WaitPartial {
-    /// Who does what an event tells.
-    #[inline(always)]
-    fn doer(&mut self, event: &Event<'_>, body: &mut Body<'_, '_>) -> Doer {
-        match self.tasks.actor(event, body) {
-            Running::Before => Doer::Before,
-            Running::Unknown => Doer::NOBODY,
-            Running::Thread(place) => Doer::Thread(self.busy(place)),
-        }
-    }
-
-    /// A thread's place, but for the idle thread, which does nothing.
-    #[inline(always)]
-    fn busy(&self, place: usize) -> Option<u32> {
-        (!self.tasks.is_idle(place)).then_some(place as u32)
-    }
-
-    #[inline(always)]
-    fn put(&mut self, rules: &WaitRules, item: Item) {
-        match &mut self.machine {
-            Some(machine) => machine.step(rules, item),
-            None => self.items.push(item),
-        }
+        self.play(&mut partial, None);
+        report::report(self, input, partial)
     }
 }
 
@@ -245,17 +243,236 @@ impl WaitRules {
         }
     }
 
+    /// The call that has begun, or is about to end, has to do with a peer.
     #[inline(always)]
-    fn put(&self, partial: &mut WaitPartial, time: i64, cpu: CpuKey, doer: Doer, what: What) {
-        let who = match doer {
-            Doer::Thread(place) => place,
-            Doer::Before => {
-                if partial.machine.is_none() {
-                    partial.tasks.wait(cpu, time, partial.items.len());
+    fn peer(
+        &self,
+        partial: &mut WaitPartial,
+        event: &Event<'_>,
+        peer: Option<Peer>,
+        body: &mut Body<'_, '_>,
+    ) {
+        if let Some(peer) = peer {
+            let what = What::Peer(Box::new(peer));
+            let tid = event.model.tid(body);
+            self.rare(partial, event.cpu, event.time, Step { tid, what });
+        }
+    }
+
+    /// Something happens that is seldom.
+    #[cold]
+    fn rare(&self, partial: &mut WaitPartial, cpu: CpuKey, time: i64, step: Step) {
+        self.step(partial, cpu, time, step);
+    }
+
+    /// Something that tells about threads.
+    fn task(&self, partial: &mut WaitPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let Event { model, cpu, time, .. } = *event;
+        learn(&mut partial.people, model, cpu, time, body);
+        let mut put = |what: What| self.rare(partial, cpu, time, Step { tid: None, what });
+        match &model.event {
+            // A new thread is in no call, whoever had its id before.
+            KernelEvent::Fork(fork) => {
+                let Some(child) = fork.child_tid.get(body).map(|tid| tid as i32) else {
+                    return;
+                };
+                put(What::Item(Item::Born(child)));
+                let mut get = |field: &Option<IntField>| Some(field.as_ref()?.get(body)? as i32);
+                if let (Some(tid), Some(pid)) = (get(&fork.parent_tid), get(&fork.parent_pid)) {
+                    put(What::Item(Item::Belongs { tid, pid }));
                 }
-                None
+                if let Some(pid) = get(&fork.child_pid) {
+                    put(What::Item(Item::Belongs { tid: child, pid }));
+                }
             }
+            // It takes over the id of its process's first thread.
+            KernelEvent::Exec(exec) => {
+                if let Some((_, tid)) = taken_over(exec, body) {
+                    Self::begins(partial, cpu, time, Active::new(Some(tid)));
+                }
+            }
+            KernelEvent::ProcessState(state) => {
+                if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
+                    let (tid, pid) = (tid as i32, pid as i32);
+                    put(What::Item(Item::Belongs { tid, pid }));
+                }
+            }
+            KernelEvent::ThreadExit(tid) => {
+                if let Some(tid) = tid.get(body) {
+                    put(What::Dies(tid as i32));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn switch(partial: &mut WaitPartial, event: &Event<'_>, switch: &Switch, body: &mut Body<'_, '_>) {
+        let Event { cpu, time, .. } = *event;
+        let near = &mut partial.near.0;
+        let Some((prev, next)) = learn_switch(&mut partial.people, near, event, switch, body) else {
+            return;
         };
-        partial.put(self, Item { time, cpu, who, what });
+        Self::begins(partial, cpu, time, Active::new(Some(next)));
+        let [prev, next] = [prev, next].map(|tid| Some(tid).filter(|&tid| tid != 0));
+        let left = events::left(switch, body);
+        partial.items.push(cpu, time, Item::Switch { prev, next, left });
+    }
+
+    /// Another thread runs there from now on, or it is not known who.
+    fn begins(partial: &mut WaitPartial, cpu: CpuKey, time: i64, active: Active) {
+        if let Some(ended) = partial.lanes.get(cpu).goes_over(time, active) {
+            Self::parks(partial, cpu, time, ended);
+        }
+    }
+
+    #[inline]
+    fn parks(partial: &mut WaitPartial, cpu: CpuKey, time: i64, active: Active) {
+        let Some(parked) = active.acts.parked() else {
+            return;
+        };
+        partial.items.push(cpu, time, Item::Parks(parked));
+        if let (Some(_), Some(peer)) = (parked.call, active.acts.peer) {
+            partial.items.push(cpu, time, Item::Peer(parked.tid, peer));
+        }
+    }
+
+    /// Something happens on a CPU.
+    #[inline(always)]
+    fn step(&self, partial: &mut WaitPartial, cpu: CpuKey, time: i64, step: Step) {
+        let Some(mut active) = partial.lanes.get(cpu).now_or_first(partial.is_first, time) else {
+            return partial.lanes.get(cpu).wait(time, step);
+        };
+        if active.acts.calls.is_left(step.tid) {
+            let context = active.context;
+            let next = Active {
+                context,
+                ..Active::new(step.tid)
+            };
+            Self::begins(partial, cpu, time, next);
+            match partial.lanes.get(cpu).now() {
+                Some(now) => active = now,
+                None => return,
+            }
+        }
+        match step.what {
+            What::Enter(call, details) => {
+                active.context = Default::default();
+                let Some(tid) = active.acts.calls.caller() else {
+                    return partial.nobodys += 1;
+                };
+                if active.acts.enter(Entered { call, time }, details) {
+                    partial.items.push(cpu, time, Item::Enters(tid));
+                }
+            }
+            What::Exit(call, result) => self.exit(partial, cpu, Exited { call, result, time }),
+            What::Peer(peer) => match (active.acts.calls.caller(), active.acts.calls.open()) {
+                (Some(_), Some(_)) => active.acts.peer = Some(peer),
+                (Some(tid), None) => partial.items.push(cpu, time, Item::Peer(tid, peer)),
+                (None, _) => {}
+            },
+            What::Wake { woken, is_ready } => {
+                let source = active.context.source();
+                let by = match source {
+                    Source::Thread => active.acts.waker(&self.kinds),
+                    _ => By::Nobody,
+                };
+                let wake = Item::Wake {
+                    woken,
+                    is_ready,
+                    source,
+                    by,
+                };
+                partial.items.push(cpu, time, wake);
+            }
+            What::Interrupt(interrupt) => active.context.change(interrupt),
+            What::Request => active.acts.requested = true,
+            What::Dies(tid) => {
+                if active.acts.calls.tid() == Some(tid) {
+                    active.acts.dies();
+                }
+                partial.items.push(cpu, time, Item::Dies(tid));
+            }
+            What::Lost => {
+                let tid = active.acts.calls.tid();
+                Self::begins(partial, cpu, time, Active::new(tid));
+                partial.items.push(cpu, time, Item::Lost);
+            }
+            What::Item(item) => partial.items.push(cpu, time, item),
+        }
+    }
+
+    /// A call ends.
+    #[inline(always)]
+    fn exit(&self, partial: &mut WaitPartial, cpu: CpuKey, exited: Exited) {
+        let Some(active) = partial.lanes.get(cpu).now() else {
+            return;
+        };
+        active.context = Default::default();
+        let Some(tid) = active.acts.calls.caller() else {
+            return partial.nobodys += 1;
+        };
+        let Exited { result, time, .. } = exited;
+        match active.acts.exit(&exited, &self.kinds) {
+            EndedCall::Call(entered) => {
+                if self.kinds.of(entered.call).concerns_others(result) {
+                    Self::concerns(partial, cpu, (entered, time, result));
+                }
+                self.ran(partial, cpu, tid, entered, time);
+            }
+            EndedCall::Elsewhere => {
+                let arrives = Item::Arrives(tid, exited.call, result);
+                partial.items.push(cpu, time, arrives);
+            }
+            EndedCall::Nothing => {}
+        }
+    }
+
+    /// A call has ended while its thread ran, at that time and with that result, which others have to know.
+    #[inline]
+    fn concerns(partial: &mut WaitPartial, cpu: CpuKey, (entered, time, result): (Entered, i64, i64)) {
+        let Some(active) = partial.lanes.get(cpu).now() else {
+            return;
+        };
+        let Some(tid) = active.acts.calls.caller() else {
+            return;
+        };
+        let Details { argument, operation } = active.acts.details;
+        if let Some(peer) = active.acts.peer.take() {
+            partial.items.push(cpu, time, Item::Peer(tid, peer));
+        }
+        let call = Item::Call {
+            tid,
+            call: entered.call,
+            operation,
+            argument,
+            begin: entered.time,
+            result,
+        };
+        partial.items.push(cpu, time, call);
+    }
+
+    /// A thread ran from the beginning of a call to its end.
+    #[inline(always)]
+    fn ran(&self, partial: &mut WaitPartial, cpu: CpuKey, tid: i32, entered: Entered, time: i64) {
+        let duration = entered.time.abs_diff(time);
+        if self.counts(entered.call, time, cpu, duration) {
+            let trace = cpu.trace;
+            let thread = ThreadKey { trace, tid };
+            let sums = partial.sums.get_near(thread, &mut partial.near.1);
+            self.count(sums, entered.call, duration, None);
+        }
+    }
+
+    /// Takes what happened in the order of time.
+    fn play(&self, partial: &mut WaitPartial, until: Option<i64>) {
+        let mut player = Player {
+            rules: self,
+            machine: &mut partial.machine,
+            sums: &mut partial.sums,
+        };
+        partial
+            .items
+            .play(until, |cpu, time, item| player.play(cpu, time, item));
     }
 }

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 
 use tracebraid_kernel_model::{KernelEvent, Syscall};
 
-use crate::kernel::{Input, Tasks, Thread};
+use crate::kernel::{Input, People, Table, Thread, ThreadKey};
 use crate::report::{Report, Section, Total, Unit, View};
 use crate::stats::{Bins, Ranges};
-use crate::waits::machine::Machine;
-use crate::waits::sums::{CallSums, Wait};
+use crate::waits::sums::{CallSums, Sums, Wait};
 use crate::waits::why::Why;
-use crate::waits::{WaitRules, tables};
+use crate::waits::{WaitPartial, WaitRules, tables};
 
 /// What is shown of a thread's calls.
 pub(super) struct Row {
@@ -22,31 +21,41 @@ pub(super) struct Row {
 /// Who the threads are, and which of them are asked for.
 pub(super) struct Who<'a> {
     rules: &'a WaitRules,
-    pub(super) tasks: &'a Tasks<usize>,
+    pub(super) people: &'a People,
 }
 
 impl Who<'_> {
-    /// The thread at a place, if it is asked for.
-    pub(super) fn shown(&self, place: u32) -> Option<Thread> {
-        let thread = self.tasks.thread(place as usize);
+    /// A thread, if it is asked for.
+    pub(super) fn shown(&self, thread: ThreadKey) -> Option<Thread> {
+        let thread = self.thread(thread);
         self.rules.selection.threads.shows(&thread).then_some(thread)
     }
 
-    /// The thread at a place.
-    pub(super) fn thread(&self, place: u32) -> Thread {
-        self.tasks.thread(place as usize)
+    /// A thread.
+    pub(super) fn thread(&self, thread: ThreadKey) -> Thread {
+        self.people.thread(thread)
     }
 }
 
-pub(super) fn report(rules: &WaitRules, input: &Input, tasks: &Tasks<usize>, machine: Machine) -> Report {
-    let who = Who { rules, tasks };
+pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> Report {
+    let WaitPartial {
+        people,
+        sums,
+        machine,
+        nobodys,
+        ..
+    } = partial;
+    let who = Who {
+        rules,
+        people: &people,
+    };
     if rules.ranges.is_some() {
-        return frequencies(&who, input, &machine);
+        return frequencies(&who, input, &sums);
     }
     let knows = input.sources.has(|event| matches!(event, KernelEvent::Switch(_)));
-    let counted = machine.sums.iter().flat_map(|sums| sums.calls());
+    let counted = sums.entries().flat_map(|(_, sums)| sums.calls.iter());
     let notes = rules.selection.unmatched_calls(counted.map(|(call, _)| call));
-    let rows = rows(&who, &machine, knows);
+    let rows = rows(&who, &sums, knows);
     let mut by_call: BTreeMap<Syscall, CallSums> = BTreeMap::new();
     let mut all = CallSums::default();
     for (call, sums) in rows.iter().flat_map(|row| &row.calls) {
@@ -63,9 +72,8 @@ pub(super) fn report(rules: &WaitRules, input: &Input, tasks: &Tasks<usize>, mac
     ];
     sections.extend(tables::of_futexes(&who, &machine.futexes));
     sections.push(tables::of_sockets(&who, &machine.sockets));
-    let unfinished = machine.unfinished(rules, |place| who.shown(place).is_some());
-    let nobodys = machine.nobodys;
-    sections.extend(lists(&who, machine));
+    let unfinished = machine.unfinished(rules, |thread| who.shown(thread).is_some());
+    sections.extend(lists(&who, sums, machine.log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
         head: input.head(),
@@ -76,11 +84,12 @@ pub(super) fn report(rules: &WaitRules, input: &Input, tasks: &Tasks<usize>, mac
     }
 }
 
-fn rows(who: &Who<'_>, machine: &Machine, knows: bool) -> Vec<Row> {
+fn rows(who: &Who<'_>, sums: &Table<Sums>, knows: bool) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (place, sums) in machine.sums.iter().enumerate() {
-        let mut calls: Vec<_> = sums.calls().map(|(call, sums)| (call, sums.clone())).collect();
-        if let Some(thread) = who.shown(place as u32).filter(|_| !calls.is_empty()) {
+    for (thread, sums) in sums.entries() {
+        let calls = sums.calls.iter();
+        let mut calls: Vec<_> = calls.map(|(call, sums)| (call, sums.clone())).collect();
+        if let Some(thread) = who.shown(thread).filter(|_| !calls.is_empty()) {
             if !knows {
                 calls.iter_mut().for_each(|(_, sums)| sums.forget_parts());
             }
@@ -103,18 +112,16 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
 }
 
 /// The longest waits, and all.
-fn lists(who: &Who<'_>, machine: Machine) -> Vec<Section> {
+fn lists(who: &Who<'_>, sums: Table<Sums>, mut log: Vec<Wait>) -> Vec<Section> {
     let top = who.rules.selection.top();
-    let mut longest: Vec<Wait> = (machine.sums.into_iter())
-        .flat_map(|sums| sums.top.into_sorted(top))
-        .filter(|wait| who.shown(wait.place).is_some())
+    let mut longest: Vec<Wait> = (sums.into_entries().into_iter())
+        .flat_map(|(_, sums)| sums.top.into_sorted(top))
+        .filter(|wait| who.shown(wait.thread).is_some())
         .collect();
-    let key = |wait: &Wait| who.tasks.key(wait.place as usize);
-    longest.sort_by_key(|wait| (Reverse(wait.duration), wait.begin, key(wait)));
+    longest.sort_by_key(|wait| (Reverse(wait.duration), wait.begin, wait.thread));
     longest.truncate(top);
-    let mut log = machine.log;
-    log.retain(|wait| who.shown(wait.place).is_some());
-    log.sort_by_key(|wait| (wait.end(), key(wait), wait.begin));
+    log.retain(|wait| who.shown(wait.thread).is_some());
+    log.sort_by_key(|wait| (wait.end(), wait.thread, wait.begin));
     vec![
         tables::list(who, "longest", "Longest waits", View::Top, &longest),
         tables::list(who, "log", "Waits", View::Log, &log),
@@ -131,10 +138,9 @@ fn ranges(all: &CallSums) -> Ranges {
 }
 
 /// The second pass's report: how often parts of each size occurred.
-fn frequencies(who: &Who<'_>, input: &Input, machine: &Machine) -> Report {
+fn frequencies(who: &Who<'_>, input: &Input, sums: &Table<Sums>) -> Report {
     let mut all = vec![Bins::default(); Why::ALL.len()];
-    let shown = machine.sums.iter().enumerate();
-    let shown = shown.filter(|(place, _)| who.shown(*place as u32).is_some());
+    let shown = sums.entries().filter(|(thread, _)| who.shown(*thread).is_some());
     for (own, bins) in shown.flat_map(|(_, sums)| sums.bins.iter().enumerate()) {
         all[own].merge(bins);
     }

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Peer;
 
+use crate::kernel::ThreadKey;
 use crate::stats::Distribution;
+use crate::waits::done::{Done, Owner};
 use crate::waits::keyed::Keyed;
 use crate::waits::kind::Kind;
-use crate::waits::life::Open;
 
 /// Which end of a connection a process has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -83,22 +84,6 @@ impl End {
     }
 }
 
-/// Whose descriptors: a trace and a process, or, where that is not known, less than 0, a thread.
-pub(super) type Owner = (u32, i64);
-
-/// A call that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Done<'a> {
-    pub(super) place: u32,
-    pub(super) owner: Owner,
-    pub(super) kind: Kind,
-    pub(super) open: &'a Open,
-    pub(super) time: i64,
-    pub(super) result: i64,
-    /// It is to be counted.
-    pub(super) counts: bool,
-}
-
 /// `EINPROGRESS`: the connection is made while the program goes on.
 const IN_PROGRESS: i64 = -115;
 
@@ -106,24 +91,23 @@ const IN_PROGRESS: i64 = -115;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sockets {
     open: Keyed<(Owner, i64), Socket>,
-    /// By place of the thread.
-    sums: Keyed<(u32, End, Measure), Distribution>,
+    sums: Keyed<(ThreadKey, End, Measure), Distribution>,
 }
 
 impl Sockets {
     /// A call has ended.
-    pub(super) fn done(&mut self, done: &Done<'_>) {
-        let descriptor = done.open.argument;
-        let peer = done.open.peer.as_deref().copied();
+    pub(super) fn done(&mut self, done: &Done) {
+        let descriptor = done.details.argument;
+        let peer = done.peer;
         match done.kind {
             Kind::Socket if done.result >= 0 => self.make(done.owner, done.result, End::default()),
             Kind::Connect if done.result >= 0 || done.result == IN_PROGRESS => {
                 self.make(done.owner, descriptor, End::client(peer));
-                self.add(done, End::client(peer), Measure::Connect, done.open.begin);
+                self.add(done, End::client(peer), Measure::Connect, done.begin);
             }
             Kind::Accept if done.result >= 0 => {
                 self.make(done.owner, done.result, End::server(peer));
-                self.add(done, End::server(peer), Measure::Accept, done.open.begin);
+                self.add(done, End::server(peer), Measure::Accept, done.begin);
             }
             Kind::Send | Kind::Write | Kind::Copy if done.result > 0 => self.sends(done, descriptor),
             Kind::Receive | Kind::Read if done.result > 0 => self.receives(done, descriptor),
@@ -145,7 +129,7 @@ impl Sockets {
     }
 
     /// The socket with that descriptor; calls for sockets only make it one.
-    fn socket(&mut self, done: &Done<'_>, descriptor: i64) -> Option<&mut Socket> {
+    fn socket(&mut self, done: &Done, descriptor: i64) -> Option<&mut Socket> {
         let key = (done.owner, descriptor);
         if matches!(done.kind, Kind::Send | Kind::Receive) {
             let socket = self.open.get(key);
@@ -155,35 +139,35 @@ impl Sockets {
         self.open.find(key).filter(|socket| socket.is_open)
     }
 
-    fn sends(&mut self, done: &Done<'_>, descriptor: i64) {
+    fn sends(&mut self, done: &Done, descriptor: i64) {
         let Some(socket) = self.socket(done, descriptor) else {
             return;
         };
         socket.sent = Some(done.time);
         let end = socket.end;
-        self.add(done, end, Measure::Send, done.open.begin);
+        self.add(done, end, Measure::Send, done.begin);
     }
 
-    fn receives(&mut self, done: &Done<'_>, descriptor: i64) {
+    fn receives(&mut self, done: &Done, descriptor: i64) {
         let Some(socket) = self.socket(done, descriptor) else {
             return;
         };
         let (end, sent) = (socket.end, socket.sent.take());
-        self.add(done, end, Measure::Receive, done.open.begin);
+        self.add(done, end, Measure::Receive, done.begin);
         if let Some(sent) = sent {
             self.add(done, end, Measure::Response, sent);
         }
     }
 
-    fn add(&mut self, done: &Done<'_>, end: End, measure: Measure, begin: i64) {
+    fn add(&mut self, done: &Done, end: End, measure: Measure, begin: i64) {
         if done.counts {
-            let sums = self.sums.get((done.place, end, measure));
+            let sums = self.sums.get((done.thread, end, measure));
             sums.add(begin.abs_diff(done.time));
         }
     }
 
-    /// What was measured, by place of the thread, end and measure.
-    pub(super) fn entries(&self) -> &[((u32, End, Measure), Distribution)] {
+    /// What was measured, by thread, end and measure.
+    pub(super) fn entries(&self) -> &[((ThreadKey, End, Measure), Distribution)] {
         self.sums.entries()
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
+use crate::kernel::{ByCall, ThreadKey};
 use crate::stats::{Bins, Distribution, Top};
 use crate::waits::context::Source;
 use crate::waits::life::Parts;
@@ -11,9 +12,8 @@ use crate::waits::why::Why;
 /// What is counted of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
-    /// The calls that occurred; `sums` goes with it.
-    ids: Vec<Syscall>,
-    sums: Vec<CallSums>,
+    /// The calls that occurred.
+    pub(super) calls: ByCall<CallSums>,
     pub(super) top: Top<Wait>,
     /// In a second pass: parts by their why and size.
     pub(super) bins: Vec<Bins>,
@@ -37,8 +37,7 @@ pub(super) struct Wait {
     pub(super) begin: i64,
     pub(super) why: Why,
     pub(super) call: Syscall,
-    /// Place of the thread.
-    pub(super) place: u32,
+    pub(super) thread: ThreadKey,
     pub(super) waker: Waker,
 }
 
@@ -53,8 +52,8 @@ impl Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Waker {
     pub(super) source: Source,
-    /// Place of the thread, if it was one.
-    pub(super) thread: Option<u32>,
+    /// The thread, if it was one.
+    pub(super) thread: Option<ThreadKey>,
 }
 
 impl Waker {
@@ -65,21 +64,16 @@ impl Waker {
 }
 
 impl Sums {
-    /// What is counted of that call.
-    #[inline]
-    pub(super) fn of(&mut self, call: Syscall) -> &mut CallSums {
-        let at = self.ids.iter().position(|&id| id == call);
-        let at = at.unwrap_or_else(|| {
-            self.ids.push(call);
-            self.sums.push(CallSums::default());
-            self.ids.len() - 1
-        });
-        &mut self.sums[at]
-    }
-
-    /// All calls that occurred.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (Syscall, &CallSums)> {
-        self.ids.iter().copied().zip(&self.sums)
+    /// Adds what comes later, of which so many waits at most are listed.
+    pub(super) fn merge(&mut self, later: Sums, top: usize) {
+        self.calls.merge(&later.calls, CallSums::merge);
+        self.top.merge(later.top, top, |_| {});
+        self.bins
+            .resize(self.bins.len().max(later.bins.len()), Bins::default());
+        self.bins
+            .iter_mut()
+            .zip(&later.bins)
+            .for_each(|(own, later)| own.merge(later));
     }
 }
 

@@ -61,7 +61,7 @@ impl Why {
 }
 
 /// The thread in whose context a wake-up happened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct WakingThread {
     /// The call that it is in.
     pub(super) call: Option<Kind>,
@@ -71,6 +71,23 @@ pub(super) struct WakingThread {
     pub(super) has_closed: bool,
     /// It waited for a disk last, or has made block requests since.
     pub(super) is_at_disk: bool,
+}
+
+impl WakingThread {
+    /// One that is in a call of that kind, or in none, and has made calls before.
+    pub(super) fn caller(call: Option<Kind>, has_closed: bool) -> WakingThread {
+        WakingThread {
+            call,
+            has_called: true,
+            has_closed,
+            is_at_disk: false,
+        }
+    }
+}
+
+/// True if that is how those are woken who wait at a futex.
+pub(super) fn wakes_futex(source: Source, waker: Option<WakingThread>) -> bool {
+    why(Some(Kind::Futex), source, waker) == Why::Futex
 }
 
 /// Why a thread waited that is in a call of that kind, or in none, by what woke it.

@@ -132,7 +132,7 @@ pub(crate) fn of_threads_and_reasons(rows: &[Row]) -> Section {
 pub(crate) fn of_processes(who: &Who<'_>, rows: &[Row]) -> Section {
     let threads = by_thread(rows).into_iter();
     let threads = threads.map(|(thread, sums)| (thread.clone(), sums));
-    let people = who.tasks.people();
+    let people = who.people;
     let mut sums: Vec<(Process, CallSums)> =
         people.processes(threads, |sum: &mut CallSums, sums| sum.merge(&sums));
     sums.sort_by_key(|(process, sum)| (Reverse(total(sum)), process.trace, process.pid, process.tid));

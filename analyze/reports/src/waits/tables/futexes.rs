@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kernel::{Process, Thread};
+use crate::kernel::{Process, Thread, ThreadKey};
 use crate::report::{Column, Section, Unit, Value, distribution_columns, distribution_values};
 use crate::waits::futex::{FutexSums, Futexes, Operation};
 use crate::waits::report::Who;
@@ -19,23 +19,23 @@ const INTERRUPTED: Column = Column::new("interrupted", "Interrupted", Unit::Coun
 struct Futex {
     /// Calls that wait.
     waits: FutexSums,
-    /// Places of the threads that make them.
-    threads: BTreeSet<u32>,
+    /// The threads that make them.
+    threads: BTreeSet<ThreadKey>,
     /// Calls that wake.
     wakes: FutexSums,
 }
 
-/// What threads did, as it is added up by process: place, address, operation, sums.
-type Part<'a> = (u32, i64, Operation, &'a FutexSums);
+/// What threads did, as it is added up by process: thread, address, operation, sums.
+type Part<'a> = (ThreadKey, i64, Operation, &'a FutexSums);
 
 pub(crate) fn of_futexes(who: &Who<'_>, futexes: &Futexes) -> [Section; 2] {
     let parts = || {
         let parts = futexes.entries().iter();
-        parts.filter_map(|((place, address, operation), sums)| {
-            Some((who.shown(*place)?, (*place, *address, *operation, sums)))
+        parts.filter_map(|((thread, address, operation), sums)| {
+            Some((who.shown(*thread)?, (*thread, *address, *operation, sums)))
         })
     };
-    let people = who.tasks.people();
+    let people = who.people;
     let by_address = people.processes(parts(), |sum: &mut BTreeMap<i64, Futex>, part: Part<'_>| {
         add(sum.entry(part.1).or_default(), part);
     });
@@ -48,10 +48,10 @@ pub(crate) fn of_futexes(who: &Who<'_>, futexes: &Futexes) -> [Section; 2] {
     [addresses(who, by_address), operations(by_operation)]
 }
 
-fn add(futex: &mut Futex, (place, _, operation, sums): Part<'_>) {
+fn add(futex: &mut Futex, (thread, _, operation, sums): Part<'_>) {
     if operation.waits() {
         futex.waits.merge(sums);
-        futex.threads.insert(place);
+        futex.threads.insert(thread);
     } else if operation.wakes() {
         futex.wakes.merge(sums);
     }
@@ -96,11 +96,10 @@ fn address(who: &Who<'_>, (process, address, futex): &(Thread, i64, Futex)) -> V
         threads,
         wakes,
     } = futex;
-    let key = |place: u32| who.tasks.key(place as usize);
     let most = waits
         .wakers
         .iter()
-        .max_by_key(|(place, count)| (*count, Reverse(key(*place))));
+        .max_by_key(|(thread, count)| (*count, Reverse(*thread)));
     let wake_calls = wakes.calls.summary().count() + wakes.again;
     let own = [process.clone().into(), Value::Text(format!("{address:#x}"))];
     own.into_iter()
@@ -112,7 +111,7 @@ fn address(who: &Who<'_>, (process, address, futex): &(Thread, i64, Futex)) -> V
             (threads.len() as u64).into(),
             wake_calls.into(),
             wakes.woken.into(),
-            most.map(|(place, _)| who.thread(*place)).into(),
+            most.map(|(thread, _)| who.thread(*thread)).into(),
             most.map(|(_, count)| *count).into(),
         ])
         .collect()

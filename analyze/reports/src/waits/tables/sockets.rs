@@ -18,11 +18,11 @@ type Key = (End, Measure);
 pub(crate) fn of_sockets(who: &Who<'_>, sockets: &Sockets) -> Section {
     let parts = sockets.entries().iter();
     let parts = parts
-        .filter_map(|((place, end, measure), sums)| Some((who.shown(*place)?, ((*end, *measure), sums))));
+        .filter_map(|((thread, end, measure), sums)| Some((who.shown(*thread)?, ((*end, *measure), sums))));
     let add = |sums: &mut BTreeMap<Key, Distribution>, (key, part): (Key, &Distribution)| {
         sums.entry(key).or_default().merge(part);
     };
-    let sums: Vec<(Process, BTreeMap<Key, Distribution>)> = who.tasks.people().processes(parts, add);
+    let sums: Vec<(Process, BTreeMap<Key, Distribution>)> = who.people.processes(parts, add);
     let rows = sums.into_iter().flat_map(|(process, sums)| {
         let thread = Thread::from(&process);
         sums.into_iter()

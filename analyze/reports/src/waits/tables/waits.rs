@@ -16,9 +16,9 @@ pub(crate) fn list(who: &Who<'_>, key: &'static str, title: &str, view: View, wa
             wait.duration.into(),
             wait.why.name().into(),
             wait.call.user_name().into(),
-            who.thread(wait.place).into(),
+            who.thread(wait.thread).into(),
             context(wait.waker).map(Value::Text).into(),
-            wait.waker.thread.map(|place| who.thread(place)).into(),
+            wait.waker.thread.map(|thread| who.thread(thread)).into(),
         ]
     };
     Section {
