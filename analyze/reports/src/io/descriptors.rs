@@ -84,6 +84,19 @@ pub(crate) struct Answer<K = FdType> {
     pub(crate) until: Option<i64>,
 }
 
+/// Of how many of the latest entries of a history it is one that is most often asked for.
+const LATEST: usize = 4;
+
+/// How many entries of a history, from the first on, are of its beginning, as `is_before` says.
+fn end_of<T>(history: &[T], is_before: impl Fn(&T) -> bool) -> usize {
+    let late = history.len().saturating_sub(LATEST);
+    let (early, latest) = history.split_at(late);
+    match early.last().is_none_or(&is_before) {
+        true => late + latest.partition_point(is_before),
+        false => early.partition_point(is_before),
+    }
+}
+
 impl<K: Held> Descriptors<K> {
     /// A descriptor that is not open, as far as is known.
     fn nothing() -> (K, bool) {
@@ -95,7 +108,7 @@ impl<K: Held> Descriptors<K> {
         let (table, moves) = self.table_at(thread, time);
         let history = self.tables.find(table).and_then(|table| table.fds.get(&fd));
         let history = history.map(Vec::as_slice).unwrap_or_default();
-        let after = history.partition_point(|since| since.time <= time);
+        let after = end_of(history, |since| since.time <= time);
         let kind = after
             .checked_sub(1)
             .and_then(|at| history.get(at))
@@ -112,7 +125,7 @@ impl<K: Held> Descriptors<K> {
         let Some(history) = self.members.find(thread) else {
             return (thread, None);
         };
-        let after = history.partition_point(|belonging| belonging.since <= time);
+        let after = end_of(history, |belonging| belonging.since <= time);
         let table = after
             .checked_sub(1)
             .and_then(|at| history.get(at))

@@ -119,22 +119,22 @@ pub(super) struct Connections {
     entries: Vec<(ConnectionKey, Connection)>,
     #[serde(skip)]
     index: HashMap<ConnectionKey, usize, BuildHasherDefault<KeyHasher>>,
-    /// Where the one that was asked for last is: packets often follow those of their connection.
+    /// The ways of connections that were asked for last: packets often follow those of their connection,
+    /// and what is on its way to this machine is sent and received.
     #[serde(skip)]
-    last: usize,
+    recent: [Option<Recent>; 2],
 }
+
+/// One way of a connection: who sends to whom, and where the connection is.
+type Recent = (u32, (IpAddr, u16), (IpAddr, u16), Place);
+
+/// Where a connection is, and which of its ways.
+type Place = (usize, usize);
 
 const RESET: u16 = 4;
 const IPV6_HEADER: u64 = 40;
 
 impl Connections {
-    fn get(&mut self, key: ConnectionKey) -> &mut Connection {
-        if self.entries.get(self.last).is_none_or(|entry| entry.0 != key) {
-            self.last = self.find(key);
-        }
-        &mut self.entries[self.last].1
-    }
-
     /// Where a connection is, which is added if it is new.
     fn find(&mut self, key: ConnectionKey) -> usize {
         if self.index.len() != self.entries.len() {
@@ -159,24 +159,38 @@ impl Connections {
         else {
             return;
         };
-        let from = Side::new(headers.source, source);
-        let to = Side::new(headers.destination, destination);
-        let (a, b) = (from.min(to), from.max(to));
         let bytes = match (u64::from(headers.length), headers.source) {
             (0, _) => length,
             (length, IpAddr::V4(_)) => length,
             (length, IpAddr::V6(_)) => length + IPV6_HEADER,
         };
-        let connection = self.get(ConnectionKey { trace, a, b });
-        let way = &mut connection.ways[usize::from(from != a)];
+        let from = (headers.source, source);
+        let (at, way) = self.place(trace, from, (headers.destination, destination));
+        let connection = &mut self.entries[at].1;
+        let way = &mut connection.ways[way];
         let sum = if is_sent { &mut way.sent } else { &mut way.received };
         sum.add(Sum { packets: 1, bytes });
         connection.resets[usize::from(!is_sent)] += u64::from(flags & RESET != 0);
     }
 
+    /// The connection by which one side sends to another, and which of its ways that is.
+    #[inline]
+    fn place(&mut self, trace: u32, from: (IpAddr, u16), to: (IpAddr, u16)) -> Place {
+        let is_it = |recent: &&Recent| (recent.1, recent.2, recent.0) == (from, to, trace);
+        if let Some(recent) = self.recent.iter().flatten().find(is_it) {
+            return recent.3;
+        }
+        let (side, other) = (Side::new(from.0, from.1), Side::new(to.0, to.1));
+        let (a, b) = (side.min(other), side.max(other));
+        let place = (self.find(ConnectionKey { trace, a, b }), usize::from(side != a));
+        self.recent = [Some((trace, from, to, place)), self.recent[0]];
+        place
+    }
+
     pub(super) fn merge(&mut self, later: &Connections) {
         for (key, connection) in &later.entries {
-            self.get(*key).merge(connection);
+            let at = self.find(*key);
+            self.entries[at].1.merge(connection);
         }
     }
 

@@ -11,7 +11,7 @@ mod report;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::network::{self, PacketFree, PacketStep, Tcp, TcpStep};
-use tracebraid_kernel_model::{Body, KernelEvent};
+use tracebraid_kernel_model::{Body, Comm, KernelEvent};
 
 use crate::kernel::{
     ByCpu, CpuKey, Event, InOrder, Input, Items, Lane, Packet, Pairs, People, Rules, Selection, Table,
@@ -20,7 +20,7 @@ use crate::kernel::{
 use crate::report::{Report, View};
 use connections::{Connections, Sum};
 use context::{Context, Queued, Step};
-use interface::{Begun, End, Fate, Interface, InterfaceKey, Passed};
+use interface::{Begun, End, Fate, Interface, InterfaceId, InterfaceKey, Passed};
 use passing::Passing;
 
 /// The analysis.
@@ -45,8 +45,8 @@ pub struct NetPartial {
     items: Items<Passing>,
     /// By trace and address of the buffer: those that other packets follow on their CPU.
     packets: Pairs<(u32, u64), Begun>,
-    threads: Table<Vec<(InterfaceKey, Sum)>>,
-    softirqs: Vec<(InterfaceKey, Sum)>,
+    threads: Table<Vec<(InterfaceId, Sum)>>,
+    softirqs: Vec<(InterfaceId, Sum)>,
     connections: Connections,
     /// In the order of ports.
     ports: Vec<(Ports, PortCounts)>,
@@ -57,6 +57,9 @@ pub struct NetPartial {
     /// threads.
     #[serde(skip)]
     near: (usize, usize),
+    /// The interface that was looked for last: most often the next event is about the same.
+    #[serde(skip)]
+    last: Option<(InterfaceKey, InterfaceId)>,
 }
 
 /// Ports of a socket: its own and the other side's.
@@ -83,9 +86,9 @@ impl PortCounts {
     }
 }
 
-fn sum_of(sums: &mut Vec<(InterfaceKey, Sum)>, key: InterfaceKey) -> &mut Sum {
-    let at = sums.iter().position(|sum| sum.0 == key).unwrap_or_else(|| {
-        sums.push((key, Sum::default()));
+fn sum_of(sums: &mut Vec<(InterfaceId, Sum)>, id: InterfaceId) -> &mut Sum {
+    let at = sums.iter().position(|sum| sum.0 == id).unwrap_or_else(|| {
+        sums.push((id, Sum::default()));
         sums.len() - 1
     });
     &mut sums[at].1
@@ -181,7 +184,12 @@ impl Rules for NetRules {
         }
     }
 
-    fn merge(&self, earlier: &mut NetPartial, later: NetPartial) {
+    fn merge(&self, earlier: &mut NetPartial, mut later: NetPartial) {
+        let interfaces = std::mem::take(&mut later.interfaces).into_iter();
+        let places: Vec<InterfaceId> = interfaces
+            .map(|interface| earlier.join(interface, self.selection.top()))
+            .collect();
+        later.moved(&places);
         earlier.people.merge(later.people);
         let begin = |earlier: &mut NetPartial, cpu, time, context| {
             earlier.lanes.get(cpu).goes_over(time, context);
@@ -193,11 +201,6 @@ impl Rules for NetRules {
         };
         later.queued.join(earlier, pass, begin);
         earlier.items.append(later.items);
-        for interface in later.interfaces {
-            earlier
-                .interface(interface.key)
-                .merge(interface, self.selection.top());
-        }
         for (thread, sums) in later.threads.into_entries() {
             let own = earlier.threads.get(thread);
             sums.iter().for_each(|(key, sum)| sum_of(own, *key).add(*sum));
@@ -224,14 +227,61 @@ impl Rules for NetRules {
 }
 
 impl NetPartial {
-    fn interface(&mut self, key: InterfaceKey) -> &mut Interface {
+    /// The place of the interface of that name, which may have something behind its terminating null.
+    #[inline(always)]
+    fn place(&mut self, trace: u32, name: Comm) -> InterfaceId {
+        let key = InterfaceKey { trace, name };
+        match self.last {
+            Some((last, id)) if last == key => id,
+            _ => {
+                let id = self.find(InterfaceKey::new(trace, name));
+                self.last = Some((key, id));
+                id
+            }
+        }
+    }
+
+    fn find(&mut self, key: InterfaceKey) -> InterfaceId {
         // There are few.
         let at = self.interfaces.iter().position(|interface| interface.key == key);
-        let at = at.unwrap_or_else(|| {
+        InterfaceId(at.unwrap_or_else(|| {
             self.interfaces.push(Interface::new(key));
             self.interfaces.len() - 1
-        });
-        &mut self.interfaces[at]
+        }) as u32)
+    }
+
+    /// What is known of an interface that was met.
+    #[inline(always)]
+    fn interface(&mut self, id: InterfaceId) -> &mut Interface {
+        &mut self.interfaces[id.0 as usize]
+    }
+
+    /// Adds what is known of an interface later; gives its place.
+    fn join(&mut self, later: Interface, top: usize) -> InterfaceId {
+        let id = self.find(later.key);
+        self.interface(id).merge(later, top);
+        id
+    }
+
+    /// Interfaces have other places.
+    fn moved(&mut self, places: &[InterfaceId]) {
+        for (_, lane) in self.lanes.iter_mut() {
+            for step in lane.parts().0 {
+                if let Step::Queue(queued) = step {
+                    queued.interface.moved(places);
+                }
+            }
+        }
+        for (_, lane) in self.queued.iter_mut() {
+            let (passing, queued) = lane.parts();
+            passing.for_each(|passing| passing.moved(places));
+            if let Some((_, begun)) = queued.and_then(Option::as_mut) {
+                begun.interface.moved(places);
+            }
+        }
+        self.items.iter_mut().for_each(|passing| passing.moved(places));
+        let sums = self.threads.values().chain([&mut self.softirqs]).flatten();
+        sums.for_each(|(id, _)| id.moved(places));
     }
 
     /// Somebody sends, or a softirq begins or ends.
@@ -279,8 +329,8 @@ impl NetRules {
     ) -> Option<()> {
         let Event { cpu, time, .. } = *event;
         let name = packet.device.as_ref()?.comm(body)?;
-        let interface = InterfaceKey::new(cpu.trace, name);
         let buffer = packet.buffer.get(body)? as u64;
+        let interface = partial.place(cpu.trace, name);
         let bytes = packet.length.as_ref().and_then(|length| length.get(body));
         let bytes = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
         let is_sent = match packet.step {
@@ -332,7 +382,7 @@ impl NetRules {
         &self,
         partial: &mut NetPartial,
         event: &Event<'_>,
-        (interface, buffer, bytes): (InterfaceKey, u64, u64),
+        (interface, buffer, bytes): (InterfaceId, u64, u64),
         result: i64,
     ) {
         let counts = u64::from(self.selection.counts(event.time, event.cpu.cpu));
@@ -458,23 +508,24 @@ impl NetRules {
                 }
             }
             Fate::Sent { interface, bytes } => {
-                let passed = Passed {
-                    duration: begun.time.abs_diff(end.time),
-                    queued: begun.time,
-                    interface,
-                    buffer,
-                    bytes,
-                };
+                let duration = begun.time.abs_diff(end.time);
                 let fits = begun.is_sent && begun.interface == interface;
-                if fits && self.selection.limits.contain(passed.duration) {
-                    self.passed(partial, passed);
+                if fits && self.selection.limits.contain(duration) {
+                    let passed = Passed {
+                        duration,
+                        queued: begun.time,
+                        interface: partial.interface(interface).key,
+                        buffer,
+                        bytes,
+                    };
+                    self.passed(partial, interface, passed);
                 }
             }
         }
     }
 
-    fn passed(&self, partial: &mut NetPartial, passed: Passed) {
-        let interface = partial.interface(passed.interface);
+    fn passed(&self, partial: &mut NetPartial, interface: InterfaceId, passed: Passed) {
+        let interface = partial.interface(interface);
         if let Some(ranges) = &self.ranges {
             if let Some((_, range)) = ranges.iter().find(|(of, _)| *of == passed.interface) {
                 interface.bins.add(*range, passed.duration);

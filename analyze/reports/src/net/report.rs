@@ -6,7 +6,7 @@ use tracebraid_ctf::clock::Timestamp;
 
 use crate::kernel::{Head, Input, Thread};
 use crate::net::connections::Sum;
-use crate::net::interface::{Interface, InterfaceKey, Passed};
+use crate::net::interface::{Interface, InterfaceId, InterfaceKey, Passed};
 use crate::net::{NetPartial, NetRules};
 use crate::report::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
@@ -191,9 +191,13 @@ fn of_durations(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
 
 /// Who queued packets: threads, and softirqs, whoever ran then.
 fn of_threads(rules: &NetRules, names: &Names<'_>, partial: &NetPartial) -> Section {
-    let all = |sums: &[(InterfaceKey, Sum)]| {
+    let shows = |interface: &Interface| names.shows(interface.key);
+    let shown: Vec<bool> = partial.interfaces.iter().map(shows).collect();
+    let all = |sums: &[(InterfaceId, Sum)]| {
         let mut all = Sum::default();
-        let shown = sums.iter().filter(|(key, _)| names.shows(*key));
+        let shown = sums
+            .iter()
+            .filter(|(id, _)| shown.get(id.0 as usize) == Some(&true));
         shown.for_each(|(_, sum)| all.add(*sum));
         all
     };
