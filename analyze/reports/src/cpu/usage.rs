@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::rules::Rules;
+use crate::cpu::stretches::Stretches;
 use crate::kernel::{CpuKey, Known};
 
 /// Use of CPUs by a thread.
@@ -11,15 +13,17 @@ pub(super) struct Usage {
     pub(super) switches: u64,
     pub(super) migrations: u64,
     pub(super) priorities: Priorities,
+    pub(super) stretches: Stretches,
 }
 
 impl Usage {
     /// Adds what is known from elsewhere: from other CPUs, or later.
-    pub(super) fn merge(&mut self, later: Usage) {
+    pub(super) fn merge(&mut self, rules: &Rules, later: Usage) {
         self.active += later.active;
         self.switches += later.switches;
         self.migrations += later.migrations;
         self.priorities.merge(later.priorities);
+        self.stretches.merge(rules, later.stretches);
     }
 }
 

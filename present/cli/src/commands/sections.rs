@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_reports::kernel::Head;
+use tracebraid_reports::kernel::{Head, Lists};
 use tracebraid_reports::report::{Column, Report, Section, Total, Unit, Value, View};
 
 use crate::commands::cells;
@@ -33,14 +33,7 @@ impl Show for Report {
     }
 
     fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String> {
-        let sections = self.sections.iter().filter(|section| !section.rows.is_empty());
-        sections
-            .map(|section| match section.view {
-                // Those of several groups side by side have no bars.
-                View::Freq if section.columns.len() == 4 => histogram(&self.head, section),
-                _ => table_of(&self.head, section, rows, zone),
-            })
-            .collect()
+        tables(&self.head, &self.sections, rows, zone)
     }
 
     /// The sections one after the other, apart by an empty line, each with its columns.
@@ -51,6 +44,34 @@ impl Show for Report {
             .map(|section| plain(&self.head, section, rows));
         sections.collect::<Vec<_>>().join("\n")
     }
+}
+
+fn tables(head: &Head, sections: &[Section], rows: usize, zone: &TimeZone) -> Vec<String> {
+    let sections = sections.iter().filter(|section| !section.rows.is_empty());
+    sections
+        .map(|section| match section.view {
+            // Those of several groups side by side have no bars.
+            View::Freq if section.columns.len() == 4 => histogram(head, section),
+            _ => table_of(head, section, rows, zone),
+        })
+        .collect()
+}
+
+/// The tables of other views than statistics, which have a form of their own there.
+pub(super) fn other_tables(head: &Head, lists: &Lists, rows: usize, zone: &TimeZone) -> Vec<String> {
+    let sections: Vec<Section> = others(lists).cloned().collect();
+    tables(head, &sections, rows, zone)
+}
+
+/// The same as comma-separated values, each behind an empty line.
+pub(super) fn other_csv(head: &Head, lists: &Lists, rows: usize) -> String {
+    let sections = others(lists).map(|section| format!("\n{}", plain(head, section, rows)));
+    sections.collect()
+}
+
+fn others(lists: &Lists) -> impl Iterator<Item = &Section> {
+    let sections = lists.sections.iter();
+    sections.filter(|section| section.view != View::Stats)
 }
 
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
-use tracebraid_reports::kernel::{KernelAnalysis, Limits, Selection};
+use clap::{Arg, Args};
+use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Limits, Lists, Selection};
 use tracebraid_reports::report::{Report, View};
 
-use crate::commands::report::ReportArgs;
+use crate::commands::report::{ReportArgs, Show, Subject};
 use crate::failure::Failure;
 
 /// Which views, and of what lengths.
@@ -21,6 +21,11 @@ pub(crate) struct ViewArgs {
     /// Only what lasts at most that long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max: Option<u64>,
+}
+
+/// For commands whose other views are shown only when asked for.
+pub(super) fn only_stats(view: Arg) -> Arg {
+    view.default_values(["stats"])
 }
 
 /// Of what sizes.
@@ -129,6 +134,54 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
         report.sections.extend(second.sections);
     }
     args.show(subject, report)
+}
+
+/// A report whose statistics have a form of their own, with tables of other views.
+pub(super) trait Framed: KernelReport + Show {
+    /// These tables.
+    fn lists(&mut self) -> &mut Lists;
+}
+
+/// As [`run`], for such a report.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_framed<A: KernelAnalysis<Report: Framed>>(
+    args: &ReportArgs,
+    views: &ViewArgs,
+) -> Result<ExitCode, Failure> {
+    let mut subject = args.open()?;
+    let mut selection = args.selection(subject.range);
+    selection.views = views.views();
+    selection.limits = views.limits();
+    let mut report = args.fold::<A>(&mut subject, selection.clone())?;
+    let ranges = std::mem::take(&mut report.lists().ranges);
+    if views.counts_lengths() && !ranges.is_empty() {
+        selection.ranges = Some(ranges);
+        let mut second = args.fold::<A>(&mut subject, selection)?;
+        let sections = std::mem::take(&mut second.lists().sections);
+        report.lists().sections.extend(sections);
+    }
+    show_framed(args, views, subject, report)
+}
+
+/// Shows such a report: without statistics only the tables of other views.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn show_framed(
+    args: &ReportArgs,
+    views: &ViewArgs,
+    subject: Subject,
+    report: impl Framed,
+) -> Result<ExitCode, Failure> {
+    let views = views.views();
+    if views.contains(&View::Stats) {
+        return args.show(subject, report);
+    }
+    let mut lists = report.sections();
+    lists.sections.retain(|section| views.contains(&section.view));
+    args.show(subject, lists)
 }
 
 #[cfg(test)]
