@@ -74,9 +74,7 @@ fn by_thread(rows: &[Row<'_>]) -> Section {
     ran.sort_by_key(|row| (Reverse(row.stretches.lengths.summary().sum()), row.key));
     let row = |row: &Row<'_>| {
         let about = std::iter::once(row.thread.clone().into());
-        about
-            .chain(distribution_values(&row.stretches.lengths))
-            .collect()
+        about.chain(distribution_values(&row.stretches.lengths)).collect()
     };
     let columns = std::iter::once(THREAD).chain(distribution_columns()).collect();
     let rows = ran.into_iter().map(row).collect();

@@ -31,7 +31,9 @@ impl Ran {
     /// The part of a stretch that is in a range; it lasts so long there.
     #[inline]
     pub(super) fn new(window: &Window, cpu: CpuKey, stretch: &Stretch<()>, duration: u64) -> Ran {
-        let begin = window.from.map_or(stretch.since, |from| from.0.max(stretch.since));
+        let begin = window
+            .from
+            .map_or(stretch.since, |from| from.0.max(stretch.since));
         let is_whole = duration == stretch.until.abs_diff(stretch.since);
         let cut = match stretch.ended {
             Ended::ByNext | Ended::ByLoss if !is_whole => Cut::Range,

@@ -6,11 +6,11 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport, CpuUsage};
 use tracebraid_reports::kernel::Lists;
-use tracebraid_reports::report::{Report, Value};
+use tracebraid_reports::report::Report;
 
 use crate::commands::cells;
 use crate::commands::report::{ReportArgs, Show};
-use crate::commands::sections::{other_csv, other_tables};
+use crate::commands::sections::{lengths, other_csv, other_tables};
 use crate::commands::views::{self, Framed, ViewArgs};
 use crate::failure::Failure;
 use crate::table::{self, Column, grouped, percent};
@@ -21,13 +21,16 @@ use crate::table::{self, Column, grouped, percent};
 /// Needs the event sched_switch; migrations need sched_migrate_task. Threads are shown by their last known name. Time of which it is
 /// not known who ran (before a CPU's first switch, after lost events) is said to be unknown.
 #[derive(Args, Debug)]
-#[command(mut_arg("view", views::only_stats), after_help = "Examples:
+#[command(
+    mut_arg("view", views::only_stats),
+    after_help = "Examples:
   tracebraid cpu ~/lttng-traces/my-session
   tracebraid cpu --from +1s --to +2s --cpu 0,1 TRACE
   tracebraid cpu --procname 'nginx*' --format csv TRACE
   tracebraid cpu --view top,freq --cpu 2 TRACE
   tracebraid cpu --view log --min 10ms TRACE
-  tracebraid cpu --format json TRACE | jq '.cpus[].active_share'")]
+  tracebraid cpu --format json TRACE | jq '.cpus[].active_share'"
+)]
 pub(crate) struct CpuArgs {
     #[command(flatten)]
     report: ReportArgs,
@@ -139,29 +142,12 @@ fn cpus(report: &CpuReport) -> String {
             table::number_of(inconsistent, "switch does not follow", "switches do not follow"),
         ));
     }
-    text + &stretches(report)
-}
-
-/// How long threads run from switch to switch.
-fn stretches(report: &CpuReport) -> String {
-    let Some(section) = report.lists.section("stretches") else {
-        return String::new();
-    };
-    let Some(row) = section.rows.first() else {
-        return String::new();
-    };
-    let number = |key| match section.cell(row, key) {
-        Some(Value::Unsigned(number)) => *number,
-        _ => 0,
-    };
-    let duration = |key| table::duration(number(key));
-    table::paragraph(&format!(
-        "  {} from switch to switch: {} in the middle, 99 % at most {}, the longest {}",
-        table::number_of(number("count"), "stretch", "stretches"),
-        duration("p50_ns"),
-        duration("p99_ns"),
-        duration("max_ns"),
-    ))
+    text + &lengths(
+        &report.lists,
+        "stretches",
+        ("stretch", "stretches"),
+        "switch to switch",
+    )
 }
 
 /// Active time, its share of the range, switches and migrations.

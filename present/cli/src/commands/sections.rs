@@ -69,6 +69,26 @@ pub(super) fn other_csv(head: &Head, lists: &Lists, rows: usize) -> String {
     sections.collect()
 }
 
+/// A line about the lengths in the only row of a table, if it has one.
+pub(super) fn lengths(lists: &Lists, key: &str, (one, many): (&str, &str), between: &str) -> String {
+    let section = lists.section(key);
+    let Some((section, row)) = section.and_then(|section| Some((section, section.rows.first()?))) else {
+        return String::new();
+    };
+    let number = |key| match section.cell(row, key) {
+        Some(Value::Unsigned(number)) => *number,
+        _ => 0,
+    };
+    let duration = |key| table::duration(number(key));
+    table::paragraph(&format!(
+        "  {} from {between}: half of them up to {}, 99 % up to {}, the longest {}",
+        table::number_of(number("count"), one, many),
+        duration("p50_ns"),
+        duration("p99_ns"),
+        duration("max_ns"),
+    ))
+}
+
 fn others(lists: &Lists) -> impl Iterator<Item = &Section> {
     let sections = lists.sections.iter();
     sections.filter(|section| section.view != View::Stats)
@@ -183,12 +203,9 @@ fn longest_bar() -> usize {
 
 /// Each group's bars below its name. The longest bar is that of the most; what occurred is seen.
 fn histogram(head: &Head, section: &Section) -> String {
-    let columns = [
-        table::Column::number("From"),
-        table::Column::number("To"),
-        table::Column::number("Count"),
-        table::Column::whole(""),
-    ];
+    let numbers = section.columns.iter().skip(1);
+    let numbers = numbers.map(|column| table::Column::number(column.title));
+    let columns: Vec<table::Column> = numbers.chain([table::Column::whole("")]).collect();
     let bar = longest_bar();
     let mut text = String::new();
     for group in section.rows.chunk_by(|a, b| a.first() == b.first()) {

@@ -28,6 +28,20 @@ pub(super) fn only_stats(view: Arg) -> Arg {
     view.default_values(["stats"])
 }
 
+/// For commands of which `--min` is a size.
+pub(super) fn least_size(min: Arg) -> Arg {
+    sized(min).help("Only pages of at least so many bytes together: 8192, 64k, 1M")
+}
+
+/// For commands of which `--max` is a size.
+pub(super) fn greatest_size(max: Arg) -> Arg {
+    sized(max).help("Only pages of at most so many bytes together")
+}
+
+fn sized(limit: Arg) -> Arg {
+    limit.value_name("BYTES").value_parser(bytes)
+}
+
 /// Of what sizes.
 #[derive(Args, Debug)]
 pub(crate) struct SizeArgs {
