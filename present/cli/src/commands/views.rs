@@ -140,14 +140,27 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     selection.views = views.views();
     selection.limits = views.limits();
     choose(&mut selection);
-    let mut report = args.fold::<A>(&mut subject, selection.clone())?;
+    let report = report::<A>(args, &mut subject, selection)?;
+    args.show(subject, report)
+}
+
+/// Makes a report of the views of a selection, in two passes if one of them needs that.
+///
+/// # Errors
+/// When the user interrupts it.
+pub(super) fn report<A: KernelAnalysis<Report = Report>>(
+    args: &ReportArgs,
+    subject: &mut Subject,
+    mut selection: Selection,
+) -> Result<Report, Failure> {
+    let mut report = args.fold::<A>(subject, selection.clone())?;
     report.notes.iter().for_each(|note| subject.warnings.note(note));
-    if views.counts_lengths() && !report.ranges.is_empty() {
+    if selection.views.contains(&View::Freq) && !report.ranges.is_empty() {
         selection.ranges = Some(std::mem::take(&mut report.ranges));
-        let second = args.fold::<A>(&mut subject, selection)?;
+        let second = args.fold::<A>(subject, selection)?;
         report.sections.extend(second.sections);
     }
-    args.show(subject, report)
+    Ok(report)
 }
 
 /// A report whose statistics have a form of their own, with tables of other views.
@@ -170,29 +183,17 @@ pub(super) fn run_framed<A: KernelAnalysis<Report: Framed>>(
     selection.limits = views.limits();
     let mut report = args.fold::<A>(&mut subject, selection.clone())?;
     let ranges = std::mem::take(&mut report.lists().ranges);
-    if views.counts_lengths() && !ranges.is_empty() {
+    if selection.views.contains(&View::Freq) && !ranges.is_empty() {
         selection.ranges = Some(ranges);
         let mut second = args.fold::<A>(&mut subject, selection)?;
         let sections = std::mem::take(&mut second.lists().sections);
         report.lists().sections.extend(sections);
     }
-    show_framed(args, views, subject, report)
-}
-
-/// Shows such a report: without statistics only the tables of other views.
-///
-/// # Errors
-/// When it cannot be written.
-pub(super) fn show_framed(
-    args: &ReportArgs,
-    views: &ViewArgs,
-    subject: Subject,
-    report: impl Framed,
-) -> Result<ExitCode, Failure> {
     let views = views.views();
     if views.contains(&View::Stats) {
         return args.show(subject, report);
     }
+    // Without statistics only the tables of other views.
     let mut lists = report.sections();
     lists.sections.retain(|section| views.contains(&section.view));
     args.show(subject, lists)
