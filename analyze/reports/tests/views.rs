@@ -91,6 +91,12 @@ fn limits_choose_stretches() {
             assert!(!expected.is_empty() && expected.len() < lengths.len());
             assert_eq!(rows(&some, "log"), expected);
             assert_eq!(number(&some["stretches"][0], "count"), expected.len() as u64);
+            for row in rows(&some, "thread_stretches") {
+                let own = expected.iter().filter(|ran| ran["tid"] == row["tid"]);
+                let own: Vec<u64> = own.map(|ran| number(ran, "duration_ns")).collect();
+                assert_eq!(number(row, "count"), own.len() as u64, "{row}");
+                assert_eq!(number(row, "total_ns"), own.iter().sum::<u64>(), "{row}");
+            }
             for list in ["cpus", "threads", "processes", "total"] {
                 assert_eq!(some[list], whole[list], "{list}");
             }
@@ -154,7 +160,10 @@ fn the_second_pass_counts_every_stretch_once() {
             let own = bins.filter(|bin| bin["of"] == name);
             own.map(|bin| number(bin, "count")).sum()
         };
-        assert_eq!(count("all"), number(&first["stretches"][0], "count"));
+        let counts = rows(&first, "thread_stretches")
+            .iter()
+            .map(|row| number(row, "count"));
+        assert_eq!(count("all"), counts.sum::<u64>());
         for tid in [284, 249] {
             let of = |row: &&Json| row["tid"] == tid;
             let row = rows(&first, "thread_stretches").iter().find(of).expect("a row");

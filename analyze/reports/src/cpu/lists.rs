@@ -10,11 +10,12 @@ use crate::cpu::report::CpuThread;
 use crate::cpu::rules::{Bounds, Rules};
 use crate::cpu::state::CpuPartial;
 use crate::cpu::stretches::{Cut, Ran, Stretches};
-use crate::kernel::{Head, Lists, Thread, ThreadKey};
+use crate::kernel::{CpuKey, Head, Lists, Thread, ThreadKey};
 use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 use crate::stats::{Bins, Distribution, Ranges};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
+const CPU: Column = Column::new("cpu", "CPU", Unit::Cpu);
 
 /// A thread that is shown, and its stretches.
 struct Row<'a> {
@@ -31,11 +32,9 @@ pub(super) fn lists(rules: &Rules, head: &Head, partial: &mut CpuPartial, thread
         let sections = vec![frequencies(head, &rows, bounds)];
         return Lists::new(&rules.selection, sections, Ranges::default());
     }
-    let mut all = Distribution::default();
-    rows.iter().for_each(|row| all.merge(&row.stretches.lengths));
     let shown: BTreeMap<ThreadKey, &Arc<Thread>> = rows.iter().map(|row| (row.key, &row.thread)).collect();
     let sections = vec![
-        total(&all),
+        by_cpu(rules, head, partial),
         by_thread(&rows),
         list(
             ("longest", "Longest stretches"),
@@ -45,7 +44,7 @@ pub(super) fn lists(rules: &Rules, head: &Head, partial: &mut CpuPartial, thread
         ),
         list(("log", "Stretches"), View::Log, &shown, log),
     ];
-    Lists::new(&rules.selection, sections, ranges(rules, &rows, &all))
+    Lists::new(&rules.selection, sections, ranges(rules, &rows))
 }
 
 fn of<'a>(partial: &'a CpuPartial, row: &CpuThread) -> Option<Row<'a>> {
@@ -55,15 +54,32 @@ fn of<'a>(partial: &'a CpuPartial, row: &CpuThread) -> Option<Row<'a>> {
     Some(Row {
         key,
         thread: Arc::new(thread.clone()),
-        stretches: &partial.usage.find(key)?.stretches,
+        stretches: partial.usage.find(key)?.stretches.as_deref()?,
     })
 }
 
-/// All stretches together.
-fn total(all: &Distribution) -> Section {
-    let rows = (all.summary().count() > 0).then(|| distribution_values(all).to_vec());
-    let columns = distribution_columns().to_vec();
-    Section::new("stretches", "Stretches", columns, rows.into_iter().collect()).short()
+/// The stretches of all threads: all together, and by CPU.
+fn by_cpu(rules: &Rules, head: &Head, partial: &CpuPartial) -> Section {
+    let chosen = partial.cpus.iter().filter(|cpu| {
+        let is_chosen = rules.selection.cpus.contains(cpu.key.cpu);
+        is_chosen && cpu.lengths.summary().count() > 0
+    });
+    let mut all = Distribution::default();
+    chosen.clone().for_each(|cpu| all.merge(&cpu.lengths));
+    let several = head.hosts.len() > 1;
+    let row = |cpu: Option<CpuKey>, lengths: &Distribution| {
+        let trace = several.then(|| cpu.map(|cpu| u64::from(cpu.trace)).into());
+        let cpu = cpu.map(|cpu| u64::from(cpu.cpu)).into();
+        let about = trace.into_iter().chain([cpu]);
+        about.chain(distribution_values(lengths)).collect()
+    };
+    let total = (all.summary().count() > 0).then(|| row(None, &all));
+    let cpus = chosen.map(|cpu| row(Some(cpu.key), &cpu.lengths));
+    let trace = several.then(|| Column::new("trace", "Trace", Unit::Id));
+    let about = trace.into_iter().chain([CPU]);
+    let columns = about.chain(distribution_columns()).collect();
+    let rows = total.into_iter().chain(cpus).collect();
+    Section::new("stretches", "Stretches", columns, rows).short()
 }
 
 fn by_thread(rows: &[Row<'_>]) -> Section {
@@ -78,7 +94,10 @@ fn by_thread(rows: &[Row<'_>]) -> Section {
     };
     let columns = std::iter::once(THREAD).chain(distribution_columns()).collect();
     let rows = ran.into_iter().map(row).collect();
-    Section::new("thread_stretches", "Stretches by thread", columns, rows)
+    Section {
+        view: View::Freq,
+        ..Section::new("thread_stretches", "Stretches by thread", columns, rows)
+    }
 }
 
 fn longest(rules: &Rules, rows: &[Row<'_>]) -> Vec<Ran> {
@@ -124,7 +143,7 @@ fn list(
         Column::new("begin_ns", "Begin", Unit::Time),
         Column::new("end_ns", "End", Unit::Time).left_out(2),
         Column::new("duration_ns", "Duration", Unit::Duration),
-        Column::new("cpu", "CPU", Unit::Cpu),
+        CPU,
         THREAD,
         Column::new("cut_by", "Cut by", Unit::Text).left_out(1),
     ];
@@ -136,11 +155,13 @@ fn list(
 }
 
 /// Of all threads that are shown, and of the first of them.
-fn ranges(rules: &Rules, rows: &[Row<'_>], all: &Distribution) -> Ranges {
+fn ranges(rules: &Rules, rows: &[Row<'_>]) -> Ranges {
+    let mut all = Distribution::default();
+    rows.iter().for_each(|row| all.merge(&row.stretches.lengths));
     let range = |lengths: &Distribution| Some((lengths.summary().min()?, lengths.summary().max()?));
     let named = |row: &Row<'_>| Some((Bounds::name(row.key), range(&row.stretches.lengths)?));
     let threads = rows.iter().filter_map(named).take(rules.selection.rows);
-    let all = range(all).map(|range| (Bounds::ALL.to_owned(), range));
+    let all = range(&all).map(|range| (Bounds::ALL.to_owned(), range));
     all.into_iter().chain(threads).collect()
 }
 

@@ -186,7 +186,7 @@ fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<
         .filter(|(key, _)| analysis.input.selection.cpus.contains(key.cpu));
     chosen
         .map(|(key, state)| {
-            let state = state.copied().unwrap_or_default();
+            let state = state.cloned().unwrap_or_default();
             CpuRow {
                 trace: key.trace,
                 cpu: key.cpu,

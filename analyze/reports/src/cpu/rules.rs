@@ -12,6 +12,10 @@ pub(super) struct Rules {
     pub(super) selection: Selection,
     /// True if statistics of stretches are.
     pub(super) is_counted: bool,
+    /// True if single stretches are, or statistics of those of each thread.
+    pub(super) is_listed: bool,
+    /// True if the lengths of each thread's stretches are.
+    pub(super) is_counted_by_thread: bool,
     /// How many of the longest stretches of each thread are kept.
     pub(super) top: usize,
     /// True if all are.
@@ -33,7 +37,9 @@ impl Rules {
         // A second pass only counts lengths. Others that use this analysis ask for no view.
         let is_asked = |view| bounds.is_none() && selection.views.contains(&view);
         Rules {
-            is_counted: is_asked(View::Stats) || is_asked(View::Freq),
+            is_counted: is_asked(View::Stats),
+            is_listed: bounds.is_some() || [View::Top, View::Log, View::Freq].into_iter().any(is_asked),
+            is_counted_by_thread: is_asked(View::Freq),
             top: if is_asked(View::Top) { selection.rows } else { 0 },
             is_logged: is_asked(View::Log),
             bounds,

@@ -7,6 +7,7 @@ use crate::cpu::rules::Rules;
 use crate::cpu::stretches::Ran;
 use crate::cpu::usage::Usage;
 use crate::kernel::{CpuKey, Input, Packet, People, Runs, Stretch, Table, ThreadKey};
+use crate::stats::Distribution;
 
 /// Partial state of the cpu analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -49,7 +50,7 @@ pub(super) struct Side {
 }
 
 /// What is known of one CPU. Its chunks come in the order of time.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CpuState {
     pub(super) key: CpuKey,
     /// Who ran.
@@ -59,6 +60,8 @@ pub(super) struct CpuState {
     pub(super) active: u64,
     pub(super) idle: u64,
     pub(super) switches: u64,
+    /// How long threads other than the idle one ran from switch to switch.
+    pub(super) lengths: Distribution,
     /// Where the thread that was asked for last is in the tables of use and of names: most often
     /// the one that a switch leaves is the one that the switch before went to.
     #[serde(skip)]
@@ -116,14 +119,25 @@ impl CpuPartial {
             return;
         }
         cpu.active += time;
-        let ran = Ran::new(&selection.window, cpu.key, &stretch, time);
+        let is_within = selection.limits.contain(time);
+        if rules.is_counted && is_within {
+            cpu.lengths.add(time);
+        }
+        let (trace, tid) = (cpu.key.trace, stretch.tid);
+        self.usage_of(at, ThreadKey { trace, tid }).active += time;
+        if rules.is_listed && is_within {
+            self.list(rules, at, &stretch, time);
+        }
+    }
+
+    /// Single stretches are asked for.
+    #[inline(never)]
+    fn list(&mut self, rules: &Rules, at: usize, stretch: &Stretch<()>, time: u64) {
+        let ran = Ran::new(&rules.selection.window, self.cpus[at].key, stretch, time);
         let usage = self.usage_of(at, ran.thread());
-        usage.active += time;
-        if selection.limits.contain(time) {
-            usage.stretches.add(rules, ran);
-            if rules.is_logged {
-                self.log.push(ran);
-            }
+        usage.stretches.get_or_insert_default().add(rules, ran);
+        if rules.is_logged {
+            self.log.push(ran);
         }
     }
 
@@ -218,6 +232,7 @@ impl CpuPartial {
         earlier.active += later.active;
         earlier.idle += later.idle;
         earlier.switches += later.switches;
+        earlier.lengths.merge(&later.lengths);
         let ran = earlier.runs.join(later.runs, |()| ());
         self.ran(rules, at, ran);
     }

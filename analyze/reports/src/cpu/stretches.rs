@@ -81,9 +81,8 @@ pub(super) struct Freq {
 
 impl Stretches {
     /// Adds one, which is within the limits.
-    #[inline]
     pub(super) fn add(&mut self, rules: &Rules, ran: Ran) {
-        if rules.is_counted {
+        if rules.is_counted_by_thread {
             self.lengths.add(ran.duration);
         }
         self.top.add(ran, rules.top);

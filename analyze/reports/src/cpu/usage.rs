@@ -13,7 +13,8 @@ pub(super) struct Usage {
     pub(super) switches: u64,
     pub(super) migrations: u64,
     pub(super) priorities: Priorities,
-    pub(super) stretches: Stretches,
+    /// None if none are asked for.
+    pub(super) stretches: Option<Box<Stretches>>,
 }
 
 impl Usage {
@@ -23,7 +24,9 @@ impl Usage {
         self.switches += later.switches;
         self.migrations += later.migrations;
         self.priorities.merge(later.priorities);
-        self.stretches.merge(rules, later.stretches);
+        if let Some(later) = later.stretches {
+            self.stretches.get_or_insert_default().merge(rules, *later);
+        }
     }
 }
 

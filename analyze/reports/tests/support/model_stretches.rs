@@ -51,37 +51,41 @@ impl Ran {
 }
 
 /// The tables of statistics, of the longest, and of all.
-pub fn lists(mut stretches: Vec<Ran>, people: &People) -> Lists {
+pub fn lists(mut stretches: Vec<Ran>, people: &People, hosts: usize) -> Lists {
     let mut all = Distribution::default();
-    let mut threads: BTreeMap<(u32, i32), Distribution> = BTreeMap::new();
+    let mut cpus: BTreeMap<(u32, u32), Distribution> = BTreeMap::new();
     for ran in &stretches {
         all.add(ran.length());
-        let own = threads.entry((ran.cpu.0, ran.tid)).or_default();
-        own.add(ran.length());
+        cpus.entry(ran.cpu).or_default().add(ran.length());
     }
-    let mut threads: Vec<_> = threads.into_iter().collect();
-    threads.sort_by_key(|(_, lengths)| Reverse(lengths.summary().sum()));
-    let thread = |((trace, tid), lengths): ((u32, i32), Distribution)| {
-        let about = [people.thread(trace, tid).into()];
-        about.into_iter().chain(distribution_values(&lengths)).collect()
+    let several = hosts > 1;
+    let of = |cpu: Option<(u32, u32)>, lengths: &Distribution| {
+        let number = |number: Option<u32>| Value::from(number.map(u64::from));
+        let mut about = vec![number(cpu.map(|cpu| cpu.0)), number(cpu.map(|cpu| cpu.1))];
+        about.drain(..usize::from(!several));
+        about.into_iter().chain(distribution_values(lengths)).collect()
     };
-    let threads = threads.into_iter().map(thread).collect();
-    let total = (!stretches.is_empty()).then(|| distribution_values(&all).to_vec());
+    let total = (!stretches.is_empty()).then(|| of(None, &all));
+    let by_cpu = cpus.iter().map(|(cpu, lengths)| of(Some(*cpu), lengths));
+    let by_cpu: Vec<Vec<Value>> = total.into_iter().chain(by_cpu).collect();
     stretches.sort_by_key(|ran| (ran.end, ran.cpu));
     let log = stretches.iter().map(|ran| row(ran, people)).collect();
     stretches.sort_by_key(|ran| (Reverse(ran.length()), ran.begin, ran.cpu));
     let longest = stretches.iter().take(ROWS).map(|ran| row(ran, people)).collect();
-    let columns = distribution_columns();
-    let about = [Column::new("thread", "", Unit::Thread)];
-    let by_thread: Vec<Column> = about.into_iter().chain(columns).collect();
+    let mut about = vec![
+        Column::new("trace", "", Unit::Id),
+        Column::new("cpu", "", Unit::Cpu),
+    ];
+    about.drain(..usize::from(!several));
+    let columns: Vec<Column> = about.into_iter().chain(distribution_columns()).collect();
+    let thread = [Column::new("thread", "", Unit::Thread)];
     let each = ["begin_ns", "end_ns", "duration_ns", "cpu"].map(|key| Column::new(key, "", Unit::Count));
     let cut = [Column::new("cut_by", "", Unit::Text)];
-    let each: Vec<Column> = each.into_iter().chain(about).chain(cut).collect();
+    let each: Vec<Column> = each.into_iter().chain(thread).chain(cut).collect();
     let of = |view, section| Section { view, ..section };
     Lists {
         sections: vec![
-            Section::new("stretches", "", columns.to_vec(), total.into_iter().collect()),
-            Section::new("thread_stretches", "", by_thread, threads),
+            Section::new("stretches", "", columns, by_cpu),
             of(View::Top, Section::new("longest", "", each.clone(), longest)),
             of(View::Log, Section::new("log", "", each, log)),
         ],
