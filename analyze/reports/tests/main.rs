@@ -19,4 +19,5 @@ mod periods;
 mod processes;
 mod sched;
 mod support;
+mod views;
 mod waits;

@@ -1,15 +1,18 @@
 //! Memory by thread beside an independent model, on made-up traces.
 
-use crate::support::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
-use crate::support::model_memory::{Found, Who, find};
+use std::cmp::Reverse;
+
+use crate::support::law::{ALL, Asked, SMALL, any_tree, any_tree_of, as_in_one_piece, every_way, folded};
+use crate::support::model_memory::{Found, Move, Who, find, moves};
 use crate::support::naming::{Field, Maker, Naming, TEXT, Value::Int, Value::Text};
 use crate::support::synthetic::{Random, Scripted, Shape, scripted};
 use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
-use tracebraid_reports::kernel::{KernelAnalysis, Selection, ThreadFilter};
+use tracebraid_reports::kernel::{KernelAnalysis, Limits, ROWS, Selection, ThreadFilter};
 use tracebraid_reports::memory::MemoryAnalysis;
+use tracebraid_reports::report::View;
 
 const SHAPE: Shape = Shape {
     cpus: 3,
@@ -222,6 +225,78 @@ fn as_modelled(what: &str, set: &TraceSet, asked: Asked) {
         sum("allocated_pages", &|who| who.is_some_and(|tid| tid != 0)),
         "{what}"
     );
+    let mut all = moves(set, asked);
+    as_listed(&format!("{what}, log"), rows(&report, "log"), &all);
+    all.retain(|moved| moved.what == "allocated");
+    all.sort_by_key(|moved| (Reverse(moved.order), moved.time, moved.cpu, moved.who));
+    all.truncate(ROWS);
+    as_listed(&format!("{what}, largest"), rows(&report, "largest"), &all);
+}
+
+/// Each row is the model's; those whose thread is not known have none.
+fn as_listed(what: &str, found: &[Json], expected: &[Move]) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (row, moved) in found.iter().zip(expected) {
+        let number = |key: &str| row[key].as_i64();
+        assert_eq!(number("time_ns"), Some(moved.time), "{what}: {row}");
+        assert_eq!(number("cpu"), Some(i64::from(moved.cpu)), "{what}: {row}");
+        assert_eq!(number("tid"), moved.who.map(i64::from), "{what}: {row}");
+        assert_eq!(row["event"], moved.what, "{what}: {row}");
+        assert_eq!(number("order"), Some(moved.order), "{what}: {row}");
+        assert_eq!(number("size_bytes"), Some(4096 << moved.order), "{what}: {row}");
+    }
+}
+
+/// Bounds of sizes choose what counts about pages, and nothing else; how many there are of each order is
+/// what the log tells.
+#[test]
+fn sizes_choose_pages() {
+    let shape = Shape {
+        silent_losses: 60,
+        ..SHAPE
+    };
+    let sizes = Limits {
+        min: Some(8192),
+        max: Some(100_000),
+    };
+    let selection = |sizes| Selection {
+        views: View::ALL.to_vec(),
+        sizes,
+        ..ALL.selection()
+    };
+    for seed in 0..3 {
+        with_trace(seed, shape, 0, |set| {
+            let (whole, some) = (
+                json(set, selection(Limits::default())),
+                json(set, selection(sizes)),
+            );
+            for list in ["faults", "objects", "cache", "reclaim"] {
+                assert_eq!(whole[list], some[list], "{list}");
+            }
+            let chosen: Vec<Move> = (moves(set, ALL).into_iter())
+                .filter(|moved| (1..=4).contains(&moved.order))
+                .collect();
+            assert!(!chosen.is_empty());
+            as_listed("some sizes", rows(&some, "log"), &chosen);
+            let pages = |what: &str| -> i64 {
+                let of = chosen.iter().filter(|moved| moved.what == what);
+                of.map(|moved| 1 << moved.order).sum()
+            };
+            assert_eq!(some["total"]["allocated_pages"], pages("allocated"));
+            assert_eq!(some["total"]["freed_pages"], pages("freed"));
+            for report in [&whole, &some] {
+                for row in rows(report, "distribution") {
+                    let of = |moved: &&Json| moved["event"] == row["of"] && moved["order"] == row["order"];
+                    let count = rows(report, "log").iter().filter(of).count();
+                    assert_eq!(row["count"], count, "{row}");
+                }
+            }
+            let analysis = MemoryAnalysis::new(set, selection(sizes));
+            let expected = folded(set, &analysis, (1, u64::MAX));
+            every_way("some sizes", set, &analysis, &expected, SMALL);
+            any_tree_of("some sizes", set, &analysis, seed);
+        });
+    }
 }
 
 #[test]
@@ -351,6 +426,17 @@ fn pages_that_only_batches_tell() {
     let (directory, set) = scripted(SHAPE, events);
     let report = json(&set, Selection::default());
     assert_eq!(rows(&report, "threads")[0]["freed_pages"], 2);
+    let views = View::ALL.to_vec();
+    let listed = json(
+        &set,
+        Selection {
+            views,
+            ..Selection::default()
+        },
+    );
+    let events: Vec<_> = rows(&listed, "log").iter().map(|row| &row["event"]).collect();
+    assert_eq!(events, ["freed", "freed"]);
+    assert_eq!(rows(&listed, "distribution")[0]["count"], 2);
     let analysis = MemoryAnalysis::new(&set, Selection::default());
     let lacks = analysis.lacks().expect("something is missing");
     assert!(lacks.contains("kmem_mm_page_alloc"), "{lacks}");

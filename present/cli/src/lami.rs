@@ -118,7 +118,7 @@ impl Analysis {
 }
 
 /// The report on no trace at all, with every view.
-fn empty<A: KernelAnalysis<Report: Default + Show>>() -> Report {
+pub(crate) fn empty<A: KernelAnalysis<Report: Default + Show>>() -> Report {
     let set = TraceSet::default();
     let selection = |ranges| Selection {
         views: View::ALL.to_vec(),

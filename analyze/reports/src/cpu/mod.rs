@@ -4,9 +4,12 @@
 //! out of it, is joined when the chunks of that CPU are merged. `docs/reports-cpu.md` defines
 //! each number.
 
+mod lists;
 mod report;
+mod rules;
 mod sections;
 mod state;
+mod stretches;
 mod usage;
 
 use tracebraid_ctf::clock::Timestamp;
@@ -17,6 +20,7 @@ use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::kernel::{Event, Input, KernelAnalysis, Selection};
 pub use report::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
+use rules::Rules;
 pub use state::CpuPartial;
 use state::{Place, Side};
 
@@ -25,12 +29,14 @@ use state::{Place, Side};
 #[derive(Debug)]
 pub struct CpuAnalysis {
     input: Input,
+    rules: Rules,
 }
 
 impl KernelAnalysis for CpuAnalysis {
     fn new(set: &TraceSet, selection: Selection) -> CpuAnalysis {
+        let rules = Rules::new(selection.clone());
         let input = Input::new(set, selection, is_wanted);
-        CpuAnalysis { input }
+        CpuAnalysis { input, rules }
     }
 
     fn input(&self) -> &Input {
@@ -80,13 +86,13 @@ impl Analysis for CpuAnalysis {
 
     fn packet(&self, partial: &mut CpuPartial, packet: &StreamPlace<'_>) {
         if let Some(packet) = self.input.packet(packet) {
-            partial.packet(&self.input.selection, &packet);
+            partial.packet(&self.rules, &packet);
         }
     }
 
     fn cut(&self, partial: &mut CpuPartial, packet: &StreamPlace<'_>, time: Timestamp) {
         if let Some(packet) = self.input.packet(packet) {
-            partial.cut(&self.input.selection, &packet, time.0);
+            partial.cut(&self.rules, &packet, time.0);
         }
     }
 
@@ -99,7 +105,7 @@ impl Analysis for CpuAnalysis {
     fn end(&self, _: &mut CpuPartial, _: &Chunk) {}
 
     fn merge(&self, earlier: &mut CpuPartial, later: CpuPartial) {
-        earlier.merge(&self.input.selection, later);
+        earlier.merge(&self.rules, later);
     }
 
     fn finish(&self, partial: CpuPartial) -> CpuReport {
@@ -117,7 +123,7 @@ impl CpuAnalysis {
                 let Some((prev, next)) = sides(place, switch, body) else {
                     return;
                 };
-                partial.switch(&self.input.selection, place, [prev, next]);
+                partial.switch(&self.rules, place, [prev, next]);
                 if let Some(pid) = model.pid(body) {
                     partial.people.get(prev.thread).learn_pid(time, cpu, pid);
                 }
@@ -136,7 +142,7 @@ impl CpuAnalysis {
                     exec.old_tid.as_ref().and_then(|tid| tid.get(body)),
                 ) {
                     let (old, tid) = (place.thread(old), place.thread(tid));
-                    partial.take_over(&self.input.selection, place, old, tid);
+                    partial.take_over(&self.rules, place, old, tid);
                 }
                 crate::kernel::learn(&mut partial.people, model, cpu, time, body);
             }

@@ -6,9 +6,10 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::cpu::CpuAnalysis;
+use crate::cpu::lists::lists;
 use crate::cpu::state::CpuPartial;
 use crate::cpu::usage::Usage;
-use crate::kernel::{CpuKey, Head, KernelReport, Process, Thread, nanoseconds, share};
+use crate::kernel::{CpuKey, Head, KernelReport, Lists, Process, Thread, nanoseconds, share};
 
 /// Who used the CPUs. Times in nanoseconds; shares are parts of `duration_ns`, from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -24,6 +25,9 @@ pub struct CpuReport {
     pub processes: Vec<CpuProcess>,
     /// By thread, most active first; without idle threads.
     pub threads: Vec<CpuThread>,
+    /// The stretches for which threads ran, as far as they are asked for.
+    #[serde(flatten)]
+    pub lists: Lists,
 }
 
 /// All CPUs together.
@@ -134,12 +138,13 @@ impl KernelReport for CpuReport {
     fn truncate(&mut self, rows: usize) {
         self.processes.truncate(rows);
         self.threads.truncate(rows);
+        self.lists.truncate(rows);
     }
 }
 
 pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuReport {
     let head = analysis.input.head();
-    partial.close(&analysis.input);
+    partial.close(&analysis.rules, &analysis.input);
     let cpus = cpu_rows(analysis, &partial, head.duration_ns);
     let mut total = CpuTotal {
         cpus: cpus.len() as u64,
@@ -167,6 +172,7 @@ pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuRepo
         total,
         cpus,
         processes: process_rows(&threads, &partial, usage),
+        lists: lists(&analysis.rules, &head, &mut partial, &threads),
         threads,
         head,
     }
@@ -180,7 +186,7 @@ fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<
         .filter(|(key, _)| analysis.input.selection.cpus.contains(key.cpu));
     chosen
         .map(|(key, state)| {
-            let state = state.copied().unwrap_or_default();
+            let state = state.cloned().unwrap_or_default();
             CpuRow {
                 trace: key.trace,
                 cpu: key.cpu,

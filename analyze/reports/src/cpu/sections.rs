@@ -16,11 +16,14 @@ impl From<&CpuReport> for Report {
         Report {
             head: report.head.clone(),
             totals: vec![
-                Total::new("active_ns", "active", total.active_ns.into()),
-                Total::new("idle_ns", "idle", total.idle_ns.into()),
-                Total::new("unknown_ns", "unknown", total.unknown_ns.into()),
+                Total::new("active_ns", "active", total.active_ns.into()).of(Unit::Duration),
+                Total::new("idle_ns", "idle", total.idle_ns.into()).of(Unit::Duration),
+                Total::new("unknown_ns", "unknown", total.unknown_ns.into()).of(Unit::Duration),
             ],
-            sections: vec![cpus(report), processes(report), threads(report)],
+            sections: [cpus(report), processes(report), threads(report)]
+                .into_iter()
+                .chain(report.lists.sections.iter().cloned())
+                .collect(),
             ..Report::default()
         }
     }

@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
 
+use crate::cpu::rules::Rules;
+use crate::cpu::stretches::Ran;
 use crate::cpu::usage::Usage;
-use crate::kernel::{CpuKey, Input, Packet, People, Runs, Selection, Stretch, Table, ThreadKey};
+use crate::kernel::{CpuKey, Input, Packet, People, Runs, Stretch, Table, ThreadKey};
+use crate::stats::Distribution;
 
 /// Partial state of the cpu analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -12,6 +15,8 @@ pub struct CpuPartial {
     pub(super) cpus: Vec<CpuState>,
     pub(super) usage: Table<Usage>,
     pub(super) people: People,
+    /// Stretches, in no order, if all are asked for.
+    pub(super) log: Vec<Ran>,
     /// Where in `cpus` the last one was found.
     #[serde(skip)]
     last: usize,
@@ -45,7 +50,7 @@ pub(super) struct Side {
 }
 
 /// What is known of one CPU. Its chunks come in the order of time.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CpuState {
     pub(super) key: CpuKey,
     /// Who ran.
@@ -55,6 +60,8 @@ pub(super) struct CpuState {
     pub(super) active: u64,
     pub(super) idle: u64,
     pub(super) switches: u64,
+    /// How long threads other than the idle one ran from switch to switch.
+    pub(super) lengths: Distribution,
     /// Where the thread that was asked for last is in the tables of use and of names: most often
     /// the one that a switch leaves is the one that the switch before went to.
     #[serde(skip)]
@@ -85,38 +92,52 @@ impl CpuPartial {
     }
 
     /// A packet of a CPU begins, or goes on: its events are there up to its end.
-    pub(super) fn packet(&mut self, selection: &Selection, packet: &Packet) {
+    pub(super) fn packet(&mut self, rules: &Rules, packet: &Packet) {
         let at = self.cpu(packet.cpu);
         let ran = self.cpus[at].runs.packet(packet);
-        self.ran(selection, at, ran);
+        self.ran(rules, at, ran);
     }
 
     /// The rest of a packet cannot be decoded.
-    pub(super) fn cut(&mut self, selection: &Selection, packet: &Packet, time: i64) {
+    pub(super) fn cut(&mut self, rules: &Rules, packet: &Packet, time: i64) {
         let at = self.cpu(packet.cpu);
         let ran = self.cpus[at].runs.cut(time);
-        self.ran(selection, at, ran);
+        self.ran(rules, at, ran);
     }
 
     #[inline]
-    fn ran(&mut self, selection: &Selection, at: usize, stretch: Option<Stretch<()>>) {
-        let Some(Stretch {
-            tid, since, until, ..
-        }) = stretch
-        else {
-            return;
-        };
+    fn ran(&mut self, rules: &Rules, at: usize, stretch: Option<Stretch<()>>) {
+        let Some(stretch) = stretch else { return };
+        let selection = &rules.selection;
         let cpu = &mut self.cpus[at];
-        let time = selection.window.clip(since, until);
+        let time = selection.window.clip(stretch.since, stretch.until);
         if time == 0 || !selection.cpus.contains(cpu.key.cpu) {
             return;
         }
-        if tid == 0 {
+        if stretch.tid == 0 {
             cpu.idle += time;
-        } else {
-            cpu.active += time;
-            let trace = cpu.key.trace;
-            self.usage_of(at, ThreadKey { trace, tid }).active += time;
+            return;
+        }
+        cpu.active += time;
+        let is_within = selection.limits.contain(time);
+        if rules.is_counted && is_within {
+            cpu.lengths.add(time);
+        }
+        let (trace, tid) = (cpu.key.trace, stretch.tid);
+        self.usage_of(at, ThreadKey { trace, tid }).active += time;
+        if rules.is_listed && is_within {
+            self.list(rules, at, &stretch, time);
+        }
+    }
+
+    /// Single stretches are asked for.
+    #[inline(never)]
+    fn list(&mut self, rules: &Rules, at: usize, stretch: &Stretch<()>, time: u64) {
+        let ran = Ran::new(&rules.selection.window, self.cpus[at].key, stretch, time);
+        let usage = self.usage_of(at, ran.thread());
+        usage.stretches.get_or_insert_default().add(rules, ran);
+        if rules.is_logged {
+            self.log.push(ran);
         }
     }
 
@@ -137,11 +158,11 @@ impl CpuPartial {
 
     /// A CPU goes from one thread to another.
     #[inline]
-    pub(super) fn switch(&mut self, selection: &Selection, place: Place, [prev, next]: [Side; 2]) {
+    pub(super) fn switch(&mut self, rules: &Rules, place: Place, [prev, next]: [Side; 2]) {
         let at = self.cpu(place.cpu);
-        let counts = selection.counts(place.time, place.cpu.cpu);
+        let counts = rules.selection.counts(place.time, place.cpu.cpu);
         self.cpus[at].switches += u64::from(counts);
-        self.goes_over(selection, at, place.time, prev.thread.tid, next.thread.tid);
+        self.goes_over(rules, at, place.time, prev.thread.tid, next.thread.tid);
         self.cpus[at]
             .first_switch
             .get_or_insert((place.time, prev.thread.tid));
@@ -179,47 +200,49 @@ impl CpuPartial {
     }
 
     /// A thread takes over the id of another one at exec, without a switch.
-    pub(super) fn take_over(&mut self, selection: &Selection, place: Place, old: ThreadKey, tid: ThreadKey) {
+    pub(super) fn take_over(&mut self, rules: &Rules, place: Place, old: ThreadKey, tid: ThreadKey) {
         if old != tid {
             let at = self.cpu(place.cpu);
-            self.goes_over(selection, at, place.time, old.tid, tid.tid);
+            self.goes_over(rules, at, place.time, old.tid, tid.tid);
         }
     }
 
     #[inline]
-    fn goes_over(&mut self, selection: &Selection, at: usize, time: i64, prev: i32, next: i32) {
+    fn goes_over(&mut self, rules: &Rules, at: usize, time: i64, prev: i32, next: i32) {
         let ran = self.cpus[at].runs.goes_over(time, prev, next, ());
-        self.ran(selection, at, ran);
+        self.ran(rules, at, ran);
     }
 
-    pub(super) fn merge(&mut self, selection: &Selection, later: CpuPartial) {
+    pub(super) fn merge(&mut self, rules: &Rules, later: CpuPartial) {
         for (key, usage) in later.usage.into_entries() {
-            self.usage.get(key).merge(usage);
+            self.usage.get(key).merge(rules, usage);
         }
         self.people.merge(later.people);
+        self.log.extend(later.log);
         for cpu in later.cpus {
-            self.join(selection, cpu);
+            self.join(rules, cpu);
         }
     }
 
     /// Joins the state of later chunks of a CPU.
-    fn join(&mut self, selection: &Selection, later: CpuState) {
+    fn join(&mut self, rules: &Rules, later: CpuState) {
         let at = self.cpu(later.key);
         let earlier = &mut self.cpus[at];
         earlier.first_switch = earlier.first_switch.or(later.first_switch);
         earlier.active += later.active;
         earlier.idle += later.idle;
         earlier.switches += later.switches;
+        earlier.lengths.merge(&later.lengths);
         let ran = earlier.runs.join(later.runs, |()| ());
-        self.ran(selection, at, ran);
+        self.ran(rules, at, ran);
     }
 
     /// Whoever runs at the end does so until the trace ends.
-    pub(super) fn close(&mut self, input: &Input) {
+    pub(super) fn close(&mut self, rules: &Rules, input: &Input) {
         for at in 0..self.cpus.len() {
             if let Some(end) = input.end_of(self.cpus[at].key.trace) {
                 let ran = self.cpus[at].runs.close(end);
-                self.ran(&input.selection, at, ran);
+                self.ran(rules, at, ran);
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::rules::Rules;
+use crate::cpu::stretches::Stretches;
 use crate::kernel::{CpuKey, Known};
 
 /// Use of CPUs by a thread.
@@ -11,15 +13,20 @@ pub(super) struct Usage {
     pub(super) switches: u64,
     pub(super) migrations: u64,
     pub(super) priorities: Priorities,
+    /// None if none are asked for.
+    pub(super) stretches: Option<Box<Stretches>>,
 }
 
 impl Usage {
     /// Adds what is known from elsewhere: from other CPUs, or later.
-    pub(super) fn merge(&mut self, later: Usage) {
+    pub(super) fn merge(&mut self, rules: &Rules, later: Usage) {
         self.active += later.active;
         self.switches += later.switches;
         self.migrations += later.migrations;
         self.priorities.merge(later.priorities);
+        if let Some(later) = later.stretches {
+            self.stretches.get_or_insert_default().merge(rules, *later);
+        }
     }
 }
 

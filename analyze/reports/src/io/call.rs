@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::change::{CLONE_FILES, Change};
+use crate::kernel::Limits;
 
 /// A call that has begun. Many wait at a time: only what its exit needs of the arguments is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,29 +187,33 @@ impl Open {
         }
     }
 
-    /// Joins an entry with the exit that follows it.
+    /// Joins an entry with the exit that follows it. Calls whose latency is not within the limits are not
+    /// asked for.
     #[inline]
-    pub(super) fn end(&self, time: i64, exit: &Exit) -> Done {
+    pub(super) fn end(&self, time: i64, exit: &Exit, limits: &Limits) -> Done {
         if exit.call.is_some_and(|call| call != self.call) {
             return Done::Mismatch;
         }
         match self.deed {
-            Deed::Io if exit.counts => Done::Io(self.done(time, exit.result)),
+            Deed::Io if exit.counts => self
+                .done(time, exit.result, limits)
+                .map_or(Done::Nothing, Done::Io),
             Deed::Io | Deed::Nothing => Done::Nothing,
             _ => Change::of(self, exit).map_or(Done::Nothing, Done::Change),
         }
     }
 
-    /// The call, ended then.
+    /// The call, ended then, if its latency is within the limits.
     #[inline]
-    pub(super) fn done(&self, end: i64, result: i64) -> Io {
-        Io {
+    pub(super) fn done(&self, end: i64, result: i64, limits: &Limits) -> Option<Io> {
+        let latency = u64::try_from(end.saturating_sub(self.time)).unwrap_or(0);
+        limits.contain(latency).then_some(Io {
             entry: self.time,
-            latency: u64::try_from(end.saturating_sub(self.time)).unwrap_or(0),
+            latency,
             result,
             fds: self.fds,
             call: self.call,
-        }
+        })
     }
 
     /// True if its loss is to be told.

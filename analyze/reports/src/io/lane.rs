@@ -8,7 +8,7 @@ use crate::io::change::Change;
 use crate::io::item::{Item, UNNAMED, What, name};
 use crate::io::sink::{Draft, Mark, Sink};
 use crate::io::stretch::{Boundary, Edges, First, Stretch};
-use crate::kernel::{CpuKey, ThreadKey};
+use crate::kernel::{CpuKey, Limits, ThreadKey};
 
 /// Follows a CPU through a chunk.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub(super) struct Lane {
     pub(super) key: CpuKey,
     /// True if calls that end on it are asked for.
     pub(super) counts: bool,
+    /// Only calls that take that long are asked for.
+    limits: Limits,
     /// Place of the running thread among the people of the chunk, if it was looked up.
     pub(super) runner: Option<usize>,
     /// Set at the first boundary.
@@ -37,10 +39,11 @@ pub(super) struct Lane {
 
 impl Lane {
     /// A lane whose thread is not known; `UNKNOWN` if it never will be.
-    pub(super) fn new(key: CpuKey, counts: bool, never_known: bool) -> Lane {
+    pub(super) fn new(key: CpuKey, counts: bool, limits: Limits, never_known: bool) -> Lane {
         Lane {
             key,
             counts,
+            limits,
             runner: None,
             head: None,
             tid: if never_known { ThreadKey::UNKNOWN } else { UNNAMED },
@@ -95,9 +98,8 @@ impl Lane {
         if !open.is_io() || call.is_some_and(|call| call != open.call) {
             return false;
         }
-        if counts {
-            self.cache
-                .add(self.tid, &open.done(time, result), &mut self.out.calls);
+        if counts && let Some(io) = open.done(time, result, &self.limits) {
+            self.cache.add(self.tid, &io, &mut self.out.calls);
         }
         self.open = None;
         true
@@ -113,7 +115,7 @@ impl Lane {
             }
             return;
         };
-        match open.end(time, &exit) {
+        match open.end(time, &exit, &self.limits) {
             Done::Io(io) => self.cache.add(self.tid, &io, &mut self.out.calls),
             Done::Change(change) => self.change(time, change),
             Done::Nothing => {}

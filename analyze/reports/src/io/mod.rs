@@ -111,7 +111,7 @@ impl Analysis for IoAnalysis {
     }
 
     fn merge(&self, earlier: &mut IoPartial, later: IoPartial) {
-        earlier.merge(later);
+        earlier.merge(&self.input.selection, later);
     }
 
     fn settle(&self, partial: &mut IoPartial, watermark: Timestamp) {

@@ -54,9 +54,10 @@ impl IoPartial {
     #[cold]
     fn find_lane(&mut self, analysis: &IoAnalysis, key: CpuKey) -> usize {
         *self.lane_of.entry(key).or_insert_with(|| {
-            let counts = analysis.input.selection.cpus.contains(key.cpu);
-            self.lanes
-                .push(Lane::new(key, counts, analysis.is_anonymous(key.trace)));
+            let selection = &analysis.input.selection;
+            let (counts, limits) = (selection.cpus.contains(key.cpu), selection.limits);
+            let anonymous = analysis.is_anonymous(key.trace);
+            self.lanes.push(Lane::new(key, counts, limits, anonymous));
             self.lanes.len() - 1
         })
     }
@@ -182,11 +183,11 @@ impl IoPartial {
         self.told = Table::default();
     }
 
-    pub(super) fn merge(&mut self, later: IoPartial) {
+    pub(super) fn merge(&mut self, selection: &Selection, later: IoPartial) {
         self.people.merge(later.people);
         for edges in later.edges {
             match self.edges.binary_search_by_key(&edges.key, |edges| edges.key) {
-                Ok(at) => self.edges[at].join(edges, &mut self.sink),
+                Ok(at) => self.edges[at].join(edges, &selection.limits, &mut self.sink),
                 Err(at) => self.edges.insert(at, edges),
             }
         }

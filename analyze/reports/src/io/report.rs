@@ -9,7 +9,7 @@ use crate::io::IoAnalysis;
 use crate::io::partial::IoPartial;
 use crate::io::settle::{Losses, Sheet};
 use crate::io::sums::Sums;
-use crate::kernel::{Head, KernelReport, People, Process, Thread, ThreadKey};
+use crate::kernel::{Head, KernelReport, Lists, People, Process, Thread, ThreadKey};
 
 /// What was read and written. Times and latencies in nanoseconds, sizes in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -27,6 +27,9 @@ pub struct IoReport {
     pub processes: Vec<IoProcess>,
     /// By thread, most bytes first.
     pub threads: Vec<IoThread>,
+    /// Tables of single calls, which the analysis of files makes; this one makes none.
+    #[serde(flatten)]
+    pub lists: Lists,
 }
 
 /// Sums over calls.
@@ -112,6 +115,7 @@ impl KernelReport for IoReport {
     fn truncate(&mut self, rows: usize) {
         self.processes.truncate(rows);
         self.threads.truncate(rows);
+        self.lists.truncate(rows);
     }
 }
 
@@ -226,6 +230,7 @@ pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> IoReport {
         syscalls,
         processes: processes(&accounts, &people),
         threads: threads(&accounts, &people),
+        lists: Lists::default(),
     }
 }
 

@@ -32,7 +32,7 @@ impl From<&IoReport> for Report {
                 Total::new("read_bytes", "bytes read", total.read_bytes.into()),
                 Total::new("written_bytes", "bytes written", total.written_bytes.into()),
             ],
-            sections: vec![
+            sections: [
                 section(
                     "types",
                     "I/O by type of descriptor",
@@ -57,7 +57,10 @@ impl From<&IoReport> for Report {
                     about("thread", "Thread", Unit::Thread),
                     threads,
                 ),
-            ],
+            ]
+            .into_iter()
+            .chain(report.lists.sections.iter().cloned())
+            .collect(),
             ..Report::default()
         }
     }

@@ -133,7 +133,7 @@ impl Settled {
     ) {
         let known = thread.tid != ThreadKey::UNKNOWN;
         if let Some(parked) = self.parked.take(thread).filter(|_| known) {
-            match parked.open.end(time, exit) {
+            match parked.open.end(time, exit, &selection.limits) {
                 Done::Io(io) => return taken.push((thread, io, parked.types)),
                 Done::Change(change) => return self.descriptors.change(thread, time, change),
                 Done::Nothing => return,

@@ -10,7 +10,7 @@ use crate::io::call::{Done, Exit, Open};
 use crate::io::change::Change;
 use crate::io::item::{Item, UNNAMED, What, name};
 use crate::io::sink::{Batch, Draft, Sink};
-use crate::kernel::{CpuKey, ThreadKey};
+use crate::kernel::{CpuKey, Limits, ThreadKey};
 
 /// What the first event of a stretch was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,14 +58,14 @@ pub(super) struct Edges {
 
 impl Stretch {
     /// Adds what happened behind it in the same stretch.
-    fn append(&mut self, key: CpuKey, later: Stretch, sink: &mut Sink) {
+    fn append(&mut self, key: CpuKey, later: Stretch, limits: &Limits, sink: &mut Sink) {
         self.put_items(key, later.before, sink);
         let tid = self.tid.unwrap_or(UNNAMED);
         let mut out = Draft::new(key);
         match (later.first, self.open.take()) {
             (First::Nothing, open) => self.open = open,
             (First::Exit(time, exit), Some(open)) => {
-                finish(&open, time, &exit, tid, &mut out);
+                finish(&open, (time, tid), &exit, limits, &mut out);
             }
             (First::Entry(time), Some(open)) => out.items.extend(open.lost(time, tid)),
             (first, None) if self.first == First::Nothing => {
@@ -182,8 +182,8 @@ impl Open {
 }
 
 /// A call has ended.
-fn finish(open: &Open, time: i64, exit: &Exit, tid: i32, out: &mut Draft) {
-    match open.end(time, exit) {
+fn finish(open: &Open, (time, tid): (i64, i32), exit: &Exit, limits: &Limits, out: &mut Draft) {
+    match open.end(time, exit, limits) {
         Done::Io(io) => {
             out.calls.begin(tid, &io);
         }
@@ -220,13 +220,13 @@ impl Exit {
 
 impl Edges {
     /// Joins what later chunks know of the CPU.
-    pub(super) fn join(&mut self, later: Edges, sink: &mut Sink) {
+    pub(super) fn join(&mut self, later: Edges, limits: &Limits, sink: &mut Sink) {
         let key = self.key;
         let last = match &mut self.tail {
             Some((_, tail)) => tail,
             None => &mut self.head,
         };
-        last.append(key, later.head, sink);
+        last.append(key, later.head, limits, sink);
         let Some((boundary, stretch)) = later.tail else {
             return;
         };

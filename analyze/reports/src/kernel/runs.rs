@@ -51,7 +51,19 @@ pub(crate) struct Stretch<W> {
     pub(crate) until: i64,
     /// When an event, or the beginning of a packet, told that it had ended.
     pub(crate) told: i64,
+    pub(crate) ended: Ended,
     pub(crate) who: W,
+}
+
+/// What tells that a stretch has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Another thread runs.
+    ByNext,
+    /// Events were lost.
+    ByLoss,
+    /// Nothing: there are no more events.
+    ByNothing,
 }
 
 impl<W> Default for Runs<W> {
@@ -67,13 +79,14 @@ impl<W> Default for Runs<W> {
 }
 
 impl<W> Run<W> {
-    fn to(self, until: i64, told: i64) -> Stretch<W> {
+    fn to(self, until: i64, told: i64, ended: Ended) -> Stretch<W> {
         let Run { tid, since, who } = self;
         Stretch {
             tid,
             since,
             until,
             told,
+            ended,
             who,
         }
     }
@@ -92,7 +105,7 @@ impl<W> Runs<W> {
         self.losses += 1;
         let until = Some(time);
         self.first.get_or_insert(First::Loss { until, told: time });
-        Some(self.current.take()?.to(time, time))
+        Some(self.current.take()?.to(time, time, Ended::ByLoss))
     }
 
     fn loss(&mut self, packet: &Packet) -> Option<Stretch<W>> {
@@ -100,7 +113,7 @@ impl<W> Runs<W> {
         let told = packet.begin.unwrap_or(i64::MIN);
         self.losses += 1;
         self.first.get_or_insert(First::Loss { until, told });
-        Some(self.current.take()?.to(until?, told))
+        Some(self.current.take()?.to(until?, told, Ended::ByLoss))
     }
 
     /// The CPU goes from one thread to another. Gives the stretch that ends, if it is known who ran.
@@ -119,7 +132,7 @@ impl<W> Runs<W> {
     fn end(&mut self, current: Option<Run<W>>, time: i64, prev: i32) -> Option<Stretch<W>> {
         let current = current?;
         if current.tid == prev {
-            return Some(current.to(time, time));
+            return Some(current.to(time, time, Ended::ByNext));
         }
         self.inconsistent += 1;
         None
@@ -149,12 +162,12 @@ impl<W> Runs<W> {
         let current = std::mem::replace(&mut self.current, later);
         match first {
             First::Switch { time, prev } => self.end(current, time, prev),
-            First::Loss { until, told } => Some(current?.to(until?, told)),
+            First::Loss { until, told } => Some(current?.to(until?, told, Ended::ByLoss)),
         }
     }
 
     /// Whoever runs at the end does so until the trace ends.
     pub(crate) fn close(&mut self, end: i64) -> Option<Stretch<W>> {
-        Some(self.current.take()?.to(end, end))
+        Some(self.current.take()?.to(end, end, Ended::ByNothing))
     }
 }

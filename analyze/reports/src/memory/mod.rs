@@ -1,8 +1,10 @@
 //! Memory: pages and objects of the kernel, page faults, the page cache, reclaiming, by thread.
 //!
-//! All of it is sums, of whoever runs where an event happens. `docs/reports-memory.md` defines each
+//! Most of it is sums, of whoever runs where an event happens. `docs/reports-memory.md` defines each
 //! number.
 
+mod lists;
+mod moves;
 mod report;
 mod sums;
 
@@ -12,6 +14,7 @@ use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::kernel::{Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks};
 use crate::report::Report;
+use moves::{Keeps, Move, Moves};
 use sums::{Sums, is_counted};
 
 /// The analysis.
@@ -21,16 +24,42 @@ pub type MemoryAnalysis = InOrder<MemoryRules>;
 #[derive(Debug)]
 pub struct MemoryRules {
     selection: Selection,
+    keeps: Keeps,
 }
 
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemoryPartial {
-    tasks: Tasks<Sums>,
+    tasks: Tasks<Done>,
     /// By place of the thread.
-    threads: Vec<Sums>,
-    /// Of nobody who is known.
-    unknown: Sums,
+    threads: Vec<Done>,
+    /// By nobody who is known.
+    unknown: Done,
+}
+
+/// What somebody did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Done {
+    sums: Sums,
+    /// None if none are asked for.
+    moves: Option<Box<Moves>>,
+}
+
+impl Done {
+    #[inline]
+    fn count(&mut self, keeps: &Keeps, kernel: &KernelEvent, moved: Option<Move>, body: &mut Body<'_, '_>) {
+        self.sums.count(kernel, body);
+        if let Some(moved) = moved {
+            self.moves.get_or_insert_default().add(keeps, moved);
+        }
+    }
+
+    fn merge(&mut self, keeps: &Keeps, other: Done) {
+        self.sums.merge(&other.sums);
+        if let Some(other) = other.moves {
+            self.moves.get_or_insert_default().merge(keeps, *other);
+        }
+    }
 }
 
 impl Rules for MemoryRules {
@@ -40,11 +69,12 @@ impl Rules for MemoryRules {
     fn new(selection: &Selection) -> Self {
         MemoryRules {
             selection: selection.clone(),
+            keeps: Keeps::new(selection),
         }
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
-        is_counted(event) || Tasks::<Sums>::wants(event)
+        is_counted(event) || Tasks::<Done>::wants(event)
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
@@ -73,7 +103,7 @@ impl Rules for MemoryRules {
     #[inline(always)]
     fn event(&self, partial: &mut MemoryPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let kernel = &event.model.event;
-        if Tasks::<Sums>::wants(kernel) {
+        if Tasks::<Done>::wants(kernel) {
             partial.tasks.event(event, body);
             return;
         }
@@ -81,14 +111,19 @@ impl Rules for MemoryRules {
         if !self.selection.counts(event.time, event.cpu.cpu) {
             return;
         }
+        let keeps = &self.keeps;
+        let moved = keeps.is_any.then(|| Move::of(event, body)).flatten();
+        if moved.is_some_and(|moved| !self.selection.sizes.contain(moved.size())) {
+            return;
+        }
         match running {
-            Running::Thread(place) => partial.thread(place).count(kernel, body),
-            Running::Unknown => partial.unknown.count(kernel, body),
+            Running::Thread(place) => partial.thread(place).count(keeps, kernel, moved, body),
+            Running::Unknown => partial.unknown.count(keeps, kernel, moved, body),
             Running::Before => {
-                let mut sums = Sums::default();
-                sums.count(kernel, body);
-                let add = |own: &mut Sums, other: Sums| own.merge(&other);
-                partial.tasks.wait_together(event.cpu, event.time, sums, add);
+                let mut done = Done::default();
+                done.count(keeps, kernel, moved, body);
+                let add = |own: &mut Done, other: Done| own.merge(keeps, other);
+                partial.tasks.wait_together(event.cpu, event.time, done, add);
             }
         }
     }
@@ -96,21 +131,21 @@ impl Rules for MemoryRules {
     fn merge(&self, earlier: &mut MemoryPartial, later: MemoryPartial) {
         let joined = earlier.tasks.merge(later.tasks);
         for told in joined.told {
-            let sums = match told.place {
+            let done = match told.place {
                 Some(place) => earlier.thread(place),
                 None => &mut earlier.unknown,
             };
-            sums.merge(&told.item);
+            done.merge(&self.keeps, told.item);
         }
-        for (sums, &place) in later.threads.iter().zip(&joined.places) {
-            earlier.thread(place).merge(sums);
+        for (done, &place) in later.threads.into_iter().zip(&joined.places) {
+            earlier.thread(place).merge(&self.keeps, done);
         }
-        earlier.unknown.merge(&later.unknown);
+        earlier.unknown.merge(&self.keeps, later.unknown);
     }
 
     fn finish(&self, input: &Input, mut partial: MemoryPartial) -> Report {
         for told in partial.tasks.untold() {
-            partial.unknown.merge(&told.item);
+            partial.unknown.merge(&self.keeps, told.item);
         }
         report::report(self, input, &partial)
     }
@@ -123,9 +158,9 @@ fn is_free(event: &KernelEvent) -> bool {
 
 impl MemoryPartial {
     #[inline]
-    fn thread(&mut self, place: usize) -> &mut Sums {
+    fn thread(&mut self, place: usize) -> &mut Done {
         if place >= self.threads.len() {
-            self.threads.resize(place + 1, Sums::default());
+            self.threads.resize_with(place + 1, Done::default);
         }
         &mut self.threads[place]
     }

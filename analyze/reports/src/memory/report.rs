@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::kernel::{Input, Process, Thread};
 use crate::memory::sums::{Count, Sums};
-use crate::memory::{MemoryPartial, MemoryRules, is_free};
+use crate::memory::{MemoryPartial, MemoryRules, is_free, lists};
 use crate::report::{Column, Report, Section, Total, Unit, Value, View};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
@@ -99,10 +99,10 @@ impl Parts {
         let mut parts = Parts {
             threads: Vec::new(),
             idle: Sums::default(),
-            unknown: adjust(&partial.unknown),
+            unknown: adjust(&partial.unknown.sums),
         };
-        for (place, sums) in partial.threads.iter().enumerate() {
-            let sums = adjust(sums);
+        for (place, done) in partial.threads.iter().enumerate() {
+            let sums = adjust(&done.sums);
             if partial.tasks.is_idle(place) {
                 parts.idle.merge(&sums);
             } else {
@@ -144,6 +144,8 @@ pub(super) fn report(rules: &MemoryRules, input: &Input, partial: &MemoryPartial
             .chain(&OTHERS)
             .map(|table| by_thread(table, &parts.threads)),
     );
+    sections.extend(lists::lists(rules, partial, only_batches));
+    sections.retain(|section| rules.selection.shows(section.view));
     Report {
         totals: totals(&by),
         sections,

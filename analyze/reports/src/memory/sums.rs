@@ -102,14 +102,10 @@ impl Sums {
     }
 
     fn page(&mut self, page: &Page, body: &mut Body<'_, '_>) {
-        let order = get(&page.order, body).filter(|&order| order < ORDERS);
-        let pages = 1 << order.unwrap_or(0);
+        let pages = 1 << order(page, body);
         match page.step {
-            PageStep::Alloc => match get(&page.page, body) {
-                // No address, no page frame.
-                Some(0 | u64::MAX) => self.add(Count::Failed, 1),
-                _ => self.add(Count::Allocated, pages),
-            },
+            PageStep::Alloc if failed(page, body) => self.add(Count::Failed, 1),
+            PageStep::Alloc => self.add(Count::Allocated, pages),
             PageStep::Free => self.add(Count::Freed, pages),
             PageStep::FreeBatched => self.add(Count::Batched, 1),
         }
@@ -141,6 +137,18 @@ impl Sums {
 
 /// Orders are less than that; greater ones are damaged.
 const ORDERS: u64 = 32;
+
+/// The number of pages is two to the power of this.
+pub(super) fn order(page: &Page, body: &mut Body<'_, '_>) -> u8 {
+    let order = get(&page.order, body).filter(|&order| order < ORDERS);
+    order.map_or(0, |order| order as u8)
+}
+
+/// True if pages were asked for and there were none.
+pub(super) fn failed(page: &Page, body: &mut Body<'_, '_>) -> bool {
+    // No address, no page frame.
+    matches!(get(&page.page, body), Some(0 | u64::MAX))
+}
 
 fn fault_of(fault: &PageFault) -> Count {
     match fault.user {

@@ -8,6 +8,7 @@
 
 mod item;
 mod life;
+mod lists;
 mod report;
 mod sections;
 mod tree;

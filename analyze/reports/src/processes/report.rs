@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::{Head, Input, KernelReport, Selection, Thread, ThreadKey, nanoseconds};
+use crate::kernel::{Head, Input, KernelReport, Lists, Selection, Thread, ThreadKey, nanoseconds};
 use crate::processes::ProcessPartial;
 use crate::processes::life::{Life, Named, NamedBy};
+use crate::processes::lists::lists;
 use crate::processes::tree::{Node, Place, ProcessKey, Threads, tree};
 
 /// The tree of processes. Times in nanoseconds, sizes in bytes.
@@ -20,6 +21,9 @@ pub struct ProcessesReport {
     pub total: ProcessTotal,
     /// Each before those that it made.
     pub processes: Vec<ProcessRow>,
+    /// Their lives, as far as they are asked for.
+    #[serde(flatten)]
+    pub lists: Lists,
 }
 
 /// All processes together.
@@ -118,6 +122,30 @@ impl KernelReport for ProcessesReport {
         best.sort_unstable();
         let kept = best.into_iter().map(|at| self.processes[at].clone());
         self.processes = kept.collect();
+        self.lists.truncate(rows);
+    }
+}
+
+impl ProcessRow {
+    /// The process: its first thread stands for it.
+    pub(super) fn thread(&self) -> Thread {
+        Thread {
+            trace: self.trace,
+            tid: Some(self.tid),
+            pid: self.pid,
+            name: self.name.clone(),
+        }
+    }
+
+    /// How long it lived in nanoseconds, if its begin and its end were recorded.
+    pub(super) fn life(&self) -> Option<u64> {
+        let (begin, end) = (self.begin?.0, self.end?.0);
+        (begin <= end).then(|| end.abs_diff(begin))
+    }
+
+    /// True if it is asked for.
+    pub(super) fn is_chosen(&self, selection: &Selection) -> bool {
+        selection.threads.shows(&self.thread())
     }
 }
 
@@ -152,6 +180,7 @@ pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessParti
         .collect();
     ProcessesReport {
         total,
+        lists: lists(selection, &rows),
         processes: shown(selection, &head, rows),
         head,
     }
@@ -215,18 +244,10 @@ fn shown(selection: &Selection, head: &Head, rows: Vec<ProcessRow>) -> Vec<Proce
                 .end
                 .is_none_or(|end| head.begin.is_none_or(|begin| begin <= end))
     };
-    let is_chosen = |row: &ProcessRow| {
-        selection.threads.shows(&Thread {
-            trace: row.trace,
-            tid: Some(row.tid),
-            pid: row.pid,
-            name: row.name.clone(),
-        })
-    };
     let mut keep = vec![false; rows.len()];
     for (at, row) in rows.iter().enumerate().rev() {
         // Children come later, and have been asked.
-        keep[at] |= is_there(row) && is_chosen(row);
+        keep[at] |= is_there(row) && row.is_chosen(selection);
         if let Some(parent) = row.parent.filter(|_| keep[at]) {
             keep[parent as usize] = true;
         }

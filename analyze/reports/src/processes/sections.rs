@@ -1,6 +1,5 @@
 //! The report as a list of tables.
 
-use crate::kernel::Thread;
 use crate::processes::{ProcessRow, ProcessesReport};
 use crate::report::{Column, Report, Section, Total, Unit, Value};
 
@@ -16,7 +15,9 @@ impl From<&ProcessesReport> for Report {
                 Total::new("read_bytes", "read", total.read_bytes.into()).of(Unit::Bytes),
                 Total::new("written_bytes", "written", total.written_bytes.into()).of(Unit::Bytes),
             ],
-            sections: vec![processes(report)],
+            sections: std::iter::once(processes(report))
+                .chain(report.lists.sections.iter().cloned())
+                .collect(),
             ..Report::default()
         }
     }
@@ -43,14 +44,8 @@ fn processes(report: &ProcessesReport) -> Section {
 }
 
 fn values(row: &ProcessRow) -> Vec<Value> {
-    let process = Thread {
-        trace: row.trace,
-        tid: Some(row.tid),
-        pid: row.pid,
-        name: row.name.clone(),
-    };
     vec![
-        process.into(),
+        row.thread().into(),
         row.parent_pid.map(i64::from).into(),
         row.begin.into(),
         row.end.into(),

@@ -13,6 +13,7 @@ pub mod model_io;
 pub mod model_irq;
 pub mod model_memory;
 pub mod model_sched;
+pub mod model_stretches;
 pub mod model_waits;
 pub mod naming;
 pub mod synthetic;

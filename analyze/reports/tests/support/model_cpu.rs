@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_reports::cpu::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
-use tracebraid_reports::kernel::{Head, Host, Process, Thread};
+use tracebraid_reports::kernel::{Head, Host, Lists, Process, Thread};
 
 use super::events::{What, by_cpu, extent, merged};
+use super::model_stretches::{self, Ran};
 
 /// Names and processes of threads, by trace and thread.
 #[derive(Default)]
@@ -165,6 +166,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
     let mut people = People::default();
     let mut cpus: BTreeMap<(u32, u32), Cpu> = BTreeMap::new();
     let mut threads: BTreeMap<(u32, i32), Used> = BTreeMap::new();
+    let mut stretches: Vec<Ran> = Vec::new();
     let clip = |from: i64, to: i64| to.min(window.1).saturating_sub(from.max(window.0)).max(0) as u64;
     for entry in &entries {
         let cpu = cpus.entry((entry.trace, entry.cpu)).or_default();
@@ -175,12 +177,14 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
         {
             count(&mut threads, entry.trace, event);
         }
-        let mut ran = |cpu: &mut Cpu, tid: i32, from: i64, to: i64| match tid {
+        let place = (entry.trace, entry.cpu);
+        let mut ran = |cpu: &mut Cpu, tid: i32, from: i64, to: i64, cut| match tid {
             _ if !counts => {}
             0 => cpu.idle += clip(from, to),
             tid => {
                 cpu.active += clip(from, to);
                 threads.entry((entry.trace, tid)).or_default().active += clip(from, to);
+                stretches.extend(Ran::new(place, tid, (from, to), window, cut));
             }
         };
         match &entry.what {
@@ -189,7 +193,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
                     cpu.losses += 1;
                     if let Some((tid, since)) = cpu.current.take() {
                         let until = cpu.seen_until;
-                        ran(cpu, tid, since, until);
+                        ran(cpu, tid, since, until, Some("loss"));
                     }
                 }
                 cpu.seen_until = end.unwrap_or(entry.time);
@@ -197,7 +201,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
             What::Cut => {
                 cpu.losses += 1;
                 if let Some((tid, since)) = cpu.current.take() {
-                    ran(cpu, tid, since, entry.time);
+                    ran(cpu, tid, since, entry.time, Some("loss"));
                 }
             }
             What::Event(event) => {
@@ -215,7 +219,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
                     _ => continue,
                 };
                 match cpu.current {
-                    Some((tid, since)) if tid == prev => ran(cpu, tid, since, entry.time),
+                    Some((tid, since)) if tid == prev => ran(cpu, tid, since, entry.time, None),
                     Some(_) => cpu.inconsistent += 1,
                     None => {}
                 }
@@ -230,17 +234,22 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
         }
     }
     cpus.retain(|(_, cpu), _| chosen.is_none_or(|chosen| chosen.contains(cpu)));
-    for ((trace, _), cpu) in &mut cpus {
+    for ((trace, number), cpu) in &mut cpus {
         if let Some((tid, since)) = cpu.current.take() {
             if tid == 0 {
                 cpu.idle += clip(since, end);
             } else {
                 cpu.active += clip(since, end);
                 threads.entry((*trace, tid)).or_default().active += clip(since, end);
+                let place = (*trace, *number);
+                stretches.extend(Ran::new(place, tid, (since, end), window, Some("range")));
             }
         }
     }
-    report(set, (begin, end), &people, &cpus, &threads)
+    CpuReport {
+        lists: model_stretches::lists(stretches, &people, hosts(set).len()),
+        ..report(set, (begin, end), &people, &cpus, &threads)
+    }
 }
 
 /// True if one of the traces has events of that class, or could have.
@@ -349,5 +358,6 @@ fn report(
         cpus: rows,
         processes: processes.into_iter().map(row).collect(),
         threads: by_thread,
+        lists: Lists::default(),
     }
 }

@@ -369,7 +369,16 @@ fn add(stats: &mut IoStats, call: &Call, read: u64, written: u64, counts: bool) 
 
 /// The report for the events of `window.0..window.1`.
 pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoReport {
-    let found = find(set, window, chosen);
+    io_within(set, window, chosen, (0, u64::MAX))
+}
+
+/// The same of calls whose latency is within limits.
+pub fn io_within(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>, limits: (u64, u64)) -> IoReport {
+    let mut found = find(set, window, chosen);
+    found.calls.retain(|call| {
+        let latency = (call.exit_time - call.entry_time).max(0) as u64;
+        (limits.0..=limits.1).contains(&latency)
+    });
     let mut total = Sums::default();
     let mut syscalls: BTreeMap<String, IoStats> = BTreeMap::new();
     let mut threads: BTreeMap<(u32, i32), Sums> = BTreeMap::new();
@@ -473,5 +482,6 @@ pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoRepor
         syscalls,
         processes: by_process,
         threads: by_thread,
+        lists: Default::default(),
     }
 }

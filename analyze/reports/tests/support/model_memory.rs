@@ -16,6 +16,49 @@ pub type Found = BTreeMap<Who, BTreeMap<&'static str, i64>>;
 /// Of the traces' first one, as LTTng names events.
 pub fn find(set: &TraceSet, asked: Asked) -> Found {
     let mut found = Found::new();
+    each(set, asked, |_, _, who, event| {
+        for (what, amount) in counted(event) {
+            *found.entry(who).or_default().entry(what).or_default() += amount;
+        }
+    });
+    found
+}
+
+/// Pages that are taken or given back at once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Move {
+    pub time: i64,
+    pub cpu: u32,
+    pub who: Who,
+    pub what: &'static str,
+    pub order: i64,
+}
+
+/// All of them in the order of time, but for those that are told a second time.
+pub fn moves(set: &TraceSet, asked: Asked) -> Vec<Move> {
+    let mut moves = Vec::new();
+    each(set, asked, |time, cpu, who, event| {
+        let what = match event.name.as_str() {
+            "kmem_mm_page_alloc" if event.int("pfn") == Some(-1) => "failed",
+            "kmem_mm_page_alloc" => "allocated",
+            "kmem_mm_page_free" => "freed",
+            _ => return,
+        };
+        let order = event.int("order").unwrap_or(0);
+        moves.push(Move {
+            time,
+            cpu,
+            who,
+            what,
+            order,
+        });
+    });
+    moves.sort();
+    moves
+}
+
+/// Calls a function for each event that is asked for, with its time, its CPU and who runs there.
+fn each(set: &TraceSet, asked: Asked, mut to: impl FnMut(i64, u32, Who, &Record)) {
     let mut running: BTreeMap<u32, Who> = BTreeMap::new();
     let wanted = |name: &str| {
         ["sched_", "kmem_", "x86_", "mm_", "lttng_"]
@@ -51,13 +94,12 @@ pub fn find(set: &TraceSet, asked: Asked) -> Found {
                 let is_in = asked.range.0 <= entry.time && entry.time < asked.range.1;
                 let is_chosen = asked.cpus.is_none_or(|cpus| cpus.contains(&entry.cpu));
                 let who = running.get(&entry.cpu).copied().flatten();
-                for (what, amount) in counted(event).into_iter().filter(|_| is_in && is_chosen) {
-                    *found.entry(who).or_default().entry(what).or_default() += amount;
+                if is_in && is_chosen {
+                    to(entry.time, entry.cpu, who, event);
                 }
             }
         }
     }
-    found
 }
 
 fn counted(event: &Record) -> Vec<(&'static str, i64)> {

@@ -5,31 +5,48 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport, CpuUsage};
+use tracebraid_reports::kernel::Lists;
 use tracebraid_reports::report::Report;
 
 use crate::commands::cells;
-use crate::commands::report::{self, ReportArgs, Show};
+use crate::commands::report::{ReportArgs, Show};
+use crate::commands::sections::{lengths, other_csv, other_tables};
+use crate::commands::views::{self, Framed, ViewArgs};
 use crate::failure::Failure;
 use crate::table::{self, Column, grouped, percent};
 
-/// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace.
+/// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace; the longest stretches
+/// for which one thread ran on one CPU, from switch to switch; each of them; how often each length occurred.
 ///
 /// Needs the event sched_switch; migrations need sched_migrate_task. Threads are shown by their last known name. Time of which it is
 /// not known who ran (before a CPU's first switch, after lost events) is said to be unknown.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("view", views::only_stats),
+    after_help = "Examples:
   tracebraid cpu ~/lttng-traces/my-session
   tracebraid cpu --from +1s --to +2s --cpu 0,1 TRACE
   tracebraid cpu --procname 'nginx*' --format csv TRACE
-  tracebraid cpu --format json TRACE | jq '.cpus[].active_share'")]
+  tracebraid cpu --view top,freq --cpu 2 TRACE
+  tracebraid cpu --view log --min 10ms TRACE
+  tracebraid cpu --format json TRACE | jq '.cpus[].active_share'"
+)]
 pub(crate) struct CpuArgs {
     #[command(flatten)]
     report: ReportArgs,
+    #[command(flatten)]
+    views: ViewArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
-    report::run::<CpuAnalysis>(&args.report)
+    views::run_framed::<CpuAnalysis>(&args.report, &args.views)
+}
+
+impl Framed for CpuReport {
+    fn lists(&mut self) -> &mut Lists {
+        &mut self.lists
+    }
 }
 
 impl Show for CpuReport {
@@ -51,14 +68,16 @@ impl Show for CpuReport {
         ))
     }
 
-    fn tables(&self, rows: usize, _: &TimeZone) -> Vec<String> {
+    fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String> {
         if self.cpus.is_empty() {
             return Vec::new();
         }
-        vec![cpus(self), processes(self, rows), threads(self, rows)]
+        let mut tables = vec![cpus(self), processes(self, rows), threads(self, rows)];
+        tables.extend(other_tables(&self.head, &self.lists, rows, zone));
+        tables
     }
 
-    /// One row a thread.
+    /// One row a thread; then what other views have.
     fn csv(&self, rows: usize) -> String {
         let columns = [
             "host",
@@ -92,7 +111,7 @@ impl Show for CpuReport {
                     .chain(usage),
             );
         }
-        table.finish()
+        table.finish() + &other_csv(&self.head, &self.lists, rows)
     }
 }
 
@@ -123,7 +142,12 @@ fn cpus(report: &CpuReport) -> String {
             table::number_of(inconsistent, "switch does not follow", "switches do not follow"),
         ));
     }
-    text
+    text + &lengths(
+        &report.lists,
+        "stretches",
+        ("stretch", "stretches"),
+        "switch to switch",
+    )
 }
 
 /// Active time, its share of the range, switches and migrations.

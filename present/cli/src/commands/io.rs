@@ -4,33 +4,73 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::tz::TimeZone;
+use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::{IoAnalysis, IoReport, IoStats};
-use tracebraid_reports::report::Report;
+use tracebraid_reports::report::{Report, View};
 
 use crate::commands::cells;
-use crate::commands::report::{self, ReportArgs, Show};
+use crate::commands::report::{ReportArgs, Show};
+use crate::commands::sections::{other_csv, other_tables};
+use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
+use crate::lami::{self, Analysis};
 use crate::table::{self, Column, grouped};
 
 /// Shows what was read and written by system calls of a kernel trace: bytes, calls, errors and
-/// latency by process, thread, system call and type of file descriptor.
+/// latency by process, thread, system call and type of file descriptor; the slowest calls; each one; how
+/// often each length occurred (these as `files` shows them).
 ///
 /// Needs the events of system calls (entry and exit), and sched_switch or the tid context to tell
 /// threads apart. A call counts where and when it ends.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("view", views::only_stats),
+    after_help = "Examples:
   tracebraid io ~/lttng-traces/my-session
   tracebraid io --pid 1234 --top 5 TRACE
+  tracebraid io --view top,freq --procname postgres TRACE
+  tracebraid io --view stats,log --min 10ms TRACE
   tracebraid io --from +1s --to +2s --format csv TRACE
-  tracebraid io --format json TRACE | jq '.types[] | select(.type == \"network\")'")]
+  tracebraid io --format json TRACE | jq '.types[] | select(.type == \"network\")'"
+)]
 pub(crate) struct IoArgs {
     #[command(flatten)]
     report: ReportArgs,
+    #[command(flatten)]
+    views: ViewArgs,
 }
 
-/// Runs it.
+/// Runs it: statistics are this command's own, single calls are those of `files`.
 pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
-    report::run::<IoAnalysis>(&args.report)
+    let mut others = args.views.views();
+    if !others.contains(&View::Stats) {
+        return views::run::<FilesAnalysis>(&args.report, &args.views, |_| ());
+    }
+    others.retain(|view| *view != View::Stats);
+    let mut subject = args.report.open()?;
+    let mut selection = args.report.selection(subject.range);
+    selection.limits = args.views.limits();
+    let mut report = args.report.fold::<IoAnalysis>(&mut subject, selection.clone())?;
+    if !others.is_empty() {
+        selection.views = others;
+        let calls = views::report::<FilesAnalysis>(&args.report, &mut subject, selection)?;
+        report.lists.sections = calls.sections;
+    }
+    args.report.show(subject, report)
+}
+
+/// Its machine interface: the tables of both analyses.
+pub(super) fn lami() -> Analysis {
+    Analysis {
+        empty: || {
+            let mut report = lami::empty::<IoAnalysis>();
+            let calls = lami::empty::<FilesAnalysis>().sections.into_iter();
+            let calls = calls.filter(|section| section.view != View::Stats);
+            report.sections.extend(calls);
+            report
+        },
+        ..Analysis::of::<IoAnalysis>("What was read and written by system calls")
+    }
 }
 
 impl Show for IoReport {
@@ -51,19 +91,21 @@ impl Show for IoReport {
         text
     }
 
-    fn tables(&self, rows: usize, _: &TimeZone) -> Vec<String> {
+    fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String> {
         if self.threads.is_empty() {
             return Vec::new();
         }
-        vec![
+        let own = [
             types(self),
             syscalls(self, rows),
             processes(self, rows),
             threads(self, rows),
-        ]
+        ];
+        let others = other_tables(&self.head, &self.lists, rows, zone);
+        own.into_iter().chain(others).collect()
     }
 
-    /// One row for each thread and type of descriptor.
+    /// One row for each thread and type of descriptor; then what other views have.
     fn csv(&self, rows: usize) -> String {
         let columns = [
             "host",
@@ -98,7 +140,7 @@ impl Show for IoReport {
                 );
             }
         }
-        table.finish()
+        table.finish() + &other_csv(&self.head, &self.lists, rows)
     }
 }
 

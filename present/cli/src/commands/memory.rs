@@ -5,28 +5,41 @@ use std::process::ExitCode;
 use clap::Args;
 use tracebraid_reports::memory::MemoryAnalysis;
 
-use crate::commands::report::{self, ReportArgs};
+use crate::commands::report::ReportArgs;
+use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 
 /// Shows which threads and processes of a kernel trace took pages of memory and gave them back; their
-/// page faults; objects of the kernel, the page cache and reclaiming where these were recorded.
+/// page faults; objects of the kernel, the page cache and reclaiming where these were recorded; the largest
+/// allocations of pages; each one, and each time that they are given back; how often each size occurred.
 ///
 /// Needs kmem_mm_page_alloc and kmem_mm_page_free (mm_page_alloc and mm_page_free in traces of perf) for
 /// pages, x86_exceptions_page_fault_user and x86_exceptions_page_fault_kernel for faults, and
 /// sched_switch or the tid context to tell threads apart. An event counts for the thread that runs
 /// where it happens.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("view", views::only_stats),
+    mut_arg("min", views::least_size),
+    mut_arg("max", views::greatest_size),
+    after_help = "Examples:
   tracebraid memory ~/lttng-traces/my-session
   tracebraid memory --procname 'nginx*' --top 5 TRACE
+  tracebraid memory --view top,freq TRACE
+  tracebraid memory --view log --min 64k TRACE
   tracebraid memory --from 10:30:00 --to 10:30:05 TRACE
-  tracebraid memory --format json TRACE | jq '.threads[] | select(.balance_pages > 1000)'")]
+  tracebraid memory --format json TRACE | jq '.threads[] | select(.balance_pages > 1000)'"
+)]
 pub(crate) struct MemoryArgs {
     #[command(flatten)]
     report: ReportArgs,
+    #[command(flatten)]
+    views: ViewArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &MemoryArgs) -> Result<ExitCode, Failure> {
-    report::run::<MemoryAnalysis>(&args.report)
+    views::run::<MemoryAnalysis>(&args.report, &args.views, |selection| {
+        selection.sizes = std::mem::take(&mut selection.limits);
+    })
 }

@@ -61,7 +61,6 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
     use tracebraid_reports::cpu::CpuAnalysis;
     use tracebraid_reports::disk::DiskAnalysis;
     use tracebraid_reports::files::FilesAnalysis;
-    use tracebraid_reports::io::IoAnalysis;
     use tracebraid_reports::irq::IrqAnalysis;
     use tracebraid_reports::memory::MemoryAnalysis;
     use tracebraid_reports::net::NetAnalysis;
@@ -79,9 +78,7 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         "files" => Some(Analysis::of::<FilesAnalysis>(
             "Files: what was read and written, by whom, and how long I/O calls took",
         )),
-        "io" => Some(Analysis::of::<IoAnalysis>(
-            "What was read and written by system calls",
-        )),
+        "io" => Some(io::lami()),
         "irq" => Some(Analysis::of::<IrqAnalysis>(
             "Interrupts and softirqs: how many, how long",
         )),

@@ -4,36 +4,52 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use tracebraid_reports::kernel::{KernelReport, Thread};
+use tracebraid_reports::kernel::{KernelReport, Lists, Thread};
 use tracebraid_reports::processes::{ProcessAnalysis, ProcessRow, ProcessesReport};
 use tracebraid_reports::report::Report;
 
 use crate::commands::cells;
-use crate::commands::report::{self, ReportArgs, Show};
-use crate::commands::sections::short_time;
+use crate::commands::report::{ReportArgs, Show};
+use crate::commands::sections::{lengths, other_csv, other_tables, short_time};
+use crate::commands::views::{self, Framed, ViewArgs};
 use crate::failure::Failure;
 use crate::table::{self, Column, grouped};
 
 /// Shows the tree of processes of a kernel trace: who made whom, when they began and ended, and what
-/// each used of CPUs, system calls and bytes, alone and with all that it made.
+/// each used of CPUs, system calls and bytes, alone and with all that it made; the longest lives from begin
+/// to end; who was made, which programs were executed and who ended, one after the other; how often each
+/// life time occurred.
 ///
 /// Needs the events sched_process_fork, sched_process_exec, sched_process_exit and the state dump
 /// (lttng_statedump_process_state) for the tree, sched_switch for CPU time, and those of system calls
 /// (entry and exit). An id that is used again is another row.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("view", views::only_stats),
+    after_help = "Examples:
   tracebraid processes ~/lttng-traces/my-session
   tracebraid processes --top 50 --from +1s --to +2s TRACE
   tracebraid processes --procname 'nginx*' TRACE
-  tracebraid processes --format json TRACE | jq '.processes[] | select(.parent_pid == 284) | .name'")]
+  tracebraid processes --view log --from +1s --to +2s TRACE
+  tracebraid processes --view top,freq --max 10ms TRACE
+  tracebraid processes --format json TRACE | jq '.processes[] | select(.parent_pid == 284) | .name'"
+)]
 pub(crate) struct ProcessesArgs {
     #[command(flatten)]
     report: ReportArgs,
+    #[command(flatten)]
+    views: ViewArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &ProcessesArgs) -> Result<ExitCode, Failure> {
-    report::run::<ProcessAnalysis>(&args.report)
+    views::run_framed::<ProcessAnalysis>(&args.report, &args.views)
+}
+
+impl Framed for ProcessesReport {
+    fn lists(&mut self) -> &mut Lists {
+        &mut self.lists
+    }
 }
 
 impl Show for ProcessesReport {
@@ -62,10 +78,13 @@ impl Show for ProcessesReport {
         if report.processes.is_empty() {
             return Vec::new();
         }
-        vec![tree(&report, zone) + &cells::more(rows, all)]
+        let lives = lengths(&self.lists, "lives", ("life", "lives"), "begin to end");
+        let tree = tree(&report, zone) + &cells::more(rows, all) + &lives;
+        let others = other_tables(&self.head, &self.lists, rows, zone);
+        std::iter::once(tree).chain(others).collect()
     }
 
-    /// One row a process, each before those that it made.
+    /// One row a process, each before those that it made; then what other views have.
     fn csv(&self, rows: usize) -> String {
         let mut report = self.clone();
         report.truncate(rows);
@@ -73,7 +92,7 @@ impl Show for ProcessesReport {
         for row in &report.processes {
             table.add(plain(&report, row));
         }
-        table.finish()
+        table.finish() + &other_csv(&self.head, &self.lists, rows)
     }
 }
 

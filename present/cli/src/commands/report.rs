@@ -105,17 +105,6 @@ pub(crate) trait Show {
     fn sections(&self) -> Report;
 }
 
-/// Makes the report of an analysis and shows it.
-///
-/// # Errors
-/// When the traces cannot be read, the options make no sense, or the user interrupts it.
-pub(super) fn run<A: KernelAnalysis<Report: Show>>(args: &ReportArgs) -> Result<ExitCode, Failure> {
-    let mut subject = args.open()?;
-    let selection = args.selection(subject.range);
-    let report = args.fold::<A>(&mut subject, selection)?;
-    args.show(subject, report)
-}
-
 impl ReportArgs {
     /// Makes the report of that part of the traces.
     ///

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_reports::kernel::Head;
+use tracebraid_reports::kernel::{Head, Lists};
 use tracebraid_reports::report::{Column, Report, Section, Total, Unit, Value, View};
 
 use crate::commands::cells;
@@ -33,14 +33,7 @@ impl Show for Report {
     }
 
     fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String> {
-        let sections = self.sections.iter().filter(|section| !section.rows.is_empty());
-        sections
-            .map(|section| match section.view {
-                // Those of several groups side by side have no bars.
-                View::Freq if section.columns.len() == 4 => histogram(&self.head, section),
-                _ => table_of(&self.head, section, rows, zone),
-            })
-            .collect()
+        tables(&self.head, &self.sections, rows, zone)
     }
 
     /// The sections one after the other, apart by an empty line, each with its columns.
@@ -51,6 +44,54 @@ impl Show for Report {
             .map(|section| plain(&self.head, section, rows));
         sections.collect::<Vec<_>>().join("\n")
     }
+}
+
+fn tables(head: &Head, sections: &[Section], rows: usize, zone: &TimeZone) -> Vec<String> {
+    let sections = sections.iter().filter(|section| !section.rows.is_empty());
+    sections
+        .map(|section| match section.view {
+            // Those of several groups side by side have no bars.
+            View::Freq if section.columns.len() == 4 => histogram(head, section),
+            _ => table_of(head, section, rows, zone),
+        })
+        .collect()
+}
+
+/// The tables of other views than statistics, which have a form of their own there.
+pub(super) fn other_tables(head: &Head, lists: &Lists, rows: usize, zone: &TimeZone) -> Vec<String> {
+    let sections: Vec<Section> = others(lists).cloned().collect();
+    tables(head, &sections, rows, zone)
+}
+
+/// The same as comma-separated values, each behind an empty line.
+pub(super) fn other_csv(head: &Head, lists: &Lists, rows: usize) -> String {
+    let sections = others(lists).map(|section| format!("\n{}", plain(head, section, rows)));
+    sections.collect()
+}
+
+/// A line about the lengths in the only row of a table, if it has one.
+pub(super) fn lengths(lists: &Lists, key: &str, (one, many): (&str, &str), between: &str) -> String {
+    let section = lists.section(key);
+    let Some((section, row)) = section.and_then(|section| Some((section, section.rows.first()?))) else {
+        return String::new();
+    };
+    let number = |key| match section.cell(row, key) {
+        Some(Value::Unsigned(number)) => *number,
+        _ => 0,
+    };
+    let duration = |key| table::duration(number(key));
+    table::paragraph(&format!(
+        "  {} from {between}: half of them up to {}, 99 % up to {}, the longest {}",
+        table::number_of(number("count"), one, many),
+        duration("p50_ns"),
+        duration("p99_ns"),
+        duration("max_ns"),
+    ))
+}
+
+fn others(lists: &Lists) -> impl Iterator<Item = &Section> {
+    let sections = lists.sections.iter();
+    sections.filter(|section| section.view != View::Stats)
 }
 
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
@@ -162,12 +203,9 @@ fn longest_bar() -> usize {
 
 /// Each group's bars below its name. The longest bar is that of the most; what occurred is seen.
 fn histogram(head: &Head, section: &Section) -> String {
-    let columns = [
-        table::Column::number("From"),
-        table::Column::number("To"),
-        table::Column::number("Count"),
-        table::Column::whole(""),
-    ];
+    let numbers = section.columns.iter().skip(1);
+    let numbers = numbers.map(|column| table::Column::number(column.title));
+    let columns: Vec<table::Column> = numbers.chain([table::Column::whole("")]).collect();
     let bar = longest_bar();
     let mut text = String::new();
     for group in section.rows.chunk_by(|a, b| a.first() == b.first()) {

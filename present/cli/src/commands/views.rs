@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
-use tracebraid_reports::kernel::{KernelAnalysis, Limits, Selection};
+use clap::{Arg, Args};
+use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Limits, Lists, Selection};
 use tracebraid_reports::report::{Report, View};
 
-use crate::commands::report::ReportArgs;
+use crate::commands::report::{ReportArgs, Show, Subject};
 use crate::failure::Failure;
 
 /// Which views, and of what lengths.
@@ -21,6 +21,25 @@ pub(crate) struct ViewArgs {
     /// Only what lasts at most that long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max: Option<u64>,
+}
+
+/// For commands whose other views are shown only when asked for.
+pub(super) fn only_stats(view: Arg) -> Arg {
+    view.default_values(["stats"])
+}
+
+/// For commands of which `--min` is a size.
+pub(super) fn least_size(min: Arg) -> Arg {
+    sized(min).help("Only pages of at least so many bytes together: 8192, 64k, 1M")
+}
+
+/// For commands of which `--max` is a size.
+pub(super) fn greatest_size(max: Arg) -> Arg {
+    sized(max).help("Only pages of at most so many bytes together")
+}
+
+fn sized(limit: Arg) -> Arg {
+    limit.value_name("BYTES").value_parser(bytes)
 }
 
 /// Of what sizes.
@@ -121,14 +140,63 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     selection.views = views.views();
     selection.limits = views.limits();
     choose(&mut selection);
-    let mut report = args.fold::<A>(&mut subject, selection.clone())?;
+    let report = report::<A>(args, &mut subject, selection)?;
+    args.show(subject, report)
+}
+
+/// Makes a report of the views of a selection, in two passes if one of them needs that.
+///
+/// # Errors
+/// When the user interrupts it.
+pub(super) fn report<A: KernelAnalysis<Report = Report>>(
+    args: &ReportArgs,
+    subject: &mut Subject,
+    mut selection: Selection,
+) -> Result<Report, Failure> {
+    let mut report = args.fold::<A>(subject, selection.clone())?;
     report.notes.iter().for_each(|note| subject.warnings.note(note));
-    if views.counts_lengths() && !report.ranges.is_empty() {
+    if selection.views.contains(&View::Freq) && !report.ranges.is_empty() {
         selection.ranges = Some(std::mem::take(&mut report.ranges));
-        let second = args.fold::<A>(&mut subject, selection)?;
+        let second = args.fold::<A>(subject, selection)?;
         report.sections.extend(second.sections);
     }
-    args.show(subject, report)
+    Ok(report)
+}
+
+/// A report whose statistics have a form of their own, with tables of other views.
+pub(super) trait Framed: KernelReport + Show {
+    /// These tables.
+    fn lists(&mut self) -> &mut Lists;
+}
+
+/// As [`run`], for such a report.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_framed<A: KernelAnalysis<Report: Framed>>(
+    args: &ReportArgs,
+    views: &ViewArgs,
+) -> Result<ExitCode, Failure> {
+    let mut subject = args.open()?;
+    let mut selection = args.selection(subject.range);
+    selection.views = views.views();
+    selection.limits = views.limits();
+    let mut report = args.fold::<A>(&mut subject, selection.clone())?;
+    let ranges = std::mem::take(&mut report.lists().ranges);
+    if selection.views.contains(&View::Freq) && !ranges.is_empty() {
+        selection.ranges = Some(ranges);
+        let mut second = args.fold::<A>(&mut subject, selection)?;
+        let sections = std::mem::take(&mut second.lists().sections);
+        report.lists().sections.extend(sections);
+    }
+    let views = views.views();
+    if views.contains(&View::Stats) {
+        return args.show(subject, report);
+    }
+    // Without statistics only the tables of other views.
+    let mut lists = report.sections();
+    lists.sections.retain(|section| views.contains(&section.view));
+    args.show(subject, lists)
 }
 
 #[cfg(test)]

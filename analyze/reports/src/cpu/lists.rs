@@ -1,0 +1,182 @@
+//! The tables of stretches.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tracebraid_ctf::clock::Timestamp;
+
+use crate::cpu::report::CpuThread;
+use crate::cpu::rules::{Bounds, Rules};
+use crate::cpu::state::CpuPartial;
+use crate::cpu::stretches::{Cut, Ran, Stretches};
+use crate::kernel::{CpuKey, Head, Lists, Thread, ThreadKey};
+use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
+use crate::stats::{Bins, Distribution, Ranges};
+
+const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
+const CPU: Column = Column::new("cpu", "CPU", Unit::Cpu);
+
+/// A thread that is shown, and its stretches.
+struct Row<'a> {
+    key: ThreadKey,
+    thread: Arc<Thread>,
+    stretches: &'a Stretches,
+}
+
+/// The tables that are asked for, of those threads.
+pub(super) fn lists(rules: &Rules, head: &Head, partial: &mut CpuPartial, threads: &[CpuThread]) -> Lists {
+    let log = in_order(std::mem::take(&mut partial.log));
+    let rows: Vec<Row<'_>> = threads.iter().filter_map(|row| of(partial, row)).collect();
+    if let Some(bounds) = &rules.bounds {
+        let sections = vec![frequencies(head, &rows, bounds)];
+        return Lists::new(&rules.selection, sections, Ranges::default());
+    }
+    let shown: BTreeMap<ThreadKey, &Arc<Thread>> = rows.iter().map(|row| (row.key, &row.thread)).collect();
+    let sections = vec![
+        by_cpu(rules, head, partial),
+        by_thread(&rows),
+        list(
+            ("longest", "Longest stretches"),
+            View::Top,
+            &shown,
+            longest(rules, &rows),
+        ),
+        list(("log", "Stretches"), View::Log, &shown, log),
+    ];
+    Lists::new(&rules.selection, sections, ranges(rules, &rows))
+}
+
+fn of<'a>(partial: &'a CpuPartial, row: &CpuThread) -> Option<Row<'a>> {
+    let thread = &row.thread;
+    let (trace, tid) = (thread.trace, thread.tid?);
+    let key = ThreadKey { trace, tid };
+    Some(Row {
+        key,
+        thread: Arc::new(thread.clone()),
+        stretches: partial.usage.find(key)?.stretches.as_deref()?,
+    })
+}
+
+/// The stretches of all threads: all together, and by CPU.
+fn by_cpu(rules: &Rules, head: &Head, partial: &CpuPartial) -> Section {
+    let chosen = partial.cpus.iter().filter(|cpu| {
+        let is_chosen = rules.selection.cpus.contains(cpu.key.cpu);
+        is_chosen && cpu.lengths.summary().count() > 0
+    });
+    let mut all = Distribution::default();
+    chosen.clone().for_each(|cpu| all.merge(&cpu.lengths));
+    let several = head.hosts.len() > 1;
+    let row = |cpu: Option<CpuKey>, lengths: &Distribution| {
+        let trace = several.then(|| cpu.map(|cpu| u64::from(cpu.trace)).into());
+        let cpu = cpu.map(|cpu| u64::from(cpu.cpu)).into();
+        let about = trace.into_iter().chain([cpu]);
+        about.chain(distribution_values(lengths)).collect()
+    };
+    let total = (all.summary().count() > 0).then(|| row(None, &all));
+    let cpus = chosen.map(|cpu| row(Some(cpu.key), &cpu.lengths));
+    let trace = several.then(|| Column::new("trace", "Trace", Unit::Id));
+    let about = trace.into_iter().chain([CPU]);
+    let columns = about.chain(distribution_columns()).collect();
+    let rows = total.into_iter().chain(cpus).collect();
+    Section::new("stretches", "Stretches", columns, rows).short()
+}
+
+fn by_thread(rows: &[Row<'_>]) -> Section {
+    let ran = rows
+        .iter()
+        .filter(|row| row.stretches.lengths.summary().count() > 0);
+    let mut ran: Vec<&Row<'_>> = ran.collect();
+    ran.sort_by_key(|row| (Reverse(row.stretches.lengths.summary().sum()), row.key));
+    let row = |row: &Row<'_>| {
+        let about = std::iter::once(row.thread.clone().into());
+        about.chain(distribution_values(&row.stretches.lengths)).collect()
+    };
+    let columns = std::iter::once(THREAD).chain(distribution_columns()).collect();
+    let rows = ran.into_iter().map(row).collect();
+    Section {
+        view: View::Freq,
+        ..Section::new("thread_stretches", "Stretches by thread", columns, rows)
+    }
+}
+
+fn longest(rules: &Rules, rows: &[Row<'_>]) -> Vec<Ran> {
+    let of_each = rows
+        .iter()
+        .flat_map(|row| row.stretches.top.clone().into_sorted(rules.top));
+    let mut longest: Vec<Ran> = of_each.collect();
+    longest.sort_by_key(|ran| (Reverse(ran.duration), ran.begin, ran.cpu));
+    longest.truncate(rules.top);
+    longest
+}
+
+/// All, in the order of their ends.
+fn in_order(mut log: Vec<Ran>) -> Vec<Ran> {
+    log.sort_unstable_by_key(|ran| (ran.end(), ran.cpu, ran.begin));
+    log
+}
+
+/// Stretches one by one, of threads that are shown.
+fn list(
+    (key, title): (&'static str, &str),
+    view: View,
+    shown: &BTreeMap<ThreadKey, &Arc<Thread>>,
+    stretches: Vec<Ran>,
+) -> Section {
+    let row = |ran: Ran| {
+        let thread = *shown.get(&ran.thread())?;
+        let cut = match ran.cut {
+            Cut::No => Value::None,
+            Cut::Range => Value::text("range"),
+            Cut::Loss => Value::text("loss"),
+        };
+        Some(vec![
+            Timestamp(ran.begin).into(),
+            Timestamp(ran.end()).into(),
+            ran.duration.into(),
+            u64::from(ran.cpu.cpu).into(),
+            thread.clone().into(),
+            cut,
+        ])
+    };
+    let columns = vec![
+        Column::new("begin_ns", "Begin", Unit::Time),
+        Column::new("end_ns", "End", Unit::Time).left_out(2),
+        Column::new("duration_ns", "Duration", Unit::Duration),
+        CPU,
+        THREAD,
+        Column::new("cut_by", "Cut by", Unit::Text).left_out(1),
+    ];
+    let rows = stretches.into_iter().filter_map(row).collect();
+    Section {
+        view,
+        ..Section::new(key, title, columns, rows)
+    }
+}
+
+/// Of all threads that are shown, and of the first of them.
+fn ranges(rules: &Rules, rows: &[Row<'_>]) -> Ranges {
+    let mut all = Distribution::default();
+    rows.iter().for_each(|row| all.merge(&row.stretches.lengths));
+    let range = |lengths: &Distribution| Some((lengths.summary().min()?, lengths.summary().max()?));
+    let named = |row: &Row<'_>| Some((Bounds::name(row.key), range(&row.stretches.lengths)?));
+    let threads = rows.iter().filter_map(named).take(rules.selection.rows);
+    let all = range(&all).map(|range| (Bounds::ALL.to_owned(), range));
+    all.into_iter().chain(threads).collect()
+}
+
+/// The second pass's table: how often stretches of each length occurred.
+fn frequencies(head: &Head, rows: &[Row<'_>], bounds: &Bounds) -> Section {
+    let mut of_all = Bins::default();
+    let freqs = rows.iter().filter_map(|row| row.stretches.freq.as_ref());
+    freqs.for_each(|freq| of_all.merge(&freq.of_all));
+    let all = bounds.all.map(|range| ("all".to_owned(), range, &of_all));
+    let own = rows.iter().filter_map(|row| {
+        let range = bounds.threads.get(&row.key)?;
+        let name = row.thread.name.as_deref().unwrap_or("?");
+        let name = head.of_host(row.key.trace, format!("{name} ({})", row.key.tid));
+        Some((name, *range, &row.stretches.freq.as_ref()?.own))
+    });
+    let about = Column::new("of", "Of", Unit::Text);
+    crate::report::frequencies(about, all.into_iter().chain(own).collect())
+}

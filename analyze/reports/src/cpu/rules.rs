@@ -1,0 +1,88 @@
+//! What is asked for.
+
+use std::collections::BTreeMap;
+
+use crate::kernel::{Selection, ThreadKey};
+use crate::report::View;
+use crate::stats::Ranges;
+
+/// What is asked for of a trace.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) selection: Selection,
+    /// True if statistics of stretches are.
+    pub(super) is_counted: bool,
+    /// True if single stretches are, or statistics of those of each thread.
+    pub(super) is_listed: bool,
+    /// True if the lengths of each thread's stretches are.
+    pub(super) is_counted_by_thread: bool,
+    /// How many of the longest stretches of each thread are kept.
+    pub(super) top: usize,
+    /// True if all are.
+    pub(super) is_logged: bool,
+    /// In a second pass: the bounds of their lengths.
+    pub(super) bounds: Option<Bounds>,
+}
+
+/// The least and the greatest length: of all stretches, and of those of some threads.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    pub(super) all: Option<(u64, u64)>,
+    pub(super) threads: BTreeMap<ThreadKey, (u64, u64)>,
+}
+
+impl Rules {
+    pub(super) fn new(selection: Selection) -> Rules {
+        let bounds = selection.ranges.as_ref().map(Bounds::new);
+        // A second pass only counts lengths. Others that use this analysis ask for no view.
+        let is_asked = |view| bounds.is_none() && selection.views.contains(&view);
+        Rules {
+            is_counted: is_asked(View::Stats),
+            is_listed: bounds.is_some() || [View::Top, View::Log, View::Freq].into_iter().any(is_asked),
+            is_counted_by_thread: is_asked(View::Freq),
+            top: if is_asked(View::Top) { selection.rows } else { 0 },
+            is_logged: is_asked(View::Log),
+            bounds,
+            selection,
+        }
+    }
+}
+
+impl Bounds {
+    fn new(ranges: &Ranges) -> Bounds {
+        let mut bounds = Bounds::default();
+        for (key, &range) in ranges {
+            let mut words = key.split(' ').skip(1).map(str::parse::<i64>);
+            match (words.next(), words.next()) {
+                (Some(Ok(trace)), Some(Ok(tid))) => {
+                    let (trace, tid) = (trace as u32, tid as i32);
+                    bounds.threads.insert(ThreadKey { trace, tid }, range);
+                }
+                _ => bounds.all = Some(range),
+            }
+        }
+        bounds
+    }
+
+    /// How ranges name all stretches.
+    pub(super) const ALL: &str = "all";
+
+    /// How ranges name those of a thread.
+    pub(super) fn name(key: ThreadKey) -> String {
+        format!("thread {} {}", key.trace, key.tid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_ranges_are_understood() {
+        let key = ThreadKey { trace: 2, tid: 17 };
+        let ranges = [(Bounds::ALL.to_owned(), (1, 9)), (Bounds::name(key), (3, 4))];
+        let bounds = Bounds::new(&ranges.into());
+        assert_eq!(bounds.all, Some((1, 9)));
+        assert_eq!(bounds.threads, BTreeMap::from([(key, (3, 4))]));
+    }
+}
