@@ -20,7 +20,7 @@ use tracebraid_kernel_model::{Action, Body, KernelEvent};
 
 use crate::files::call::{Call, Entered, Exited, Stretch};
 use crate::files::class::Class;
-use crate::files::interned::{Text, Texts};
+use crate::files::interned::Texts;
 use crate::files::item::{Item, Made, Step, What};
 use crate::files::machine::{Around, Machine};
 use crate::io::call::Deed;

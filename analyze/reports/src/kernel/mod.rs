@@ -17,7 +17,6 @@ mod runs;
 mod selection;
 mod sources;
 mod table;
-mod tasks;
 mod time;
 mod together;
 
@@ -43,5 +42,4 @@ pub(crate) use people::{Known, People, ThreadKey};
 pub(crate) use runs::{Ended, Runs, Stretch};
 pub(crate) use selection::ChosenCalls;
 pub(crate) use table::{KeyHasher, Table};
-pub(crate) use tasks::{Running, Tasks, Told};
 pub(crate) use time::{nanoseconds, share};

@@ -43,11 +43,6 @@ impl<T: Default> Table<T> {
         }
     }
 
-    /// Number of threads.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// The thread at a place.
     pub(crate) fn key(&self, place: usize) -> Option<ThreadKey> {
         self.entries.get(place).map(|(key, _)| *key)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::Thread;
+use crate::kernel::{Thread, ThreadKey};
 use crate::memory::moves::{Move, Moves, What, size};
 use crate::memory::{Done, MemoryPartial, MemoryRules};
 use crate::report::{Column, Section, Unit, Value, View};
@@ -34,14 +34,14 @@ pub(super) fn lists(rules: &MemoryRules, partial: &MemoryPartial, only_batches: 
 }
 
 fn rows<'a>(rules: &MemoryRules, partial: &'a MemoryPartial) -> Vec<Row<'a>> {
-    let own = |(place, done): (usize, &'a Done)| {
-        let mut thread = partial.tasks.thread(place);
-        if partial.tasks.is_idle(place) {
+    let own = |(key, done): (ThreadKey, &'a Done)| {
+        let mut thread = partial.people.thread(key);
+        if key.tid == 0 {
             thread.name = Some("idle".to_owned());
         }
         row(rules, thread, true, done)
     };
-    let threads = partial.threads.iter().enumerate().filter_map(own);
+    let threads = partial.threads.entries().filter_map(own);
     let unknown = row(rules, Thread::default(), false, &partial.unknown);
     threads.chain(unknown).collect()
 }

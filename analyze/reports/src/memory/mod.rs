@@ -1,8 +1,9 @@
 //! Memory: pages and objects of the kernel, page faults, the page cache, reclaiming, by thread.
 //!
-//! Most of it is sums, of whoever runs where an event happens. `docs/reports-memory.md` defines each
+//! Most of it is sums, of whoever runs where an event happens: each CPU is followed alone. `docs/reports-memory.md` defines each
 //! number.
 
+mod lane;
 mod lists;
 mod moves;
 mod report;
@@ -12,8 +13,12 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use crate::kernel::{Event, InOrder, Input, Packet, Rules, Running, Selection, Tasks};
+use crate::kernel::{
+    ByCpu, CpuKey, Event, InOrder, Input, Packet, People, Rules, Selection, Table, ThreadKey, learn,
+    learn_switch, taken_over,
+};
 use crate::report::Report;
+use lane::Lane;
 use moves::{Keeps, Move, Moves};
 use sums::{Sums, is_counted};
 
@@ -30,11 +35,17 @@ pub struct MemoryRules {
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemoryPartial {
-    tasks: Tasks<Done>,
-    /// By place of the thread.
-    threads: Vec<Done>,
+    people: People,
+    lanes: ByCpu<Lane>,
+    threads: Table<Done>,
     /// By nobody who is known.
     unknown: Done,
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people, and who did something last among
+    /// the threads.
+    #[serde(skip)]
+    near: (usize, usize),
 }
 
 /// What somebody did.
@@ -66,6 +77,8 @@ impl Rules for MemoryRules {
     type Partial = MemoryPartial;
     type Report = Report;
 
+    const BY_CPU: bool = true;
+
     fn new(selection: &Selection) -> Self {
         MemoryRules {
             selection: selection.clone(),
@@ -74,7 +87,12 @@ impl Rules for MemoryRules {
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
-        is_counted(event) || Tasks::<Done>::wants(event)
+        use KernelEvent::*;
+        is_counted(event)
+            || matches!(
+                event,
+                Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+            )
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
@@ -96,19 +114,44 @@ impl Rules for MemoryRules {
         (!switches).then_some("nothing here may tell threads apart: enable sched_switch, or the context tid")
     }
 
+    fn first(&self) -> MemoryPartial {
+        MemoryPartial {
+            is_first: true,
+            ..MemoryPartial::default()
+        }
+    }
+
     fn packet(&self, partial: &mut MemoryPartial, packet: &Packet) {
-        partial.tasks.packet(packet);
+        if packet.lost_before && packet.tells_switches {
+            partial.lanes.get(packet.cpu).now = Some(None);
+        }
     }
 
     #[inline(always)]
     fn event(&self, partial: &mut MemoryPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let kernel = &event.model.event;
-        if Tasks::<Done>::wants(kernel) {
-            partial.tasks.event(event, body);
-            return;
+        let Event { model, cpu, time, .. } = *event;
+        match &model.event {
+            KernelEvent::Switch(switch) => {
+                let near = &mut partial.near.0;
+                if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
+                    partial.lanes.get(cpu).now = Some(Some(next));
+                }
+                return;
+            }
+            other if !is_counted(other) => {
+                if let KernelEvent::Exec(exec) = other
+                    && let Some((_, tid)) = taken_over(exec, body)
+                {
+                    partial.lanes.get(cpu).now = Some(Some(tid));
+                }
+                return learn(&mut partial.people, model, cpu, time, body);
+            }
+            _ => {}
         }
-        let running = partial.tasks.actor(event, body);
-        if !self.selection.counts(event.time, event.cpu.cpu) {
+        if let Some(tid) = model.tid(body) {
+            partial.lanes.get(cpu).now = Some(Some(tid));
+        }
+        if !self.selection.counts(time, cpu.cpu) {
             return;
         }
         let keeps = &self.keeps;
@@ -116,37 +159,25 @@ impl Rules for MemoryRules {
         if moved.is_some_and(|moved| !self.selection.sizes.contain(moved.size())) {
             return;
         }
-        match running {
-            Running::Thread(place) => partial.thread(place).count(keeps, kernel, moved, body),
-            Running::Unknown => partial.unknown.count(keeps, kernel, moved, body),
-            Running::Before => {
-                let mut done = Done::default();
-                done.count(keeps, kernel, moved, body);
-                let add = |own: &mut Done, other: Done| own.merge(keeps, other);
-                partial.tasks.wait_together(event.cpu, event.time, done, add);
-            }
-        }
+        partial.doer(cpu).count(keeps, &model.event, moved, body);
     }
 
     fn merge(&self, earlier: &mut MemoryPartial, later: MemoryPartial) {
-        let joined = earlier.tasks.merge(later.tasks);
-        for told in joined.told {
-            let done = match told.place {
-                Some(place) => earlier.thread(place),
-                None => &mut earlier.unknown,
-            };
-            done.merge(&self.keeps, told.item);
+        earlier.people.merge(later.people);
+        for (cpu, lane) in later.lanes {
+            if let Some(head) = lane.head {
+                earlier.doer(cpu).merge(&self.keeps, *head);
+            }
+            let own = earlier.lanes.get(cpu);
+            own.now = lane.now.or(own.now);
         }
-        for (done, &place) in later.threads.into_iter().zip(&joined.places) {
-            earlier.thread(place).merge(&self.keeps, done);
+        for (thread, done) in later.threads.into_entries() {
+            earlier.threads.get(thread).merge(&self.keeps, done);
         }
         earlier.unknown.merge(&self.keeps, later.unknown);
     }
 
-    fn finish(&self, input: &Input, mut partial: MemoryPartial) -> Report {
-        for told in partial.tasks.untold() {
-            partial.unknown.merge(&self.keeps, told.item);
-        }
+    fn finish(&self, input: &Input, partial: MemoryPartial) -> Report {
         report::report(self, input, &partial)
     }
 }
@@ -157,11 +188,17 @@ fn is_free(event: &KernelEvent) -> bool {
 }
 
 impl MemoryPartial {
-    #[inline]
-    fn thread(&mut self, place: usize) -> &mut Done {
-        if place >= self.threads.len() {
-            self.threads.resize_with(place + 1, Done::default);
+    /// Whoever runs there.
+    #[inline(always)]
+    fn doer(&mut self, cpu: CpuKey) -> &mut Done {
+        let lane = self.lanes.get(cpu);
+        match lane.now {
+            Some(Some(tid)) => {
+                let trace = cpu.trace;
+                self.threads.get_near(ThreadKey { trace, tid }, &mut self.near.1)
+            }
+            None if !self.is_first => lane.head.get_or_insert_default(),
+            None | Some(None) => &mut self.unknown,
         }
-        &mut self.threads[place]
     }
 }

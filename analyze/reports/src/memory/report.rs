@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::kernel::{Input, Process, Thread};
+use crate::kernel::{Input, People, Process, Thread};
 use crate::memory::sums::{Count, Sums};
 use crate::memory::{MemoryPartial, MemoryRules, is_free, lists};
 use crate::report::{Column, Report, Section, Total, Unit, Value, View};
@@ -101,12 +101,11 @@ impl Parts {
             idle: Sums::default(),
             unknown: adjust(&partial.unknown.sums),
         };
-        for (place, done) in partial.threads.iter().enumerate() {
+        for (thread, done) in partial.threads.entries() {
             let sums = adjust(&done.sums);
-            if partial.tasks.is_idle(place) {
-                parts.idle.merge(&sums);
-            } else {
-                parts.threads.push((partial.tasks.thread(place), sums));
+            match thread.tid {
+                0 => parts.idle.merge(&sums),
+                _ => parts.threads.push((partial.people.thread(thread), sums)),
             }
         }
         parts
@@ -137,7 +136,7 @@ pub(super) fn report(rules: &MemoryRules, input: &Input, partial: &MemoryPartial
     parts
         .threads
         .retain(|(thread, _)| rules.selection.threads.shows(thread));
-    sections.push(by_process(partial, &parts.threads));
+    sections.push(by_process(&partial.people, &parts.threads));
     sections.extend(
         [PAGES]
             .iter()
@@ -265,13 +264,13 @@ fn by_thread(table: &Table, threads: &[(Thread, Sums)]) -> Section {
 }
 
 /// Pages and faults by process.
-fn by_process(partial: &MemoryPartial, threads: &[(Thread, Sums)]) -> Section {
+fn by_process(people: &People, threads: &[(Thread, Sums)]) -> Section {
     let of_pages = threads
         .iter()
         .filter(|(_, sums)| has(&PAGES, sums) || has(&OTHERS[0], sums));
     let add = |sum: &mut Sums, sums: &Sums| sum.merge(sums);
     let threads = of_pages.map(|(thread, sums)| (thread.clone(), sums));
-    let mut rows = partial.tasks.people().processes(threads, add);
+    let mut rows = people.processes(threads, add);
     rows.sort_by_cached_key(|(process, sums)| {
         let Process { trace, pid, tid, .. } = process;
         (most(&PAGES, sums), most(&OTHERS[0], sums), *trace, *pid, *tid)
