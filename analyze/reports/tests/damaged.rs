@@ -1,15 +1,26 @@
 //! Reports on traces of which something cannot be decoded.
 
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};
+use tracebraid_reports::disk::DiskAnalysis;
+use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
+use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection, Together};
+use tracebraid_reports::memory::MemoryAnalysis;
+use tracebraid_reports::net::NetAnalysis;
+use tracebraid_reports::processes::ProcessAnalysis;
+use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
+use tracebraid_reports::waits::WaitAnalysis;
 
-use crate::support::law::{ALL, Asked, LARGE, any_tree, as_modelled, every_way, json};
+use crate::support::law::{
+    ALL, Asked, LARGE, Lawful, any_tree, as_in_one_piece, as_modelled, every_way, json,
+};
 use crate::support::traces::{kernel_trace, ours};
 
 /// A copy of a recorded trace with bytes in the middle of some packets of two CPUs that are no event
@@ -19,7 +30,9 @@ struct Damaged(std::path::PathBuf);
 impl Damaged {
     fn new(name: &str) -> Damaged {
         let from = ours(name, name).expect("it is committed");
-        let to = std::env::temp_dir().join(format!("damaged-{name}-{}", std::process::id()));
+        static COPIES: AtomicU32 = AtomicU32::new(0);
+        let copy = COPIES.fetch_add(1, Ordering::Relaxed);
+        let to = std::env::temp_dir().join(format!("damaged-{name}-{}-{copy}", std::process::id()));
         std::fs::create_dir_all(&to).expect("a directory for the copy");
         for file in std::fs::read_dir(&from)
             .expect("a trace")
@@ -90,6 +103,46 @@ fn what_cannot_be_decoded_makes_unknown_who_runs() {
         as_modelled::<CpuAnalysis>(name, &set, asked, LARGE);
     }
     any_tree::<CpuAnalysis>(&set, 1);
+}
+
+fn holds<A: Lawful>(set: &TraceSet) {
+    as_in_one_piece::<A>("damaged", set, ALL, LARGE);
+    any_tree::<A>(set, 1);
+}
+
+fn report<A: KernelAnalysis>(set: &TraceSet) -> serde_json::Value {
+    let analysis = A::new(set, Selection::default());
+    let outcome = fold(set, &analysis, Options::default(), &Control::default());
+    serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
+}
+
+/// To all reports it is a loss of events.
+#[test]
+fn what_cannot_be_decoded_is_lost() {
+    let name = "kernel-mix-small";
+    let damaged = Damaged::new(name);
+    let set = damaged.set();
+    holds::<DiskAnalysis>(&set);
+    holds::<FilesAnalysis>(&set);
+    holds::<IoAnalysis>(&set);
+    holds::<IrqAnalysis>(&set);
+    holds::<MemoryAnalysis>(&set);
+    holds::<NetAnalysis>(&set);
+    holds::<ProcessAnalysis>(&set);
+    holds::<SchedAnalysis>(&set);
+    holds::<SyscallAnalysis>(&set);
+    holds::<WaitAnalysis>(&set);
+    let sound = kernel_trace(name).expect("it is committed");
+    let unknown = |report: serde_json::Value| report["total"]["unknown_thread"].as_u64().expect("a number");
+    for (before, after) in [
+        (report::<SyscallAnalysis>(&sound), report::<SyscallAnalysis>(&set)),
+        (report::<WaitAnalysis>(&sound), report::<WaitAnalysis>(&set)),
+        (report::<FilesAnalysis>(&sound), report::<FilesAnalysis>(&set)),
+    ] {
+        assert!(unknown(after) > unknown(before));
+    }
+    let active = cpu(&set).total.active_ns;
+    assert_eq!(report::<ProcessAnalysis>(&set)["total"]["active_ns"], active);
 }
 
 /// Where streams are merged by time, what cannot be decoded has its place in the order of time, too.

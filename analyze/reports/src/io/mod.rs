@@ -100,6 +100,12 @@ impl Analysis for IoAnalysis {
         }
     }
 
+    fn cut(&self, partial: &mut IoPartial, packet: &StreamPlace<'_>, time: Timestamp) {
+        if let Some(packet) = self.input.packet(packet) {
+            partial.packet(self, &packet.cut(time.0));
+        }
+    }
+
     #[inline]
     fn event(&self, partial: &mut IoPartial, record: &mut Record<'_>) {
         self.input

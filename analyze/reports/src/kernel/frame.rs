@@ -121,6 +121,17 @@ pub struct Packet {
     pub(crate) tells_switches: bool,
 }
 
+impl Packet {
+    /// Events were lost from that time on, as if the packet began anew behind them.
+    pub(crate) fn cut(&self, time: i64) -> Packet {
+        Packet {
+            begin: Some(time),
+            lost_before: true,
+            ..*self
+        }
+    }
+}
+
 impl Input {
     /// The events that are wanted, of that part of those traces.
     pub(crate) fn new(set: &TraceSet, selection: Selection, wants: impl Fn(&KernelEvent) -> bool) -> Input {

@@ -39,6 +39,11 @@ pub trait Rules: Sync + Sized {
     /// A packet of a CPU begins, or goes on.
     fn packet(&self, partial: &mut Self::Partial, packet: &Packet);
 
+    /// The rest of a packet cannot be decoded: what happened from that time on to its end is lost.
+    fn cut(&self, partial: &mut Self::Partial, packet: &Packet, time: i64) {
+        self.packet(partial, &packet.cut(time));
+    }
+
     /// An event.
     fn event(&self, partial: &mut Self::Partial, event: &Event<'_>, body: &mut Body<'_, '_>);
 
@@ -111,6 +116,12 @@ impl<R: Rules> Analysis for InOrder<R> {
     fn packet(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>) {
         if let Some(packet) = self.input.any_packet(packet) {
             self.rules.packet(partial, &packet);
+        }
+    }
+
+    fn cut(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
+        if let Some(packet) = self.input.any_packet(packet) {
+            self.rules.cut(partial, &packet, time.0);
         }
     }
 

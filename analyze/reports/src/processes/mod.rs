@@ -102,6 +102,14 @@ impl Rules for ProcessRules {
         self.ran(partial, cpu, ran);
     }
 
+    fn cut(&self, partial: &mut ProcessPartial, packet: &Packet, time: i64) {
+        if packet.tells_switches {
+            self.goes_over(partial, packet.cpu, time, Stretch::new(None, time));
+            let ran = partial.runs.get(packet.cpu).cut(time);
+            self.ran(partial, packet.cpu, ran);
+        }
+    }
+
     #[inline(always)]
     fn event(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;

@@ -74,22 +74,16 @@ fn each(set: &TraceSet, asked: Asked, mut to: impl FnMut(i64, u32, Who, &Record)
                 continue;
             }
             What::Event(event) => event,
-            What::Cut => continue,
-        };
-        let mut appears = |tid: i32, on: Option<u32>| {
-            for (_, who) in running.iter_mut().filter(|(cpu, _)| Some(**cpu) != on) {
-                if tid != 0 && *who == Some(tid) {
-                    *who = None;
-                }
+            What::Cut => {
+                running.insert(entry.cpu, None);
+                continue;
             }
         };
         match event.name.as_str() {
             "sched_switch" => {
                 let next = event.id("next_tid").expect("a thread");
-                appears(next, Some(entry.cpu));
                 running.insert(entry.cpu, Some(next));
             }
-            "sched_process_fork" => appears(event.id("child_tid").expect("a thread"), None),
             _ => {
                 let is_in = asked.range.0 <= entry.time && entry.time < asked.range.1;
                 let is_chosen = asked.cpus.is_none_or(|cpus| cpus.contains(&entry.cpu));
