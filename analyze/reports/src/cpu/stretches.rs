@@ -36,10 +36,10 @@ impl Ran {
             .map_or(stretch.since, |from| from.0.max(stretch.since));
         let is_whole = duration == stretch.until.abs_diff(stretch.since);
         let cut = match stretch.ended {
-            Ended::ByNext | Ended::ByLoss if !is_whole => Cut::Range,
-            Ended::ByNext => Cut::No,
-            Ended::ByLoss => Cut::Loss,
-            Ended::ByNothing => Cut::Range,
+            Ended::Next | Ended::Loss if !is_whole => Cut::Range,
+            Ended::Next => Cut::No,
+            Ended::Loss => Cut::Loss,
+            Ended::Nothing => Cut::Range,
         };
         let tid = stretch.tid;
         Ran {

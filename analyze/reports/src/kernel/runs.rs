@@ -59,11 +59,11 @@ pub(crate) struct Stretch<W> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Another thread runs.
-    ByNext,
+    Next,
     /// Events were lost.
-    ByLoss,
+    Loss,
     /// Nothing: there are no more events.
-    ByNothing,
+    Nothing,
 }
 
 impl<W> Default for Runs<W> {
@@ -105,7 +105,7 @@ impl<W> Runs<W> {
         self.losses += 1;
         let until = Some(time);
         self.first.get_or_insert(First::Loss { until, told: time });
-        Some(self.current.take()?.to(time, time, Ended::ByLoss))
+        Some(self.current.take()?.to(time, time, Ended::Loss))
     }
 
     fn loss(&mut self, packet: &Packet) -> Option<Stretch<W>> {
@@ -113,7 +113,7 @@ impl<W> Runs<W> {
         let told = packet.begin.unwrap_or(i64::MIN);
         self.losses += 1;
         self.first.get_or_insert(First::Loss { until, told });
-        Some(self.current.take()?.to(until?, told, Ended::ByLoss))
+        Some(self.current.take()?.to(until?, told, Ended::Loss))
     }
 
     /// The CPU goes from one thread to another. Gives the stretch that ends, if it is known who ran.
@@ -132,7 +132,7 @@ impl<W> Runs<W> {
     fn end(&mut self, current: Option<Run<W>>, time: i64, prev: i32) -> Option<Stretch<W>> {
         let current = current?;
         if current.tid == prev {
-            return Some(current.to(time, time, Ended::ByNext));
+            return Some(current.to(time, time, Ended::Next));
         }
         self.inconsistent += 1;
         None
@@ -162,12 +162,12 @@ impl<W> Runs<W> {
         let current = std::mem::replace(&mut self.current, later);
         match first {
             First::Switch { time, prev } => self.end(current, time, prev),
-            First::Loss { until, told } => Some(current?.to(until?, told, Ended::ByLoss)),
+            First::Loss { until, told } => Some(current?.to(until?, told, Ended::Loss)),
         }
     }
 
     /// Whoever runs at the end does so until the trace ends.
     pub(crate) fn close(&mut self, end: i64) -> Option<Stretch<W>> {
-        Some(self.current.take()?.to(end, end, Ended::ByNothing))
+        Some(self.current.take()?.to(end, end, Ended::Nothing))
     }
 }
