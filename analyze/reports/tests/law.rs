@@ -35,9 +35,8 @@ macro_rules! for_each {
     };
 }
 
-/// Calls a function for each analysis that sees all events in the order of time: one chunk is a plain
-/// pass.
-macro_rules! for_each_in_order {
+/// Calls a function for each analysis that has rules for events: one chunk is a plain pass.
+macro_rules! for_each_per_cpu {
     ($function:ident($($argument:expr),*)) => {
         $function::<SyscallAnalysis>($($argument),*);
         $function::<IrqAnalysis>($($argument),*);
@@ -63,7 +62,7 @@ fn holds_for(name: &str) {
     };
     for asked in [ALL, middle] {
         for_each!(as_modelled(name, &set, asked, LARGE));
-        for_each_in_order!(as_in_one_piece(name, &set, asked, LARGE));
+        for_each_per_cpu!(as_in_one_piece(name, &set, asked, LARGE));
     }
 }
 
@@ -148,7 +147,7 @@ fn holds_for_synthetic(what: &str, shape: Shape) {
         with_trace(seed, Shape { cpus, ..shape }, |set| {
             for asked in [ALL, part, two_cpus] {
                 for_each!(as_modelled(what, set, asked, SMALL));
-                for_each_in_order!(as_in_one_piece(what, set, asked, SMALL));
+                for_each_per_cpu!(as_in_one_piece(what, set, asked, SMALL));
             }
         });
     }
@@ -231,7 +230,7 @@ fn two_streams_for_each_cpu() {
         let what = &format!("two lossy streams, seed {seed}");
         with_trace(seed, lossy, |set| {
             for_each!(as_in_one_piece(what, set, ALL, SMALL));
-            for_each_in_order!(as_in_one_piece(what, set, ALL, SMALL));
+            for_each_per_cpu!(as_in_one_piece(what, set, ALL, SMALL));
         });
     }
 }
@@ -263,7 +262,7 @@ fn threads_by_context() {
         let what = &format!("contexts and losses, seed {seed}");
         with_trace(seed, lossy, |set| {
             for_each!(as_in_one_piece(what, set, ALL, SMALL));
-            for_each_in_order!(as_in_one_piece(what, set, ALL, SMALL));
+            for_each_per_cpu!(as_in_one_piece(what, set, ALL, SMALL));
         });
     }
 }
@@ -281,7 +280,7 @@ fn any_tree_of_merges() {
     for seed in seeds(6) {
         with_trace(seed, shape, |set| {
             for_each!(any_tree(set, seed));
-            for_each_in_order!(any_tree(set, seed));
+            for_each_per_cpu!(any_tree(set, seed));
         });
     }
 }
@@ -299,7 +298,7 @@ fn long_traces_forget() {
     with_trace(1, shape, |set| {
         let ways = &[(1, u64::MAX), (1, 1), (3, 60_000)];
         for_each!(as_modelled("a long trace", set, ALL, ways));
-        for_each_in_order!(as_in_one_piece("a long trace", set, ALL, ways));
+        for_each_per_cpu!(as_in_one_piece("a long trace", set, ALL, ways));
     });
 }
 

@@ -15,7 +15,7 @@ use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestS
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, InOrder, Input, Items, Known, Lane, Packet, People, Rules, Selection, learn,
+    ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Rules, Selection, learn,
     learn_switch,
 };
 use crate::report::Report;
@@ -24,7 +24,7 @@ use request::{DiskKey, Place};
 use step::{Deed, Item, Work};
 
 /// The analysis.
-pub type DiskAnalysis = InOrder<DiskRules>;
+pub type DiskAnalysis = PerCpu<DiskRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -57,8 +57,6 @@ pub struct DiskPartial {
 impl Rules for DiskRules {
     type Partial = DiskPartial;
     type Report = Report;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         let ranges = selection.ranges.as_ref();

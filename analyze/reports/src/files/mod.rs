@@ -25,12 +25,12 @@ use crate::files::item::{Item, Made, Step, What};
 use crate::files::machine::{Around, Machine};
 use crate::io::call::Deed;
 use crate::kernel::{
-    ByCpu, CpuKey, EndedCall, Event, InOrder, Input, Items, Lane, Packet, People, Rules, Selection, ThreadKey,
+    ByCpu, CpuKey, EndedCall, Event, Input, Items, Lane, Packet, People, PerCpu, Rules, Selection, ThreadKey,
 };
 use crate::report::Report;
 
 /// The analysis.
-pub type FilesAnalysis = InOrder<FilesRules>;
+pub type FilesAnalysis = PerCpu<FilesRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -61,8 +61,6 @@ pub struct FilesPartial {
 impl Rules for FilesRules {
     type Partial = FilesPartial;
     type Report = Report;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         let ranges = selection.ranges.as_ref();

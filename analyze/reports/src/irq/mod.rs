@@ -14,14 +14,14 @@ use tracebraid_kernel_model::events::irq::{Ipi, IpiStep, Softirq, SoftirqStep, T
 use tracebraid_kernel_model::events::timer::TimerStep;
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
-use crate::kernel::{ByCpu, CpuKey, Event, InOrder, Input, Packet, Rules, Selection};
+use crate::kernel::{ByCpu, CpuKey, Event, Input, Packet, PerCpu, Rules, Selection};
 use crate::report::{Report, View};
 use lane::{Ended, Frame, Handler, Lane, Raised, VECTORS};
 use run::{Run, Stats};
 use source::{Key, Kind, Sources, number_of};
 
 /// The analysis.
-pub type IrqAnalysis = InOrder<IrqRules>;
+pub type IrqAnalysis = PerCpu<IrqRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -48,8 +48,6 @@ pub struct IrqPartial {
 impl Rules for IrqRules {
     type Partial = IrqPartial;
     type Report = Report;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         IrqRules {

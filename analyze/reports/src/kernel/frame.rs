@@ -17,11 +17,8 @@ use crate::kernel::selection::{Selection, ThreadFilter};
 use crate::kernel::sources::{CpuKey, Sources};
 use crate::kernel::time::nanoseconds;
 
-/// An analysis of kernel events.
+/// An analysis of kernel events, which follows each CPU alone.
 pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
-    /// True if it follows each CPU alone: then only the order of the events of each CPU matters.
-    const BY_CPU: bool = true;
-
     /// Of that part of those traces.
     fn new(set: &TraceSet, selection: Selection) -> Self;
 

@@ -45,7 +45,6 @@ macro_rules! together {
 
             /// Of that part of those traces.
             pub fn new(set: &TraceSet, selection: &Selection) -> Self {
-                const { $(assert!($analysis::BY_CPU);)+ }
                 let parts = ($($analysis::new(set, selection.clone()),)+);
                 Together::of(set, selection, parts, |parts, event| {
                     $(u32::from(parts.$place.wants_event(event)) << $place |)+ 0

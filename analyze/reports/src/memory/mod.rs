@@ -14,7 +14,7 @@ use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, InOrder, Input, Packet, People, Rules, Selection, Table, ThreadKey, learn,
+    ByCpu, CpuKey, Event, Input, Packet, People, PerCpu, Rules, Selection, Table, ThreadKey, learn,
     learn_switch, taken_over,
 };
 use crate::report::Report;
@@ -23,7 +23,7 @@ use moves::{Keeps, Move, Moves};
 use sums::{Sums, is_counted};
 
 /// The analysis.
-pub type MemoryAnalysis = InOrder<MemoryRules>;
+pub type MemoryAnalysis = PerCpu<MemoryRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -76,8 +76,6 @@ impl Done {
 impl Rules for MemoryRules {
     type Partial = MemoryPartial;
     type Report = Report;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         MemoryRules {

@@ -14,7 +14,7 @@ use tracebraid_kernel_model::events::network::{self, PacketFree, PacketStep, Tcp
 use tracebraid_kernel_model::{Body, Comm, KernelEvent};
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, InOrder, Input, Items, Lane, Packet, Pairs, People, Rules, Selection, Table,
+    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Pairs, People, PerCpu, Rules, Selection, Table,
     ThreadKey, learn, learn_switch,
 };
 use crate::report::{Report, View};
@@ -24,7 +24,7 @@ use interface::{Begun, End, Fate, Interface, InterfaceId, InterfaceKey, Passed};
 use passing::Passing;
 
 /// The analysis.
-pub type NetAnalysis = InOrder<NetRules>;
+pub type NetAnalysis = PerCpu<NetRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -97,8 +97,6 @@ fn sum_of(sums: &mut Vec<(InterfaceId, Sum)>, id: InterfaceId) -> &mut Sum {
 impl Rules for NetRules {
     type Partial = NetPartial;
     type Report = Report;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         let of = |(name, range): (&String, &(u64, u64))| Some((InterfaceKey::from_name(name)?, *range));

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
 
 use crate::kernel::{
-    ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, InOrder, Input, Items,
-    Lane, Packet, People, Rules, Runs, Selection, Table, ThreadKey, learn, learn_switch, taken_over,
+    ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, Input, Items, Lane,
+    Packet, People, PerCpu, Rules, Runs, Selection, Table, ThreadKey, learn, learn_switch, taken_over,
 };
 use item::{Item, Step, Stretch};
 pub use life::NamedBy;
@@ -26,7 +26,7 @@ use life::{Life, Lives, Named, Parent};
 pub use report::{ProcessName, ProcessRow, ProcessTotal, ProcessesReport};
 
 /// The analysis.
-pub type ProcessAnalysis = InOrder<ProcessRules>;
+pub type ProcessAnalysis = PerCpu<ProcessRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -54,8 +54,6 @@ pub struct ProcessPartial {
 impl Rules for ProcessRules {
     type Partial = ProcessPartial;
     type Report = ProcessesReport;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         ProcessRules {

@@ -20,7 +20,7 @@ use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, InOrder, Input, Items, Lane, Packet, People, Rules, Selection, learn, learn_switch,
+    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, People, PerCpu, Rules, Selection, learn, learn_switch,
     taken_over,
 };
 use crate::report::{Report, View};
@@ -31,7 +31,7 @@ use step::{Item, Step, Switched, Wakeup};
 use waker::Active;
 
 /// The analysis.
-pub type SchedAnalysis = InOrder<SchedRules>;
+pub type SchedAnalysis = PerCpu<SchedRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -63,8 +63,6 @@ pub struct SchedPartial {
 impl Rules for SchedRules {
     type Partial = SchedPartial;
     type Report = Report;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         SchedRules {

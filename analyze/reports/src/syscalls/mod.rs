@@ -11,14 +11,14 @@ use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::kernel::{
     ByCpu, CallEvent, CallItem, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall, Entered, Event,
-    Exited, InOrder, Input, Items, Lane, Packet, People, Rules, Selection, Table, ThreadKey, learn,
+    Exited, Input, Items, Lane, Packet, People, PerCpu, Rules, Selection, Table, ThreadKey, learn,
     learn_switch, taken_over,
 };
 use crate::report::{Report, View};
 use calls::{Call, Calls};
 
 /// The analysis.
-pub type SyscallAnalysis = InOrder<SyscallRules>;
+pub type SyscallAnalysis = PerCpu<SyscallRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -56,8 +56,6 @@ pub struct SyscallPartial {
 impl Rules for SyscallRules {
     type Partial = SyscallPartial;
     type Report = Report;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         let all = || (0..Syscall::count()).map(Syscall);

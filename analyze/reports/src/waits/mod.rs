@@ -28,8 +28,8 @@ use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Peer, Switch, Syscall};
 
 use crate::kernel::{
-    ByCpu, ChosenCalls, CpuKey, EndedCall, Entered, Event, Exited, InOrder, Input, Items, Lane, Packet,
-    People, Rules, Selection, Table, ThreadKey, learn, learn_switch, taken_over,
+    ByCpu, ChosenCalls, CpuKey, EndedCall, Entered, Event, Exited, Input, Items, Lane, Packet, People,
+    PerCpu, Rules, Selection, Table, ThreadKey, learn, learn_switch, taken_over,
 };
 use crate::report::{Report, View};
 use acts::Active;
@@ -42,7 +42,7 @@ use sums::Sums;
 use why::Why;
 
 /// The analysis.
-pub type WaitAnalysis = InOrder<WaitRules>;
+pub type WaitAnalysis = PerCpu<WaitRules>;
 
 /// What it makes of events.
 #[derive(Debug)]
@@ -75,8 +75,6 @@ pub struct WaitPartial {
 impl Rules for WaitRules {
     type Partial = WaitPartial;
     type Report = Report;
-
-    const BY_CPU: bool = true;
 
     fn new(selection: &Selection) -> Self {
         let ranges = selection.ranges.as_ref();

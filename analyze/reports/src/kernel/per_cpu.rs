@@ -1,4 +1,7 @@
-//! Analyses that see the events of all CPUs in the order of time.
+//! Analyses that follow each CPU alone.
+//!
+//! Who runs on a CPU, and what is active there, its own events tell. What CPUs must know of each other becomes
+//! items, which are played in the order of time (`Items`).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,10 +20,6 @@ pub trait Rules: Sync + Sized {
     type Partial: Default + Send + Serialize + DeserializeOwned;
     /// The report.
     type Report: KernelReport;
-
-    /// True if only the order of the events of each CPU matters: then those of several CPUs come in
-    /// any order, and chunks of each CPU are merged one after the other.
-    const BY_CPU: bool = false;
 
     /// For that part of the traces, and what is asked for.
     fn new(selection: &Selection) -> Self;
@@ -61,18 +60,16 @@ pub trait Rules: Sync + Sized {
 
 /// The analysis with those rules.
 #[derive(Debug)]
-pub struct InOrder<R> {
+pub struct PerCpu<R> {
     input: Input,
     rules: R,
 }
 
-impl<R: Rules> KernelAnalysis for InOrder<R> {
-    const BY_CPU: bool = R::BY_CPU;
-
+impl<R: Rules> KernelAnalysis for PerCpu<R> {
     fn new(set: &TraceSet, selection: Selection) -> Self {
         let rules = R::new(&selection);
         let input = Input::new(set, selection, |event| rules.wants(event));
-        InOrder { input, rules }
+        PerCpu { input, rules }
     }
 
     fn input(&self) -> &Input {
@@ -93,13 +90,12 @@ impl<R: Rules> KernelAnalysis for InOrder<R> {
     }
 }
 
-impl<R: Rules> Analysis for InOrder<R> {
+impl<R: Rules> Analysis for PerCpu<R> {
     type Partial = R::Partial;
     type Report = R::Report;
 
     fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
-        let groups = self.input.groups();
-        if R::BY_CPU { groups } else { vec![groups.concat()] }
+        self.input.groups()
     }
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
