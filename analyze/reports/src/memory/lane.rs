@@ -9,6 +9,16 @@ use crate::memory::Done;
 pub(super) struct Lane {
     /// By whoever ran when the chunk began.
     pub(super) head: Option<Box<Done>>,
-    /// Who runs, if that is known; none: whoever ran when the chunk began.
-    pub(super) now: Option<Option<i32>>,
+    pub(super) now: Running,
+}
+
+/// Who runs on a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Running {
+    /// Whoever ran when the chunk began.
+    #[default]
+    Before,
+    Thread(i32),
+    /// It is not known.
+    Unknown,
 }

@@ -18,7 +18,7 @@ use crate::kernel::{
     learn_switch, taken_over,
 };
 use crate::report::Report;
-use lane::Lane;
+use lane::{Lane, Running};
 use moves::{Keeps, Move, Moves};
 use sums::{Sums, is_counted};
 
@@ -121,7 +121,7 @@ impl Rules for MemoryRules {
 
     fn packet(&self, partial: &mut MemoryPartial, packet: &Packet) {
         if packet.lost_before && packet.tells_switches {
-            partial.lanes.get(packet.cpu).now = Some(None);
+            partial.lanes.get(packet.cpu).now = Running::Unknown;
         }
     }
 
@@ -132,7 +132,7 @@ impl Rules for MemoryRules {
             KernelEvent::Switch(switch) => {
                 let near = &mut partial.near.0;
                 if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
-                    partial.lanes.get(cpu).now = Some(Some(next));
+                    partial.lanes.get(cpu).now = Running::Thread(next);
                 }
                 return;
             }
@@ -140,14 +140,14 @@ impl Rules for MemoryRules {
                 if let KernelEvent::Exec(exec) = other
                     && let Some((_, tid)) = taken_over(exec, body)
                 {
-                    partial.lanes.get(cpu).now = Some(Some(tid));
+                    partial.lanes.get(cpu).now = Running::Thread(tid);
                 }
                 return learn(&mut partial.people, model, cpu, time, body);
             }
             _ => {}
         }
         if let Some(tid) = model.tid(body) {
-            partial.lanes.get(cpu).now = Some(Some(tid));
+            partial.lanes.get(cpu).now = Running::Thread(tid);
         }
         if !self.selection.counts(time, cpu.cpu) {
             return;
@@ -167,7 +167,9 @@ impl Rules for MemoryRules {
                 earlier.doer(cpu).merge(&self.keeps, *head);
             }
             let own = earlier.lanes.get(cpu);
-            own.now = lane.now.or(own.now);
+            if lane.now != Running::Before {
+                own.now = lane.now;
+            }
         }
         for (thread, done) in later.threads.into_entries() {
             earlier.threads.get(thread).merge(&self.keeps, done);
@@ -191,12 +193,12 @@ impl MemoryPartial {
     fn doer(&mut self, cpu: CpuKey) -> &mut Done {
         let lane = self.lanes.get(cpu);
         match lane.now {
-            Some(Some(tid)) => {
+            Running::Thread(tid) => {
                 let trace = cpu.trace;
                 self.threads.get_near(ThreadKey { trace, tid }, &mut self.near.1)
             }
-            None if !self.is_first => lane.head.get_or_insert_default(),
-            None | Some(None) => &mut self.unknown,
+            Running::Before if !self.is_first => lane.head.get_or_insert_default(),
+            Running::Before | Running::Unknown => &mut self.unknown,
         }
     }
 }
