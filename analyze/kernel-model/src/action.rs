@@ -47,6 +47,8 @@ pub enum Action {
     Sync,
     /// Connects the socket (descriptor) to an address.
     Connect,
+    /// Makes a path, or what (descriptor) is, the working directory.
+    ChangeDirectory,
     /// None of these.
     Other,
 }
@@ -60,7 +62,8 @@ impl Action {
 
     /// True if it tells who has which descriptors, or what is done with those.
     pub fn is_of_descriptors(self) -> bool {
-        !matches!(self, Action::Sync | Action::Connect | Action::Other)
+        use Action::*;
+        !matches!(self, Sync | Connect | ChangeDirectory | Other)
     }
 
     /// True if its exit tells nothing that its entry did not.
@@ -205,4 +208,6 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
     call!("sync_file_range", Sync, FD),
     call!("sync_file_range2", Sync, FD),
     call!("connect", Connect, FD),
+    call!("chdir", ChangeDirectory),
+    call!("fchdir", ChangeDirectory, FD),
 ];

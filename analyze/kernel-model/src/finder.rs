@@ -333,8 +333,16 @@ impl Finder<'_> {
 
     fn more(&self, call: Syscall) -> Option<Box<More>> {
         let (path, peer) = match call.action() {
-            Action::Open(..) => (
-                self.text(&["filename", "pathname", "uname", "uname_ptr", "u_name", "name"]),
+            Action::Open(..) | Action::ChangeDirectory => (
+                self.text(&[
+                    "filename",
+                    "path",
+                    "pathname",
+                    "uname",
+                    "uname_ptr",
+                    "u_name",
+                    "name",
+                ]),
                 None,
             ),
             Action::Connect => (None, PeerField::find(self)),

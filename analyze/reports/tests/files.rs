@@ -8,9 +8,11 @@ use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::kernel::{KernelAnalysis, Limits, Selection, ThreadFilter};
 use tracebraid_reports::report::View;
 
+use crate::support::law::{ALL, SMALL, as_in_one_piece};
 use crate::support::model_files::{Row, Sums, by_class, by_path, calls};
-use crate::support::naming::Naming;
-use crate::support::synthetic::{Shape, trace};
+use crate::support::naming::Value::{Int, Text};
+use crate::support::naming::{Field, Maker, Naming, TEXT};
+use crate::support::synthetic::{Scripted, Shape, scripted, trace};
 use crate::support::traces::kernel_trace;
 
 const SHAPE: Shape = Shape {
@@ -312,4 +314,101 @@ fn the_second_pass_counts_every_call_once() {
             assert_eq!(row["count"], counts.iter().sum::<u64>(), "{}", row["class"]);
         }
     }
+}
+
+/// Calls one after the other, each by a thread that its context names.
+#[derive(Default)]
+struct Script(Vec<Scripted<'static>>);
+
+impl Script {
+    fn event(&mut self, tid: i32, name: &'static str, fields: Vec<Field<'static>>) {
+        let time = 1000 + 10 * self.0.len() as u64;
+        self.0.push((0, time, Maker { tid, pid: tid }, name, fields));
+    }
+
+    fn goes_to(&mut self, tid: i32, path: &'static str, result: i64) {
+        self.event(tid, "entry chdir", vec![("filename", TEXT, Text(path))]);
+        self.event(tid, "exit chdir", vec![("ret", 64, Int(result))]);
+    }
+
+    fn goes_to_held(&mut self, tid: i32, fd: i64) {
+        self.event(tid, "entry fchdir", vec![("fd", 32, Int(fd))]);
+        self.event(tid, "exit fchdir", vec![("ret", 64, Int(0))]);
+    }
+
+    /// `openat`, relative to that descriptor.
+    fn opens(&mut self, tid: i32, dir: i64, path: &'static str, fd: i64) {
+        let fields = vec![
+            ("dfd", 32, Int(dir)),
+            ("filename", TEXT, Text(path)),
+            ("flags", 32, Int(0)),
+        ];
+        self.event(tid, "entry openat", fields);
+        self.event(tid, "exit openat", vec![("ret", 64, Int(fd))]);
+    }
+
+    fn forks(&mut self, parent: i32, child: i32) {
+        let fields = vec![
+            ("parent_comm", TEXT, Text("parent")),
+            ("parent_tid", 32, Int(parent.into())),
+            ("parent_pid", 32, Int(parent.into())),
+            ("child_comm", TEXT, Text("child")),
+            ("child_tid", 32, Int(child.into())),
+            ("child_pid", 32, Int(child.into())),
+        ];
+        self.event(parent, "sched_process_fork", fields);
+    }
+}
+
+/// `AT_FDCWD`.
+const HERE: i64 = -100;
+
+/// Names are relative to where a process has gone, as far as that is known; its children begin there.
+#[test]
+fn names_are_relative_to_working_directories() {
+    let mut script = Script::default();
+    script.opens(7, HERE, "unknown", 3);
+    script.goes_to(7, "sub", 0);
+    script.opens(7, HERE, "still-unknown", 3);
+    script.goes_to(7, "/srv", 0);
+    script.goes_to(7, "/not-there", -2);
+    script.opens(7, HERE, "a", 3);
+    script.forks(7, 8);
+    script.goes_to(7, "sub", 0);
+    script.opens(7, HERE, "b", 4);
+    script.opens(8, HERE, "c", 3);
+    script.opens(8, HERE, "/absolute", 5);
+    script.opens(8, HERE, "/dir", 6);
+    script.opens(8, 6, "d", 7);
+    script.goes_to_held(8, 6);
+    script.opens(8, HERE, "e", 8);
+    script.goes_to_held(8, 99);
+    script.opens(8, HERE, "f", 9);
+    let shape = Shape {
+        cpus: 1,
+        tid_context: true,
+        told_threads: true,
+        packet: 4,
+        ..SHAPE
+    };
+    let (directory, set) = scripted(shape, script.0);
+    as_in_one_piece::<FilesAnalysis>("a script", &set, ALL, SMALL);
+    let report = report(&set, with_log());
+    std::fs::remove_dir_all(directory).expect("the trace can be removed");
+    let paths: Vec<&str> = (rows(&report, "log").iter())
+        .map(|row| row["path"].as_str().expect("a path"))
+        .collect();
+    let expected = [
+        "unknown",
+        "still-unknown",
+        "/srv/a",
+        "/srv/sub/b",
+        "/srv/c",
+        "/absolute",
+        "/dir",
+        "/dir/d",
+        "/dir/e",
+        "f",
+    ];
+    assert_eq!(paths, expected);
 }

@@ -3,15 +3,17 @@
 //! What chunks see waits as [`Item`]s until all that came before is known.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::FdType;
+use tracebraid_kernel_model::{Action, FdType};
 
 use crate::files::FilesRules;
 use crate::files::call::{Call, Entered, Exited};
 use crate::files::class::Class;
+use crate::files::directories::Directories;
 use crate::files::interned::{Interned, Text, Texts};
 use crate::files::item::{Holds, Item, Made};
 use crate::files::names::{self, File, FileId, Files};
 use crate::files::stats::{ClassStats, Side, Told, Use};
+use crate::files::tell::AT_FDCWD;
 use crate::io::call::{Deed, NO_FD, descriptor};
 use crate::io::change::Change;
 use crate::io::descriptors::Descriptors;
@@ -24,6 +26,7 @@ pub(super) struct Machine {
     descriptors: Descriptors<FileId>,
     /// Counts changes of descriptors.
     changes: u32,
+    directories: Directories,
     pub(super) files: Files,
     pub(super) threads: Table<Thread>,
     /// Place of the thread, and file; `sums` goes with it.
@@ -162,7 +165,12 @@ impl Machine {
                 if parent.is_some() {
                     self.thread(cpu, tid).pid = None;
                 }
+                let from = self.descriptors.process(key(tid));
                 self.descriptors.fork(key(tid), time, forked.child, child, parent);
+                let process = key(child.unwrap_or(forked.child));
+                if process != from {
+                    self.directories.fork(from, process);
+                }
             }
             Item::Exec(tid) => self.descriptors.exec(key(tid), time),
             Item::End(tid) => self.descriptors.exit(key(tid), time),
@@ -209,6 +217,9 @@ impl Machine {
         let (trace, tid) = (cpu.trace, made.tid);
         let thread = ThreadKey { trace, tid };
         let (open, exit, time) = (&made.entered.open, &made.exited.exit, made.exited.time);
+        if open.call.action() == Action::ChangeDirectory {
+            return self.goes_to(around, thread, made);
+        }
         let file = self.what(around, thread, made);
         if let Some(change) = Change::of(open, exit) {
             self.descriptors.change(thread, time, change.with(file));
@@ -226,6 +237,29 @@ impl Machine {
             let place = self.place(cpu, tid);
             self.count(around, place, (&call, fd), (Some((file, Side::From)), None));
         }
+    }
+
+    /// A process changes its working directory.
+    fn goes_to(&mut self, around: &mut Around<'_>, thread: ThreadKey, made: &Made) {
+        if made.exited.exit.result != 0 {
+            return;
+        }
+        let open = &made.entered.open;
+        let held = self.descriptors.kind(thread, open.fds.0, open.time).kind;
+        let held = self.files.get(held).filter(|file| file.kind == FdType::Disk);
+        let path = made.entered.text.some().or(held.map(|file| file.name));
+        let process = self.descriptors.process(thread);
+        self.directories.change(around.texts, process, path);
+    }
+
+    /// The directory to which the name of what a call opens is relative.
+    fn directory(&self, thread: ThreadKey, entered: &Entered) -> Option<Text> {
+        if entered.dir == AT_FDCWD {
+            return self.directories.of(self.descriptors.process(thread));
+        }
+        let held = self.descriptors.kind(thread, entered.dir, entered.open.time).kind;
+        let directory = self.files.get(held).filter(|file| file.kind == FdType::Disk);
+        directory.map(|directory| directory.name)
     }
 
     /// What a call makes.
@@ -252,9 +286,7 @@ impl Machine {
                 (made.exited.text, made.exited.exit.peer.unwrap_or(usual))
             }
             Deed::Make if made.entered.text != Text::NONE => {
-                let directory = held(around, made.entered.dir, begin);
-                let directory = self.files.get(directory).filter(|file| file.kind == FdType::Disk);
-                let directory = directory.map(|directory| directory.name);
+                let directory = self.directory(thread, &made.entered);
                 (
                     names::of_path(around.texts, made.entered.text, directory),
                     open.kind,

@@ -6,6 +6,7 @@
 
 mod call;
 mod class;
+mod directories;
 mod interned;
 mod item;
 mod machine;
@@ -266,7 +267,7 @@ impl FilesRules {
         let call = call.filter(|call| exited.exit.counts && self.counts(call));
         let changes = match open.deed {
             Deed::Io => false,
-            Deed::Nothing => open.call.action() == Action::Connect,
+            Deed::Nothing => matches!(open.call.action(), Action::Connect | Action::ChangeDirectory),
             _ => true,
         };
         if !changes {

@@ -187,21 +187,16 @@ fn entered(
     let argument = |place, body: &mut _| entry.argument(call, place, body).map_or(NO_FD, descriptor);
     match call.action() {
         Action::Open(..) => {
-            if let Some(path) = entry.path(body) {
-                let prefix = match call.name() {
-                    "memfd_create" => "/memfd:",
-                    "mq_open" => "mqueue:",
-                    _ => "",
-                };
-                let path = String::from_utf8_lossy(path);
-                text = match prefix {
-                    "" => partial.texts.number(&path),
-                    prefix => partial.texts.number(&format!("{prefix}{path}")),
-                };
-            }
-            if matches!(call.name(), "openat" | "openat2") {
-                dir = argument(1, body);
-            }
+            text = path(partial, call, entry, body);
+            dir = match call.name() {
+                "openat" | "openat2" => directory(entry.argument(call, 1, body)),
+                "open" | "creat" => AT_FDCWD,
+                _ => NO_FD,
+            };
+        }
+        Action::ChangeDirectory => {
+            text = path(partial, call, entry, body);
+            open.fds.0 = argument(0, body);
         }
         Action::Connect => {
             open.fds.0 = argument(0, body);
@@ -217,6 +212,31 @@ fn entered(
         open,
         text,
         dir,
+    }
+}
+
+/// The path that a call names.
+fn path(partial: &mut FilesPartial, call: Syscall, entry: &SyscallEntry, body: &mut Body<'_, '_>) -> Text {
+    let Some(path) = entry.path(body) else {
+        return Text::NONE;
+    };
+    let path = String::from_utf8_lossy(path);
+    match call.name() {
+        "memfd_create" => partial.texts.number(&format!("/memfd:{path}")),
+        "mq_open" => partial.texts.number(&format!("mqueue:{path}")),
+        _ => partial.texts.number(&path),
+    }
+}
+
+/// What stands for the working directory among descriptors of directories.
+pub(super) const AT_FDCWD: i32 = -100;
+
+/// A descriptor of a directory, or [`AT_FDCWD`].
+fn directory(argument: Option<i64>) -> i32 {
+    match argument {
+        // Tracers that take it for unsigned give it so.
+        Some(argument) if argument as i32 == AT_FDCWD => AT_FDCWD,
+        argument => argument.map_or(NO_FD, descriptor),
     }
 }
 

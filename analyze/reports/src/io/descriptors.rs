@@ -147,6 +147,11 @@ impl<K: Held> Descriptors<K> {
         })
     }
 
+    /// The process of a thread, as far as is known; else the thread itself.
+    pub(crate) fn process(&self, thread: ThreadKey) -> ThreadKey {
+        thread.with(self.belonging(thread).pid)
+    }
+
     fn table_of(&self, thread: ThreadKey) -> ThreadKey {
         thread.with(self.belonging(thread).table)
     }
