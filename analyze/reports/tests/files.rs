@@ -388,7 +388,7 @@ fn names_are_relative_to_working_directories() {
         cpus: 1,
         tid_context: true,
         told_threads: true,
-        packet: 4,
+        packet: 220,
         ..SHAPE
     };
     let (directory, set) = scripted(shape, script.0);
