@@ -20,25 +20,29 @@ struct Subject<'r> {
     parent: Option<Arc<Thread>>,
 }
 
-/// The tables that are asked for, of those of the processes that are chosen; all of them are in `rows`.
+/// The tables that are asked for, of those of the processes that are chosen; all of them are in `rows`. Traces
+/// may have very many: nothing is made that is not asked for.
 pub(super) fn lists(selection: &Selection, rows: &[ProcessRow]) -> Lists {
-    let chosen = rows.iter().filter(|row| row.is_chosen(selection));
-    let subjects: Vec<Subject<'_>> = chosen
-        .filter(|row| is_within(selection, row))
-        .map(|row| subject(rows, row))
-        .collect();
-    let ended = subjects.iter().filter_map(|subject| {
-        let end = subject.row.end?.0;
-        let life = subject.row.life()?;
-        selection.window.contains(end).then_some((subject, life))
+    let chosen = || {
+        let chosen = rows.iter().filter(|row| row.is_chosen(selection));
+        chosen.filter(|row| is_within(selection, row))
+    };
+    let ended = chosen().filter_map(|row| {
+        let life = row.life()?;
+        selection.window.contains(row.end?.0).then_some((row, life))
     });
-    let mut ended: Vec<(&Subject<'_>, u64)> = ended.collect();
-    let sections = vec![
-        lives(&ended),
-        longest(selection, &mut ended),
-        log(selection, &subjects),
-        frequencies(&ended),
-    ];
+    let mut ended: Vec<(&ProcessRow, u64)> = ended.collect();
+    let mut sections = vec![lives(&ended)];
+    if selection.shows(View::Top) {
+        sections.push(longest(selection, rows, &mut ended));
+    }
+    if selection.shows(View::Log) {
+        let subjects: Vec<Subject<'_>> = chosen().map(|row| subject(rows, row)).collect();
+        sections.push(log(selection, &subjects));
+    }
+    if selection.shows(View::Freq) {
+        sections.push(frequencies(&ended));
+    }
     Lists::new(selection, sections, Ranges::default())
 }
 
@@ -68,7 +72,7 @@ fn subject<'r>(rows: &'r [ProcessRow], row: &'r ProcessRow) -> Subject<'r> {
 }
 
 /// All lives together.
-fn lives(ended: &[(&Subject<'_>, u64)]) -> Section {
+fn lives(ended: &[(&ProcessRow, u64)]) -> Section {
     let mut all = Distribution::default();
     ended.iter().for_each(|(_, life)| all.add(*life));
     let rows = (!ended.is_empty()).then(|| distribution_values(&all).to_vec());
@@ -76,16 +80,17 @@ fn lives(ended: &[(&Subject<'_>, u64)]) -> Section {
     Section::new("lives", "Lives", columns, rows.into_iter().collect()).short()
 }
 
-fn longest(selection: &Selection, ended: &mut [(&Subject<'_>, u64)]) -> Section {
-    ended.sort_by_key(|(subject, life)| (Reverse(*life), subject.row.begin, subject.row.id));
-    let row = |(subject, life): &(&Subject<'_>, u64)| {
+fn longest(selection: &Selection, all: &[ProcessRow], ended: &mut [(&ProcessRow, u64)]) -> Section {
+    ended.sort_by_key(|(row, life)| (Reverse(*life), row.begin, row.id));
+    let row = |(row, life): &(&ProcessRow, u64)| {
+        let Subject { process, parent, .. } = subject(all, row);
         vec![
-            subject.row.begin.into(),
-            subject.row.end.into(),
+            row.begin.into(),
+            row.end.into(),
             (*life).into(),
-            subject.process.clone().into(),
-            subject.parent.clone().into(),
-            subject.row.active_ns.into(),
+            process.into(),
+            parent.into(),
+            row.active_ns.into(),
         ]
     };
     let columns = vec![
@@ -162,7 +167,7 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
 }
 
 /// How often lives of each length occurred.
-fn frequencies(ended: &[(&Subject<'_>, u64)]) -> Section {
+fn frequencies(ended: &[(&ProcessRow, u64)]) -> Section {
     let lives = || ended.iter().map(|(_, life)| *life);
     let range = lives().min().zip(lives().max());
     let mut bins = Bins::default();
