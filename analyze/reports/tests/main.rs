@@ -5,6 +5,7 @@ mod damaged;
 mod descriptors;
 mod devices;
 mod files;
+mod ids;
 mod irq;
 mod law;
 mod memory;

@@ -122,6 +122,9 @@ impl Model {
                 let (tid, old) = (event.id("tid").unwrap(), event.id("old_tid").unwrap());
                 if tid != old {
                     self.switch((trace, cpu), time, old, tid);
+                    // Its first thread was told to end to make room.
+                    self.last(trace, old).end = Some(time);
+                    self.last(trace, tid).end = None;
                 }
                 self.last(trace, tid).execs += 1;
             }

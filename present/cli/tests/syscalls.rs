@@ -154,6 +154,37 @@ fn csv_has_a_table_for_each_section() {
     assert!(csv.contains(",epoll_wait,1,,222,231,Client manageme"), "{csv}");
 }
 
+/// Makes a report for machines, of which each table must fit its class; gives their number.
+fn fitting_tables(command: &str, classes: &serde_json::Map<String, Value>, arguments: &[&str]) -> usize {
+    let format: &[&str] = &[command, "--format", "lami", "--output-progress"];
+    let output = text(&[format, arguments].concat());
+    assert!(output.starts_with("0 reading\n"), "{command}");
+    let results = output
+        .lines()
+        .find(|line| line.starts_with('{'))
+        .expect("results");
+    let results: Value = serde_json::from_str(results).expect("JSON");
+    let tables = results["results"].as_array().expect("tables");
+    for table in tables {
+        let class = &classes[table["class"].as_str().expect("a class")];
+        let columns = class["column-descriptions"].as_array().expect("columns");
+        assert!(class["title"].is_string());
+        assert_eq!(table["time-range"]["begin"]["class"], "timestamp");
+        for row in table["data"].as_array().expect("rows") {
+            let row = row.as_array().expect("cells");
+            assert_eq!(row.len(), columns.len(), "{command}: {class}");
+            for (cell, column) in row.iter().zip(columns) {
+                assert!(
+                    cell.is_null() || cell["class"] == column["class"],
+                    "{cell} {column}"
+                );
+                assert!(cell.get("value").is_none_or(|value| !value.is_null()), "{cell}");
+            }
+        }
+    }
+    tables.len()
+}
+
 /// The four phases of LAMI, as Trace Compass calls them.
 #[test]
 fn machine_interface() {
@@ -174,42 +205,20 @@ fn machine_interface() {
         assert_eq!(metadata["mi-version"]["major"], 1);
         let classes = metadata["table-classes"].as_object().expect("classes");
         assert_eq!(text(&[command, "--test-compatibility", &trace()]), "");
-        let mut arguments = vec![command, "--format", "lami", "--output-progress"];
-        if ["irq", "syscalls"].contains(&command) {
-            arguments.extend(["--view", "stats,top,log,freq"]);
-        }
-        let (begin, end) = ("1795225394500000000", "1795225395500000000");
-        let trace = trace();
-        arguments.extend(["--begin", begin, "--end", end, &trace]);
-        let output = text(&arguments);
-        assert!(output.starts_with("0 reading\n"), "{command}");
-        let results = output
-            .lines()
-            .find(|line| line.starts_with('{'))
-            .expect("results");
-        let results: Value = serde_json::from_str(results).expect("JSON");
-        let mut used = 0;
-        for table in results["results"].as_array().expect("tables") {
-            let class = &classes[table["class"].as_str().expect("a class")];
-            let columns = class["column-descriptions"].as_array().expect("columns");
-            assert!(class["title"].is_string());
-            assert_eq!(table["time-range"]["begin"]["class"], "timestamp");
-            for row in table["data"].as_array().expect("rows") {
-                let row = row.as_array().expect("cells");
-                assert_eq!(row.len(), columns.len());
-                for (cell, column) in row.iter().zip(columns) {
-                    assert!(
-                        cell.is_null() || cell["class"] == column["class"],
-                        "{cell} {column}"
-                    );
-                    assert!(cell.get("value").is_none_or(|value| !value.is_null()), "{cell}");
-                }
-            }
-            used += 1;
-        }
-        if ["cpu", "io", "irq", "processes", "syscalls"].contains(&command) {
+        let several = ["cpu", "io", "irq", "processes", "syscalls", "sched"].contains(&command);
+        let views: &[&str] = if several {
+            &["--view", "stats,top,log,freq"]
+        } else {
+            &[]
+        };
+        let range = ["--begin", "1795225394500000000", "--end", "1795225395500000000"];
+        let used = fitting_tables(command, classes, &[views, &range, &[&trace()]].concat());
+        if several && command != "sched" {
             assert_eq!(used, classes.len(), "{command}: every class occurs");
         }
+        // Of several hosts, too.
+        let other = support::recorded_trace("kernel-discarded");
+        fitting_tables(command, classes, &[views, &[&trace(), &other]].concat());
     }
     let user_space = recorded("ust-cyg-profile").join("ust-cyg-profile");
     let output = run(&[

@@ -34,7 +34,7 @@ pub(super) fn lists(rules: &Rules, head: &Head, partial: &mut CpuPartial, thread
     }
     let shown: BTreeMap<ThreadKey, &Arc<Thread>> = rows.iter().map(|row| (row.key, &row.thread)).collect();
     let sections = vec![
-        by_cpu(rules, head, partial),
+        by_cpu(rules, partial),
         by_thread(&rows),
         list(
             ("longest", "Longest stretches"),
@@ -59,24 +59,22 @@ fn of<'a>(partial: &'a CpuPartial, row: &CpuThread) -> Option<Row<'a>> {
 }
 
 /// The stretches of all threads: all together, and by CPU.
-fn by_cpu(rules: &Rules, head: &Head, partial: &CpuPartial) -> Section {
+fn by_cpu(rules: &Rules, partial: &CpuPartial) -> Section {
     let chosen = partial.cpus.iter().filter(|cpu| {
         let is_chosen = rules.selection.cpus.contains(cpu.key.cpu);
         is_chosen && cpu.lengths.summary().count() > 0
     });
     let mut all = Distribution::default();
     chosen.clone().for_each(|cpu| all.merge(&cpu.lengths));
-    let several = head.hosts.len() > 1;
     let row = |cpu: Option<CpuKey>, lengths: &Distribution| {
-        let trace = several.then(|| cpu.map(|cpu| u64::from(cpu.trace)).into());
+        let trace = cpu.map(|cpu| u64::from(cpu.trace)).into();
         let cpu = cpu.map(|cpu| u64::from(cpu.cpu)).into();
-        let about = trace.into_iter().chain([cpu]);
+        let about = [trace, cpu].into_iter();
         about.chain(distribution_values(lengths)).collect()
     };
     let total = (all.summary().count() > 0).then(|| row(None, &all));
     let cpus = chosen.map(|cpu| row(Some(cpu.key), &cpu.lengths));
-    let trace = several.then(|| Column::new("trace", "Trace", Unit::Id));
-    let about = trace.into_iter().chain([CPU]);
+    let about = [Column::new("trace", "Trace", Unit::Id), CPU].into_iter();
     let columns = about.chain(distribution_columns()).collect();
     let rows = total.into_iter().chain(cpus).collect();
     Section::new("stretches", "Stretches", columns, rows).short()
@@ -141,11 +139,11 @@ fn list(
     };
     let columns = vec![
         Column::new("begin_ns", "Begin", Unit::Time),
-        Column::new("end_ns", "End", Unit::Time).left_out(2),
+        Column::new("end_ns", "End", Unit::Time).left_out(1),
         Column::new("duration_ns", "Duration", Unit::Duration),
-        CPU,
+        CPU.left_out(3),
         THREAD,
-        Column::new("cut_by", "Cut by", Unit::Text).left_out(1),
+        Column::new("cut_by", "Cut by", Unit::Text).left_out(2),
     ];
     let rows = stretches.into_iter().filter_map(row).collect();
     Section {

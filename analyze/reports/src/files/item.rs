@@ -46,6 +46,8 @@ pub(super) enum Item {
     Change(i32, Change),
     /// A thread is made: no call of it is open, whoever had its id before.
     Born(i32),
+    /// The thread, which had the second id, has the first one from now on.
+    TakesOver(i32, i32),
     /// A thread makes another one.
     Fork(i32, Forked),
     Exec(i32),

@@ -150,6 +150,11 @@ impl Machine {
                 thread.pid = None;
                 return;
             }
+            Item::TakesOver(tid, old) => {
+                let open = std::mem::take(&mut self.thread(cpu, old).open);
+                self.thread(cpu, tid).open = open;
+                return;
+            }
             Item::Context { tid, pid } => {
                 if self.thread(cpu, tid).pid.replace(pid) == Some(pid) {
                     return;

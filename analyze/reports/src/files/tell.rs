@@ -141,8 +141,9 @@ impl FilesRules {
 
     fn exec(&self, partial: &mut FilesPartial, event: &Event<'_>, exec: &Exec, body: &mut Body<'_, '_>) {
         // It takes over the id of its process's first thread.
-        if let Some((_, tid)) = taken_over(exec, body) {
+        if let Some((old, tid)) = taken_over(exec, body) {
             Self::goes_over(partial, event.cpu, event.time, Some(tid));
+            self.put(partial, event, Item::TakesOver(tid, old));
         }
         match id(&exec.tid, body) {
             Some(tid) => self.put(partial, event, Item::Exec(tid)),

@@ -58,6 +58,8 @@ pub(crate) enum CallItem<E = Entered, X = Exited> {
     Leaves(i32, E),
     /// The thread is made: no call of it is open, whoever had its id before.
     Made(i32),
+    /// The thread, which had the second id, has the first one from now on, and its call is open there.
+    TakesOver(i32, i32),
 }
 
 /// A call begins.
@@ -116,7 +118,8 @@ impl<E, X> CallItem<E, X> {
             CallItem::Enters(tid)
             | CallItem::Arrives(tid, _)
             | CallItem::Leaves(tid, _)
-            | CallItem::Made(tid) => tid,
+            | CallItem::Made(tid)
+            | CallItem::TakesOver(tid, _) => tid,
         }
     }
 }
@@ -287,6 +290,8 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
                 };
                 None
             }
+            // Whoever holds the calls of both hands them on.
+            CallItem::TakesOver(..) => None,
         }
     }
 

@@ -41,11 +41,12 @@ pub(super) enum Step {
 /// What happens to threads; played in the order of time over all CPUs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Item {
-    /// A CPU goes from one thread to another; the first one ran so long.
+    /// A CPU goes from one thread to another; the first one ran so long from that time on.
     Switch {
         prev: i32,
         next: i32,
         ran: u64,
+        since: i64,
     },
     /// It ran so long from that time on, as is known only now.
     Ran(i32, u64, i64),
@@ -58,6 +59,8 @@ pub(super) enum Item {
     Made(i32, Box<Life>),
     Named(i32, Named),
     Ends(i32),
+    /// The thread, which had the second id, has the first one from now on.
+    TakesOver(i32, i32),
     /// State dump: it is there, and so is who made it.
     IsThere {
         tid: i32,

@@ -167,8 +167,14 @@ impl ProcessRules {
     fn switch(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, (prev, next): (i32, i32)) {
         self.goes_over(partial, cpu, time, Stretch::new(Some(next), time));
         let ran = partial.runs.get(cpu).goes_over(time, prev, next, ());
-        let ran = ran.map_or(0, |ran| self.active(cpu, &ran));
-        partial.items.push(cpu, time, Item::Switch { prev, next, ran });
+        let (ran, since) = ran.map_or((0, time), |ran| (self.active(cpu, &ran), ran.since));
+        let switch = Item::Switch {
+            prev,
+            next,
+            ran,
+            since,
+        };
+        partial.items.push(cpu, time, switch);
     }
 
     /// So much of it is asked for.
@@ -305,8 +311,9 @@ impl ProcessRules {
         body: &mut Body<'_, '_>,
     ) {
         let Some(tid) = get(&exec.tid, body) else { return };
-        if let Some(tids) = taken_over(exec, body) {
-            self.switch(partial, cpu, time, tids);
+        if let Some((old, tid)) = taken_over(exec, body) {
+            self.switch(partial, cpu, time, (old, tid));
+            partial.items.push(cpu, time, Item::TakesOver(tid, old));
         }
         if let Some(path) = exec.path.as_ref().and_then(|path| path.bytes(body)) {
             let (name, by) = (Comm::of_program(path), NamedBy::Exec);
@@ -319,13 +326,25 @@ impl ProcessRules {
     fn play(&self, partial: &mut ProcessPartial, until: Option<i64>) {
         let threads = &mut partial.threads;
         partial.items.play(until, |cpu, time, item| match item {
-            Item::Switch { prev, next, ran } => {
+            Item::Switch {
+                prev,
+                next,
+                ran,
+                since,
+            } => {
                 lives(threads, cpu, next).last().is_seen = true;
-                let life = lives(threads, cpu, prev).last();
-                life.is_seen = true;
-                life.sums.active += ran;
+                let prev = lives(threads, cpu, prev);
+                prev.last().is_seen = true;
+                // Its id may have another life by now, whose thread was made elsewhere.
+                if ran > 0 {
+                    prev.at(since).sums.active += ran;
+                }
             }
-            Item::Ran(tid, active, since) => lives(threads, cpu, tid).at(since).sums.active += active,
+            Item::Ran(tid, active, since) => {
+                if active > 0 {
+                    lives(threads, cpu, tid).at(since).sums.active += active;
+                }
+            }
             Item::Did(tid, sums, since) => lives(threads, cpu, tid).at(since).sums.add(&sums),
             Item::Call(item) => self.call(threads, (cpu, time), &item),
             // What comes later is not read in every way: it must not matter.
@@ -334,6 +353,15 @@ impl ProcessRules {
             Item::Made(tid, life) => lives(threads, cpu, tid).begin(*life),
             Item::Named(tid, named) => lives(threads, cpu, tid).last().name(named),
             Item::Ends(tid) => lives(threads, cpu, tid).last().ends(time),
+            Item::TakesOver(tid, old) => {
+                let left = lives(threads, cpu, old);
+                left.last().ends(time);
+                let open = std::mem::take(&mut left.open);
+                let taken = lives(threads, cpu, tid);
+                // Its first thread was told to end to make room.
+                taken.last().end = None;
+                taken.open = open;
+            }
             Item::IsThere {
                 tid,
                 pid,

@@ -217,22 +217,18 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
             continue;
         }
         let average = (duration > 0).then(|| cpu.queued as f64 / duration as f64);
-        let mut row = vec![u64::from(key.cpu).into(), average.into(), peak.into()];
+        let (trace, number) = (u64::from(key.trace), u64::from(key.cpu));
+        let mut row = vec![trace.into(), number.into(), average.into(), peak.into()];
         row.extend(wait_values(&cpu.waits));
-        if head.hosts.len() > 1 {
-            row.insert(0, u64::from(key.trace).into());
-        }
         rows.push(row);
     }
     let mut columns = vec![
+        TRACE,
         Column::new("cpu", "CPU", Unit::Cpu),
         Column::new("average_length", "Avg length", Unit::Number),
         Column::new("max_length", "Max length", Unit::Count),
     ];
     columns.extend(WAIT_COLUMNS);
-    if head.hosts.len() > 1 {
-        columns.insert(0, Column::new("trace", "Trace", Unit::Id));
-    }
     Section::new("queues", "Run queues", columns, rows).short()
 }
 
@@ -262,6 +258,8 @@ pub(super) fn thread_waits(rows: &[Row<'_>]) -> Section {
     Section::new("thread_waits", "Waits in run queues by thread", columns, rows)
 }
 
+/// Index of the trace; people are shown it where there are several hosts.
+const TRACE: Column = Column::new("trace", "Trace", Unit::Id);
 const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count);
 
 pub(super) fn thread_migrations(rows: &[Row<'_>]) -> Section {
@@ -277,29 +275,22 @@ pub(super) fn thread_migrations(rows: &[Row<'_>]) -> Section {
 }
 
 pub(super) fn migrations(partial: &SchedPartial) -> Section {
-    let hosts = |row: &((crate::kernel::CpuKey, _), u64)| row.0.0.trace;
-    let several = partial.machine.migrations.iter().any(|row| hosts(row) > 0);
     let row = |(pair, count): &((crate::kernel::CpuKey, crate::kernel::CpuKey), u64)| {
         let (from, to) = pair;
-        let mut row = vec![
+        vec![
+            u64::from(from.trace).into(),
             u64::from(from.cpu).into(),
             u64::from(to.cpu).into(),
             (*count).into(),
-        ];
-        if several {
-            row.insert(0, u64::from(from.trace).into());
-        }
-        row
+        ]
     };
     let rows = partial.machine.migrations.iter().map(row).collect();
-    let mut columns = vec![
+    let columns = vec![
+        TRACE,
         Column::new("from_cpu", "From CPU", Unit::Cpu),
         Column::new("to_cpu", "To CPU", Unit::Cpu),
         MIGRATIONS,
     ];
-    if several {
-        columns.insert(0, Column::new("trace", "Trace", Unit::Id));
-    }
     Section::new("migrations", "Migrations", columns, rows)
 }
 

@@ -168,8 +168,9 @@ impl SyscallRules {
             }
             // It takes over the id of its process's first thread.
             KernelEvent::Exec(exec) => {
-                if let Some((_, tid)) = taken_over(exec, body) {
+                if let Some((old, tid)) = taken_over(exec, body) {
                     Self::goes_over(partial, cpu, time, Some(tid));
+                    partial.items.push(cpu, time, CallItem::TakesOver(tid, old));
                 }
             }
             _ => {}
@@ -240,6 +241,12 @@ impl SyscallRules {
         let mut items = std::mem::take(&mut partial.items);
         items.play(until, |cpu, time, item| {
             let (trace, tid) = (cpu.trace, item.tid());
+            if let CallItem::TakesOver(_, old) = item {
+                let left = partial.threads.get(ThreadKey { trace, tid: old });
+                let open = std::mem::take(&mut left.open);
+                partial.threads.get(ThreadKey { trace, tid }).open = open;
+                return;
+            }
             let calls = partial.threads.get(ThreadKey { trace, tid });
             if let Some((entered, exited, cpu)) = calls.open.play(cpu, time, &item) {
                 self.ended(partial, cpu, tid, entered, exited);

@@ -110,7 +110,15 @@ impl Player<'_> {
                 source,
                 by,
             } => self.wakes(cpu, time, key(woken), (source, by, is_ready)),
-            Item::Born(tid) => *self.life(key(tid)).0 = Life::default(),
+            Item::Born(tid) => {
+                let (life, _) = self.life(key(tid));
+                *life = Life::default();
+                life.calls.play(cpu, time, &CallItem::Made(tid));
+            }
+            Item::TakesOver(tid, old) => {
+                let left = std::mem::take(self.life(key(old)).0);
+                *self.life(key(tid)).0 = left;
+            }
             Item::Dies(tid) => self.life(key(tid)).0.dies(),
             Item::Belongs { tid, pid } => self.life(key(tid)).0.pid = Some(pid),
             Item::Lost => self.machine.losses.lose(cpu),

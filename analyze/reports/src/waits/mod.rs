@@ -285,8 +285,9 @@ impl WaitRules {
             }
             // It takes over the id of its process's first thread.
             KernelEvent::Exec(exec) => {
-                if let Some((_, tid)) = taken_over(exec, body) {
+                if let Some((old, tid)) = taken_over(exec, body) {
                     Self::begins(partial, cpu, time, Active::new(Some(tid)));
+                    partial.items.push(cpu, time, Item::TakesOver(tid, old));
                 }
             }
             KernelEvent::ProcessState(state) => {

@@ -81,6 +81,8 @@ pub(super) enum Item {
     /// A thread is made.
     Born(i32),
     Dies(i32),
+    /// The thread, which had the second id, has the first one from now on.
+    TakesOver(i32, i32),
     /// A thread belongs to that process.
     Belongs {
         tid: i32,

@@ -247,7 +247,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
         }
     }
     CpuReport {
-        lists: model_stretches::lists(stretches, &people, hosts(set).len()),
+        lists: model_stretches::lists(stretches, &people),
         ..report(set, (begin, end), &people, &cpus, &threads)
     }
 }

@@ -51,18 +51,16 @@ impl Ran {
 }
 
 /// The tables of statistics, of the longest, and of all.
-pub fn lists(mut stretches: Vec<Ran>, people: &People, hosts: usize) -> Lists {
+pub fn lists(mut stretches: Vec<Ran>, people: &People) -> Lists {
     let mut all = Distribution::default();
     let mut cpus: BTreeMap<(u32, u32), Distribution> = BTreeMap::new();
     for ran in &stretches {
         all.add(ran.length());
         cpus.entry(ran.cpu).or_default().add(ran.length());
     }
-    let several = hosts > 1;
     let of = |cpu: Option<(u32, u32)>, lengths: &Distribution| {
         let number = |number: Option<u32>| Value::from(number.map(u64::from));
-        let mut about = vec![number(cpu.map(|cpu| cpu.0)), number(cpu.map(|cpu| cpu.1))];
-        about.drain(..usize::from(!several));
+        let about = [number(cpu.map(|cpu| cpu.0)), number(cpu.map(|cpu| cpu.1))];
         about.into_iter().chain(distribution_values(lengths)).collect()
     };
     let total = (!stretches.is_empty()).then(|| of(None, &all));
@@ -72,11 +70,10 @@ pub fn lists(mut stretches: Vec<Ran>, people: &People, hosts: usize) -> Lists {
     let log = stretches.iter().map(|ran| row(ran, people)).collect();
     stretches.sort_by_key(|ran| (Reverse(ran.length()), ran.begin, ran.cpu));
     let longest = stretches.iter().take(ROWS).map(|ran| row(ran, people)).collect();
-    let mut about = vec![
+    let about = [
         Column::new("trace", "", Unit::Id),
         Column::new("cpu", "", Unit::Cpu),
     ];
-    about.drain(..usize::from(!several));
     let columns: Vec<Column> = about.into_iter().chain(distribution_columns()).collect();
     let thread = [Column::new("thread", "", Unit::Thread)];
     let each = ["begin_ns", "end_ns", "duration_ns", "cpu"].map(|key| Column::new(key, "", Unit::Count));

@@ -23,6 +23,8 @@ use crate::table::{self, Column, grouped, percent};
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),
+    mut_arg("min", |min| min.help("Only stretches of at least that long (active times count all): 10us, 2.5ms, 1s")),
+    mut_arg("max", |max| max.help("Only stretches of at most that long")),
     after_help = "Examples:
   tracebraid cpu ~/lttng-traces/my-session
   tracebraid cpu --from +1s --to +2s --cpu 0,1 TRACE

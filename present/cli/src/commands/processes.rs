@@ -26,6 +26,8 @@ use crate::table::{self, Column, grouped};
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),
+    mut_arg("min", |min| min.help("Only lives of at least that long (the tree shows all): 10us, 2.5ms, 1s")),
+    mut_arg("max", |max| max.help("Only lives of at most that long")),
     after_help = "Examples:
   tracebraid processes ~/lttng-traces/my-session
   tracebraid processes --top 50 --from +1s --to +2s TRACE

@@ -163,6 +163,23 @@ impl ReportArgs {
         show(&self.show, self.input.strict, Some(&self.select), subject, report)
     }
 
+    /// Shows a report of which it was said what was chosen.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn show_all(
+        &self,
+        subject: Subject,
+        report: impl KernelReport + Show,
+    ) -> Result<ExitCode, Failure> {
+        show(&self.show, self.input.strict, None, subject, report)
+    }
+
+    /// Says which options chose nothing.
+    pub(super) fn tell_selected(&self, subject: &mut Subject, report: &impl KernelReport) {
+        subject.tell_selected(&self.select, report);
+    }
+
     /// What was chosen.
     pub(super) fn selection(&self, range: TimeRange) -> Selection {
         Selection {
@@ -186,10 +203,8 @@ pub(super) fn show(
     mut subject: Subject,
     mut report: impl KernelReport + Show,
 ) -> Result<ExitCode, Failure> {
-    match select {
-        Some(select) if report.is_empty() => subject.nothing_selected(select),
-        Some(select) => subject.some_not_selected(select, &report),
-        None => {}
+    if let Some(select) = select {
+        subject.tell_selected(select, &report);
     }
     let rows = args.rows();
     let text = match args.format {
@@ -240,6 +255,14 @@ impl Subject {
     /// Says why the report is empty, as far as the options are the reason.
     pub(super) fn nothing_selected(&mut self, select: &SelectArgs) {
         crate::hints::nothing_selected(&self.set, select, self.range, 0, &self.zone, &mut self.warnings);
+    }
+
+    /// Says which options chose nothing.
+    fn tell_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
+        match report.is_empty() {
+            true => self.nothing_selected(select),
+            false => self.some_not_selected(select, report),
+        }
     }
 
     /// Says which options chose nothing, though there is something to show for all of them.

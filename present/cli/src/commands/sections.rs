@@ -97,7 +97,7 @@ fn others(lists: &Lists) -> impl Iterator<Item = &Section> {
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
     let rows = if section.is_long { rows } else { usize::MAX };
     // Of one machine, everything is.
-    let is_shown = |column: &Column| column.key != "host" || head.hosts.len() > 1;
+    let is_shown = |column: &Column| !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
     let columns = section.columns.iter().filter(|column| is_shown(column));
     let columns: Vec<table::Column> = columns.flat_map(columns_of).collect();
     let row = |row: &Vec<Value>| {

@@ -83,9 +83,9 @@ enum ViewName {
     Stats,
     /// The longest ones.
     Top,
-    /// Each one, in the order of their ends.
+    /// Each one, in the order of time: of what lasts, of its end.
     Log,
-    /// How often each length occurred: reads the trace a second time.
+    /// How often each length occurred; most reports read the trace a second time for that.
     Freq,
 }
 
@@ -190,14 +190,23 @@ pub(super) fn run_framed<A: KernelAnalysis<Report: Framed>>(
         report.lists().sections.extend(sections);
     }
     let views = views.views();
+    let sections = report.lists().sections.iter();
+    let mut listed = sections.filter(|section| section.view != View::Stats);
+    let lists = views.iter().any(|view| *view != View::Stats);
+    if lists && listed.all(|section| section.rows.is_empty()) && !report.is_empty() {
+        subject.warnings.note(NOTHING_TO_LIST);
+    }
     if views.contains(&View::Stats) {
         return args.show(subject, report);
     }
-    // Without statistics only the tables of other views.
+    // Without statistics only the tables of other views; whether anything was chosen all of them tell.
+    args.tell_selected(&mut subject, &report);
     let mut lists = report.sections();
     lists.sections.retain(|section| views.contains(&section.view));
-    args.show(subject, lists)
+    args.show_all(subject, lists)
 }
+
+const NOTHING_TO_LIST: &str = "of what was chosen nothing is to be listed: nothing happened in the range, or not as long as --min and --max ask for";
 
 #[cfg(test)]
 mod tests {
