@@ -93,7 +93,6 @@ impl Player<'_> {
                 let counts = self.rules.counts(call, time, cpu, done.duration());
                 self.concerns(&done, counts);
             }
-            Item::Peer(tid, peer) => self.life(key(tid)).0.peer = Some(peer),
             Item::Switch { prev, next, left } => {
                 if let Some(prev) = prev {
                     self.leaves(cpu, time, key(prev), left);
@@ -110,6 +109,16 @@ impl Player<'_> {
                 source,
                 by,
             } => self.wakes(cpu, time, key(woken), (source, by, is_ready)),
+            seldom => self.seldom(cpu, time, seldom),
+        }
+    }
+
+    /// What happens seldom, or matters little.
+    fn seldom(&mut self, cpu: CpuKey, time: i64, item: Item) {
+        let trace = cpu.trace;
+        let key = |tid: i32| ThreadKey { trace, tid };
+        match item {
+            Item::Peer(tid, peer) => self.life(key(tid)).0.peer = Some(peer),
             Item::Born(tid) => {
                 let (life, _) = self.life(key(tid));
                 *life = Life::default();
@@ -122,6 +131,7 @@ impl Player<'_> {
             Item::Dies(tid) => self.life(key(tid)).0.dies(),
             Item::Belongs { tid, pid } => self.life(key(tid)).0.pid = Some(pid),
             Item::Lost => self.machine.losses.lose(cpu),
+            _ => {}
         }
     }
 
