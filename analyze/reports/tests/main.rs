@@ -1,6 +1,7 @@
 //! The tests of the reports: one program, because each would take long to build.
 #![allow(missing_docs)]
 
+mod channels;
 mod damaged;
 mod descriptors;
 mod devices;

@@ -22,6 +22,8 @@ pub(super) enum What {
     Enter(Option<Entered>, Option<Change>),
     /// A call ends.
     Exit(Exited),
+    /// Events of calls were lost: whether the call that is open ends is not known.
+    Lose,
     /// Whoever runs makes a thread.
     Fork(Forked),
     /// Whoever runs executes a program.
@@ -92,7 +94,7 @@ impl Step {
             What::Enter(Some(entered), _) => entered.text.moved(texts),
             What::Exit(exited) => exited.text.moved(texts),
             What::Item(item) => item.moved(texts),
-            What::Enter(None, _) | What::Fork(_) | What::Exec => {}
+            What::Enter(None, _) | What::Lose | What::Fork(_) | What::Exec => {}
         }
     }
 }

@@ -106,9 +106,12 @@ impl Rules for FilesRules {
     }
 
     fn packet(&self, partial: &mut FilesPartial, packet: &Packet) {
+        let time = packet.begin.unwrap_or(i64::MIN);
         if packet.lost_before && packet.tells_switches {
-            let time = packet.begin.unwrap_or(i64::MIN);
             Self::goes_over(partial, packet.cpu, time, None);
+        } else if packet.lost_before && packet.tells_calls {
+            let (tid, pid, what) = (None, None, What::Lose);
+            self.rare(partial, packet.cpu, time, Step { tid, pid, what });
         }
     }
 
@@ -214,7 +217,8 @@ impl FilesRules {
         }
         // Idle threads make no calls: the switch to whoever did was lost.
         let Some(tid) = stretch.calls.caller() else {
-            return partial.nobodys += 1;
+            partial.nobodys += u64::from(matches!(step.what, What::Enter(..) | What::Exit(_)));
+            return;
         };
         if let Some(pid) = step.pid
             && stretch.pid.replace(pid) != Some(pid)
@@ -245,6 +249,11 @@ impl FilesRules {
                 }
                 EndedCall::Nothing => {}
             },
+            What::Lose => {
+                if stretch.calls.lose() {
+                    partial.items.push(cpu, time, Item::Enters(tid));
+                }
+            }
             What::Fork(forked) => partial.items.push(cpu, time, Item::Fork(tid, forked)),
             What::Exec => partial.items.push(cpu, time, Item::Exec(tid)),
             What::Item(_) => {}

@@ -82,6 +82,11 @@ impl Lane {
         self.change(time, change);
     }
 
+    /// Events of calls were lost, but none that tell who runs: the exit of what is open may be among them.
+    pub(super) fn loses_calls(&mut self, time: i64) {
+        self.enters(time);
+    }
+
     #[inline]
     fn enters(&mut self, time: i64) {
         self.begins(First::Entry(time));

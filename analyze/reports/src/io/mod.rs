@@ -95,13 +95,13 @@ impl Analysis for IoAnalysis {
     }
 
     fn packet(&self, partial: &mut IoPartial, packet: &StreamPlace<'_>) {
-        if let Some(packet) = self.input.packet(packet) {
+        if let Some(packet) = self.input.any_packet(packet) {
             partial.packet(self, &packet);
         }
     }
 
     fn cut(&self, partial: &mut IoPartial, packet: &StreamPlace<'_>, time: Timestamp) {
-        if let Some(packet) = self.input.packet(packet) {
+        if let Some(packet) = self.input.any_packet(packet) {
             partial.packet(self, &packet.cut(time.0));
         }
     }

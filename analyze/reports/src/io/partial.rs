@@ -63,8 +63,12 @@ impl IoPartial {
     }
 
     pub(super) fn packet(&mut self, analysis: &IoAnalysis, packet: &Packet) {
-        if packet.lost_before {
-            let time = packet.begin.unwrap_or(i64::MIN);
+        let time = packet.begin.unwrap_or(i64::MIN);
+        if packet.lost_before && !packet.tells_switches {
+            if packet.tells_calls && !analysis.input.selection.window.is_over(time) {
+                self.lane(analysis, packet.cpu).loses_calls(time);
+            }
+        } else if packet.lost_before {
             let anonymous = analysis.is_anonymous(packet.cpu.trace);
             self.lane(analysis, packet.cpu).loss(time, anonymous);
         }

@@ -16,6 +16,8 @@ pub(crate) enum CallStep {
     Exit(Option<Syscall>, i64),
     /// A thread with that id is made.
     Make(i32),
+    /// Events of calls were lost: whether the call that is open ends is not known.
+    Lose,
 }
 
 /// The same, by the thread that the event's context names, if it names one.
@@ -193,6 +195,11 @@ impl<E: Beginning> CallStretch<E> {
     pub(crate) fn enter_any(&mut self, entered: Option<E>) -> bool {
         self.open = entered;
         !std::mem::replace(&mut self.has_calls, true)
+    }
+
+    /// Events of calls were lost; true if none began or ended before.
+    pub(crate) fn lose(&mut self) -> bool {
+        self.enter_any(None)
     }
 
     /// A call ends: that one, if the event names it.

@@ -116,6 +116,8 @@ pub struct Packet {
     pub(crate) lost_before: bool,
     /// Its stream tells who runs: lost events make that unknown.
     pub(crate) tells_switches: bool,
+    /// It tells of system calls: lost events make unknown which call is open.
+    pub(crate) tells_calls: bool,
 }
 
 impl Packet {
@@ -236,6 +238,7 @@ impl Input {
             end: source.time(place.head.end),
             lost_before: place.lost_before,
             tells_switches: source.tells_switches,
+            tells_calls: source.tells_calls,
         })
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Source {
     pub(crate) cpu: Option<u32>,
     /// True if it tells who runs: then lost events make that unknown.
     pub(crate) tells_switches: bool,
+    /// True if it tells of system calls: then lost events make unknown which call is open.
+    pub(crate) tells_calls: bool,
     /// Its clock.
     clock: Option<ClockConversion>,
 }
@@ -116,10 +118,12 @@ impl Sources {
             CpuSource::Unknown => u32::try_from(number).ok(),
         };
         let switch = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_));
+        let call = |event: &EventModel| matches!(event.event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
         Some(Source {
             base,
             cpu,
             tells_switches: model.events().iter().any(switch),
+            tells_calls: model.events().iter().any(call),
             clock: trace.clock(stream),
         })
     }

@@ -88,11 +88,15 @@ impl Rules for ProcessRules {
     }
 
     fn packet(&self, partial: &mut ProcessPartial, packet: &Packet) {
-        if !packet.tells_switches {
-            return;
-        }
         let Packet { cpu, lost_before, .. } = *packet;
         let time = packet.begin.unwrap_or(i64::MIN);
+        if !packet.tells_switches {
+            if lost_before && packet.tells_calls {
+                let (tid, step) = (None, CallStep::Lose);
+                self.step(partial, cpu, time, Step::Call(CallEvent { tid, step }));
+            }
+            return;
+        }
         if lost_before {
             self.goes_over(partial, cpu, time, Stretch::new(None, time));
         }
@@ -254,6 +258,12 @@ impl ProcessRules {
                         partial.items.push(cpu, time, Item::Call(arrives));
                     }
                     EndedCall::Call(_) | EndedCall::Nothing => {}
+                }
+            }
+            CallStep::Lose => {
+                if stretch.calls.lose() {
+                    let enters = CallItem::Enters(tid);
+                    partial.items.push(cpu, time, Item::Call(enters));
                 }
             }
             CallStep::Make(_) => {}

@@ -97,9 +97,12 @@ impl Rules for SyscallRules {
     }
 
     fn packet(&self, partial: &mut SyscallPartial, packet: &Packet) {
+        let time = packet.begin.unwrap_or(i64::MIN);
         if packet.lost_before && packet.tells_switches {
-            let time = packet.begin.unwrap_or(i64::MIN);
             Self::goes_over(partial, packet.cpu, time, None);
+        } else if packet.lost_before && packet.tells_calls {
+            let (tid, step) = (None, CallStep::Lose);
+            self.step(partial, packet.cpu, time, CallEvent { tid, step });
         }
     }
 
@@ -206,6 +209,7 @@ impl SyscallRules {
         let tid = match (step, stretch.caller()) {
             (CallStep::Make(child), _) => return partial.items.push(cpu, time, CallItem::Made(child)),
             (_, Some(tid)) => tid,
+            (CallStep::Lose, None) => return,
             (_, None) => return partial.nobodys += 1,
         };
         match step {
@@ -220,6 +224,11 @@ impl SyscallRules {
                     EndedCall::Call(entered) => self.ended(partial, cpu, tid, entered, exited),
                     EndedCall::Elsewhere => partial.items.push(cpu, time, CallItem::Arrives(tid, exited)),
                     EndedCall::Nothing => {}
+                }
+            }
+            CallStep::Lose => {
+                if stretch.lose() {
+                    partial.items.push(cpu, time, CallItem::Enters(tid));
                 }
             }
             CallStep::Make(_) => {}

@@ -175,10 +175,20 @@ impl WaitRules {
                 }
                 Item::Dies(tid)
             }
-            What::Lost => {
-                let tid = active.acts.calls.tid();
+            What::Lost { of_calls } => {
+                let (tid, caller) = (active.acts.calls.tid(), active.acts.calls.caller());
+                if of_calls {
+                    active.acts.calls.lose();
+                }
                 Self::begins(partial, cpu, time, Active::new(tid));
-                Item::Lost
+                partial.items.push(cpu, time, Item::Lost);
+                match (caller.filter(|_| of_calls), partial.lanes.get(cpu).now()) {
+                    (Some(tid), Some(active)) => {
+                        active.acts.calls.lose();
+                        Item::Enters(tid)
+                    }
+                    _ => return,
+                }
             }
             What::Item(item) => item,
             What::Enter(..) | What::Exit(..) | What::Wake { .. } | What::Interrupt(_) => return,

@@ -149,7 +149,8 @@ impl Rules for WaitRules {
             Self::begins(partial, packet.cpu, time, Active::default());
             partial.items.push(packet.cpu, time, Item::Lost);
         } else {
-            let (tid, what) = (None, What::Lost);
+            let of_calls = packet.tells_calls;
+            let (tid, what) = (None, What::Lost { of_calls });
             self.rare(partial, packet.cpu, time, Step { tid, what });
         }
     }

@@ -31,8 +31,8 @@ pub(super) enum What {
     Interrupt(Interrupt),
     /// A thread dies: it makes no more calls.
     Dies(i32),
-    /// Events were lost, but none of those that tell who runs.
-    Lost,
+    /// Events were lost, but none of those that tell who runs; some of those that tell of calls.
+    Lost { of_calls: bool },
     /// It concerns others whoever does it.
     Item(Item),
 }
