@@ -110,8 +110,7 @@ impl Machine {
     /// The place of a thread.
     #[inline(always)]
     fn place(&mut self, cpu: CpuKey, tid: i32) -> u32 {
-        let trace = cpu.trace;
-        self.threads.get_near(ThreadKey { trace, tid }, &mut self.near);
+        self.thread(cpu, tid);
         self.near as u32
     }
 
@@ -250,9 +249,8 @@ impl Machine {
             return;
         }
         let open = &made.entered.open;
-        let held = self.descriptors.kind(thread, open.fds.0, open.time).kind;
-        let held = self.files.get(held).filter(|file| file.kind == FdType::Disk);
-        let path = made.entered.text.some().or(held.map(|file| file.name));
+        let held = self.held_directory(thread, open.fds.0, open.time);
+        let path = made.entered.text.some().or(held);
         let process = self.descriptors.process(thread);
         self.directories.change(around.texts, process, path);
     }
@@ -262,7 +260,12 @@ impl Machine {
         if entered.dir == AT_FDCWD {
             return self.directories.of(self.descriptors.process(thread));
         }
-        let held = self.descriptors.kind(thread, entered.dir, entered.open.time).kind;
+        self.held_directory(thread, entered.dir, entered.open.time)
+    }
+
+    /// The path of the directory that a thread's descriptor was at a time.
+    fn held_directory(&self, thread: ThreadKey, fd: i32, time: i64) -> Option<Text> {
+        let held = self.descriptors.kind(thread, fd, time).kind;
         let directory = self.files.get(held).filter(|file| file.kind == FdType::Disk);
         directory.map(|directory| directory.name)
     }
