@@ -33,3 +33,4 @@ pub mod trace;
 pub mod tsdl;
 pub mod walk;
 pub mod window;
+pub mod write;

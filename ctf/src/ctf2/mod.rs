@@ -28,6 +28,7 @@ mod roles;
 use crate::error::MetadataError;
 use crate::schema::TraceClass;
 use fault::{Fault, Result};
+pub(crate) use roles::{role_names, scope_name};
 
 /// Record separator: starts each fragment.
 const RS: u8 = 0x1e;

@@ -58,8 +58,16 @@ const BLOB_ROLES: &[(&str, Roles, &[Scope])] = &[(
     &[Scope::PacketHeader],
 )];
 
+/// The names of roles.
+pub(crate) fn role_names(roles: Roles) -> impl Iterator<Item = &'static str> {
+    let known = INT_ROLES.iter().chain(BLOB_ROLES);
+    known
+        .filter(move |(_, role, _)| roles.contains(*role))
+        .map(|(name, ..)| *name)
+}
+
 /// Name of a scope in the metadata.
-pub(super) fn scope_name(scope: Scope) -> &'static str {
+pub(crate) fn scope_name(scope: Scope) -> &'static str {
     match scope {
         Scope::PacketHeader => "packet-header",
         Scope::PacketContext => "packet-context",

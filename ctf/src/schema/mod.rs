@@ -10,6 +10,7 @@
 //! A trace may have a million event classes and field classes nested as deep: names and locations
 //! are shared, and nothing here recurses (see `nesting`).
 
+pub mod build;
 mod name;
 mod nesting;
 

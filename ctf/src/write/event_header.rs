@@ -1,0 +1,374 @@
+//! Headers of event records: an id and a timestamp, and LTTng's two forms of them.
+//!
+//! LTTng's usual form has a short id and the low bits of the time. Where the id is too large for it,
+//! or more time has passed than those bits can tell, an escape value in the place of the short id
+//! says that both follow at full length.
+
+use super::bits::put;
+use super::error::WriteError;
+use crate::bits::FixedRead;
+use crate::layout::node::{Node, NodeKind};
+use crate::layout::tree::{Part, Tree};
+use crate::schema::Roles;
+
+/// What a field of a header tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    Id,
+    Time,
+    /// The escape value.
+    Escape(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    what: What,
+    /// Alignment before it.
+    align: u32,
+    how: FixedRead,
+}
+
+/// One form of a header.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    steps: Vec<Step>,
+    /// Alignment behind the last field.
+    end_align: u32,
+    /// Bits of its shortest timestamp, if it has one.
+    time_bits: Option<u32>,
+    fast: Option<Fast>,
+}
+
+/// A form of whole bytes, little endian, that is put together as one number.
+#[derive(Clone, Copy, Debug)]
+struct Fast {
+    constant: u128,
+    /// Where the id is, and of how many bits.
+    id: Option<u32>,
+    /// Where the timestamp is, and its mask.
+    time: Option<(u32, u64)>,
+    bytes: usize,
+}
+
+/// The forms of a stream class's headers.
+#[derive(Clone, Debug)]
+pub(super) struct EventHeader {
+    /// Alignment of event records.
+    pub(super) align: u32,
+    usual: Form,
+    /// The form with an escape value.
+    escaped: Option<Form>,
+    /// Ids that the usual form can have, where there are two.
+    short_ids: Vec<(u64, u64)>,
+}
+
+/// How the id of an event class goes into headers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lead {
+    id: u64,
+    is_short: bool,
+    is_long: bool,
+    /// All of the two forms but their time, where they are fast.
+    fast: [u128; 2],
+}
+
+impl EventHeader {
+    /// Compiles a header.
+    pub(super) fn new(tree: &Tree) -> Result<EventHeader, WriteError> {
+        let mut header = EventHeader {
+            align: 1,
+            usual: Form::default(),
+            escaped: None,
+            short_ids: Vec::new(),
+        };
+        let Some(root) = tree.root() else {
+            return Ok(header);
+        };
+        header.align = root.align;
+        let mut common = Form::default();
+        let variant = common.add_all(root)?;
+        let Some(variant) = variant else {
+            header.usual = common.finished(root.align);
+            return Ok(header);
+        };
+        header.variant(common, variant, root.align)?;
+        Ok(header)
+    }
+
+    /// The forms that the options of a variant make.
+    fn variant(&mut self, common: Form, variant: Part<'_>, align: u32) -> Result<(), WriteError> {
+        let NodeKind::Variant(choice) = &variant.kind else {
+            return Ok(());
+        };
+        let (mut usual, mut escaped) = (None, None);
+        for index in 0.. {
+            let Some(option) = variant.option(index) else {
+                break;
+            };
+            let ranges = choice
+                .selector
+                .ranges
+                .iter()
+                .filter(|range| range.2 as usize == index);
+            let ranges: Vec<(u64, u64)> = ranges.map(|range| (range.0, range.1)).collect();
+            let mut form = common.clone();
+            form.pending(variant.align);
+            let is_plain = form.add_all(option)?.is_none();
+            let of_option = form.steps.get(common.steps.len()..).unwrap_or_default();
+            let has_id = of_option.iter().any(|step| step.what == What::Id);
+            match ranges.first() {
+                Some(_) if is_plain && !has_id && usual.is_none() => usual = Some((form, ranges)),
+                Some(&(escape, _)) if is_plain && has_id && escaped.is_none() => {
+                    for step in form.steps.iter_mut().take(common.steps.len()) {
+                        if step.what == What::Id {
+                            step.what = What::Escape(escape);
+                        }
+                    }
+                    escaped = Some(form);
+                }
+                _ => return Err(unsupported("a variant that is not LTTng's")),
+            }
+        }
+        let has_selector = common.steps.iter().filter(|step| step.what == What::Id).count() == 1;
+        let (Some((usual, ranges)), Some(escaped), true) = (usual, escaped, has_selector) else {
+            return Err(unsupported("a variant that is not LTTng's"));
+        };
+        self.usual = usual.finished(align);
+        self.escaped = Some(escaped.finished(align));
+        self.short_ids = ranges;
+        Ok(())
+    }
+
+    /// How an id goes into headers; `None` if it does not fit.
+    pub(super) fn lead(&self, id: u64) -> Option<Lead> {
+        let in_range = self
+            .short_ids
+            .iter()
+            .any(|&(lower, upper)| lower <= id && id <= upper);
+        let is_short = self.usual.holds(id) && (self.escaped.is_none() || in_range);
+        let is_long = self.escaped.as_ref().is_some_and(|form| form.holds(id));
+        (is_short || is_long).then(|| Lead {
+            id,
+            is_short,
+            is_long,
+            fast: [
+                self.usual.lead(id),
+                self.escaped.as_ref().map_or(0, |form| form.lead(id)),
+            ],
+        })
+    }
+
+    /// Whether the id takes the same field in all headers: then only one event class can be told.
+    pub(super) fn has_id(&self) -> bool {
+        let forms = std::iter::once(&self.usual).chain(&self.escaped);
+        forms
+            .flat_map(|form| &form.steps)
+            .any(|step| step.what == What::Id)
+    }
+
+    /// Writes a header at bit `at` for a time, in cycles, that is `passed` cycles behind what the
+    /// reader's clock says then. Gives where it ends.
+    #[inline(always)]
+    pub(super) fn write(&self, data: &mut [u8], at: u64, lead: &Lead, time: u64, passed: u64) -> Written {
+        let (form, number) = match &self.escaped {
+            _ if lead.is_short && self.usual.reaches(passed) => (&self.usual, lead.fast[0]),
+            Some(escaped) if lead.is_long && escaped.reaches(passed) => (escaped, lead.fast[1]),
+            _ => return Written::NotReached,
+        };
+        match &form.fast {
+            Some(fast) if at & 7 == 0 => fast.write(data, at, number, time),
+            _ => form.write(data, at, lead.id, time),
+        }
+    }
+
+    /// Byte order of the last field.
+    pub(super) fn big(&self) -> Option<bool> {
+        self.usual.steps.last().map(|step| step.how.big)
+    }
+}
+
+/// What became of a header.
+pub(super) enum Written {
+    /// It ends there.
+    To(u64),
+    /// There is no room.
+    Full,
+    /// Too much time has passed for its timestamp.
+    NotReached,
+}
+
+fn unsupported(what: &str) -> WriteError {
+    WriteError::unsupported(format!("{what} in headers of event records"))
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Form {
+            steps: Vec::new(),
+            end_align: 1,
+            time_bits: None,
+            fast: None,
+        }
+    }
+}
+
+impl Form {
+    fn pending(&mut self, align: u32) {
+        self.end_align = self.end_align.max(align);
+    }
+
+    /// Adds the integers of a field; gives the variant at its end.
+    fn add_all<'n>(&mut self, part: Part<'n>) -> Result<Option<Part<'n>>, WriteError> {
+        let tree = std::iter::once((part.node(), part)).chain(inside(part));
+        let mut variant = None;
+        let mut skip = 0;
+        for (node, part) in tree {
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            match &node.kind {
+                _ if variant.is_some() => return Err(unsupported("fields behind a variant")),
+                NodeKind::Struct(_) => self.pending(node.align),
+                NodeKind::Int(how, _) => self.add(node, *how)?,
+                NodeKind::Variant(_) => {
+                    skip = part.inside().len();
+                    variant = Some(part);
+                }
+                _ => return Err(unsupported("something else than integers of a fixed length")),
+            }
+        }
+        Ok(variant)
+    }
+
+    fn add(&mut self, node: &Node, how: FixedRead) -> Result<(), WriteError> {
+        let what = if node.roles.contains(Roles::EVENT_CLASS_ID) {
+            What::Id
+        } else if node.roles.contains(Roles::CLOCK_TIMESTAMP) {
+            What::Time
+        } else {
+            return Err(unsupported(&format!(
+                "field `{}`, which is no id and no time,",
+                node.name
+            )));
+        };
+        if let Some(last) = self.steps.last()
+            && last.how.big != how.big
+        {
+            return Err(unsupported("fields of both byte orders"));
+        }
+        let align = std::mem::replace(&mut self.end_align, 1).max(node.align);
+        self.steps.push(Step { what, align, how });
+        Ok(())
+    }
+
+    /// The form, with all that can be known of it.
+    fn finished(mut self, align: u32) -> Form {
+        let times = self.steps.iter().filter(|step| step.what == What::Time);
+        self.time_bits = times.map(|step| u32::from(step.how.length)).min();
+        self.fast = self.find_fast(align);
+        self
+    }
+
+    fn find_fast(&self, align: u32) -> Option<Fast> {
+        let mut fast = Fast {
+            constant: 0,
+            id: None,
+            time: None,
+            bytes: 0,
+        };
+        let mut at = 0u32;
+        for step in &self.steps {
+            let length = u32::from(step.how.length);
+            at = at.next_multiple_of(step.align.max(1));
+            if step.how.big || step.how.reversed || step.align > align || at + length > 128 {
+                return None;
+            }
+            match step.what {
+                What::Escape(value) => fast.constant |= u128::from(value) << at,
+                What::Id if fast.id.is_none() => fast.id = Some(at),
+                What::Time if fast.time.is_none() => fast.time = Some((at, u64::MAX >> (64 - length))),
+                _ => return None,
+            }
+            at += length;
+        }
+        fast.bytes = (at / 8) as usize;
+        let is_whole = at.is_multiple_of(8) && align.is_multiple_of(8) && self.end_align == 1;
+        is_whole.then_some(fast)
+    }
+
+    fn lead(&self, id: u64) -> u128 {
+        let Some(fast) = &self.fast else { return 0 };
+        fast.constant
+            | fast
+                .id
+                .map_or(0, |at| u128::from(id).checked_shl(at).unwrap_or(0))
+    }
+
+    /// True if all of its id fields can hold the id.
+    fn holds(&self, id: u64) -> bool {
+        let mut ids = self.steps.iter().filter(|step| step.what == What::Id);
+        ids.all(|step| super::bits::fits_unsigned(step.how, id))
+    }
+
+    /// True if its timestamp can tell that so many cycles have passed.
+    #[inline(always)]
+    fn reaches(&self, passed: u64) -> bool {
+        self.time_bits
+            .is_none_or(|bits| bits >= 64 || passed >> bits == 0)
+    }
+
+    fn write(&self, data: &mut [u8], at: u64, id: u64, time: u64) -> Written {
+        let mut at = at;
+        for step in &self.steps {
+            let value = match step.what {
+                What::Id => id,
+                What::Time => time,
+                What::Escape(value) => value,
+            };
+            at = at.next_multiple_of(u64::from(step.align.max(1)));
+            if !put(data, at, step.how, value) {
+                return Written::Full;
+            }
+            at += u64::from(step.how.length);
+        }
+        Written::To(at.next_multiple_of(u64::from(self.end_align.max(1))))
+    }
+}
+
+impl Fast {
+    #[inline(always)]
+    fn write(&self, data: &mut [u8], at: u64, lead: u128, time: u64) -> Written {
+        let number = lead
+            | self
+                .time
+                .map_or(0, |(place, mask)| u128::from(time & mask) << place);
+        let bytes = number.to_le_bytes();
+        let start = (at >> 3) as usize;
+        let Some(rest) = data.get_mut(start..) else {
+            return Written::Full;
+        };
+        // All that is not written yet is zero, and so are the bytes that are too many.
+        if let Some(place) = rest.first_chunk_mut() {
+            *place = bytes;
+        } else if let (Some(place), Some(bytes)) = (rest.get_mut(..self.bytes), bytes.get(..self.bytes)) {
+            place.copy_from_slice(bytes);
+        } else {
+            return Written::Full;
+        }
+        Written::To(at + self.bytes as u64 * 8)
+    }
+}
+
+/// All that is within a field, each before its parts.
+fn inside(part: Part<'_>) -> Vec<(&Node, Part<'_>)> {
+    let mut all = Vec::new();
+    let mut left: Vec<Part<'_>> = part.parts().collect();
+    left.reverse();
+    while let Some(part) = left.pop() {
+        all.push((part.node(), part));
+        let parts: Vec<Part<'_>> = part.parts().collect();
+        left.extend(parts.into_iter().rev());
+    }
+    all
+}

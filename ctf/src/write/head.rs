@@ -1,0 +1,241 @@
+//! The head of a packet: header and context of fixed-length integers, laid out once.
+
+use super::bits::{fits_signed, put};
+use super::error::WriteError;
+use crate::bits::FixedRead;
+use crate::layout::TraceLayout;
+use crate::layout::node::{Length, Node, NodeKind};
+use crate::layout::tree::Tree;
+use crate::packet::MAGIC;
+use crate::schema::{Name, Roles, Uuid};
+
+/// What a field of the head tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum What {
+    Magic,
+    StreamClass,
+    Stream,
+    Total,
+    Content,
+    Sequence,
+    Discarded,
+    End,
+    Begin,
+    /// What the caller says of a stream or packet, by name.
+    Value(Name),
+}
+
+/// Roles, in the order in which one counts before the other.
+const ROLES: [(Roles, What); 9] = [
+    (Roles::PACKET_MAGIC, What::Magic),
+    (Roles::STREAM_CLASS_ID, What::StreamClass),
+    (Roles::STREAM_ID, What::Stream),
+    (Roles::PACKET_TOTAL_LENGTH, What::Total),
+    (Roles::PACKET_CONTENT_LENGTH, What::Content),
+    (Roles::PACKET_SEQUENCE_NUMBER, What::Sequence),
+    (Roles::DISCARDED_EVENTS, What::Discarded),
+    (Roles::PACKET_END_TIMESTAMP, What::End),
+    (Roles::CLOCK_TIMESTAMP, What::Begin),
+];
+
+/// An integer of the head.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    pub(super) what: What,
+    /// Bits from the packet's start.
+    at: u64,
+    pub(super) how: FixedRead,
+}
+
+/// The head of all packets of a stream class.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Head {
+    /// Its bytes, with all that is the same in all packets.
+    pub(super) bytes: Vec<u8>,
+    /// Its size.
+    pub(super) bits: u64,
+    pub(super) spots: Vec<Spot>,
+    /// Byte order of its last field.
+    pub(super) big: bool,
+}
+
+impl Head {
+    /// Lays out the head of the only stream class of a layout.
+    pub(super) fn new(layout: &TraceLayout) -> Result<Head, WriteError> {
+        let mut head = Head::default();
+        head.scope(&layout.packet_header, layout.class.uuid)?;
+        if let Some(stream) = layout.streams.first() {
+            head.scope(&stream.packet_context, layout.class.uuid)?;
+            head.set_all(&What::StreamClass, stream.id)?;
+            head.check(stream.clock.is_some())?;
+        }
+        head.set_all(&What::Magic, MAGIC)?;
+        Ok(head)
+    }
+
+    fn scope(&mut self, tree: &Tree, uuid: Option<Uuid>) -> Result<(), WriteError> {
+        let mut all = tree.all();
+        while let Some(part) = all.next() {
+            let node = part.node();
+            self.bits = self.bits.next_multiple_of(u64::from(node.align.max(1)));
+            match &node.kind {
+                NodeKind::Struct(_) => {}
+                NodeKind::Int(how, _) => self.integer(node, *how)?,
+                NodeKind::Array(Length::Static(16)) | NodeKind::Blob(Length::Static(16))
+                    if node.roles.contains(Roles::METADATA_UUID) && self.bits.is_multiple_of(8) =>
+                {
+                    self.grow(128);
+                    let start = (self.bits / 8) as usize;
+                    if let Some(place) = self.bytes.get_mut(start..start + 16) {
+                        place.copy_from_slice(&uuid.unwrap_or_default());
+                    }
+                    self.bits += 128;
+                    // The element of the array.
+                    for _ in part.inside() {
+                        all.next();
+                    }
+                }
+                _ => {
+                    let what = format!(
+                        "field `{}` of packets' heads, which is no integer of a fixed length",
+                        node.name
+                    );
+                    return Err(WriteError::unsupported(what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, bits: u64) {
+        let bytes = (self.bits + bits).div_ceil(8) as usize;
+        self.bytes.resize(bytes.max(self.bytes.len()), 0);
+    }
+
+    fn integer(&mut self, node: &Node, how: FixedRead) -> Result<(), WriteError> {
+        if self.bits & 7 != 0 && how.big != self.big {
+            let what = format!(
+                "field `{}`, which shares a byte with one of the other byte order",
+                node.name
+            );
+            return Err(WriteError::unsupported(what));
+        }
+        let known = ROLES.iter().find(|(role, _)| node.roles.contains(*role));
+        let what = known.map_or_else(|| What::Value(node.name.clone()), |(_, what)| what.clone());
+        self.grow(u64::from(how.length));
+        self.spots.push(Spot {
+            what,
+            at: self.bits,
+            how,
+        });
+        self.bits += u64::from(how.length);
+        self.big = how.big;
+        Ok(())
+    }
+
+    /// What this writer needs to say of packets.
+    fn check(&self, has_clock: bool) -> Result<(), WriteError> {
+        let spot = |what| self.spots.iter().find(|spot| spot.what == what);
+        for (what, name) in [(What::Total, "size"), (What::Content, "content size")] {
+            if spot(what).is_none() {
+                return Err(WriteError::unsupported(format!(
+                    "packets that do not tell their {name}"
+                )));
+            }
+        }
+        if has_clock && spot(What::Begin).is_none() {
+            return Err(WriteError::unsupported(
+                "a clock, and packets that do not tell when they begin",
+            ));
+        }
+        let times = self
+            .spots
+            .iter()
+            .filter(|spot| matches!(spot.what, What::Begin | What::End));
+        if times.clone().any(|spot| spot.how.length < 64) {
+            return Err(WriteError::unsupported("times of packets in less than 64 bits"));
+        }
+        Ok(())
+    }
+
+    /// Sets a value that is the same in all packets, wherever it is told.
+    fn set_all(&mut self, what: &What, value: u64) -> Result<(), WriteError> {
+        for spot in self.spots.iter().filter(|spot| spot.what == *what) {
+            if !super::bits::fits_unsigned(spot.how, value) {
+                let what = format!("{value} in a field of packets' heads of {} bits", spot.how.length);
+                return Err(WriteError::unsupported(what));
+            }
+            put(&mut self.bytes, spot.at, spot.how, value);
+        }
+        Ok(())
+    }
+
+    /// Sets the id of the stream within its class.
+    pub(super) fn set_stream(&mut self, id: u64) -> Result<(), WriteError> {
+        self.set_all(&What::Stream, id)
+    }
+
+    /// Sets a value by name.
+    pub(super) fn set_value(&mut self, name: &str, value: i64) -> Result<(), WriteError> {
+        let is_it = |spot: &&Spot| matches!(&spot.what, What::Value(known) if *known == *name);
+        let Some(spot) = self.spots.iter().find(is_it) else {
+            let message = format!("the packet context has no field `{name}` that can be set");
+            return Err(WriteError::Misuse(message));
+        };
+        if !fits_signed(spot.how, value) {
+            let message = format!("{value} does not fit field `{name}` of the packet context");
+            return Err(WriteError::Misuse(message));
+        }
+        put(&mut self.bytes, spot.at, spot.how, value as u64);
+        Ok(())
+    }
+
+    /// Names of the values that the caller has to give.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.spots.iter().filter_map(|spot| match &spot.what {
+            What::Value(name) => Some(name),
+            _ => None,
+        })
+    }
+
+    /// The largest packet, in bits, whose sizes its fields can tell.
+    pub(super) fn most_bits(&self) -> u64 {
+        let sizes = self
+            .spots
+            .iter()
+            .filter(|spot| matches!(spot.what, What::Total | What::Content));
+        let widths = sizes.map(|spot| u64::MAX >> (64 - u32::from(spot.how.length)));
+        widths.min().unwrap_or(0)
+    }
+
+    /// Sets the fields of a packet's head that differ from packet to packet.
+    pub(super) fn finish(&self, packet: &mut [u8], facts: &PacketFacts) {
+        for spot in &self.spots {
+            let value = match spot.what {
+                What::Total => facts.total,
+                What::Content => facts.content,
+                What::Sequence => facts.sequence,
+                What::Discarded => facts.discarded,
+                What::End => facts.end,
+                What::Begin => facts.begin,
+                _ => continue,
+            };
+            put(packet, spot.at, spot.how, value);
+        }
+    }
+}
+
+/// What a packet's context tells of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PacketFacts {
+    /// In bits.
+    pub(super) total: u64,
+    /// In bits.
+    pub(super) content: u64,
+    pub(super) sequence: u64,
+    pub(super) discarded: u64,
+    /// In cycles.
+    pub(super) begin: u64,
+    /// In cycles.
+    pub(super) end: u64,
+}

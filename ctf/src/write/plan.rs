@@ -1,0 +1,169 @@
+//! What is known of streams and events before the first one is written.
+
+use std::sync::Arc;
+
+use super::error::WriteError;
+use super::event_header::{EventHeader, Lead};
+use super::head::Head;
+use crate::layout::TraceLayout;
+use crate::layout::skip::SkipProgram;
+use crate::layout::tree::Part;
+use crate::schema::{EventClass, FieldClass, Name, Scope, StreamClass, TraceClass};
+
+/// A stream class, ready to be written.
+#[derive(Clone, Debug)]
+pub struct StreamPlan {
+    /// With this stream class alone, and without event classes.
+    class: TraceClass,
+    pub(super) head: Head,
+    pub(super) header: EventHeader,
+    pub(super) id: u64,
+}
+
+/// An event class of a stream class, ready to be written. Threads may share it.
+#[derive(Clone, Debug)]
+pub struct EventPlan {
+    pub(super) stream: Arc<StreamPlan>,
+    pub(super) name: Name,
+    pub(super) lead: Lead,
+    /// With this event class alone.
+    layout: TraceLayout,
+    /// Largest alignment in its body, in bits.
+    align: u32,
+    /// Registers for writing it.
+    pub(super) slots: usize,
+}
+
+impl StreamPlan {
+    /// Plans the stream class at that index; its event classes do not matter.
+    ///
+    /// # Errors
+    /// When there is none, or when packets of such a stream cannot be written: heads must consist of
+    /// integers of a fixed length, among them the packet's size and content size and, if there is a
+    /// clock, its times in 64 bits; event headers must be integers, or those of LTTng.
+    pub fn new(class: &TraceClass, index: usize) -> Result<Arc<StreamPlan>, WriteError> {
+        let Some(stream) = class.streams.get(index) else {
+            return Err(WriteError::Misuse(format!(
+                "there is no stream class at index {index}"
+            )));
+        };
+        let stream = without_events(stream);
+        let alone = TraceClass {
+            streams: vec![stream],
+            clocks: class.clocks.clone(),
+            environment: Vec::new(),
+            namespace: None,
+            name: None,
+            uid: None,
+            packet_header: class.packet_header.clone(),
+            ..*class
+        };
+        let layout = TraceLayout::new(Arc::new(alone.clone()));
+        let head = Head::new(&layout)?;
+        let Some(stream) = layout.streams.first() else {
+            return Err(WriteError::Misuse("there is no stream class".into()));
+        };
+        Ok(Arc::new(StreamPlan {
+            class: alone,
+            head,
+            header: EventHeader::new(&stream.event_header)?,
+            id: stream.id,
+        }))
+    }
+
+    /// Names of the fields of packets' heads whose values the caller has to give.
+    pub fn context_names(&self) -> impl Iterator<Item = &Name> {
+        self.head.names()
+    }
+}
+
+fn without_events(class: &StreamClass) -> StreamClass {
+    StreamClass {
+        id: class.id,
+        namespace: None,
+        name: None,
+        uid: None,
+        default_clock: class.default_clock,
+        packet_context: class.packet_context.clone(),
+        event_header: class.event_header.clone(),
+        common_context: class.common_context.clone(),
+        events: Vec::new(),
+    }
+}
+
+impl EventPlan {
+    /// Plans an event class of that stream class.
+    ///
+    /// # Errors
+    /// When its id does not fit the event header, or its fields take lengths or selectors from the
+    /// heads of packets or event records.
+    pub fn new(stream: &Arc<StreamPlan>, class: &EventClass) -> Result<EventPlan, WriteError> {
+        let Some(of_stream) = stream.class.streams.first() else {
+            return Err(WriteError::Misuse("there is no stream class".into()));
+        };
+        let scopes = [&of_stream.common_context, &class.specific_context, &class.payload];
+        let all = || scopes.into_iter().flatten().flat_map(FieldClass::all);
+        let locations = all().filter_map(FieldClass::location);
+        if locations
+            .into_iter()
+            .any(|location| location.scope <= Scope::EventHeader)
+        {
+            let what = format!("event `{}`, whose fields depend on headers", class.name);
+            return Err(WriteError::unsupported(what));
+        }
+        let lead = if stream.header.has_id() || class.id == 0 {
+            stream.header.lead(class.id)
+        } else {
+            None
+        };
+        let Some(lead) = lead else {
+            let what = format!(
+                "event `{}`: its id {} does not fit the event header",
+                class.name, class.id
+            );
+            return Err(WriteError::unsupported(what));
+        };
+        let of_stream = StreamClass {
+            events: vec![class.clone()],
+            ..without_events(of_stream)
+        };
+        let alone = TraceClass {
+            streams: vec![of_stream],
+            ..stream.class.clone()
+        };
+        let layout = TraceLayout::new(Arc::new(alone));
+        Ok(EventPlan {
+            stream: stream.clone(),
+            slots: layout.registers().len(),
+            name: class.name.clone(),
+            lead,
+            align: all().map(FieldClass::own_align).max().unwrap_or(1),
+            layout,
+        })
+    }
+
+    /// The roots of what follows the header, in their order.
+    #[inline(always)]
+    pub(super) fn roots(&self) -> [Option<Part<'_>>; 3] {
+        let stream = self.layout.streams.first();
+        let event = stream.and_then(|stream| stream.events.first());
+        [
+            stream.and_then(|stream| stream.common_context.root()),
+            event.and_then(|event| event.specific_context.root()),
+            event.and_then(|event| event.payload.root()),
+        ]
+    }
+
+    /// Goes over all that follows the header.
+    pub(super) fn body(&self) -> Option<&SkipProgram> {
+        let stream = self.layout.streams.first();
+        stream
+            .and_then(|stream| stream.events.first())
+            .map(|event| &event.body)
+    }
+
+    /// True if its fields may begin at any byte: their bytes are the same wherever they are.
+    pub(super) fn is_packed(&self) -> bool {
+        self.align <= 8
+    }
+}

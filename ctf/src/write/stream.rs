@@ -1,0 +1,471 @@
+//! Packets of one data stream.
+
+use std::sync::Arc;
+
+use super::error::WriteError;
+use super::event_header::Written;
+use super::fields::{Buffer, Fields, Stop};
+use super::head::{Head, PacketFacts, What};
+use super::plan::{EventPlan, StreamPlan};
+use crate::bits::Cursor;
+use crate::index::IndexEntry;
+use crate::schema::Name;
+use crate::write::FieldProblem;
+
+/// How large packets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketSize {
+    /// Always so many bytes; what is behind the content is padding.
+    Fixed(u32),
+    /// As large as their content, at most so many bytes.
+    UpTo(u32),
+}
+
+/// Packets of at most so many bytes.
+const MOST_BYTES: u32 = 1 << 30;
+
+/// Where packets go.
+pub trait PacketSink {
+    /// What is left of it in the end.
+    type Output;
+    /// Takes a packet, all of it, and what an index tells of it.
+    ///
+    /// # Errors
+    /// When it cannot be kept; then nothing of it may be.
+    fn packet(&mut self, bytes: &[u8], entry: &IndexEntry) -> Result<(), WriteError>;
+
+    /// There will be no more packets.
+    ///
+    /// # Errors
+    /// When that cannot be made known.
+    fn finish(self) -> Result<Self::Output, WriteError>;
+}
+
+/// Keeps packets in memory.
+impl PacketSink for Vec<u8> {
+    type Output = Vec<u8>;
+
+    fn packet(&mut self, bytes: &[u8], _: &IndexEntry) -> Result<(), WriteError> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<u8>, WriteError> {
+        Ok(self)
+    }
+}
+
+/// Writes the packets of one data stream.
+///
+/// Of a stream writer that is dropped the last packet is lost: [`StreamWriter::finish`] writes it.
+#[derive(Debug)]
+pub struct StreamWriter<S> {
+    plan: Arc<StreamPlan>,
+    head: Head,
+    sink: S,
+    size: PacketSize,
+    stream_id: Option<u64>,
+    out: Buffer,
+    slots: Vec<u64>,
+    packet: Packet,
+    /// Latest time, in cycles.
+    last: u64,
+    /// Bytes of all packets before.
+    offset: u64,
+    sequence: u64,
+    discarded: u64,
+    /// As far as a packet told it.
+    told_discarded: u64,
+}
+
+/// The packet that is being filled.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packet {
+    is_open: bool,
+    /// Somebody asked for it: it is written even if it has no events.
+    is_wanted: bool,
+    has_events: bool,
+    /// In cycles.
+    begin: u64,
+}
+
+/// What became of an event record.
+enum Outcome {
+    Done,
+    /// It needs a packet of its own, or at least another one.
+    NextPacket,
+}
+
+impl<S: PacketSink> StreamWriter<S> {
+    /// Begins a stream of that class. `stream_id` is its id within the class; `context` gives the
+    /// value of every integer of the packets' heads that has no role (like `cpu_id`), by name.
+    ///
+    /// # Errors
+    /// When a value is missing, does not fit, or is of no field; when a packet of that size cannot
+    /// hold its own head, or cannot tell its size.
+    pub fn new(
+        plan: &Arc<StreamPlan>,
+        sink: S,
+        size: PacketSize,
+        stream_id: u64,
+        context: &[(&str, i64)],
+    ) -> Result<Self, WriteError> {
+        let mut head = plan.head.clone();
+        head.set_stream(stream_id)?;
+        for &(name, value) in context {
+            head.set_value(name, value)?;
+        }
+        let is_given = |name: &&Name| context.iter().any(|(given, _)| **name == **given);
+        if let Some(name) = head.names().find(|name| !is_given(name)) {
+            let message = format!("the packet context's field `{name}` needs a value");
+            return Err(WriteError::Misuse(message));
+        }
+        let (PacketSize::Fixed(bytes) | PacketSize::UpTo(bytes)) = size;
+        if u64::from(bytes) * 8 > head.most_bits() || bytes > MOST_BYTES || u64::from(bytes) * 8 <= head.bits
+        {
+            let message = format!(
+                "packets of {bytes} bytes: their heads have {}, and their sizes must fit their fields",
+                head.bits.div_ceil(8)
+            );
+            return Err(WriteError::Misuse(message));
+        }
+        let has_stream_id = head.spots.iter().any(|spot| spot.what == What::Stream);
+        Ok(StreamWriter {
+            plan: plan.clone(),
+            sink,
+            size,
+            stream_id: has_stream_id.then_some(stream_id),
+            out: Buffer {
+                data: vec![0; bytes as usize].into(),
+                pos: 0,
+                big: false,
+                empty: 0,
+            },
+            head,
+            slots: Vec::new(),
+            packet: Packet::default(),
+            last: 0,
+            offset: 0,
+            sequence: 0,
+            discarded: 0,
+            told_discarded: 0,
+        })
+    }
+
+    /// The number that the next packet has among those of the stream, if its class has such numbers.
+    pub fn set_sequence(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// Changes a value of the packet context; it counts from the packet on that is being filled.
+    ///
+    /// # Errors
+    /// When there is no such field, or the value does not fit.
+    pub fn set_context(&mut self, name: &str, value: i64) -> Result<(), WriteError> {
+        self.head.set_value(name, value)?;
+        let bytes = self.head.bytes.len();
+        if let (true, Some(place)) = (self.packet.is_open, self.out.data.get_mut(..bytes)) {
+            // The first event may share the last byte with the head.
+            let last = place.last().copied().unwrap_or(0);
+            place.copy_from_slice(&self.head.bytes);
+            if let (Some(byte), false) = (place.last_mut(), self.head.bits.is_multiple_of(8)) {
+                *byte |= last;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts event records that were discarded since the last call: the packet that is being filled,
+    /// or else the next, tells it.
+    pub fn discard(&mut self, events: u64) {
+        self.discarded = self.discarded.wrapping_add(events);
+    }
+
+    /// Writes an event record at that time, in cycles of the stream's clock. `fields` gives its
+    /// values; it is called again if the packet has no room for them.
+    ///
+    /// # Errors
+    /// When the time lies before that of the event record before, the values are not those of the
+    /// event class, no packet has room for them, or the packet before cannot be written.
+    #[inline]
+    pub fn record(
+        &mut self,
+        event: &EventPlan,
+        time: u64,
+        mut fields: impl FnMut(&mut Fields<'_>),
+    ) -> Result<(), WriteError> {
+        self.prepare(event, time)?;
+        self.attempts(event, time, |plan, out, slots| {
+            let mut walk = Fields::new(plan, out, slots);
+            fields(&mut walk);
+            walk.end()
+        })
+    }
+
+    /// Writes an event record of which all that follows its header is encoded already.
+    ///
+    /// # Errors
+    /// Those of [`StreamWriter::record`]; and when a field is aligned to more than a byte, since
+    /// where the bytes will stand is not known to whoever encoded them.
+    pub fn record_encoded(&mut self, event: &EventPlan, time: u64, body: &[u8]) -> Result<(), WriteError> {
+        self.prepare(event, time)?;
+        if !event.is_packed() {
+            return Err(field_error(event, Name::default(), FieldProblem::Alignment));
+        }
+        self.attempts(event, time, |plan, out, slots| encoded(plan, out, slots, body))
+    }
+
+    /// Ends the packet at that time, in cycles, and begins another one: what was recorded up to now
+    /// can be read, and it is known that nothing was recorded since.
+    ///
+    /// # Errors
+    /// When the time lies before that of the last event record, or the packet cannot be written.
+    pub fn flush(&mut self, time: u64) -> Result<(), WriteError> {
+        self.check_time(time)?;
+        self.last = time;
+        self.close(time)?;
+        self.begin(time);
+        self.packet.is_wanted = true;
+        Ok(())
+    }
+
+    /// Begins the stream's first packet, before its first event record.
+    ///
+    /// # Errors
+    /// When a packet has been begun already, or that time lies before its end.
+    pub fn start(&mut self, time: u64) -> Result<(), WriteError> {
+        self.check_time(time)?;
+        if self.packet.is_open {
+            return Err(WriteError::Misuse("a packet has been begun already".into()));
+        }
+        self.begin(time);
+        self.packet.is_wanted = true;
+        Ok(())
+    }
+
+    /// Writes the last packet, and finishes the sink. At least one packet is written.
+    ///
+    /// # Errors
+    /// When the packet cannot be written.
+    pub fn finish(mut self) -> Result<S::Output, WriteError> {
+        if !self.packet.is_open && (self.offset == 0 || self.discarded != self.told_discarded) {
+            self.begin(self.last);
+        }
+        self.packet.is_wanted |= self.offset == 0 || self.discarded != self.told_discarded;
+        self.close(self.last)?;
+        self.sink.finish()
+    }
+
+    #[inline(always)]
+    fn check_time(&self, time: u64) -> Result<(), WriteError> {
+        if time < self.last {
+            return Err(WriteError::TimeBackwards {
+                last: self.last,
+                time,
+            });
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn prepare(&mut self, event: &EventPlan, time: u64) -> Result<(), WriteError> {
+        self.check_time(time)?;
+        if !Arc::ptr_eq(&event.stream, &self.plan) {
+            let message = format!("event `{}` is of another stream class", event.name);
+            return Err(WriteError::Misuse(message));
+        }
+        if self.slots.len() < event.slots {
+            self.slots.resize(event.slots, 0);
+        }
+        if !self.packet.is_open {
+            self.begin(time);
+        }
+        Ok(())
+    }
+
+    /// Tries to write it into this packet, then into a new one.
+    #[inline(always)]
+    fn attempts(
+        &mut self,
+        event: &EventPlan,
+        time: u64,
+        mut body: impl FnMut(&EventPlan, &mut Buffer, &mut [u64]) -> Result<(), Stop>,
+    ) -> Result<(), WriteError> {
+        if let Outcome::Done = self.attempt(event, time, &mut body)? {
+            return Ok(());
+        }
+        let is_fresh = !self.packet.has_events && self.packet.begin == time;
+        if !is_fresh {
+            self.close(time)?;
+            self.begin(time);
+            if let Outcome::Done = self.attempt(event, time, &mut body)? {
+                return Ok(());
+            }
+        }
+        Err(WriteError::EventTooLarge {
+            event: event.name.clone(),
+            room: (self.out.data.len() as u64).saturating_sub(self.head.bits.div_ceil(8)),
+        })
+    }
+
+    #[inline(always)]
+    fn attempt(
+        &mut self,
+        event: &EventPlan,
+        time: u64,
+        body: &mut impl FnMut(&EventPlan, &mut Buffer, &mut [u64]) -> Result<(), Stop>,
+    ) -> Result<Outcome, WriteError> {
+        let before = (self.out.pos, self.out.big, self.out.empty);
+        let header = &self.plan.header;
+        let start = self.out.pos.next_multiple_of(u64::from(header.align.max(1)));
+        let clock = if self.packet.has_events {
+            self.last
+        } else {
+            self.packet.begin
+        };
+        if start & 7 != 0 && header.big().is_some_and(|big| big != self.out.big) {
+            return Err(field_error(event, Name::default(), FieldProblem::ByteOrder));
+        }
+        let passed = time.wrapping_sub(clock);
+        let stop = match header.write(&mut self.out.data, start, &event.lead, time, passed) {
+            Written::To(end) => {
+                self.out.pos = end;
+                self.out.big = header.big().unwrap_or(self.out.big);
+                body(event, &mut self.out, &mut self.slots).err()
+            }
+            Written::Full => {
+                // Some of it may stand before the end.
+                self.out.pos = self.out.data.len() as u64 * 8;
+                Some(Stop::Full)
+            }
+            Written::NotReached => Some(Stop::Full),
+        };
+        // Fields may be aligned to behind the end, without a bit there.
+        let is_over = self.out.pos > self.out.data.len() as u64 * 8;
+        match stop.or(is_over.then_some(Stop::Full)) {
+            None => {
+                self.last = time;
+                self.packet.has_events = true;
+                Ok(Outcome::Done)
+            }
+            Some(stop) => {
+                self.take_back(before);
+                match stop {
+                    Stop::Full => Ok(Outcome::NextPacket),
+                    Stop::Field(name, problem) => Err(field_error(event, name, problem)),
+                }
+            }
+        }
+    }
+
+    /// Makes zero again what was written of an event record.
+    #[cold]
+    fn take_back(&mut self, (pos, big, empty): (u64, bool, u64)) {
+        let end = self.out.pos.max(pos);
+        (self.out.big, self.out.empty) = (big, empty);
+        let last = (pos >> 3) as usize;
+        let kept = self.out.data.get(last).copied().unwrap_or(0);
+        let dirty = (end.div_ceil(8) as usize).min(self.out.data.len());
+        if let Some(bytes) = self.out.data.get_mut(last..dirty) {
+            bytes.fill(0);
+        }
+        self.out.pos = pos;
+        if let (Some(byte), shift @ 1..) = (self.out.data.get_mut(last), (pos & 7) as u32) {
+            // Bits of the event record before.
+            let mask = if big { !(0xff >> shift) } else { !(0xff << shift) };
+            *byte = kept & mask;
+        }
+    }
+
+    /// Begins a packet.
+    fn begin(&mut self, time: u64) {
+        if let Some(place) = self.out.data.get_mut(..self.head.bytes.len()) {
+            place.copy_from_slice(&self.head.bytes);
+        }
+        (self.out.pos, self.out.big, self.out.empty) = (self.head.bits, self.head.big, 0);
+        self.packet = Packet {
+            is_open: true,
+            begin: time,
+            ..Packet::default()
+        };
+    }
+
+    /// Ends the packet and writes it, if there is something to tell.
+    fn close(&mut self, end: u64) -> Result<(), WriteError> {
+        let is_told = self.packet.has_events || self.packet.is_wanted;
+        if !self.packet.is_open || !is_told {
+            self.packet = Packet::default();
+            return Ok(());
+        }
+        let bytes = match self.size {
+            PacketSize::Fixed(bytes) => u64::from(bytes),
+            PacketSize::UpTo(_) => self.out.pos.div_ceil(8),
+        };
+        let facts = PacketFacts {
+            total: bytes * 8,
+            content: self.out.pos,
+            sequence: self.sequence,
+            discarded: self.discarded,
+            begin: self.packet.begin,
+            end,
+        };
+        self.head.finish(&mut self.out.data, &facts);
+        let entry = IndexEntry {
+            offset: self.offset,
+            packet_bits: facts.total,
+            content_bits: facts.content,
+            begin: facts.begin,
+            end,
+            discarded: facts.discarded,
+            stream_class: self.plan.id,
+            stream_id: self.stream_id,
+            sequence: Some(facts.sequence),
+        };
+        let packet = self.out.data.get(..bytes as usize).unwrap_or_default();
+        self.sink.packet(packet, &entry)?;
+        self.offset += bytes;
+        self.sequence = self.sequence.wrapping_add(1);
+        self.told_discarded = self.discarded;
+        self.packet = Packet::default();
+        let used = (self.out.pos.div_ceil(8) as usize).min(self.out.data.len());
+        if let Some(used) = self.out.data.get_mut(..used) {
+            used.fill(0);
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn field_error(event: &EventPlan, field: Name, problem: FieldProblem) -> WriteError {
+    WriteError::Field {
+        event: event.name.clone(),
+        field,
+        problem,
+    }
+}
+
+/// Copies the bytes of an event's body, if they are those of its fields.
+fn encoded(plan: &EventPlan, out: &mut Buffer, slots: &mut [u64], body: &[u8]) -> Result<(), Stop> {
+    let refuse = |problem| Err(Stop::Field(Name::default(), problem));
+    if out.pos & 7 != 0 {
+        return refuse(FieldProblem::Alignment);
+    }
+    let start = (out.pos >> 3) as usize;
+    let Some(place) = out.data.get_mut(start..start.saturating_add(body.len())) else {
+        return Err(Stop::Full);
+    };
+    place.copy_from_slice(body);
+    let end = out.pos + body.len() as u64 * 8;
+    let mut cursor = Cursor::new(&out.data);
+    (cursor.pos, cursor.end) = (out.pos, end);
+    out.pos = end;
+    crate::layout::skip::start_packet(slots);
+    let is_whole = plan
+        .body()
+        .is_none_or(|program| program.run(&mut cursor, slots).is_ok());
+    if is_whole && cursor.pos == end {
+        Ok(())
+    } else {
+        refuse(FieldProblem::Encoded)
+    }
+}

@@ -1,0 +1,394 @@
+//! Traces on disk, as LTTng lays them out: a directory for each trace with the file `metadata`, the
+//! files of its streams, and `index/NAME.idx` for each of these.
+//!
+//! A [`Session`] holds the directories of several traces (LTTng: `kernel`, `ust/uid/1000/64-bit`).
+//! It has another name until it is complete, or, for recordings that are read while they grow, its
+//! own from the start; then readers find whole metadata and whole packets at any moment.
+//!
+//! Nothing is forced to the disk: what survives a crash of the machine is up to the file system.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::convert;
+use super::error::WriteError;
+use super::metadata::{self, Metadata};
+use super::plan::{EventPlan, StreamPlan};
+use super::stream::{PacketSink, PacketSize, StreamWriter};
+use crate::index::IndexEntry;
+use crate::schema::{CtfVersion, EventClass, TraceClass};
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Version of the format; a schema of CTF 1.8 can be written as CTF 2.
+    pub version: CtfVersion,
+    /// Metadata of CTF 1.8 in packets, as LTTng writes it, not as plain text.
+    pub metadata_packets: bool,
+    /// Of data streams.
+    pub packet_size: PacketSize,
+    /// With index files.
+    pub index: bool,
+}
+
+impl Default for Options {
+    /// CTF 1.8 as LTTng writes it, in packets as large as their content, of at most 256 KiB.
+    fn default() -> Self {
+        Options {
+            version: CtfVersion::V1_8,
+            metadata_packets: true,
+            packet_size: PacketSize::UpTo(1 << 18),
+            index: true,
+        }
+    }
+}
+
+/// A directory with traces, while they are written.
+///
+/// One that is not finished stays under its preliminary name, with all packets that were written.
+#[derive(Debug)]
+pub struct Session {
+    path: PathBuf,
+    /// Its name when it is complete, if that is another one.
+    rename: Option<PathBuf>,
+    /// Everything that still writes has a copy.
+    users: Arc<()>,
+}
+
+/// Writes one trace of a session.
+#[derive(Debug)]
+pub struct TraceWriter {
+    directory: PathBuf,
+    options: Options,
+    /// Version of the schemas that are given.
+    version: CtfVersion,
+    metadata: Metadata,
+    file: MetadataFile,
+    /// By stream class.
+    plans: Vec<Arc<StreamPlan>>,
+    events: Vec<Vec<Arc<EventPlan>>>,
+    names: HashSet<String>,
+    users: Arc<()>,
+}
+
+/// A file that only ever gets whole pieces.
+#[derive(Debug)]
+struct Growing {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct MetadataFile {
+    out: Growing,
+    in_packets: bool,
+}
+
+/// The files of a data stream.
+#[derive(Debug)]
+pub struct StreamFiles {
+    data: Growing,
+    /// With the name that it gets in the end.
+    index: Option<(Growing, PathBuf)>,
+    _user: Arc<()>,
+}
+
+impl Session {
+    /// Makes the directory `NAME.part` where `path` ends with NAME; [`Session::finish`] gives it its
+    /// name.
+    ///
+    /// # Errors
+    /// When one of the two is there already, or cannot be made.
+    pub fn create(path: &Path) -> Result<Session, WriteError> {
+        let Some(name) = path.file_name() else {
+            return Err(WriteError::Misuse(format!(
+                "{}: this is no name for a directory",
+                path.display()
+            )));
+        };
+        let mut part = name.to_owned();
+        part.push(".part");
+        not_there(path)?;
+        let part = path.with_file_name(part);
+        make(&part)?;
+        Ok(Session {
+            path: part,
+            rename: Some(path.to_owned()),
+            users: Arc::new(()),
+        })
+    }
+
+    /// Makes the directory under its own name, to be read while it grows.
+    ///
+    /// # Errors
+    /// When it is there already, or cannot be made.
+    pub fn create_live(path: &Path) -> Result<Session, WriteError> {
+        make(path)?;
+        Ok(Session {
+            path: path.to_owned(),
+            rename: None,
+            users: Arc::new(()),
+        })
+    }
+
+    /// Where it is now.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins a trace in the directory `below` that of the session (like `kernel`; may be empty),
+    /// with all event classes that are known by now.
+    ///
+    /// # Errors
+    /// When the format cannot express the class, its streams cannot be written, `below` leads
+    /// elsewhere, a trace is there already, or the system refuses.
+    pub fn trace(
+        &self,
+        below: &Path,
+        class: &TraceClass,
+        options: Options,
+    ) -> Result<TraceWriter, WriteError> {
+        if below
+            .components()
+            .any(|part| !matches!(part, Component::Normal(_)))
+        {
+            let message = format!("{}: this does not lead into the session", below.display());
+            return Err(WriteError::Misuse(message));
+        }
+        let written = convert::to_version(class, options.version)?;
+        let (metadata, text) = Metadata::new(&written)?;
+        let (mut plans, mut events) = (Vec::new(), Vec::new());
+        for (index, stream) in written.streams.iter().enumerate() {
+            let plan = StreamPlan::new(&written, index)?;
+            let of_stream = stream
+                .events
+                .iter()
+                .map(|event| EventPlan::new(&plan, event).map(Arc::new));
+            events.push(of_stream.collect::<Result<_, _>>()?);
+            plans.push(plan);
+        }
+        let directory = self.path.join(below);
+        fs::create_dir_all(&directory).map_err(WriteError::io(&directory))?;
+        let file = MetadataFile::create(&directory, &written, options, &text)?;
+        if options.index {
+            let index = directory.join("index");
+            fs::create_dir_all(&index).map_err(WriteError::io(&index))?;
+        }
+        Ok(TraceWriter {
+            directory,
+            options,
+            version: class.version,
+            metadata,
+            file,
+            plans,
+            events,
+            names: HashSet::new(),
+            users: self.users.clone(),
+        })
+    }
+
+    /// Gives the session its name. All writers of its traces and streams must have been finished.
+    ///
+    /// # Errors
+    /// When there still are writers, or something else has got that name meanwhile.
+    pub fn finish(self) -> Result<PathBuf, WriteError> {
+        let users = Arc::strong_count(&self.users) - 1;
+        if users > 0 {
+            let message = format!("{users} traces and streams of the session are still being written");
+            return Err(WriteError::Misuse(message));
+        }
+        let Some(name) = self.rename else {
+            return Ok(self.path);
+        };
+        not_there(&name)?;
+        fs::rename(&self.path, &name).map_err(WriteError::io(&name))?;
+        Ok(name)
+    }
+}
+
+fn not_there(path: &Path) -> Result<(), WriteError> {
+    if path.symlink_metadata().is_ok() {
+        let error = std::io::ErrorKind::AlreadyExists.into();
+        return Err(WriteError::io(path)(error));
+    }
+    Ok(())
+}
+
+/// Makes a directory that was not there before.
+fn make(path: &Path) -> Result<(), WriteError> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(WriteError::io(parent))?;
+    }
+    fs::create_dir(path).map_err(WriteError::io(path))
+}
+
+impl TraceWriter {
+    /// The event classes of the stream class at that index, in the order in which they were given.
+    pub fn events(&self, stream: usize) -> &[Arc<EventPlan>] {
+        self.events.get(stream).map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds an event class to the stream class at that index: readers know it from now on.
+    ///
+    /// # Errors
+    /// When there is no such stream class, or an event class of that id already; when the format
+    /// cannot express the class, or the system refuses.
+    pub fn add_event(&mut self, stream: usize, class: &EventClass) -> Result<Arc<EventPlan>, WriteError> {
+        let Some(plan) = self.plans.get(stream) else {
+            return Err(WriteError::Misuse(format!(
+                "there is no stream class at index {stream}"
+            )));
+        };
+        let class = convert::event_to_version(class, self.version, self.options.version)?;
+        let event = Arc::new(EventPlan::new(plan, &class)?);
+        let text = self.metadata.event(stream, &class)?;
+        self.file.append(self.metadata.base(), &text)?;
+        self.metadata.note(stream, &class);
+        if let Some(events) = self.events.get_mut(stream) {
+            events.push(event.clone());
+        }
+        Ok(event)
+    }
+
+    /// Begins a stream of the stream class at that index, in a file of that name; see
+    /// [`StreamWriter::new`] for the others. Other threads may write it.
+    ///
+    /// # Errors
+    /// Those of [`StreamWriter::new`]; when the name is taken or not that of a stream file, or the
+    /// system refuses.
+    pub fn stream(
+        &mut self,
+        stream: usize,
+        name: &str,
+        id: u64,
+        context: &[(&str, i64)],
+    ) -> Result<StreamWriter<StreamFiles>, WriteError> {
+        let Some(plan) = self.plans.get(stream) else {
+            return Err(WriteError::Misuse(format!(
+                "there is no stream class at index {stream}"
+            )));
+        };
+        let is_name = Path::new(name).file_name().is_some_and(|last| last == name)
+            && !name.starts_with('.')
+            && !name.ends_with(".idx")
+            && !matches!(name, "metadata" | "index");
+        if !is_name || self.names.contains(name) {
+            return Err(WriteError::Misuse(format!(
+                "`{name}` cannot be the name of another stream file"
+            )));
+        }
+        let index = self.options.index;
+        let files = StreamFiles::create(&self.directory, name, index, self.users.clone())?;
+        self.names.insert(name.to_owned());
+        StreamWriter::new(plan, files, self.options.packet_size, id, context)
+    }
+}
+
+impl MetadataFile {
+    /// Makes the file with its first text in it.
+    fn create(
+        directory: &Path,
+        class: &TraceClass,
+        options: Options,
+        text: &str,
+    ) -> Result<MetadataFile, WriteError> {
+        let path = directory.join("metadata");
+        not_there(&path)?;
+        let part = directory.join(".metadata.part");
+        let mut file = MetadataFile {
+            out: Growing::create(part.clone())?,
+            in_packets: options.metadata_packets && options.version == CtfVersion::V1_8,
+        };
+        file.append(class, text)?;
+        fs::rename(&part, &path).map_err(WriteError::io(&path))?;
+        file.out.path = path;
+        Ok(file)
+    }
+
+    fn append(&mut self, class: &TraceClass, text: &str) -> Result<(), WriteError> {
+        if !self.in_packets {
+            return self.out.append(text.as_bytes());
+        }
+        match metadata::packet(text, class.uuid, class.byte_order) {
+            Some(packet) => self.out.append(&packet),
+            None => Err(WriteError::Misuse(
+                "the metadata is too large for a packet".into(),
+            )),
+        }
+    }
+}
+
+impl Growing {
+    /// Makes a file that was not there before.
+    fn create(path: PathBuf) -> Result<Growing, WriteError> {
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        Ok(Growing {
+            file: file.map_err(WriteError::io(&path))?,
+            path,
+            bytes: 0,
+        })
+    }
+
+    /// Appends all of it or, as far as the system allows, nothing.
+    fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        if let Err(error) = self.file.write_all(bytes) {
+            use std::io::{Seek, SeekFrom};
+            let _ = self.file.set_len(self.bytes);
+            let _ = self.file.seek(SeekFrom::Start(self.bytes));
+            return Err(WriteError::io(&self.path)(error));
+        }
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+impl StreamFiles {
+    fn create(directory: &Path, name: &str, index: bool, user: Arc<()>) -> Result<StreamFiles, WriteError> {
+        let data = Growing::create(directory.join(name))?;
+        let mut files = StreamFiles {
+            data,
+            index: None,
+            _user: user,
+        };
+        if index {
+            let directory = directory.join("index");
+            // An index that tells less than the file has is none: it gets its name in the end.
+            let mut index = Growing::create(directory.join(format!(".{name}.idx.part")))?;
+            index.append(&super::index::header())?;
+            files.index = Some((index, directory.join(format!("{name}.idx"))));
+        }
+        Ok(files)
+    }
+}
+
+impl PacketSink for StreamFiles {
+    type Output = ();
+
+    fn packet(&mut self, bytes: &[u8], entry: &IndexEntry) -> Result<(), WriteError> {
+        self.data.append(bytes)?;
+        match &mut self.index {
+            Some((index, _)) => index.append(&super::index::entry(entry)),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<(), WriteError> {
+        match self.index.take() {
+            Some((index, name)) => fs::rename(&index.path, &name).map_err(WriteError::io(&name)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Nobody needs the index of a stream that was not finished.
+impl Drop for StreamFiles {
+    fn drop(&mut self) {
+        if let Some((index, _)) = &self.index {
+            let _ = fs::remove_file(&index.path);
+        }
+    }
+}
