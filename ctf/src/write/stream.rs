@@ -152,6 +152,11 @@ impl<S: PacketSink> StreamWriter<S> {
         })
     }
 
+    /// Bytes of all packets that have been written.
+    pub fn bytes(&self) -> u64 {
+        self.offset
+    }
+
     /// The number that the next packet has among those of the stream, if its class has such numbers.
     pub fn set_sequence(&mut self, sequence: u64) {
         self.sequence = sequence;

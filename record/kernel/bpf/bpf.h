@@ -1,0 +1,51 @@
+/* What BPF programs call, by the kernel's numbers (include/uapi/linux/bpf.h), and how maps are declared. */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef signed char s8;
+typedef short s16;
+typedef int s32;
+typedef long long s64;
+typedef _Bool bool;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+/* Laid out as the trace has it, and known to begin at a multiple of eight: else the compiler writes byte by byte. */
+#define PACKED __attribute__((packed, aligned(8)))
+
+/* Map attributes are types, which the loader reads from BTF. */
+#define MAP_INT(name, value) int (*name)[value]
+#define MAP_TYPE(name, type) type *name
+
+enum map_type {
+	MAP_HASH = 1,
+	MAP_ARRAY = 2,
+	MAP_PERCPU_ARRAY = 6,
+	MAP_ARRAY_OF_MAPS = 12,
+	MAP_RINGBUF = 27,
+};
+
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*const bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
+static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*const bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
+static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+static u64 (*const bpf_jiffies64)(void) = (void *)118;
+static long (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
+static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
+
+/* The consumer looks for itself: waking it costs more than all else that is done for an event. */
+#define NO_WAKEUP 1
+#define BPF_ANY 0
+
+#define offset_of(type, field) __builtin_offsetof(type, field)

@@ -1,0 +1,129 @@
+/* The parts of the kernel's types that are read. The loader finds where they lie in the running kernel (CO-RE). */
+#pragma once
+
+#include "bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_info {
+	u32 status;
+	u32 cpu;
+};
+
+struct ns_common {
+	u32 inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	s32 nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	u32 level;
+	struct upid numbers[1];
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	s32 exit_state;
+	s32 pid;
+	s32 tgid;
+	s32 prio;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	char comm[16];
+};
+
+struct linux_binprm {
+	const char *filename;
+};
+
+struct irqaction {
+	const char *name;
+};
+
+struct timerqueue_node {
+	s64 expires;
+};
+
+struct hrtimer {
+	struct timerqueue_node node;
+	s64 _softexpires;
+	void *function;
+};
+
+struct timer_list {
+	u64 expires;
+	void *function;
+	u32 flags;
+};
+
+struct block_device {
+	u32 bd_dev;
+};
+
+struct gendisk {
+	struct block_device *part0;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	u32 __data_len;
+	u64 __sector;
+};
+
+struct net_device {
+	char name[16];
+};
+
+struct sk_buff {
+	struct net_device *dev;
+	u32 len;
+	u16 protocol;
+	u16 transport_header;
+	u16 network_header;
+	unsigned char *head;
+	unsigned char *data;
+};
+
+struct pt_regs {
+#if defined(__TARGET_ARCH_arm64)
+	u64 regs[31];
+	u64 pc;
+#else
+	u64 r10;
+	u64 r9;
+	u64 r8;
+	u64 dx;
+	u64 si;
+	u64 di;
+	u64 orig_ax;
+	u64 ip;
+#endif
+};
+
+struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	u8 skc_state;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+};
+
+#pragma clang attribute pop

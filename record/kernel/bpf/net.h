@@ -1,0 +1,193 @@
+/* Packets at the network devices, with their headers. */
+#pragma once
+
+#include "ring.h"
+
+#define ETHERTYPE_IPV4 0x0008 /* As it stands in memory: big endian. */
+#define ETHERTYPE_IPV6 0xdd86
+#define NO_HEADER 0xffff
+
+#define PROTOCOL_ICMP 1
+#define PROTOCOL_TCP 6
+#define PROTOCOL_UDP 17
+
+#define IPV4_SIZE 20
+#define IPV6_SIZE 40
+#define IPV4_PROTOCOL 9
+#define IPV6_NEXT 6
+#define TCP_SIZE 20
+#define SHORT_SIZE 8
+
+/* Selectors of the variants in events.tsdl. */
+enum network_header { NETWORK_UNKNOWN, NETWORK_IPV4, NETWORK_IPV6 };
+enum transport_header { TRANSPORT_UNKNOWN, TRANSPORT_TCP, TRANSPORT_UDP, TRANSPORT_ICMP };
+
+/* Headers follow each other as they came over the wire, each behind its selector. */
+struct packet {
+	struct head head;
+	u64 skbaddr;
+	u32 len;
+	char name[16];
+	u8 network;
+	u8 headers[IPV6_SIZE + 1 + TCP_SIZE];
+} PACKED;
+
+#define UP_TO_HEADERS offset_of(struct packet, headers)
+
+/* Puts the selector and the header behind the network header; gives their size. */
+INLINE u32 copy_transport(u8 *to, u8 protocol, const u8 *from)
+{
+	to[0] = TRANSPORT_UNKNOWN;
+	if (protocol == PROTOCOL_TCP) {
+		if (!bpf_probe_read_kernel(to + 1, TCP_SIZE, from)) {
+			to[0] = TRANSPORT_TCP;
+			return 1 + TCP_SIZE;
+		}
+	} else if (protocol == PROTOCOL_UDP || protocol == PROTOCOL_ICMP) {
+		if (!bpf_probe_read_kernel(to + 1, SHORT_SIZE, from)) {
+			to[0] = protocol == PROTOCOL_UDP ? TRANSPORT_UDP : TRANSPORT_ICMP;
+			return 1 + SHORT_SIZE;
+		}
+	}
+	return 1;
+}
+
+INLINE u32 copy_headers(struct packet *record, u16 type, const u8 *from)
+{
+	u8 *to = record->headers;
+
+	record->network = NETWORK_UNKNOWN;
+	if (type == ETHERTYPE_IPV4 && !bpf_probe_read_kernel(to, IPV4_SIZE, from)) {
+		record->network = NETWORK_IPV4;
+		return IPV4_SIZE + copy_transport(to + IPV4_SIZE, to[IPV4_PROTOCOL], from + (to[0] & 15) * 4);
+	}
+	if (type == ETHERTYPE_IPV6 && !bpf_probe_read_kernel(to, IPV6_SIZE, from)) {
+		record->network = NETWORK_IPV6;
+		return IPV6_SIZE + copy_transport(to + IPV6_SIZE, to[IPV6_NEXT], from + IPV6_SIZE);
+	}
+	return 0;
+}
+
+INLINE void copy_device(char *to, struct net_device *device)
+{
+	if (!device || bpf_probe_read_kernel_str(to, 16, device->name) < 0)
+		to[0] = 0;
+}
+
+/* `network` is where the network header begins, from the buffer's head. */
+INLINE void send_packet(struct sk_buff *skb, u16 kind, u32 network)
+{
+	struct packet record = {};
+	u32 size = 0;
+
+	record.skbaddr = (u64)skb;
+	record.len = skb->len;
+	copy_device(record.name, skb->dev);
+	if (network != NO_HEADER)
+		size = copy_headers(&record, skb->protocol, skb->head + network);
+	if (size > sizeof(record.headers))
+		return;
+	send(&record.head, kind, 0, UP_TO_HEADERS + size);
+}
+
+SEC("tp_btf/net_dev_queue")
+int on_net_dev_queue(u64 *args)
+{
+	struct sk_buff *skb = (void *)args[0];
+
+	send_packet(skb, KIND_net_dev_queue, skb->network_header);
+	return 0;
+}
+
+/* The device's header has been taken off, and the network header is not told of before the next layer. */
+SEC("tp_btf/netif_receive_skb")
+int on_netif_receive_skb(u64 *args)
+{
+	struct sk_buff *skb = (void *)args[0];
+
+	send_packet(skb, KIND_net_if_receive_skb, skb->data - skb->head);
+	return 0;
+}
+
+struct transmitted {
+	struct head head;
+	u64 skbaddr;
+	s32 rc;
+	u32 len;
+	char name[16];
+} PACKED;
+
+SEC("tp_btf/net_dev_xmit")
+int on_net_dev_xmit(u64 *args)
+{
+	BEGIN(record, transmitted, net_dev_xmit);
+	record->skbaddr = args[0];
+	record->rc = args[1];
+	record->len = args[3];
+	copy_device(record->name, (void *)args[2]);
+	end(record);
+	return 0;
+}
+
+/* A connection, or an attempt at one, in words of the kernel's `inet_sock_set_state`. */
+struct socket_state {
+	struct head head;
+	u64 skaddr;
+	s32 oldstate;
+	s32 newstate;
+	u16 sport;
+	u16 dport;
+	u16 family;
+	u16 protocol;
+	u8 saddr[4];
+	u8 daddr[4];
+} PACKED;
+
+SEC("tp_btf/inet_sock_set_state")
+int on_inet_sock_set_state(u64 *args)
+{
+	struct sock *sock = (void *)args[0];
+
+	BEGIN(record, socket_state, inet_sock_set_state);
+	record->skaddr = args[0];
+	record->oldstate = args[1];
+	record->newstate = args[2];
+	record->sport = sock->__sk_common.skc_num;
+	record->dport = __builtin_bswap16(sock->__sk_common.skc_dport);
+	record->family = sock->__sk_common.skc_family;
+	record->protocol = sock->sk_protocol;
+	*(u32 *)record->saddr = sock->__sk_common.skc_rcv_saddr;
+	*(u32 *)record->daddr = sock->__sk_common.skc_daddr;
+	end(record);
+	return 0;
+}
+
+struct retransmitted {
+	struct head head;
+	u64 skbaddr;
+	u64 skaddr;
+	s32 state;
+	u16 sport;
+	u16 dport;
+	u16 family;
+	u8 saddr[4];
+	u8 daddr[4];
+} PACKED;
+
+SEC("tp_btf/tcp_retransmit_skb")
+int on_tcp_retransmit_skb(u64 *args)
+{
+	struct sock *sock = (void *)args[0];
+
+	BEGIN(record, retransmitted, tcp_retransmit_skb);
+	record->skbaddr = args[1];
+	record->skaddr = args[0];
+	record->state = sock->__sk_common.skc_state;
+	record->sport = sock->__sk_common.skc_num;
+	record->dport = __builtin_bswap16(sock->__sk_common.skc_dport);
+	record->family = sock->__sk_common.skc_family;
+	*(u32 *)record->saddr = sock->__sk_common.skc_rcv_saddr;
+	*(u32 *)record->daddr = sock->__sk_common.skc_daddr;
+	end(record);
+	return 0;
+}

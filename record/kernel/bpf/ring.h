@@ -1,0 +1,90 @@
+/* The way out: a ring for each CPU, records with a head, and a count of what found no room. */
+#pragma once
+
+#include "kernel.h"
+
+#define MOST_CPUS 1024
+
+struct ring {
+	MAP_INT(type, MAP_RINGBUF);
+	MAP_INT(max_entries, 4096);
+};
+
+/* The loader makes the rings: their size is the user's to choose. */
+struct {
+	MAP_INT(type, MAP_ARRAY_OF_MAPS);
+	MAP_INT(max_entries, MOST_CPUS);
+	MAP_INT(key_size, sizeof(u32));
+	struct ring *values[];
+} rings SEC(".maps");
+
+/* By CPU: events that found no room since the recording began. */
+u32 lost[MOST_CPUS];
+
+struct head {
+	/* Nanoseconds of CLOCK_MONOTONIC. */
+	u64 time;
+	/* What was lost on this CPU before it, in all; wraps. */
+	u32 lost;
+	/* Id of the event class; see events.tsdl. */
+	u16 kind;
+	/* A number that some kinds have use for. */
+	u16 more;
+} PACKED;
+
+/* The ring of a CPU; none if the machine has grown since the recording began. */
+INLINE void *ring_of(u32 cpu)
+{
+	return bpf_map_lookup_elem(&rings, &cpu);
+}
+
+INLINE void count_loss(u32 cpu)
+{
+	if (cpu < MOST_CPUS)
+		__sync_fetch_and_add(&lost[cpu], 1);
+}
+
+INLINE void set_head(struct head *head, u32 cpu, u16 kind, u16 more)
+{
+	head->time = bpf_ktime_get_ns();
+	head->lost = cpu < MOST_CPUS ? lost[cpu] : 0;
+	head->kind = kind;
+	head->more = more;
+}
+
+/* Room for a record of a constant size. */
+INLINE void *begin(u16 kind, u64 size)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	void *ring = ring_of(cpu);
+	struct head *head = ring ? bpf_ringbuf_reserve(ring, size, 0) : 0;
+
+	if (!head) {
+		count_loss(cpu);
+		return 0;
+	}
+	set_head(head, cpu, kind, 0);
+	return head;
+}
+
+INLINE void end(void *record)
+{
+	bpf_ringbuf_submit(record, NO_WAKEUP);
+}
+
+/* Sends a record that was made elsewhere, whose size the content decides. */
+INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	void *ring = ring_of(cpu);
+
+	set_head(head, cpu, kind, more);
+	if (!ring || bpf_ringbuf_output(ring, head, size, NO_WAKEUP))
+		count_loss(cpu);
+}
+
+/* Begins a record as a variable of that type, or leaves the program. */
+#define BEGIN(record, type, kind) \
+	struct type *record = begin(KIND_##kind, sizeof(struct type)); \
+	if (!record) \
+		return 0

@@ -1,0 +1,225 @@
+/* System calls, with their arguments and what these point at. */
+#pragma once
+
+#include "ring.h"
+#include "targets.h"
+
+#define MOST_CALLS 512
+#define ARGUMENTS 6
+#define MOST_PARTS 3
+/* Bytes of a part at most, and with the two that say how many. */
+#define MOST_BYTES 1024
+#define PART_SIZE (2 + MOST_BYTES)
+
+/* Kinds of records that become events of many classes; raw.rs has them too. */
+#define KIND_syscall_entry 0xfff0
+#define KIND_syscall_exit 0xfff1
+#define KIND_syscall_entry_parts 0xfff2
+#define KIND_syscall_exit_parts 0xfff3
+
+/* Memory of the program that a call's argument points at. */
+enum part_kind { PART_NONE, PART_TEXT, PART_BYTES };
+
+struct part {
+	u8 kind;
+	/* Which argument points there. */
+	u8 argument;
+	/* Which argument says how many elements; see below for more. */
+	u8 count;
+	/* Bytes of an element. */
+	u8 unit;
+};
+
+#define COUNT_RESULT 6
+#define COUNT_ONE 7
+/* One bit for each, and the argument is the first one. */
+#define COUNT_BITS 8
+
+/* What is wanted of a call. */
+struct plan {
+	u8 is_wanted;
+	/* The exit tells of arguments too. */
+	u8 exit_has_arguments;
+	struct part entry[MOST_PARTS];
+	struct part exit[MOST_PARTS];
+};
+
+/* By number. */
+struct {
+	MAP_INT(type, MAP_ARRAY);
+	MAP_INT(max_entries, MOST_CALLS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct plan);
+} plans SEC(".maps");
+
+/* Calls of 32-bit programs have other numbers: they are marked, and all have the last plan. */
+#define STATUS_COMPAT 2
+#define CALL_COMPAT 0x8000
+#define COMPAT_PLAN (MOST_CALLS - 1)
+
+struct call_entered {
+	struct head head;
+	u64 arguments[ARGUMENTS];
+} PACKED;
+
+struct call_left {
+	struct head head;
+	s64 result;
+} PACKED;
+
+struct call {
+	struct head head;
+	s64 result;
+	u64 arguments[ARGUMENTS];
+	u8 parts[MOST_PARTS * PART_SIZE];
+} PACKED;
+
+/* Preemption is off, and nothing that interrupts makes system calls: one for each CPU will do. */
+struct {
+	MAP_INT(type, MAP_PERCPU_ARRAY);
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct call);
+} scratch SEC(".maps");
+
+INLINE void copy_arguments(u64 *to, struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	for (int i = 0; i < ARGUMENTS; i++)
+		to[i] = regs->regs[i];
+#else
+	to[0] = regs->di;
+	to[1] = regs->si;
+	to[2] = regs->dx;
+	to[3] = regs->r10;
+	to[4] = regs->r8;
+	to[5] = regs->r9;
+#endif
+}
+
+INLINE u16 number_of(u64 number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	number &= CALL_COMPAT - 1;
+	return task->thread_info.status & STATUS_COMPAT ? number | CALL_COMPAT : number;
+}
+
+INLINE u64 size_of_part(const struct part *part, const struct call *call)
+{
+	u64 count = 1;
+
+	if (part->count < ARGUMENTS)
+		count = call->arguments[part->count];
+	else if (part->count == COUNT_RESULT)
+		count = call->result < 0 ? 0 : call->result;
+	else if (part->count == COUNT_BITS)
+		/* The kernel looks at whole words. */
+		count = (call->arguments[0] + 63) / 64 * 8;
+	return count > MOST_BYTES ? MOST_BYTES : count * part->unit;
+}
+
+/* Copies what the argument points at, behind its size; gives the size of both. */
+INLINE u32 copy_part(struct call *call, u32 at, const struct part *part)
+{
+	const void *from;
+	s64 size = 0;
+	u8 *to;
+
+	if (part->kind == PART_NONE || at > (MOST_PARTS - 1) * PART_SIZE || part->argument >= ARGUMENTS)
+		return 0;
+	from = (void *)call->arguments[part->argument];
+	to = call->parts + at;
+	if (part->kind == PART_TEXT) {
+		size = bpf_probe_read_user_str(to + 2, MOST_BYTES, from);
+	} else if (from) {
+		u64 wanted = size_of_part(part, call);
+
+		if (wanted > MOST_BYTES)
+			wanted = MOST_BYTES;
+		size = bpf_probe_read_user(to + 2, wanted, from) ? 0 : wanted;
+	}
+	if (size < 0 || size > MOST_BYTES)
+		size = 0;
+	*(u16 *)to = size;
+	return 2 + size;
+}
+
+/* Sends the call with its parts. */
+INLINE void send_call(struct call *call, u16 kind, u16 number, const struct part *parts)
+{
+	u32 at = copy_part(call, 0, &parts[0]);
+
+	at += copy_part(call, at, &parts[1]);
+	at += copy_part(call, at, &parts[2]);
+	if (at > MOST_PARTS * PART_SIZE)
+		return;
+	send(&call->head, kind, number, offset_of(struct call, parts) + at);
+}
+
+INLINE struct plan *plan_of(u16 number)
+{
+	u32 key = number & CALL_COMPAT ? COMPAT_PLAN : number;
+	struct plan *plan = bpf_map_lookup_elem(&plans, &key);
+
+	return plan && plan->is_wanted ? plan : 0;
+}
+
+INLINE int send_entry(struct pt_regs *regs, u16 number)
+{
+	BEGIN(record, call_entered, syscall_entry);
+	record->head.more = number;
+	copy_arguments(record->arguments, regs);
+	end(record);
+	return 0;
+}
+
+INLINE int send_exit(s64 result, u16 number)
+{
+	BEGIN(record, call_left, syscall_exit);
+	record->head.more = number;
+	record->result = result;
+	end(record);
+	return 0;
+}
+
+INLINE int send_with_parts(struct pt_regs *regs, s64 result, u16 kind, u16 number, const struct part *parts)
+{
+	u32 first = 0;
+	struct call *call = bpf_map_lookup_elem(&scratch, &first);
+
+	if (!call)
+		return 0;
+	call->result = result;
+	copy_arguments(call->arguments, regs);
+	send_call(call, kind, number, parts);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int on_sys_enter(u64 *args)
+{
+	struct pt_regs *regs = (void *)args[0];
+	u16 number = number_of(args[1]);
+	struct plan *plan = plan_of(number);
+
+	if (!plan || !current_is_target())
+		return 0;
+	if (plan->entry[0].kind == PART_NONE)
+		return send_entry(regs, number);
+	return send_with_parts(regs, 0, KIND_syscall_entry_parts, number, plan->entry);
+}
+
+SEC("tp_btf/sys_exit")
+int on_sys_exit(u64 *args)
+{
+	struct pt_regs *regs = (void *)args[0];
+	u16 number = number_of(regs->orig_ax);
+	struct plan *plan = plan_of(number);
+
+	if (!plan || !current_is_target())
+		return 0;
+	if (!plan->exit_has_arguments)
+		return send_exit(args[1], number);
+	return send_with_parts(regs, args[1], KIND_syscall_exit_parts, number, plan->exit);
+}

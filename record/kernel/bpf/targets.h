@@ -1,0 +1,44 @@
+/* Whose system calls and page faults are wanted. */
+#pragma once
+
+#include "kernel.h"
+
+/* What is set before loading. */
+struct options {
+	/* Only those of the processes in `targets`, and of what they fork. */
+	u8 only_targets;
+	/* Forks are followed without being recorded. */
+	u8 hides_forks;
+};
+
+const volatile struct options options SEC(".rodata.options") = {};
+
+struct {
+	MAP_INT(type, MAP_HASH);
+	MAP_INT(max_entries, 65536);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u8);
+} targets SEC(".maps");
+
+INLINE bool is_target(u32 process)
+{
+	return !options.only_targets || bpf_map_lookup_elem(&targets, &process);
+}
+
+INLINE bool current_is_target(void)
+{
+	return !options.only_targets || is_target(bpf_get_current_pid_tgid() >> 32);
+}
+
+/* What a target forks is one too. Ids that are free again are taken out when they are reused. */
+INLINE void follow_fork(u32 parent, u32 child)
+{
+	u8 yes = 1;
+
+	if (!options.only_targets || parent == child)
+		return;
+	if (bpf_map_lookup_elem(&targets, &parent))
+		bpf_map_update_elem(&targets, &child, &yes, BPF_ANY);
+	else
+		bpf_map_delete_elem(&targets, &child);
+}

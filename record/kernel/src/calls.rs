@@ -1,0 +1,155 @@
+//! What is recorded of each system call: the table `calls.txt`.
+
+use crate::shapes::Shape;
+
+/// A system call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// On this machine.
+    pub(crate) number: u16,
+    pub(crate) name: &'static str,
+    pub(crate) entry: Vec<Field>,
+    /// Behind the result.
+    pub(crate) exit: Vec<Field>,
+}
+
+/// A field of a call's event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// An argument as it is, of so many bytes.
+    Value {
+        name: &'static str,
+        argument: u8,
+        class: &'static str,
+        bytes: u8,
+    },
+    /// Text that an argument points at.
+    Text { name: &'static str, argument: u8 },
+    /// Something made of what an argument points at.
+    Shape { shape: Shape, argument: u8 },
+}
+
+/// The number in the table that is this machine's.
+#[cfg(target_arch = "x86_64")]
+const COLUMN: usize = 0;
+#[cfg(not(target_arch = "x86_64"))]
+const COLUMN: usize = 1;
+
+/// All calls that this machine has.
+pub(crate) fn calls() -> Vec<Call> {
+    let lines = include_str!("calls.txt").lines();
+    lines
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(call)
+        .collect()
+}
+
+fn call(line: &'static str) -> Option<Call> {
+    let mut parts = line.split('|').map(str::split_whitespace);
+    let mut head = parts.next()?;
+    let numbers = [head.next()?, head.next()?];
+    let number = numbers.get(COLUMN)?.parse().ok()?;
+    let name = head.next()?;
+    let mut fields = || parts.next().into_iter().flatten().filter_map(field).collect();
+    Some(Call {
+        number,
+        name,
+        entry: fields(),
+        exit: fields(),
+    })
+}
+
+fn field(text: &'static str) -> Option<Field> {
+    let mut parts = text.split(':');
+    let name = parts.next()?;
+    let argument = parts.next().map_or(Some(0), |argument| argument.parse().ok())?;
+    if let Some(shape) = name.strip_prefix('@') {
+        let shape = Shape::named(shape)?;
+        return Some(Field::Shape { shape, argument });
+    }
+    Some(match parts.next()? {
+        "str" => Field::Text { name, argument },
+        class => Field::Value {
+            name,
+            argument,
+            class,
+            bytes: bytes_of(class)?,
+        },
+    })
+}
+
+/// Bytes of a class whose name ends with its bits.
+fn bytes_of(class: &str) -> Option<u8> {
+    let bits: u8 = class
+        .trim_start_matches(|letter: char| letter.is_ascii_alphabetic())
+        .parse()
+        .ok()?;
+    Some(bits / 8)
+}
+
+impl Field {
+    /// The member of a structure, in TSDL.
+    pub(crate) fn tsdl(&self) -> String {
+        match self {
+            Field::Value { name, class, .. } => format!("{class} _{name};"),
+            Field::Text { name, .. } => format!("string _{name};"),
+            Field::Shape { shape, .. } => shape.tsdl(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_line_is_understood_whole() {
+        let lines = include_str!("calls.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'));
+        for line in lines {
+            for text in line.split('|').skip(1).flat_map(str::split_whitespace) {
+                assert!(field(text).is_some(), "{text} in {line}");
+            }
+            let numbers: Vec<&str> = line.split_whitespace().take(2).collect();
+            let numbers: Vec<i16> = numbers.iter().map(|number| number.parse().unwrap()).collect();
+            let is_here = numbers[COLUMN] >= 0;
+            assert_eq!(call(line).is_some(), is_here, "{line}");
+        }
+    }
+
+    #[test]
+    fn numbers_and_names_are_distinct() {
+        let calls = calls();
+        let numbers: HashSet<u16> = calls.iter().map(|call| call.number).collect();
+        let names: HashSet<&str> = calls.iter().map(|call| call.name).collect();
+        assert_eq!((numbers.len(), names.len()), (calls.len(), calls.len()));
+        assert!(calls.len() > 250);
+    }
+
+    #[test]
+    fn a_call_has_at_most_three_parts_and_six_arguments() {
+        let has_part = |field: &Field| match field {
+            Field::Value { .. } => false,
+            Field::Text { .. } => true,
+            Field::Shape { shape, .. } => shape.part().is_some(),
+        };
+        for call in calls() {
+            for fields in [&call.entry, &call.exit] {
+                assert!(
+                    fields.iter().filter(|field| has_part(field)).count() <= 3,
+                    "{}",
+                    call.name
+                );
+                for field in fields {
+                    let (Field::Value { argument, .. }
+                    | Field::Text { argument, .. }
+                    | Field::Shape { argument, .. }) = field;
+                    assert!(*argument < 6, "{}", call.name);
+                }
+            }
+        }
+    }
+}

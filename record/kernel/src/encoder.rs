@@ -1,0 +1,116 @@
+//! From records to events: the id of the event class, and the payload.
+
+use tracebraid_ctf::schema::TraceClass;
+
+use crate::calls::{Call, Field};
+use crate::raw::{Head, RawCall};
+use crate::recipe::Recipe;
+use crate::schema::{COMPAT_CALL, UNKNOWN_CALL, call_ids};
+
+/// Knows all event classes.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    /// By kind.
+    recipes: Vec<Recipe>,
+    calls: Vec<Call>,
+    /// By number: one more than the place among the calls; 0 if there is none.
+    places: Vec<u16>,
+}
+
+/// Marks the number of a call of a 32-bit program.
+const COMPAT: u16 = 0x8000;
+/// Ids below are kinds.
+const MOST_KINDS: usize = 256;
+
+impl Encoder {
+    /// For a schema that was made of those calls.
+    pub(crate) fn new(class: &TraceClass, calls: Vec<Call>) -> Encoder {
+        let mut recipes = vec![Recipe::default(); MOST_KINDS];
+        for event in class.streams.iter().flat_map(|stream| &stream.events) {
+            if let Some(place) = recipes.get_mut(event.id as usize) {
+                *place = Recipe::new(event);
+            }
+        }
+        let most = calls.iter().map(|call| call.number).max().unwrap_or(0);
+        let mut places = vec![0; usize::from(most) + 1];
+        for (place, call) in (1..).zip(&calls) {
+            if let Some(slot) = places.get_mut(usize::from(call.number)) {
+                *slot = place;
+            }
+        }
+        Encoder {
+            recipes,
+            calls,
+            places,
+        }
+    }
+
+    /// Writes the payload of the event that a record tells of, and gives the id of its class; `None` if the
+    /// record makes no sense.
+    pub(crate) fn encode(&self, head: &Head, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
+        if let Some(recipe) = self.recipes.get(usize::from(head.kind)) {
+            recipe.write(record, to)?;
+            return Some(head.kind);
+        }
+        let call = RawCall::new(head.kind, record)?;
+        Some(self.call(head.more, call, to))
+    }
+
+    fn call(&self, number: u16, mut raw: RawCall<'_>, to: &mut Vec<u8>) -> u16 {
+        let place = self.places.get(usize::from(number)).copied().unwrap_or(0);
+        let place = usize::from(place).wrapping_sub(1);
+        let Some(call) = self.calls.get(place) else {
+            return unknown(number, &raw, to);
+        };
+        let [entry, exit] = call_ids(place);
+        let (id, fields) = if raw.is_exit {
+            to.extend_from_slice(&raw.result.to_le_bytes());
+            (exit, &call.exit)
+        } else {
+            (entry, &call.entry)
+        };
+        for field in fields {
+            write(field, &mut raw, to);
+        }
+        id
+    }
+}
+
+fn write(field: &Field, raw: &mut RawCall<'_>, to: &mut Vec<u8>) {
+    let value_of = |argument: u8| raw.arguments.get(usize::from(argument)).copied().unwrap_or(0);
+    match *field {
+        Field::Value { argument, bytes, .. } => {
+            let value = value_of(argument).to_le_bytes();
+            to.extend_from_slice(value.get(..usize::from(bytes)).unwrap_or_default());
+        }
+        Field::Text { .. } => {
+            let text = raw.next_part().split(|&byte| byte == 0).next();
+            to.extend_from_slice(text.unwrap_or_default());
+            to.push(0);
+        }
+        Field::Shape { shape, argument } => {
+            let value = value_of(argument);
+            let part = match shape.part() {
+                Some(_) => raw.next_part(),
+                None => &[],
+            };
+            shape.write(value, part, to);
+        }
+    }
+}
+
+fn unknown(number: u16, raw: &RawCall<'_>, to: &mut Vec<u8>) -> u16 {
+    let [entry, exit] = if number & COMPAT != 0 {
+        COMPAT_CALL
+    } else {
+        UNKNOWN_CALL
+    };
+    to.extend_from_slice(&i32::from(number & !COMPAT).to_le_bytes());
+    if raw.is_exit {
+        to.extend_from_slice(&raw.result.to_le_bytes());
+    }
+    for argument in raw.arguments {
+        to.extend_from_slice(&argument.to_le_bytes());
+    }
+    if raw.is_exit { exit } else { entry }
+}

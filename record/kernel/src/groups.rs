@@ -1,0 +1,90 @@
+//! Groups of kernel events, which are recorded or not.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Kernel events that go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// Who runs, who wakes whom, who begins and ends.
+    Sched,
+    /// Interrupts and softirqs.
+    Irq,
+    /// Timers of both kinds.
+    Timer,
+    /// Interrupts of the processor's own: local timer, reschedule, function calls (x86 only).
+    Vector,
+    /// Requests to block devices.
+    Block,
+    /// Packets and connections.
+    Net,
+    /// Page faults (x86 only).
+    Fault,
+    /// Waiting for the kernel's locks.
+    Lock,
+}
+
+/// All groups.
+pub const GROUPS: &[Group] = &[
+    Group::Sched,
+    Group::Irq,
+    Group::Timer,
+    Group::Vector,
+    Group::Block,
+    Group::Net,
+    Group::Fault,
+    Group::Lock,
+];
+
+/// Those which reports need, and which cost little.
+pub const USUAL: &[Group] = &[Group::Sched, Group::Irq, Group::Timer, Group::Block, Group::Net];
+
+impl Group {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Sched => "sched",
+            Group::Irq => "irq",
+            Group::Timer => "timer",
+            Group::Vector => "vector",
+            Group::Block => "block",
+            Group::Net => "net",
+            Group::Fault => "fault",
+            Group::Lock => "lock",
+        }
+    }
+
+    /// The group to which the BPF program at a tracepoint belongs; none for system calls.
+    pub(crate) fn of_tracepoint(tracepoint: &str) -> Option<Group> {
+        let begins = |with: &[&str]| with.iter().any(|start| tracepoint.starts_with(start));
+        Some(match tracepoint {
+            _ if begins(&["sched_"]) => Group::Sched,
+            _ if begins(&["irq_handler_", "softirq_"]) => Group::Irq,
+            _ if begins(&["hrtimer_", "timer_"]) => Group::Timer,
+            _ if begins(&["local_timer_", "reschedule_", "call_function_", "irq_work_"]) => Group::Vector,
+            _ if begins(&["block_"]) => Group::Block,
+            _ if begins(&["net_", "netif_", "inet_", "tcp_"]) => Group::Net,
+            _ if begins(&["page_fault_"]) => Group::Fault,
+            _ if begins(&["contention_"]) => Group::Lock,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.name())
+    }
+}
+
+impl FromStr for Group {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Group, String> {
+        let found = GROUPS.iter().find(|group| group.name() == text);
+        found.copied().ok_or_else(|| {
+            let names: Vec<&str> = GROUPS.iter().map(|group| group.name()).collect();
+            format!("no such group of events: {text}; there are {}", names.join(", "))
+        })
+    }
+}

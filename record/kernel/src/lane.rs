@@ -1,0 +1,184 @@
+//! Events of one CPU, put in the order of time.
+//!
+//! A program that is interrupted between looking at the clock and taking room in the ring comes behind what
+//! interrupted it, though it is earlier. So events wait until all that can be earlier must have come.
+
+use std::ops::Range;
+
+/// An event that is ready to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event<'l> {
+    /// Nanoseconds of CLOCK_MONOTONIC.
+    pub(crate) time: u64,
+    /// What was lost on the CPU before it, in all.
+    pub(crate) lost: u64,
+    /// Id of its class.
+    pub(crate) id: u16,
+    pub(crate) payload: &'l [u8],
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    time: u64,
+    lost: u32,
+    id: u16,
+    payload: Range<usize>,
+}
+
+/// Events of one CPU that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    waiting: Vec<Waiting>,
+    payloads: Vec<u8>,
+    /// What was lost in all before the event that was given away last.
+    lost: u64,
+    /// The latest time so far.
+    newest: u64,
+}
+
+impl Lane {
+    /// Adds an event, whose payload `write` makes; not if it gives none. `lost` wraps; where a source does not
+    /// know of losses it is `None`.
+    pub(crate) fn add(
+        &mut self,
+        time: u64,
+        lost: Option<u32>,
+        write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
+    ) {
+        let start = self.payloads.len();
+        let Some(id) = write(&mut self.payloads) else {
+            self.payloads.truncate(start);
+            return;
+        };
+        self.newest = self.newest.max(time);
+        let before = self
+            .waiting
+            .last()
+            .map_or(self.lost as u32, |waiting| waiting.lost);
+        self.waiting.push(Waiting {
+            time,
+            lost: lost.unwrap_or(before),
+            id,
+            payload: start..self.payloads.len(),
+        });
+    }
+
+    /// The latest time of any event so far.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Gives away, in the order of time, what happened before a time, or everything.
+    pub(crate) fn release<E>(
+        &mut self,
+        until: Option<u64>,
+        mut to: impl FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // Nearly in order already, which this sort makes use of.
+        self.waiting.sort_by_key(|waiting| waiting.time);
+        let count = match until {
+            Some(until) => self.waiting.partition_point(|waiting| waiting.time < until),
+            None => self.waiting.len(),
+        };
+        for waiting in self.waiting.get(..count).unwrap_or_default() {
+            // How far the count has come since, if it has: an event that was overtaken has an older one.
+            let more = waiting.lost.wrapping_sub(self.lost as u32) as i32;
+            self.lost += u64::from(more.max(0).unsigned_abs());
+            to(Event {
+                time: waiting.time,
+                lost: self.lost,
+                id: waiting.id,
+                payload: self.payloads.get(waiting.payload.clone()).unwrap_or_default(),
+            })?;
+        }
+        self.drop_first(count);
+        Ok(())
+    }
+
+    fn drop_first(&mut self, count: usize) {
+        let mut payloads = Vec::new();
+        self.waiting.drain(..count);
+        for waiting in &mut self.waiting {
+            let start = payloads.len();
+            payloads.extend_from_slice(self.payloads.get(waiting.payload.clone()).unwrap_or_default());
+            waiting.payload = start..payloads.len();
+        }
+        self.payloads.clear();
+        self.payloads.extend_from_slice(&payloads);
+    }
+
+    /// What was lost at the end, in all, given the count at the end.
+    pub(crate) fn lost_at_end(&mut self, lost: u32) -> u64 {
+        let more = lost.wrapping_sub(self.lost as u32) as i32;
+        self.lost += u64::from(more.max(0).unsigned_abs());
+        self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn add(lane: &mut Lane, time: u64, lost: u32) {
+        lane.add(time, Some(lost), |to| {
+            to.extend_from_slice(&time.to_le_bytes());
+            Some(time as u16)
+        });
+    }
+
+    fn released(lane: &mut Lane, until: Option<u64>) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        let result: Result<(), Infallible> = lane.release(until, |event| {
+            assert_eq!(event.payload, event.time.to_le_bytes());
+            assert_eq!(u64::from(event.id), event.time);
+            found.push((event.time, event.lost));
+            Ok(())
+        });
+        result.unwrap();
+        found
+    }
+
+    #[test]
+    fn what_was_overtaken_comes_first() {
+        let mut lane = Lane::default();
+        add(&mut lane, 10, 0);
+        add(&mut lane, 30, 2);
+        add(&mut lane, 20, 0);
+        assert_eq!(released(&mut lane, Some(20)), [(10, 0)]);
+        add(&mut lane, 25, 2);
+        assert_eq!(released(&mut lane, Some(26)), [(20, 0), (25, 2)]);
+        assert_eq!(released(&mut lane, None), [(30, 2)]);
+        assert!(lane.payloads.is_empty());
+    }
+
+    #[test]
+    fn counts_of_losses_go_on_where_they_wrap() {
+        let mut lane = Lane::default();
+        add(&mut lane, 1, u32::MAX - 1);
+        // More than two thousand million events were not lost at once: the first is an old one.
+        assert_eq!(released(&mut lane, None), [(1, 0)]);
+        let mut lane = Lane::default();
+        add(&mut lane, 1, 1 << 30);
+        add(&mut lane, 2, 2 << 30);
+        add(&mut lane, 3, 3 << 30);
+        add(&mut lane, 4, 7);
+        let all = 1u64 << 30;
+        assert_eq!(
+            released(&mut lane, None),
+            [(1, all), (2, 2 * all), (3, 3 * all), (4, 4 * all + 7)]
+        );
+        assert_eq!(lane.lost_at_end(9), 4 * all + 9);
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_made_is_not_there() {
+        let mut lane = Lane::default();
+        lane.add(5, None, |to| {
+            to.push(1);
+            None
+        });
+        assert_eq!((lane.payloads.len(), released(&mut lane, None)), (0, Vec::new()));
+    }
+}

@@ -1,0 +1,48 @@
+//! Records what the kernel does, by eBPF, as one CTF trace.
+//!
+//! In goes a choice of events ([`Options`]); out comes a trace directory which is laid out, named and
+//! described as lttng-modules 2.13 would have done it, so that whatever reads those traces reads this one.
+//!
+//! Promises:
+//! - Each CPU has a ring between the kernel and this process. What finds no room there is counted, CPU by CPU,
+//!   and told of where it happened, as discarded events.
+//! - Events of a CPU are in the order of time.
+//! - The kernel needs BTF and tracepoints, and this process CAP_BPF and CAP_PERFMON; no module, no daemon.
+//! - The trace can be read whenever a packet has been written, and is whole when the recording has been stopped.
+//!
+//! How: `bpf/` has a program for each tracepoint, whose records have the layout of the events that they
+//! become (`events.tsdl`), but for text. System calls are decoded here, by the table `calls.txt`. A thread empties
+//! the rings every few milliseconds: waking it up would cost more than everything else.
+
+mod bpf;
+mod calls;
+mod encoder;
+mod error;
+mod groups;
+mod lane;
+mod machine;
+mod options;
+mod output;
+mod part;
+mod plan;
+mod privilege;
+mod raw;
+mod recipe;
+mod recorder;
+mod schema;
+mod shapes;
+mod state;
+
+pub use error::RecordError;
+pub use groups::{GROUPS, Group, USUAL};
+pub use options::Options;
+pub use plan::Syscalls;
+pub use privilege::missing as missing_privileges;
+pub use recorder::{Progress, Recording, Summary};
+
+use tracebraid_ctf::schema::TraceClass;
+
+/// The schema of all recordings, but for what each says of its machine and its clock.
+pub fn trace_class() -> TraceClass {
+    schema::schema(&calls::calls())
+}

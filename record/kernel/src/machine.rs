@@ -1,0 +1,84 @@
+//! What the trace says about the machine, and about its clock.
+
+use nix::sys::utsname::uname;
+use nix::time::{ClockId, clock_gettime};
+use tracebraid_ctf::schema::{ClockOrigin, EnvValue, TraceClass, Uuid};
+
+/// Nanoseconds of CLOCK_MONOTONIC, the clock of all events.
+pub(crate) fn now() -> u64 {
+    nanoseconds(ClockId::CLOCK_MONOTONIC)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock).map_or((0, 0), |time| (time.tv_sec(), time.tv_nsec()));
+    time.0 as u64 * 1_000_000_000 + time.1 as u64
+}
+
+/// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC: of some tries the one whose readings of both
+/// clocks lie closest together, which errs by at most half of what lies between.
+fn offset() -> u64 {
+    let try_once = |_| {
+        let before = now();
+        let wall = nanoseconds(ClockId::CLOCK_REALTIME);
+        let after = now();
+        (after - before, wall.saturating_sub(before + (after - before) / 2))
+    };
+    (0..10).map(try_once).min().map_or(0, |(_, offset)| offset)
+}
+
+/// A UUID of the kernel's.
+fn random(name: &str) -> Option<Uuid> {
+    let digits = kernel_text(name)?.replace('-', "");
+    Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
+}
+
+fn kernel_text(name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/sys/kernel/random/{name}")).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Puts the machine, the tracer and the clock into the schema of a trace that begins now.
+///
+/// The tracer calls itself lttng-modules, since that is whose names and layouts it uses: by that name, other
+/// tools know how to read it.
+pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options) {
+    let text = |text: &str| EnvValue::Str(text.to_owned());
+    let number = |number: i128| EnvValue::Int(number);
+    let mut environment = vec![("domain", text("kernel"))];
+    if let Ok(machine) = uname() {
+        let of = |value: &std::ffi::OsStr| text(&value.to_string_lossy());
+        environment.extend([
+            ("hostname", of(machine.nodename())),
+            ("sysname", of(machine.sysname())),
+            ("kernel_release", of(machine.release())),
+            ("kernel_version", of(machine.version())),
+            ("machine", of(machine.machine())),
+        ]);
+    }
+    environment.extend([
+        ("tracer_name", text("lttng-modules")),
+        ("tracer_major", number(2)),
+        ("tracer_minor", number(13)),
+        ("tracer_patchlevel", number(0)),
+        ("trace_buffering_scheme", text("global")),
+        ("trace_name", text(&options.name)),
+        ("trace_creation_datetime", text(&options.creation)),
+        ("tracebraid_version", text(env!("CARGO_PKG_VERSION"))),
+        // Whoever wants to leave out what recording itself costs looks for this process.
+        ("tracebraid_pid", number(i128::from(std::process::id()))),
+    ]);
+    class.environment = environment
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    class.uuid = random("uuid");
+    let offset = offset();
+    for clock in &mut class.clocks {
+        clock.origin = ClockOrigin::UnixEpoch;
+        // All recordings since the machine was booted have the same clock.
+        clock.uuid = random("boot_id");
+        clock.uid = kernel_text("boot_id");
+        clock.offset_seconds = (offset / 1_000_000_000) as i64;
+        clock.offset_cycles = (offset % 1_000_000_000) as i64;
+    }
+}

@@ -1,0 +1,43 @@
+//! What is to be recorded.
+
+use crate::groups::Group;
+use crate::plan::Syscalls;
+
+/// What is to be recorded, and with how much memory.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Kernel events, of the whole machine.
+    pub groups: Vec<Group>,
+    /// System calls.
+    pub syscalls: Syscalls,
+    /// Only the system calls and page faults of these processes, and of those that they make; of all if `None`.
+    pub processes: Option<Vec<u32>>,
+    /// Bytes of the ring of each CPU: a power of two, at least a page.
+    pub ring_bytes: u32,
+    /// Bytes of a packet at most.
+    pub packet_bytes: u32,
+    /// CTF 2 instead of 1.8.
+    pub ctf2: bool,
+    /// Name of the recording, for the trace's environment.
+    pub name: String,
+    /// When it was begun: ISO 8601, for the trace's environment.
+    pub creation: String,
+    /// Processes, files, devices and interrupts that are there at the beginning are recorded too.
+    pub state_dump: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            groups: crate::groups::USUAL.to_vec(),
+            syscalls: Syscalls::None,
+            processes: None,
+            ring_bytes: 8 << 20,
+            packet_bytes: 256 << 10,
+            ctf2: false,
+            name: String::new(),
+            creation: String::new(),
+            state_dump: true,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Which system calls are recorded, and what BPF programs are told of each (`struct plan`).
+
+use crate::calls::{Call, Field};
+use crate::part::{PART_SIZE, Part};
+
+/// Which system calls are recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Syscalls {
+    /// None.
+    #[default]
+    None,
+    /// All, those of 32-bit programs and those of unknown numbers too.
+    All,
+    /// Those of that names, without a prefix: `read`, `openat`.
+    Only(Vec<String>),
+}
+
+/// Parts of an event at most.
+const MOST_PARTS: usize = 3;
+/// Bytes of `struct plan`.
+pub(crate) const PLAN_SIZE: usize = 2 + 2 * MOST_PARTS * PART_SIZE;
+/// Plans that there are; the last one is for all calls of 32-bit programs.
+pub(crate) const MOST_CALLS: usize = 512;
+
+impl Syscalls {
+    /// The names among them that no call has.
+    pub fn unknown(&self) -> Vec<String> {
+        let Syscalls::Only(names) = self else {
+            return Vec::new();
+        };
+        let calls = crate::calls::calls();
+        let is_known = |name: &&String| calls.iter().any(|call| call.name == **name);
+        names.iter().filter(|name| !is_known(name)).cloned().collect()
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        match self {
+            Syscalls::None => false,
+            Syscalls::All => true,
+            Syscalls::Only(names) => names.iter().any(|wanted| wanted == name),
+        }
+    }
+
+    /// By number, what BPF programs do with a call.
+    pub(crate) fn plans(&self, calls: &[Call]) -> Vec<[u8; PLAN_SIZE]> {
+        // Of what is not known the arguments are told as they are, at the exit too.
+        let mut other = [0; PLAN_SIZE];
+        if *self == Syscalls::All {
+            (other[0], other[1]) = (1, 1);
+        }
+        let mut plans = vec![other; MOST_CALLS];
+        for call in calls {
+            if let Some(plan) = plans.get_mut(usize::from(call.number)) {
+                *plan = self.plan(call);
+            }
+        }
+        plans
+    }
+
+    fn plan(&self, call: &Call) -> [u8; PLAN_SIZE] {
+        let mut plan = [0; PLAN_SIZE];
+        plan[0] = u8::from(self.wants(call.name));
+        plan[1] = u8::from(!call.exit.is_empty());
+        let (entry, exit) = plan[2..].split_at_mut(MOST_PARTS * PART_SIZE);
+        for (parts, fields) in [(entry, &call.entry), (exit, &call.exit)] {
+            let found = fields.iter().filter_map(part);
+            for (place, part) in parts.chunks_exact_mut(PART_SIZE).zip(found) {
+                place.copy_from_slice(&part);
+            }
+        }
+        plan
+    }
+}
+
+fn part(field: &Field) -> Option<[u8; PART_SIZE]> {
+    match *field {
+        Field::Value { .. } => None,
+        Field::Text { argument, .. } => Some(Part::Text.encode(argument)),
+        Field::Shape { shape, argument } => Some(shape.part()?.encode(argument)),
+    }
+}

@@ -1,0 +1,38 @@
+//! What this process may do.
+
+/// Capabilities that recording needs, by bit (include/uapi/linux/capability.h).
+const NEEDED: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
+/// Whoever has this one has those too.
+const ADMIN: u32 = 21;
+
+/// Capabilities that recording needs and this process lacks.
+pub fn missing() -> Vec<&'static str> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    missing_of(&status)
+}
+
+fn missing_of(status: &str) -> Vec<&'static str> {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let Some(bits) = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()) else {
+        return Vec::new();
+    };
+    let has = |bit: u32| bits >> bit & 1 == 1;
+    let lacks = NEEDED.iter().filter(|(bit, _)| !has(*bit) && !has(ADMIN));
+    lacks.map(|(_, name)| *name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_of;
+
+    #[test]
+    fn each_missing_capability_is_named() {
+        assert_eq!(
+            missing_of("CapEff:\t0000000000000000\n"),
+            ["CAP_PERFMON", "CAP_BPF"]
+        );
+        assert_eq!(missing_of("CapEff:\t0000004000000000\n"), ["CAP_BPF"]);
+        assert_eq!(missing_of("CapEff:\t0000000000200000\n"), [""; 0]);
+        assert_eq!(missing_of("Name:\tx\n"), [""; 0]);
+    }
+}

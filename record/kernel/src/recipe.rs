@@ -1,0 +1,177 @@
+//! From the records of BPF programs to the payloads of events.
+//!
+//! Both have the same layout, but for text, which has a slot of constant size in a record, and sequences,
+//! which have room for the most elements that there can be.
+
+use tracebraid_ctf::schema::{EventClass, FieldClass, IntClass};
+
+/// How to make the payload of one event class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recipe {
+    steps: Vec<Step>,
+}
+
+/// What is next in the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Bytes that the payload has too.
+    Copy(usize),
+    /// Text in a slot of so many bytes.
+    Text(usize),
+    /// Elements of so many bytes each; the byte before says how many.
+    Sequence(usize),
+    /// All that is left.
+    Rest,
+}
+
+/// Elements of a sequence that a record has room for.
+const MOST_ELEMENTS: usize = 4;
+
+/// Bytes that BPF programs keep for text, by event class (see the structures there).
+fn slot(event: &str) -> usize {
+    match event {
+        "sched_process_exec" => 256,
+        "irq_handler_entry" => 32,
+        _ => 16,
+    }
+}
+
+impl Recipe {
+    /// For the records of a class of `events.tsdl`.
+    pub(crate) fn new(event: &EventClass) -> Recipe {
+        let mut recipe = Recipe::default();
+        let Some(FieldClass::Struct(payload)) = &event.payload else {
+            return recipe;
+        };
+        for member in &payload.members {
+            match &member.class {
+                FieldClass::Int(int) => recipe.copy(bytes(int)),
+                FieldClass::Array { element, length, .. } => {
+                    recipe.copy(element_bytes(element) * *length as usize)
+                }
+                FieldClass::StaticStr { length, .. } => recipe.copy(*length as usize),
+                FieldClass::Str { .. } => recipe.steps.push(Step::Text(slot(&event.name))),
+                FieldClass::Sequence { element, .. } => {
+                    recipe.steps.push(Step::Sequence(element_bytes(element)))
+                }
+                _ => recipe.steps.push(Step::Rest),
+            }
+        }
+        recipe
+    }
+
+    fn copy(&mut self, bytes: usize) {
+        match self.steps.last_mut() {
+            Some(Step::Copy(before)) => *before += bytes,
+            _ => self.steps.push(Step::Copy(bytes)),
+        }
+    }
+
+    /// Writes the payload; `None` if the record is too short.
+    pub(crate) fn write(&self, record: &[u8], to: &mut Vec<u8>) -> Option<()> {
+        let mut rest = record;
+        let mut last = 0;
+        for step in &self.steps {
+            match *step {
+                Step::Copy(bytes) => {
+                    let copied = take(&mut rest, bytes)?;
+                    last = copied.last().copied().unwrap_or(0);
+                    to.extend_from_slice(copied);
+                }
+                Step::Text(slot) => {
+                    let text = take(&mut rest, slot)?.split(|&byte| byte == 0).next()?;
+                    to.extend_from_slice(text);
+                    to.push(0);
+                }
+                Step::Sequence(element) => {
+                    let elements = take(&mut rest, element * MOST_ELEMENTS)?;
+                    to.extend_from_slice(elements.get(..element * usize::from(last))?);
+                }
+                Step::Rest => to.extend_from_slice(std::mem::take(&mut rest)),
+            }
+        }
+        Some(())
+    }
+}
+
+/// So many bytes off the front.
+fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Option<&'a [u8]> {
+    let (taken, left) = rest.split_at_checked(bytes)?;
+    *rest = left;
+    Some(taken)
+}
+
+fn bytes(int: &IntClass) -> usize {
+    int.length as usize / 8
+}
+
+fn element_bytes(element: &FieldClass) -> usize {
+    match element {
+        FieldClass::Int(int) => bytes(int),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::schema;
+
+    fn recipe(name: &str) -> Recipe {
+        let class = schema(&[]);
+        let event = class.streams[0].events.iter().find(|event| &event.name == name);
+        Recipe::new(event.unwrap())
+    }
+
+    fn written(name: &str, record: &[u8]) -> Option<Vec<u8>> {
+        let mut to = Vec::new();
+        recipe(name).write(record, &mut to)?;
+        Some(to)
+    }
+
+    #[test]
+    fn most_records_are_copied_in_one_piece() {
+        assert_eq!(recipe("sched_switch").steps, [Step::Copy(56)]);
+        assert_eq!(recipe("block_rq_issue").steps, [Step::Copy(44)]);
+        assert_eq!(recipe("lttng_statedump_start").steps, []);
+    }
+
+    #[test]
+    fn text_ends_where_it_ends() {
+        let mut record = [0u8; 36];
+        record[0] = 7;
+        record[4..8].copy_from_slice(b"eth0");
+        assert_eq!(
+            written("irq_handler_entry", &record).unwrap(),
+            b"\x07\0\0\0eth0\0"
+        );
+        // What the kernel did not end fills its slot.
+        record[4..].fill(b'x');
+        assert_eq!(written("irq_handler_entry", &record).unwrap().len(), 4 + 32 + 1);
+        assert_eq!(written("irq_handler_entry", &record[..20]), None);
+    }
+
+    #[test]
+    fn a_fork_has_as_many_numbers_as_there_are_namespaces() {
+        let mut record = vec![1u8; 48];
+        record.push(2);
+        record.extend((0u8..16).map(|byte| byte + 100));
+        record.extend([7; 8]);
+        let payload = written("sched_process_fork", &record).unwrap();
+        assert_eq!(payload.len(), 49 + 8 + 8);
+        assert_eq!(payload[49..57], [100, 101, 102, 103, 104, 105, 106, 107]);
+        assert_eq!(payload[57..], [7; 8]);
+        // More than a record has room for cannot be.
+        record[48] = 5;
+        assert_eq!(written("sched_process_fork", &record), None);
+    }
+
+    #[test]
+    fn headers_of_packets_are_copied_as_they_are() {
+        let mut record = vec![9u8; 12];
+        record.extend(b"lo\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        record.extend([1, 69, 0]);
+        let payload = written("net_dev_queue", &record).unwrap();
+        assert_eq!(payload[12..], *b"lo\0\x01\x45\0");
+    }
+}

@@ -1,0 +1,313 @@
+//! A recording while it runs: a thread that empties the rings.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+
+use crate::bpf::Programs;
+use crate::calls::calls;
+use crate::encoder::Encoder;
+use crate::error::RecordError;
+use crate::lane::Lane;
+use crate::machine::{self, now};
+use crate::options::Options;
+use crate::output::Output;
+use crate::raw::Head;
+use crate::schema::schema;
+use crate::state;
+
+/// A recording that runs. Dropping it stops it, without saying whether all was well.
+#[derive(Debug)]
+pub struct Recording {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<Summary, RecordError>>>,
+    progress: Arc<Counters>,
+}
+
+/// What has been recorded up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Events that were written.
+    pub events: u64,
+    /// Events that found no room.
+    pub lost: u64,
+    /// Bytes that were written.
+    pub bytes: u64,
+}
+
+/// What has been recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// In all.
+    pub total: Progress,
+    /// By CPU, events that found no room.
+    pub lost: Vec<u64>,
+    /// Tracepoints that were wanted and that this kernel does not have.
+    pub missing: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    events: AtomicU64,
+    lost: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// How long the rings are left alone: with little to do, and with much.
+const IDLE: Duration = Duration::from_millis(20);
+const BUSY: Duration = Duration::from_millis(5);
+/// Events of a round from which on there is much to do.
+const MANY: usize = 2000;
+/// Events of one ring that are taken before others have their turn.
+const AT_ONCE: usize = 1 << 16;
+
+impl Recording {
+    /// Begins to record into that directory, which is made. When this returns, events are being recorded.
+    ///
+    /// # Errors
+    /// When the kernel does not let this process, or a file cannot be written.
+    pub fn start(options: Options, directory: &Path) -> Result<Recording, RecordError> {
+        let (stop, stopped) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let progress = Arc::new(Counters::default());
+        let (counters, directory) = (progress.clone(), directory.to_owned());
+        let thread = std::thread::Builder::new()
+            .name("tracebraid-ring".into())
+            .spawn(move || record(&options, directory, &stopped, &tell, &counters));
+        let thread = thread.map_err(|_| RecordError::Thread)?;
+        let mut recording = Recording {
+            stop: Some(stop),
+            thread: Some(thread),
+            progress,
+        };
+        match told.recv() {
+            Ok(()) => Ok(recording),
+            // It ended before it could say that all is well.
+            Err(_) => Err(recording
+                .join()
+                .err()
+                .unwrap_or_else(|| RecordError::Load("no reason".into()))),
+        }
+    }
+
+    /// What has been recorded up to now.
+    pub fn progress(&self) -> Progress {
+        self.progress.get()
+    }
+
+    /// True if it has ended by itself: it cannot go on, and [`Recording::stop`] says why.
+    pub fn has_failed(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends the recording: the trace is whole when this returns.
+    ///
+    /// # Errors
+    /// When the trace could not be written.
+    pub fn stop(mut self) -> Result<Summary, RecordError> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<Summary, RecordError> {
+        drop(self.stop.take());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Err(RecordError::Thread),
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            let _ = self.join();
+        }
+    }
+}
+
+impl Counters {
+    fn get(&self) -> Progress {
+        Progress {
+            events: self.events.load(Ordering::Relaxed),
+            lost: self.lost.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    fn set(&self, progress: Progress) {
+        self.events.store(progress.events, Ordering::Relaxed);
+        self.lost.store(progress.lost, Ordering::Relaxed);
+        self.bytes.store(progress.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What the thread does.
+fn record(
+    options: &Options,
+    directory: PathBuf,
+    stopped: &Receiver<()>,
+    started: &Sender<()>,
+    counters: &Counters,
+) -> Result<Summary, RecordError> {
+    let calls = calls();
+    let mut class = schema(&calls);
+    machine::describe(&mut class, options);
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|error| RecordError::Load(error.to_string()))?;
+    let mut programs = Programs::load(options, &calls, cpus)?;
+    let mut output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
+    let encoder = Encoder::new(&class, calls);
+    let lanes: Vec<RefCell<Lane>> = programs.rings().iter().map(|_| RefCell::default()).collect();
+    let rings = rings(&programs, &lanes, &encoder)?;
+    programs.attach()?;
+    // Whoever waits for it may be gone; then it will soon be stopped.
+    let _ = started.send(());
+    let dump = options.state_dump.then(dump_state);
+    drain(&rings, &lanes, &mut output, dump.as_ref(), stopped, counters)?;
+    programs.detach();
+    let lost = programs.lost();
+    let missing = programs.missing().to_vec();
+    finish(&rings, &lanes, output, &lost, missing)
+}
+
+/// Readers of the rings, which put what they find in the lanes.
+fn rings<'c>(
+    programs: &Programs,
+    lanes: &'c [RefCell<Lane>],
+    encoder: &'c Encoder,
+) -> Result<Vec<RingBuffer<'c>>, RecordError> {
+    let failed = |error: libbpf_rs::Error| RecordError::Load(error.to_string());
+    let reader = |(ring, lane): (&MapHandle, &'c RefCell<Lane>)| {
+        let mut builder = RingBufferBuilder::new();
+        let add = move |record: &[u8]| {
+            take(record, lane, encoder);
+            0
+        };
+        builder.add(ring, add).map_err(failed)?;
+        builder.build().map_err(failed)
+    };
+    programs.rings().iter().zip(lanes).map(reader).collect()
+}
+
+fn take(record: &[u8], lane: &RefCell<Lane>, encoder: &Encoder) {
+    let Some((head, rest)) = Head::split(record) else {
+        return;
+    };
+    let mut lane = lane.borrow_mut();
+    lane.add(head.time, Some(head.lost), |to| encoder.encode(&head, rest, to));
+}
+
+/// An event of the state dump.
+struct Found {
+    time: u64,
+    id: u16,
+    payload: Vec<u8>,
+}
+
+/// Looks at what is there in a thread of its own: with ten thousand processes that takes its time.
+fn dump_state() -> Receiver<Found> {
+    struct Tell(Sender<Found>);
+    impl state::Sink for Tell {
+        fn event(&mut self, id: u16, payload: &[u8]) {
+            let (time, payload) = (now(), payload.to_vec());
+            // Nobody listens any more when the recording has been stopped.
+            let _ = self.0.send(Found { time, id, payload });
+        }
+    }
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || state::dump(&mut Tell(tell)));
+    told
+}
+
+/// Empties the rings until it is told to stop.
+fn drain(
+    rings: &[RingBuffer<'_>],
+    lanes: &[RefCell<Lane>],
+    output: &mut Output,
+    dump: Option<&Receiver<Found>>,
+    stopped: &Receiver<()>,
+    counters: &Counters,
+) -> Result<(), RecordError> {
+    let mut pause = BUSY;
+    let mut settled = 0;
+    loop {
+        match stopped.recv_timeout(pause) {
+            Err(RecvTimeoutError::Timeout) => {}
+            _ => return Ok(()),
+        }
+        let most = round(rings)?;
+        pause = match most {
+            AT_ONCE.. => Duration::ZERO,
+            MANY.. => BUSY,
+            _ => IDLE,
+        };
+        if let (Some(dump), Some(lane)) = (dump, lanes.first()) {
+            add_found(dump, &mut lane.borrow_mut());
+        }
+        let newest = lanes.iter().map(|lane| lane.borrow().newest()).max().unwrap_or(0);
+        // What came before the last round can hardly be overtaken any more.
+        write(lanes, Some(settled), output)?;
+        settled = newest;
+        counters.set(output.progress());
+    }
+}
+
+/// Takes what is in the rings; gives how many events the fullest one had.
+fn round(rings: &[RingBuffer<'_>]) -> Result<usize, RecordError> {
+    let mut most = 0;
+    for ring in rings {
+        let taken = ring.consume_raw_n(AT_ONCE);
+        let taken =
+            usize::try_from(taken).map_err(|_| RecordError::Load(format!("a ring fails: error {taken}")))?;
+        most = most.max(taken);
+    }
+    Ok(most)
+}
+
+fn add_found(dump: &Receiver<Found>, lane: &mut Lane) {
+    for Found { time, id, payload } in dump.try_iter() {
+        lane.add(time, None, |to| {
+            to.extend_from_slice(&payload);
+            Some(id)
+        });
+    }
+}
+
+fn write(lanes: &[RefCell<Lane>], until: Option<u64>, output: &mut Output) -> Result<(), RecordError> {
+    for (cpu, lane) in lanes.iter().enumerate() {
+        lane.borrow_mut()
+            .release(until, |event| output.event(cpu, &event))?;
+    }
+    Ok(())
+}
+
+fn finish(
+    rings: &[RingBuffer<'_>],
+    lanes: &[RefCell<Lane>],
+    mut output: Output,
+    lost: &[u32],
+    missing: Vec<String>,
+) -> Result<Summary, RecordError> {
+    // Programs that were running when they were detached have put their last records by now.
+    std::thread::sleep(BUSY);
+    while round(rings)? == AT_ONCE {
+        write(lanes, Some(0), &mut output)?;
+    }
+    write(lanes, None, &mut output)?;
+    for (cpu, (lane, &lost)) in lanes.iter().zip(lost).enumerate() {
+        let lost = lane.borrow_mut().lost_at_end(lost);
+        output.lost(cpu, lost)?;
+    }
+    let lost = lanes
+        .iter()
+        .zip(lost)
+        .map(|(lane, &lost)| lane.borrow_mut().lost_at_end(lost));
+    let lost = lost.collect();
+    let total = output.finish(now())?;
+    Ok(Summary { total, lost, missing })
+}

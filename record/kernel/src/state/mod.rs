@@ -1,0 +1,96 @@
+//! What is there when a recording begins: processes, their files, devices, interfaces, interrupts.
+//!
+//! All of it is what `/proc` and `/sys` tell, as events of lttng-modules' state dump. What ends while it
+//! is being looked at is passed over.
+
+mod devices;
+mod processes;
+
+use std::path::Path;
+
+/// Takes the events of the state dump, one after the other, as they are found.
+pub(crate) trait Sink {
+    /// An event of the class of that id.
+    fn event(&mut self, id: u16, payload: &[u8]);
+}
+
+/// Ids of event classes; see `events.tsdl`.
+mod ids {
+    pub(super) const START: u16 = 80;
+    pub(super) const END: u16 = 81;
+    pub(super) const PROCESS: u16 = 82;
+    pub(super) const FILE: u16 = 83;
+    pub(super) const BLOCK: u16 = 84;
+    pub(super) const INTERFACE: u16 = 85;
+    pub(super) const INTERRUPT: u16 = 86;
+    pub(super) const NAMESPACE: u16 = 87;
+}
+
+/// Tells of everything.
+pub(crate) fn dump(to: &mut impl Sink) {
+    to.event(ids::START, &[]);
+    processes::dump(Path::new("/proc"), to);
+    devices::dump(Path::new("/sys"), to);
+    to.event(ids::END, &[]);
+}
+
+/// The payload of an event, field by field.
+#[derive(Default)]
+struct Payload(Vec<u8>);
+
+impl Payload {
+    fn int(mut self, value: i32) -> Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    fn long(mut self, value: u64) -> Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    fn bytes(mut self, value: &[u8]) -> Self {
+        self.0.extend_from_slice(value);
+        self
+    }
+
+    /// Text up to a null, which it must not have within.
+    fn text(mut self, value: &[u8]) -> Self {
+        self.0.extend(value.iter().copied().filter(|&byte| byte != 0));
+        self.0.push(0);
+        self
+    }
+
+    /// Text of constant size.
+    fn name(mut self, value: &[u8]) -> Self {
+        let mut name = [0; 16];
+        // The last one stays a null.
+        name.iter_mut()
+            .take(15)
+            .zip(value)
+            .for_each(|(to, from)| *to = *from);
+        self.0.extend_from_slice(&name);
+        self
+    }
+}
+
+/// Entries of a directory that are numbers, in order.
+fn numbers(directory: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+#[cfg(test)]
+#[derive(Default)]
+struct Collected(Vec<(u16, Vec<u8>)>);
+
+#[cfg(test)]
+impl Sink for Collected {
+    fn event(&mut self, id: u16, payload: &[u8]) {
+        self.0.push((id, payload.to_vec()));
+    }
+}
