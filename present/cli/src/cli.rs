@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs,
-    NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, SchedArgs, SyscallsArgs, WaitsArgs,
+    NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, RecordArgs, SchedArgs, SyscallsArgs,
+    WaitsArgs,
 };
 
 /// Reads any CTF trace and says what ran, and what it read and wrote.
@@ -26,6 +27,7 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Record(Box<RecordArgs>),
     Report(OverviewArgs),
     Info(InfoArgs),
     Print(Box<PrintArgs>),

@@ -27,7 +27,7 @@ pub(crate) struct FoldArgs {
 }
 
 /// Bytes, with an optional unit of 1024, 1024² or 1024³.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
         Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),

@@ -16,6 +16,7 @@ mod overview;
 mod periods;
 mod print;
 mod processes;
+mod record;
 mod report;
 mod sched;
 mod sections;
@@ -46,6 +47,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Sched(args) => sched::run(&args),
         Command::Net(args) => net::run(&args),
         Command::Processes(args) => processes::run(&args),
+        Command::Record(args) => record::run(&args),
         Command::Report(args) => overview::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
         Command::Waits(args) => waits::run(&args),
@@ -119,6 +121,7 @@ pub(crate) use overview::OverviewArgs;
 pub(crate) use periods::PeriodsArgs;
 pub(crate) use print::PrintArgs;
 pub(crate) use processes::ProcessesArgs;
+pub(crate) use record::{RecordArgs, become_command};
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
 pub(crate) use syscalls::SyscallsArgs;

@@ -86,8 +86,34 @@ pub fn published(below: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("SKIPPED: {} is not there", path.display());
+    skipped(&format!("{} is not there", path.display()));
     None
+}
+
+/// Says, past the test harness, which keeps to itself what tests print that pass, that something was not tested.
+pub fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+/// True if kernel events can be recorded here, which takes privileges and a kernel with BTF; says loudly if not.
+pub fn can_record_kernel() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let directory = TempDir::new().expect("a temporary directory");
+        let mut record = tracebraid();
+        record
+            .args(["record", "-o"])
+            .arg(directory.path().join("trace"))
+            .args(["--", "true"]);
+        let output = record.output().expect("the binary runs");
+        if !output.status.success() {
+            skipped(&format!(
+                "kernel events cannot be recorded: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ));
+        }
+        output.status.success()
+    })
 }
 
 /// SHA-256 of bytes, in hexadecimal digits.
@@ -118,7 +144,7 @@ pub fn babeltrace2<S: AsRef<OsStr>>(arguments: &[S]) -> Option<Vec<u8>> {
     match command.stderr(Stdio::null()).output() {
         Ok(output) => Some(output.stdout),
         Err(error) => {
-            eprintln!("SKIPPED: babeltrace2 does not run: {error}");
+            skipped(&format!("babeltrace2 does not run: {error}"));
             None
         }
     }

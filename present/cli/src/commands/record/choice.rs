@@ -1,0 +1,57 @@
+//! What is to be recorded, as the command line says it.
+
+use std::str::FromStr;
+
+use tracebraid_session::kernel::{GROUPS, Group, Syscalls};
+
+use crate::fold;
+
+/// Groups of kernel events.
+#[derive(Clone, Debug)]
+pub(crate) struct Groups(pub(super) Vec<Group>);
+
+impl FromStr for Groups {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Groups, String> {
+        Ok(Groups(match text {
+            "all" => GROUPS.to_vec(),
+            "none" => Vec::new(),
+            names => names
+                .split(',')
+                .map(|name| name.trim().parse())
+                .collect::<Result<_, _>>()?,
+        }))
+    }
+}
+
+/// System calls that are recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Traced(pub(super) Syscalls);
+
+impl FromStr for Traced {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Traced, String> {
+        Ok(Traced(match text {
+            "all" => Syscalls::All,
+            "none" => Syscalls::None,
+            names => Syscalls::Only(names.split(',').map(|name| name.trim().to_owned()).collect()),
+        }))
+    }
+}
+
+/// Bytes of a ring: the kernel takes whole pages, and powers of two only.
+const RINGS: std::ops::RangeInclusive<u64> = 4096..=1 << 30;
+
+/// The size of a ring.
+///
+/// # Errors
+/// When the kernel does not take such a size.
+pub(crate) fn ring(text: &str) -> Result<u32, String> {
+    let bytes = fold::size(text)?;
+    if !bytes.is_power_of_two() || !RINGS.contains(&bytes) {
+        return Err("a power of two from 4K to 1G is expected".to_owned());
+    }
+    Ok(bytes as u32)
+}

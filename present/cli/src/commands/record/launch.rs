@@ -1,0 +1,63 @@
+//! The command that is recorded: launching it, and its exit code.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
+
+use tracebraid_session::{Launched, wait_and_become};
+
+use super::watch::Ended;
+use crate::failure::{Failure, INTERRUPTED};
+
+/// What this program is called with to become a command that is recorded.
+const LAUNCH: &str = "__launch";
+
+/// Exit codes of shells: of a command that is not there, and of one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
+/// Launches a command, which waits to be released.
+pub(super) fn launch(command: &[OsString], directory: &Path) -> Result<Launched, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::output(error.to_string());
+    let own = std::env::current_exe().map_err(|error| failed(&error))?;
+    let environment = Vec::new();
+    Launched::new(&own, OsStr::new(LAUNCH), command, &environment, directory).map_err(|error| failed(&error))
+}
+
+/// If this process was launched to become a command that is recorded, it does.
+pub(crate) fn become_command() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != LAUNCH {
+        return None;
+    }
+    let gate = arguments.next()?;
+    let command: Vec<OsString> = arguments.collect();
+    let error = wait_and_become(Path::new(&gate), &command);
+    let name = command
+        .first()
+        .map(|name| name.to_string_lossy())
+        .unwrap_or_default();
+    eprintln!("error: {name}: {error}");
+    let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+    Some(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_RUN }))
+}
+
+/// The exit code of the whole: the command's, as shells give it.
+pub(super) fn exit_code(ended: Ended, command: Option<Launched>) -> ExitCode {
+    let status = match ended {
+        Ended::Command(status) => Some(status),
+        Ended::Limit => None,
+        Ended::Interrupted if command.is_none() => None,
+        Ended::Interrupted => return ExitCode::from(INTERRUPTED),
+    };
+    status.map_or(ExitCode::SUCCESS, of_status)
+}
+
+fn of_status(status: ExitStatus) -> ExitCode {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ExitCode::from(code as u8),
+        (None, Some(signal)) => ExitCode::from(128 + signal as u8),
+        _ => ExitCode::FAILURE,
+    }
+}

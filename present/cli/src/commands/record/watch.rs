@@ -1,0 +1,137 @@
+//! Watching a recording until it is to end.
+
+use std::io::IsTerminal;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tracebraid_session::kernel::Progress;
+use tracebraid_session::{Launched, Session};
+
+use crate::failure::Failure;
+use crate::output::interruption;
+use crate::{table, time};
+
+/// Why a recording ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The command did.
+    Command(ExitStatus),
+    /// Time or size are used up.
+    Limit,
+    /// The user says so.
+    Interrupted,
+}
+
+/// What a recording may use up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Limits {
+    pub(super) bytes: Option<u64>,
+    pub(super) time: Option<Duration>,
+}
+
+/// How often is looked.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often the line of progress changes.
+const BLINK: Duration = Duration::from_millis(250);
+
+/// A length of time on the command line.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let nanoseconds = time::duration(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
+    let nanoseconds = nanoseconds.filter(|&nanoseconds| nanoseconds > 0);
+    nanoseconds
+        .map(Duration::from_nanos)
+        .ok_or_else(|| format!("`{text}` is not a length of time: 10s, 500ms or 2min are"))
+}
+
+/// Waits until there is a reason to end; gives it, and how long that took.
+pub(super) fn watch(
+    session: &Session,
+    mut command: Option<&mut Launched>,
+    limits: &Limits,
+    quiet: bool,
+) -> Result<(Ended, Duration), Failure> {
+    let interrupted = interruption();
+    let begun = Instant::now();
+    let mut line = Line::new(begun, quiet);
+    loop {
+        let elapsed = begun.elapsed();
+        let status = match &mut command {
+            Some(command) => command
+                .try_wait()
+                .map_err(|error| Failure::output(error.to_string()))?,
+            None => None,
+        };
+        let progress = session.progress();
+        let is_over = limits.bytes.is_some_and(|most| progress.bytes >= most)
+            || limits.time.is_some_and(|most| elapsed >= most)
+            || session.has_failed();
+        let ended = match status {
+            Some(status) => Some(Ended::Command(status)),
+            None if interrupted.load(Ordering::Relaxed) => Some(Ended::Interrupted),
+            None => is_over.then_some(Ended::Limit),
+        };
+        if let Some(ended) = ended {
+            line.finish();
+            return Ok((ended, elapsed));
+        }
+        line.show(progress);
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The line of progress, on a terminal.
+struct Line {
+    begun: Instant,
+    shown: Instant,
+    events: u64,
+    bar: Option<ProgressBar>,
+}
+
+impl Line {
+    fn new(begun: Instant, quiet: bool) -> Line {
+        let wanted = !quiet && std::io::stderr().is_terminal();
+        let bar = wanted.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            bar.with_style(
+                ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+            )
+        });
+        Line {
+            begun,
+            shown: begun,
+            events: 0,
+            bar,
+        }
+    }
+
+    fn show(&mut self, progress: Progress) {
+        let Some(bar) = &self.bar else {
+            return;
+        };
+        let since = self.shown.elapsed();
+        if since < BLINK {
+            return;
+        }
+        let rate = (progress.events - self.events) as f64 / since.as_secs_f64();
+        bar.set_message(format!(
+            "Recording {:.0} s: {} events, {} a second, {} lost, {}. Ctrl-C ends it.",
+            self.begun.elapsed().as_secs_f64(),
+            table::grouped(progress.events),
+            table::grouped(rate as u64),
+            table::grouped(progress.lost),
+            table::bytes(progress.bytes)
+        ));
+        (self.shown, self.events) = (Instant::now(), progress.events);
+    }
+
+    fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

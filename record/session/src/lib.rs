@@ -1,0 +1,40 @@
+//! Starts and stops the recorders as one recording, in one directory.
+//!
+//! In goes what is to be recorded, and of whom ([`SessionOptions`]); out comes a directory with a trace of the
+//! kernel (`kernel/`) and one of each process that has probes (`ust/`), laid out as LTTng does. A command to be
+//! recorded is launched so that nothing of it is missed ([`Launched`]).
+
+mod launch;
+mod session;
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+use tracebraid_kernel_recorder::RecordError;
+
+pub use launch::{Launched, wait_and_become};
+pub use session::{Session, SessionOptions, SessionSummary};
+pub use tracebraid_kernel_recorder as kernel;
+
+/// What can keep a session from being recorded.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    /// The recorder of kernel events fails.
+    #[error(transparent)]
+    Kernel(#[from] RecordError),
+    /// A command cannot be launched.
+    #[error("the command cannot be launched: {source}")]
+    Launch {
+        /// Why.
+        source: io::Error,
+    },
+    /// A file cannot be made.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}

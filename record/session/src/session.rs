@@ -1,0 +1,87 @@
+//! A recording of everything that was asked for.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary};
+
+use crate::SessionError;
+
+/// What is recorded, and where.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// The directory, which must not be there yet, or be empty.
+    pub directory: PathBuf,
+    /// Kernel events, if any.
+    pub kernel: Option<Options>,
+}
+
+/// A recording that runs.
+#[derive(Debug)]
+pub struct Session {
+    kernel: Option<Recording>,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// Of the kernel.
+    pub kernel: Option<Summary>,
+}
+
+impl SessionOptions {
+    /// Makes the directory.
+    ///
+    /// # Errors
+    /// When it cannot be made, or has something in it.
+    pub fn make_directory(&self) -> Result<(), SessionError> {
+        let failed = |source| SessionError::File {
+            path: self.directory.clone(),
+            source,
+        };
+        fs::create_dir_all(&self.directory).map_err(failed)?;
+        let mut entries = fs::read_dir(&self.directory).map_err(failed)?;
+        match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(failed(std::io::Error::other(
+                "the directory is not empty: give another one by -o",
+            ))),
+        }
+    }
+}
+
+impl Session {
+    /// Begins to record. When this returns, events are being recorded.
+    ///
+    /// # Errors
+    /// When a recorder cannot be started; then none is.
+    pub fn start(options: &SessionOptions) -> Result<Session, SessionError> {
+        let kernel = match &options.kernel {
+            Some(kernel) => Some(Recording::start(
+                kernel.clone(),
+                &options.directory.join("kernel"),
+            )?),
+            None => None,
+        };
+        Ok(Session { kernel })
+    }
+
+    /// What has been recorded up to now.
+    pub fn progress(&self) -> Progress {
+        self.kernel.as_ref().map(Recording::progress).unwrap_or_default()
+    }
+
+    /// True if a recorder has ended by itself: [`Session::stop`] says why.
+    pub fn has_failed(&self) -> bool {
+        self.kernel.as_ref().is_some_and(Recording::has_failed)
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// When something could not be written.
+    pub fn stop(self) -> Result<SessionSummary, SessionError> {
+        let kernel = self.kernel.map(Recording::stop).transpose()?;
+        Ok(SessionSummary { kernel })
+    }
+}
