@@ -3,15 +3,17 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ManArgs, MemoryArgs,
-    NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, RecordArgs, SchedArgs, SyscallsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs,
+    NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, RecordArgs, SchedArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs, SyscallsArgs,
     WaitsArgs,
 };
 
-/// Reads any CTF trace and says what ran, and what it read and wrote.
+/// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and wrote, and
+/// what it waited for.
 #[derive(Debug, Parser)]
 #[command(name = "tracebraid", version, max_term_width = 100)]
 #[command(after_help = "Examples:
+  tracebraid record -- ./my-program
   tracebraid info ~/lttng-traces/my-session
   tracebraid print ~/lttng-traces/my-session | less
   tracebraid print --filter 'sched_switch && next_tid == 42' ~/lttng-traces/my-session
@@ -28,6 +30,11 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Record(Box<RecordArgs>),
+    Start(Box<StartArgs>),
+    Stop(StopArgs),
+    Snapshot(SnapshotArgs),
+    Status(StatusArgs),
+    List(ListArgs),
     Report(OverviewArgs),
     Info(InfoArgs),
     Print(Box<PrintArgs>),

@@ -4,6 +4,7 @@
 //! kernel (`kernel/`) and one of each process that has probes (`ust/`), laid out as LTTng does. A command to be
 //! recorded is launched so that nothing of it is missed ([`Launched`]).
 
+pub mod control;
 mod launch;
 mod session;
 
@@ -29,6 +30,18 @@ pub enum SessionError {
         /// Why.
         source: io::Error,
     },
+    /// There is no session of that name.
+    #[error("there is no session `{0}`: see `tracebraid list`")]
+    NoSession(String),
+    /// There is one already.
+    #[error("there is a session `{0}` already: stop it by `tracebraid stop {0}`, or take another name")]
+    Exists(String),
+    /// This cannot be the name of a session.
+    #[error("`{0}` cannot be a session's name: letters, digits, - _ and . can")]
+    Name(String),
+    /// A session cannot do what it was asked for.
+    #[error("{0}")]
+    Refused(String),
     /// A file cannot be made.
     #[error("{}: {source}", path.display())]
     File {

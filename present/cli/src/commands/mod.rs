@@ -20,6 +20,7 @@ mod record;
 mod report;
 mod sched;
 mod sections;
+mod session;
 mod syscalls;
 mod views;
 mod waits;
@@ -48,6 +49,11 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Net(args) => net::run(&args),
         Command::Processes(args) => processes::run(&args),
         Command::Record(args) => record::run(&args),
+        Command::Start(args) => session::start(&args),
+        Command::Stop(args) => session::stop(&args),
+        Command::Status(args) => session::status(&args),
+        Command::List(args) => session::list(&args),
+        Command::Snapshot(args) => session::snapshot(&args),
         Command::Report(args) => overview::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
         Command::Waits(args) => waits::run(&args),
@@ -124,5 +130,6 @@ pub(crate) use processes::ProcessesArgs;
 pub(crate) use record::{RecordArgs, become_command};
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
+pub(crate) use session::{ListArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs};
 pub(crate) use syscalls::SyscallsArgs;
 pub(crate) use waits::WaitsArgs;

@@ -44,14 +44,12 @@ pub(crate) fn become_command() -> Option<ExitCode> {
 }
 
 /// The exit code of the whole: the command's, as shells give it.
-pub(super) fn exit_code(ended: Ended, command: Option<Launched>) -> ExitCode {
-    let status = match ended {
-        Ended::Command(status) => Some(status),
-        Ended::Limit => None,
-        Ended::Interrupted if command.is_none() => None,
-        Ended::Interrupted => return ExitCode::from(INTERRUPTED),
-    };
-    status.map_or(ExitCode::SUCCESS, of_status)
+pub(super) fn exit_code(ended: &Ended, has_command: bool) -> ExitCode {
+    match ended {
+        Ended::Command(status) => of_status(*status),
+        Ended::Interrupted if has_command => ExitCode::from(INTERRUPTED),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 fn of_status(status: ExitStatus) -> ExitCode {

@@ -1,5 +1,6 @@
 //! `tracebraid record`: records what a machine does.
 
+mod asked;
 mod choice;
 mod launch;
 mod watch;
@@ -11,13 +12,15 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::kernel::{self, Options};
+use tracebraid_session::control::Server;
 use tracebraid_session::{Session, SessionOptions, SessionSummary};
 
 use crate::failure::Failure;
 use crate::{fold, table};
 use choice::{Groups, Traced};
 pub(crate) use launch::become_command;
-use watch::{Limits, watch};
+use asked::Asked;
+use watch::{Ended, Limits, watch};
 
 /// Records what the kernel and a program do, as a trace for all other commands, for babeltrace2 and for
 /// Trace Compass.
@@ -68,6 +71,9 @@ pub(crate) struct RecordArgs {
     /// Write CTF 2 instead of CTF 1.8
     #[arg(long)]
     ctf2: bool,
+    /// Keep the newest so many bytes in memory, and write them in the end or when `tracebraid snapshot` says so
+    #[arg(long, value_name = "BYTES", value_parser = fold::size)]
+    keep: Option<u64>,
     /// No progress and no summary
     #[arg(long, short)]
     quiet: bool,
@@ -78,6 +84,11 @@ pub(crate) struct RecordArgs {
 
 /// Runs it.
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
+    record(args, None)
+}
+
+/// Records; a session in the background answers questions meanwhile.
+pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Result<ExitCode, Failure> {
     if args.command.is_empty() && args.pid.is_empty() && !args.system {
         let message =
             "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
@@ -143,6 +154,7 @@ fn kernel_options(args: &RecordArgs, session: &SessionOptions) -> Result<Options
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
         ring_bytes: args.buffer_size,
         ctf2: args.ctf2,
+        keep: args.keep,
         name: name.to_string_lossy().into_owned(),
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
         state_dump: !args.no_state_dump,

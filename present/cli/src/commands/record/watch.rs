@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tracebraid_session::control::Question;
 use tracebraid_session::kernel::Progress;
 use tracebraid_session::{Launched, Session};
 
+use super::asked::Asked;
 use crate::failure::Failure;
 use crate::output::interruption;
 use crate::{table, time};
 
 /// Why a recording ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Ended {
     /// The command did.
     Command(ExitStatus),
@@ -22,6 +24,8 @@ pub(super) enum Ended {
     Limit,
     /// The user says so.
     Interrupted,
+    /// Somebody asked for it, and waits for the answer.
+    Told(Question),
 }
 
 /// What a recording may use up.
@@ -54,6 +58,7 @@ pub(super) fn watch(
     mut command: Option<&mut Launched>,
     limits: &Limits,
     quiet: bool,
+    asked: Option<&Asked<'_>>,
 ) -> Result<(Ended, Duration), Failure> {
     let interrupted = interruption();
     let begun = Instant::now();
@@ -70,7 +75,9 @@ pub(super) fn watch(
         let is_over = limits.bytes.is_some_and(|most| progress.bytes >= most)
             || limits.time.is_some_and(|most| elapsed >= most)
             || session.has_failed();
+        let told = asked.and_then(|asked| asked.look(session, elapsed));
         let ended = match status {
+            _ if told.is_some() => told.map(Ended::Told),
             Some(status) => Some(Ended::Command(status)),
             None if interrupted.load(Ordering::Relaxed) => Some(Ended::Interrupted),
             None => is_over.then_some(Ended::Limit),

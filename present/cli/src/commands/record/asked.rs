@@ -1,0 +1,75 @@
+//! A recording in the background, and what it is asked.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tracebraid_session::control::{Answer, Question, Request, Server, Status};
+use tracebraid_session::kernel::Progress;
+use tracebraid_session::{Session, SessionError, SessionSummary};
+
+use crate::failure::{DAMAGED, Failure};
+
+/// Answers for a session.
+pub(super) struct Asked<'s> {
+    name: &'s str,
+    server: &'s Server,
+    directory: PathBuf,
+}
+
+impl<'s> Asked<'s> {
+    /// For the session of that name, whose trace goes there.
+    pub(super) fn new(name: &'s str, server: &'s Server, directory: &Path) -> Asked<'s> {
+        // Whoever asks may be elsewhere.
+        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        Asked { name, server, directory }
+    }
+
+    /// Answers whoever asks now; gives the question of one who wants it to end.
+    pub(super) fn look(&self, session: &Session, elapsed: Duration) -> Option<Question> {
+        let question = self.server.question()?;
+        let answer = match &question.request {
+            Request::Stop => return Some(question),
+            Request::Status => Answer::Done(self.status(session.progress(), elapsed)),
+            Request::Snapshot(directory) => match session.snapshot(directory) {
+                Ok(progress) => Answer::Done(Status {
+                    directory: directory.clone(),
+                    ..self.status(progress, elapsed)
+                }),
+                Err(error) => Answer::Failed(error.to_string()),
+            },
+        };
+        question.answer(&answer);
+        None
+    }
+
+    /// Tells whoever wanted it to end that it has.
+    pub(super) fn stopped(
+        &self,
+        question: Question,
+        stopped: Result<SessionSummary, SessionError>,
+        elapsed: Duration,
+    ) -> Result<ExitCode, Failure> {
+        let (answer, code) = match stopped {
+            Ok(summary) => {
+                let progress = summary.kernel.map(|kernel| kernel.total).unwrap_or_default();
+                (Answer::Done(self.status(progress, elapsed)), ExitCode::SUCCESS)
+            }
+            Err(error) => (Answer::Failed(error.to_string()), ExitCode::from(DAMAGED)),
+        };
+        question.answer(&answer);
+        Ok(code)
+    }
+
+    fn status(&self, progress: Progress, elapsed: Duration) -> Status {
+        Status {
+            name: self.name.to_owned(),
+            pid: std::process::id(),
+            directory: self.directory.clone(),
+            elapsed_ns: elapsed.as_nanos() as u64,
+            events: progress.events,
+            lost: progress.lost,
+            bytes: progress.bytes,
+        }
+    }
+}

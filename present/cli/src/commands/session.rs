@@ -1,0 +1,224 @@
+//! `tracebraid start`, `stop`, `status`, `list` and `snapshot`: recordings in the background.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use jiff::Zoned;
+use serde_json::json;
+use tracebraid_session::SessionError;
+use tracebraid_session::control::{self, Request, Server, Status};
+
+use crate::commands::record::{RecordArgs, record};
+use crate::failure::Failure;
+use crate::table::{self, Column, grouped};
+
+/// Starts a recording in the background. It goes on until `tracebraid stop`, or a limit.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid start night --system --syscalls none -o night.trace --max-size 4G
+  tracebraid start black-box --system --keep 256M
+  tracebraid status night
+  tracebraid stop night")]
+pub(crate) struct StartArgs {
+    /// The session's name
+    name: String,
+    #[command(flatten)]
+    record: RecordArgs,
+}
+
+/// Ends a recording in the background: its trace is whole when this returns.
+#[derive(Args, Debug)]
+pub(crate) struct StopArgs {
+    /// The session's name
+    name: String,
+}
+
+/// Shows how a recording in the background is, or all of them.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// The session's name; all of them if not given
+    name: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// Lists the recordings in the background.
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// Writes what a recording keeps in memory (see `start --keep`) as a trace; the recording goes on.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid start black-box --system --keep 256M
+  tracebraid snapshot black-box -o what-just-happened
+  tracebraid report what-just-happened")]
+pub(crate) struct SnapshotArgs {
+    /// The session's name
+    name: String,
+    /// The trace's directory; NAME-DATE-TIME if not given
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Formats of lists of sessions.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// JSON
+    Json,
+}
+
+/// Tells the program that it is the one in the background.
+const IN_BACKGROUND: &str = "TRACEBRAID_IN_BACKGROUND";
+/// How long a recording may take to begin.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn failed(error: SessionError) -> Failure {
+    match error {
+        SessionError::Name(_) | SessionError::Exists(_) => Failure::usage(error.to_string()),
+        SessionError::NoSession(_) => Failure::nothing_readable(error.to_string()),
+        _ => Failure::output(error.to_string()),
+    }
+}
+
+/// Runs `start`: once as it was called, and once more as what stays.
+pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
+    if std::env::var_os(IN_BACKGROUND).is_some() {
+        let server = Server::new(&args.name).map_err(failed)?;
+        return record(&args.record, Some((&args.name, &server)));
+    }
+    if control::ask(&args.name, &Request::Status).is_ok() {
+        return Err(failed(SessionError::Exists(args.name.clone())));
+    }
+    let log = control::directory().map_err(failed)?.join(format!("{}.log", args.name));
+    let cannot = |error: std::io::Error| Failure::output(format!("{}: {error}", log.display()));
+    let own = std::env::current_exe().map_err(cannot)?;
+    let mut background = Command::new(own);
+    background.args(std::env::args_os().skip(1)).env(IN_BACKGROUND, "1");
+    background.stdin(Stdio::null()).stdout(Stdio::null());
+    background.stderr(File::create(&log).map_err(cannot)?);
+    // Not what Ctrl-C at this terminal ends.
+    let mut child = background.process_group(0).spawn().map_err(cannot)?;
+    let status = begun(&args.name, &mut child)?;
+    let Some(status) = status else {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        let said = said.trim().strip_prefix("error: ").unwrap_or(said.trim()).to_owned();
+        return Err(Failure::output(said));
+    };
+    println!("Recording into {} (process {})", status.directory.display(), status.pid);
+    println!("End it by: tracebraid stop {}", args.name);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until the session in the background records; `None` if it has ended instead.
+fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
+    let asked = Instant::now();
+    while asked.elapsed() < PATIENCE {
+        let status = control::ask(name, &Request::Status).ok();
+        if status.is_some() {
+            return Ok(status);
+        }
+        let ended = child.try_wait().map_err(|error| Failure::output(error.to_string()))?;
+        if ended.is_some() {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(None)
+}
+
+/// Runs `stop`.
+pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
+    let status = control::ask(&args.name, &Request::Stop).map_err(failed)?;
+    say(&status);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `snapshot`.
+pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
+    let directory = args.output.clone().unwrap_or_else(|| {
+        let now = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+        PathBuf::from(format!("{}-{now}", args.name))
+    });
+    let directory = std::path::absolute(&directory).unwrap_or(directory);
+    let status = control::ask(&args.name, &Request::Snapshot(directory)).map_err(failed)?;
+    say(&status);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(status: &Status) {
+    let directory = status.directory.display();
+    println!(
+        "Recorded {} events in {}, {} lost: {} in {directory}",
+        grouped(status.events),
+        table::duration(status.elapsed_ns),
+        grouped(status.lost),
+        table::bytes(status.bytes),
+    );
+    println!("See it by: tracebraid report {directory}");
+}
+
+/// Runs `status`.
+pub(super) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
+    let sessions = match &args.name {
+        Some(name) => vec![control::ask(name, &Request::Status).map_err(failed)?],
+        None => all()?,
+    };
+    show(&sessions, args.format);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `list`.
+pub(super) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
+    show(&all()?, args.format);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All sessions that answer.
+fn all() -> Result<Vec<Status>, Failure> {
+    let names = control::names().map_err(failed)?;
+    let asked = names.iter().map(|name| control::ask(name, &Request::Status));
+    Ok(asked.flatten().collect())
+}
+
+fn show(sessions: &[Status], format: Format) {
+    match format {
+        Format::Json => println!("{:#}", json!({ "sessions": sessions })),
+        Format::Table if sessions.is_empty() => println!("No recording is going on in the background."),
+        Format::Table => print!("{}", rows(sessions)),
+    }
+}
+
+fn rows(sessions: &[Status]) -> String {
+    let columns = [
+        Column::text("Session"),
+        Column::number("PID"),
+        Column::number("For"),
+        Column::number("Events"),
+        Column::number("Lost"),
+        Column::number("Bytes"),
+        Column::text("Directory"),
+    ];
+    let row = |status: &Status| {
+        vec![
+            status.name.clone(),
+            status.pid.to_string(),
+            table::duration(status.elapsed_ns),
+            grouped(status.events),
+            grouped(status.lost),
+            table::bytes(status.bytes),
+            status.directory.display().to_string(),
+        ]
+    };
+    table::render(&columns, sessions.iter().map(row))
+}

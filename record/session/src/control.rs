@@ -1,0 +1,207 @@
+//! Sessions in the background: how they are found, asked and told.
+//!
+//! Each has a socket by its name in a directory that is the user's own. Whoever connects sends one line, a
+//! [`Request`] as JSON, and gets one line back, an [`Answer`].
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::SessionError;
+
+/// What a session is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// How it is.
+    Status,
+    /// To end.
+    Stop,
+    /// To write what its memory holds into that directory.
+    Snapshot(PathBuf),
+}
+
+/// How a session is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// Where its trace is or will be.
+    pub directory: PathBuf,
+    /// Nanoseconds since it began.
+    pub elapsed_ns: u64,
+    /// Events that were recorded.
+    pub events: u64,
+    /// Events that found no room.
+    pub lost: u64,
+    /// Bytes that were written.
+    pub bytes: u64,
+}
+
+/// What a session answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It is so, and what was asked for has been done.
+    Done(Status),
+    /// It could not do that.
+    Failed(String),
+}
+
+/// A session that can be asked.
+#[derive(Debug)]
+pub struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+/// A question that waits for its answer.
+#[derive(Debug)]
+pub struct Question {
+    /// What it is.
+    pub request: Request,
+    stream: UnixStream,
+}
+
+/// How long the other side may take to say its line.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a session may take to do what it is told: ending a recording is writing what is left of it.
+const LONG: Duration = Duration::from_secs(120);
+
+/// The directory of the sockets, which is made if it is not there.
+///
+/// # Errors
+/// When it cannot be made, or is somebody else's.
+pub fn directory() -> Result<PathBuf, SessionError> {
+    let own = nix::unistd::geteuid();
+    let path = match (std::env::var_os("XDG_RUNTIME_DIR"), own.is_root()) {
+        (Some(run), _) => Path::new(&run).join("tracebraid"),
+        (None, true) => PathBuf::from("/run/tracebraid"),
+        (None, false) => std::env::temp_dir().join(format!("tracebraid-{own}")),
+    };
+    let failed = |source| SessionError::File { path: path.clone(), source };
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+    made.map_err(failed)?;
+    let owner = fs::metadata(&path).map_err(failed)?.uid();
+    if owner != own.as_raw() {
+        return Err(failed(io::Error::other("this directory is somebody else's")));
+    }
+    Ok(path)
+}
+
+/// Names of all sessions that have a socket, in order.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn names() -> Result<Vec<String>, SessionError> {
+    let path = directory()?;
+    let entries = fs::read_dir(&path).map_err(|source| SessionError::File { path, source })?;
+    let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".sock")?.to_owned());
+    let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn socket(name: &str) -> Result<PathBuf, SessionError> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
+        return Err(SessionError::Name(name.to_owned()));
+    }
+    Ok(directory()?.join(format!("{name}.sock")))
+}
+
+/// Asks the session of that name.
+///
+/// # Errors
+/// When there is none, it has gone without saying so, or cannot do it.
+pub fn ask(name: &str, request: &Request) -> Result<Status, SessionError> {
+    let path = socket(name)?;
+    let none = || SessionError::NoSession(name.to_owned());
+    let stream = match UnixStream::connect(&path) {
+        Ok(stream) => stream,
+        Err(error) => {
+            // A socket that nobody listens at is what a killed session leaves behind.
+            if error.kind() == io::ErrorKind::ConnectionRefused {
+                let _ = fs::remove_file(&path);
+            }
+            return Err(none());
+        }
+    };
+    let answer = exchange(stream, request).map_err(|_| none())?;
+    match answer {
+        Answer::Done(status) => Ok(status),
+        Answer::Failed(why) => Err(SessionError::Refused(why)),
+    }
+}
+
+fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Answer> {
+    stream.set_read_timeout(Some(LONG))?;
+    send(&mut stream, request)?;
+    receive(&stream)
+}
+
+fn send(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+fn receive<T: for<'d> Deserialize<'d>>(stream: &UnixStream) -> io::Result<T> {
+    /// Paths are not longer.
+    const MOST: u64 = 64 << 10;
+    let mut line = String::new();
+    BufReader::new(io::Read::take(stream, MOST)).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+impl Server {
+    /// Makes the socket of a session of that name.
+    ///
+    /// # Errors
+    /// When there is a session of that name, or the socket cannot be made.
+    pub fn new(name: &str) -> Result<Server, SessionError> {
+        let path = socket(name)?;
+        if ask(name, &Request::Status).is_ok() {
+            return Err(SessionError::Exists(name.to_owned()));
+        }
+        let listener = UnixListener::bind(&path).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        match listener {
+            Ok(listener) => Ok(Server { listener, path }),
+            Err(source) => Err(SessionError::File { path, source }),
+        }
+    }
+
+    /// The next question, if there is one. Who says nothing that makes sense is not answered.
+    pub fn question(&self) -> Option<Question> {
+        let (stream, _) = self.listener.accept().ok()?;
+        stream.set_nonblocking(false).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_write_timeout(Some(PATIENCE)).ok()?;
+        let request = receive(&stream).ok()?;
+        Some(Question { request, stream })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Question {
+    /// Answers it.
+    pub fn answer(mut self, answer: &Answer) {
+        // Who does not wait for it any more does not get it.
+        let _ = send(&mut self.stream, answer);
+    }
+}
