@@ -254,35 +254,36 @@ fn copies_of_recorded_traces_have_the_same_events() {
         let events = all_events(&original);
         let count: usize = events.iter().map(Vec::len).sum();
         assert!(count > least, "{archive}: {count}");
-        for version in [CtfVersion::V1_8, CtfVersion::V2_0] {
-            for packet_size in [PacketSize::UpTo(1 << 18), PacketSize::Fixed(1 << 16)] {
-                let options = Options {
-                    version,
-                    packet_size,
-                    ..Options::default()
-                };
-                let path = unpacked
-                    .path()
-                    .join(format!("{archive}-{version:?}-{packet_size:?}"));
-                copy(&original, Session::create(&path).unwrap(), options).unwrap();
-                let copied = all_events(&path);
-                assert_eq!(copied.len(), events.len());
-                for (copied, events) in copied.iter().zip(&events) {
-                    assert!(copied == events, "{archive}, {version:?}");
-                }
-                let set = TraceSet::open(&[&path]).unwrap();
-                assert!(
-                    set.traces
-                        .iter()
-                        .all(|trace| trace.layout.class.version == version)
-                );
-                let files = set
-                    .traces
-                    .iter()
-                    .flat_map(|trace| &trace.streams)
-                    .flat_map(|stream| &stream.files);
-                assert!(files.into_iter().all(|file| file.indexed));
+        for (version, packet_size) in [
+            (CtfVersion::V1_8, PacketSize::Fixed(1 << 16)),
+            (CtfVersion::V2_0, PacketSize::UpTo(1 << 18)),
+        ] {
+            let options = Options {
+                version,
+                packet_size,
+                ..Options::default()
+            };
+            let path = unpacked
+                .path()
+                .join(format!("{archive}-{version:?}-{packet_size:?}"));
+            copy(&original, Session::create(&path).unwrap(), options).unwrap();
+            let copied = all_events(&path);
+            assert_eq!(copied.len(), events.len());
+            for (copied, events) in copied.iter().zip(&events) {
+                assert!(copied == events, "{archive}, {version:?}");
             }
+            let set = TraceSet::open(&[&path]).unwrap();
+            assert!(
+                set.traces
+                    .iter()
+                    .all(|trace| trace.layout.class.version == version)
+            );
+            let files = set
+                .traces
+                .iter()
+                .flat_map(|trace| &trace.streams)
+                .flat_map(|stream| &stream.files);
+            assert!(files.into_iter().all(|file| file.indexed));
         }
     }
 }
