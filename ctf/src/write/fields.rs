@@ -3,9 +3,9 @@
 //! The walk over the event class is that of the reader ([`crate::walk`]), with the values coming
 //! from outside: what a sequence's length or a variant's selector is, was given before.
 
-use super::bits::{fits_signed, fits_unsigned, put};
+use super::bits::{align_up, fits_signed, fits_unsigned, put};
 use super::error::FieldProblem;
-use super::plan::EventPlan;
+use super::plan::{EventPlan, Leaf};
 use crate::bits::FixedRead;
 use crate::layout::node::{Length, Node, NodeKind};
 use crate::layout::skip;
@@ -44,6 +44,15 @@ enum Open<'p> {
     Elements(Part<'p>, u64, u64),
 }
 
+/// A walk over fields within each other.
+#[derive(Debug)]
+struct Deep<'p> {
+    roots: [Option<Part<'p>>; 3],
+    /// The root that comes next.
+    root: usize,
+    open: Stack<Open<'p>>,
+}
+
 /// Takes the values of an event record's fields, in the order of the event class: those of the
 /// common context, of the specific context, and of the payload. Structures, arrays, variants and
 /// optionals have no value of their own: what is within follows.
@@ -54,33 +63,73 @@ enum Open<'p> {
 pub struct Fields<'p> {
     out: &'p mut Buffer,
     slots: &'p mut [u64],
-    roots: std::array::IntoIter<Option<Part<'p>>, 3>,
-    open: Stack<Open<'p>>,
+    /// Those that come behind the next one, if there are only plain fields and structures.
+    flat: std::slice::Iter<'p, Leaf>,
+    /// Where the walk is in an event class that has others.
+    deep: Option<&'p mut Deep<'p>>,
     /// The field whose value comes next.
-    next: Option<Part<'p>>,
+    next: Option<&'p Node>,
+    /// What is within it, of an array of bytes. It stands apart: to copy at once what was written in
+    /// two parts just before would make the processor wait.
+    inside: &'p [Node],
     stop: Option<Stop>,
 }
 
 impl<'p> Fields<'p> {
+    /// What became of the event record whose fields `give` gives.
     #[inline(always)]
-    pub(super) fn new(plan: &'p EventPlan, out: &'p mut Buffer, slots: &'p mut [u64]) -> Self {
-        let mut fields = Fields {
-            out,
-            slots,
-            roots: plan.roots().into_iter(),
-            open: Stack::new(),
-            next: None,
-            stop: None,
-        };
-        fields.go_on();
-        fields
+    pub(super) fn run(
+        plan: &EventPlan,
+        out: &mut Buffer,
+        slots: &mut [u64],
+        give: &mut impl FnMut(&mut Fields<'_>),
+    ) -> Result<(), Stop> {
+        match &plan.flat {
+            Some(flat) => Fields {
+                out,
+                slots,
+                flat: flat.iter(),
+                deep: None,
+                next: None,
+                inside: &[],
+                stop: None,
+            }
+            .all(give),
+            None => Self::run_deep(plan, out, slots, give),
+        }
     }
 
-    /// What became of it.
+    /// The walk is large: others need not make room for it.
+    #[inline(never)]
+    fn run_deep(
+        plan: &EventPlan,
+        out: &mut Buffer,
+        slots: &mut [u64],
+        give: &mut impl FnMut(&mut Fields<'_>),
+    ) -> Result<(), Stop> {
+        let mut deep = Deep {
+            roots: plan.roots(),
+            root: 0,
+            open: Stack::new(),
+        };
+        Fields {
+            out,
+            slots,
+            flat: [].iter(),
+            deep: Some(&mut deep),
+            next: None,
+            inside: &[],
+            stop: None,
+        }
+        .all(give)
+    }
+
     #[inline(always)]
-    pub(super) fn end(mut self) -> Result<(), Stop> {
+    fn all(mut self, give: &mut impl FnMut(&mut Fields<'_>)) -> Result<(), Stop> {
+        self.go_on();
+        give(&mut self);
         if let Some(missing) = self.next {
-            self.fail(missing.node(), FieldProblem::Missing);
+            self.fail(missing, FieldProblem::Missing);
         }
         match self.stop {
             None => Ok(()),
@@ -111,9 +160,25 @@ impl<'p> Fields<'p> {
     /// Goes to the next field that has a value of its own.
     #[inline(always)]
     fn go_on(&mut self) {
+        if self.deep.is_some() {
+            return self.go_deeper();
+        }
+        self.next = match self.flat.next() {
+            Some(leaf) => {
+                self.align(leaf.align);
+                Some(&leaf.node)
+            }
+            None => None,
+        };
+    }
+
+    /// The same within fields that have parts.
+    #[inline(never)]
+    fn go_deeper(&mut self) {
         self.next = None;
         loop {
-            let part = match self.open.last_mut() {
+            let Some(deep) = &mut self.deep else { return };
+            let part = match deep.open.last_mut() {
                 Some(Open::Parts(parts)) => parts.next(),
                 Some(Open::Elements(element, left, before)) => match left.checked_sub(1) {
                     Some(less) => {
@@ -129,17 +194,16 @@ impl<'p> Fields<'p> {
                     }
                     None => None,
                 },
-                None => match self.roots.next() {
-                    Some(root) => {
-                        if let Some(root) = root
-                            && self.enter(root)
-                        {
-                            return;
-                        }
-                        continue;
+                None => {
+                    let Some(root) = deep.roots.get(deep.root).copied() else {
+                        return;
+                    };
+                    deep.root += 1;
+                    match root {
+                        Some(root) => Some(root),
+                        None => continue,
                     }
-                    None => return,
-                },
+                }
             };
             match part {
                 Some(part) => {
@@ -147,23 +211,34 @@ impl<'p> Fields<'p> {
                         return;
                     }
                 }
-                None => self.open.pop(),
+                None => self.close(),
             }
         }
     }
 
+    fn close(&mut self) {
+        if let Some(deep) = &mut self.deep {
+            deep.open.pop();
+        }
+    }
+
+    fn open(&mut self, open: Open<'p>) {
+        if let Some(deep) = &mut self.deep {
+            deep.open.push(open);
+        }
+    }
+
     /// Begins with a field; true if it has a value of its own, or if nothing can follow.
-    #[inline(always)]
     fn enter(&mut self, part: Part<'p>) -> bool {
         self.align(part.align);
         match &part.kind {
             NodeKind::Struct(_) => {
-                self.open.push(Open::Parts(part.parts()));
+                self.open(Open::Parts(part.parts()));
                 false
             }
             NodeKind::Array(_) | NodeKind::Variant(_) | NodeKind::Optional(_) => self.enter_rare(part),
             _ => {
-                self.next = Some(part);
+                self.next = Some(part.node());
                 true
             }
         }
@@ -174,7 +249,7 @@ impl<'p> Fields<'p> {
         match &part.kind {
             // All of its elements may be given at once.
             NodeKind::Array(_) if is_bytes(part) => {
-                self.next = Some(part);
+                (self.next, self.inside) = (Some(part.node()), part.inside());
                 return true;
             }
             NodeKind::Array(length) => return self.enter_array(part, *length),
@@ -201,7 +276,7 @@ impl<'p> Fields<'p> {
     /// An option is as a member of nothing.
     fn enter_chosen(&mut self, chosen: Part<'p>) -> bool {
         // Selected options may be variants, as deep as they like: they come off the list.
-        self.open.push(Open::Elements(chosen, 1, u64::MAX));
+        self.open(Open::Elements(chosen, 1, u64::MAX));
         false
     }
 
@@ -215,7 +290,7 @@ impl<'p> Fields<'p> {
             self.full();
             return true;
         }
-        self.open.push(Open::Elements(element, length, u64::MAX));
+        self.open(Open::Elements(element, length, u64::MAX));
         false
     }
 
@@ -228,22 +303,22 @@ impl<'p> Fields<'p> {
 
     /// The field that a value is for. One byte of an array of bytes: its element.
     #[inline(always)]
-    fn take(&mut self) -> Option<Part<'p>> {
-        let Some(part) = self.next else {
+    fn take(&mut self) -> Option<&'p Node> {
+        let Some(node) = self.next else {
             self.too_many();
             return None;
         };
-        match &part.kind {
-            NodeKind::Array(length) => self.take_element(part, *length),
-            _ => Some(part),
+        match &node.kind {
+            NodeKind::Array(length) => self.take_element(node, *length),
+            _ => Some(node),
         }
     }
 
     /// Looks at an array of bytes element by element.
     #[cold]
-    fn take_element(&mut self, part: Part<'p>, length: Length) -> Option<Part<'p>> {
+    fn take_element(&mut self, node: &'p Node, length: Length) -> Option<&'p Node> {
         self.next = None;
-        if !self.enter_array(part, length) {
+        if !self.enter_array(Part::new(node, self.inside), length) {
             self.go_on();
         }
         match self.next {
@@ -258,8 +333,7 @@ impl<'p> Fields<'p> {
 
     #[inline(always)]
     fn align(&mut self, align: u32) {
-        let mask = u64::from(align.max(1)) - 1;
-        self.out.pos = (self.out.pos + mask) & !mask;
+        self.out.pos = align_up(self.out.pos, align);
     }
 
     #[inline(always)]
@@ -288,10 +362,10 @@ impl<'p> Fields<'p> {
     /// An integer that is not negative; also a boolean (0 or 1), a bit array, a bit map.
     #[inline(always)]
     pub fn uint(&mut self, value: u64) -> &mut Self {
-        let Some(part) = self.take() else { return self };
-        match &part.kind {
-            NodeKind::Int(how, _) if fits_unsigned(*how, value) => self.integer(part.node(), *how, value),
-            kind => self.other_uint(part.node(), kind, value),
+        let Some(node) = self.take() else { return self };
+        match &node.kind {
+            NodeKind::Int(how, _) if fits_unsigned(*how, value) => self.integer(node, *how, value),
+            kind => self.other_uint(node, kind, value),
         }
         self
     }
@@ -299,19 +373,19 @@ impl<'p> Fields<'p> {
     /// An integer.
     #[inline(always)]
     pub fn int(&mut self, value: i64) -> &mut Self {
-        let Some(part) = self.take() else { return self };
-        match &part.kind {
+        let Some(node) = self.take() else { return self };
+        match &node.kind {
             NodeKind::Int(how, _) if fits_signed(*how, value) => {
-                self.integer(part.node(), *how, value as u64);
+                self.integer(node, *how, value as u64);
             }
             NodeKind::VarInt(class) if class.signed || value >= 0 => {
-                self.variable(part.node(), class, i128::from(value));
+                self.variable(node, class, i128::from(value));
             }
-            _ if value >= 0 => self.other_uint(part.node(), &part.kind, value as u64),
+            _ if value >= 0 => self.other_uint(node, &node.kind, value as u64),
             kind => {
                 let is_number = matches!(kind, NodeKind::Int(..) | NodeKind::VarInt(_));
                 self.fail(
-                    part.node(),
+                    node,
                     if is_number {
                         FieldProblem::Range
                     } else {
@@ -374,23 +448,23 @@ impl<'p> Fields<'p> {
 
     /// A floating point number of 32 or 64 bits; for 32 the nearest that there is.
     pub fn float(&mut self, value: f64) -> &mut Self {
-        let Some(part) = self.take() else { return self };
-        match &part.kind {
-            NodeKind::Float(how) if how.length == 64 => self.plain(part.node(), *how, value.to_bits()),
+        let Some(node) = self.take() else { return self };
+        match &node.kind {
+            NodeKind::Float(how) if how.length == 64 => self.plain(node, *how, value.to_bits()),
             NodeKind::Float(how) if how.length == 32 => {
-                self.plain(part.node(), *how, u64::from((value as f32).to_bits()));
+                self.plain(node, *how, u64::from((value as f32).to_bits()));
             }
-            _ => self.fail(part.node(), FieldProblem::Kind),
+            _ => self.fail(node, FieldProblem::Kind),
         }
         self
     }
 
     /// A floating point number of any length, as its raw IEEE 754 bits.
     pub fn float_bits(&mut self, bits: u128) -> &mut Self {
-        let Some(part) = self.take() else { return self };
-        match &part.kind {
-            NodeKind::Float(how) if bits >> how.length == 0 => self.plain(part.node(), *how, bits as u64),
-            NodeKind::Float(_) => self.fail(part.node(), FieldProblem::Range),
+        let Some(node) = self.take() else { return self };
+        match &node.kind {
+            NodeKind::Float(how) if bits >> how.length == 0 => self.plain(node, *how, bits as u64),
+            NodeKind::Float(_) => self.fail(node, FieldProblem::Range),
             NodeKind::WideFloat(half) => {
                 let is_first_high = half.big != half.reversed;
                 let halves = [(bits >> 64) as u64, bits as u64];
@@ -399,11 +473,11 @@ impl<'p> Fields<'p> {
                 } else {
                     [halves[1], halves[0]]
                 };
-                if self.fixed(part.node(), *half, first) {
-                    self.plain(part.node(), *half, second);
+                if self.fixed(node, *half, first) {
+                    self.plain(node, *half, second);
                 }
             }
-            _ => self.fail(part.node(), FieldProblem::Kind),
+            _ => self.fail(node, FieldProblem::Kind),
         }
         self
     }
@@ -416,9 +490,9 @@ impl<'p> Fields<'p> {
 
     /// An integer of more than 64 bits: its bytes, the least significant one first.
     pub fn wide(&mut self, bytes: &[u8]) -> &mut Self {
-        let Some(part) = self.take() else { return self };
-        let NodeKind::WideInt(class) = &part.kind else {
-            self.fail(part.node(), FieldProblem::Kind);
+        let Some(node) = self.take() else { return self };
+        let NodeKind::WideInt(class) = &node.kind else {
+            self.fail(node, FieldProblem::Kind);
             return self;
         };
         let bit = |index: u32| {
@@ -428,7 +502,7 @@ impl<'p> Fields<'p> {
         };
         let bits = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_mul(8);
         if (class.length..bits).any(|index| bit(index) != 0) {
-            self.fail(part.node(), FieldProblem::Range);
+            self.fail(node, FieldProblem::Range);
             return self;
         }
         let how = FixedRead::new(1, class.byte_order, false, false);
@@ -439,7 +513,7 @@ impl<'p> Fields<'p> {
             } else {
                 index
             };
-            if !self.fixed(part.node(), how, u64::from(bit(index))) {
+            if !self.fixed(node, how, u64::from(bit(index))) {
                 return self;
             }
         }
@@ -449,8 +523,8 @@ impl<'p> Fields<'p> {
 
     /// A string, or an array of characters, which is filled up with null characters.
     pub fn string(&mut self, text: &str) -> &mut Self {
-        let Some(part) = self.take() else { return self };
-        match &part.kind {
+        let Some(node) = self.take() else { return self };
+        match &node.kind {
             NodeKind::Str(Encoding::Utf8) | NodeKind::SizedStr(_, Encoding::Utf8) => {
                 self.bytes(text.as_bytes())
             }
@@ -459,7 +533,7 @@ impl<'p> Fields<'p> {
                 self.bytes(&encoded)
             }
             _ => {
-                self.fail(part.node(), FieldProblem::Kind);
+                self.fail(node, FieldProblem::Kind);
                 self
             }
         }
@@ -468,24 +542,24 @@ impl<'p> Fields<'p> {
     /// The bytes of a string or BLOB, or of an array of 8-bit integers. Strings are not checked to be
     /// valid in their encoding; those of a fixed length are filled up with null bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        let Some(part) = self.next else {
+        let Some(node) = self.next else {
             self.too_many();
             return self;
         };
-        match &part.kind {
-            NodeKind::Str(encoding) => self.terminated(part.node(), bytes, encoding.unit_bytes()),
+        match &node.kind {
+            NodeKind::Str(encoding) => self.terminated(node, bytes, encoding.unit_bytes()),
             NodeKind::SizedStr(length, encoding) => {
                 let length = self.count(*length);
-                self.sized(part.node(), bytes, length, encoding.unit_bytes());
+                self.sized(node, bytes, length, encoding.unit_bytes());
             }
             NodeKind::Blob(length) | NodeKind::Array(length) => {
                 if self.count(*length) == bytes.len() as u64 {
                     self.put_bytes(bytes);
                 } else {
-                    self.fail(part.node(), FieldProblem::Range);
+                    self.fail(node, FieldProblem::Range);
                 }
             }
-            _ => self.fail(part.node(), FieldProblem::Kind),
+            _ => self.fail(node, FieldProblem::Kind),
         }
         self
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bits::align_up;
 use super::error::WriteError;
 use super::event_header::Written;
 use super::fields::{Buffer, Fields, Stop};
@@ -196,9 +197,7 @@ impl<S: PacketSink> StreamWriter<S> {
     ) -> Result<(), WriteError> {
         self.prepare(event, time)?;
         self.attempts(event, time, |plan, out, slots| {
-            let mut walk = Fields::new(plan, out, slots);
-            fields(&mut walk);
-            walk.end()
+            Fields::run(plan, out, slots, &mut fields)
         })
     }
 
@@ -317,7 +316,7 @@ impl<S: PacketSink> StreamWriter<S> {
     ) -> Result<Outcome, WriteError> {
         let before = (self.out.pos, self.out.big, self.out.empty);
         let header = &self.plan.header;
-        let start = self.out.pos.next_multiple_of(u64::from(header.align.max(1)));
+        let start = align_up(self.out.pos, header.align);
         let clock = if self.packet.has_events {
             self.last
         } else {

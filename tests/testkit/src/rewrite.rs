@@ -21,19 +21,33 @@ use tracebraid_ctf::write::trace::{Options, Session, TraceWriter};
 /// Gives the values of a field, in order.
 fn give(fields: &mut Fields<'_>, class: &FieldClass, value: &Value, at_once: bool) {
     match (class, value) {
-        (_, Value::Int(value)) => drop(fields.int(*value)),
-        (_, Value::UInt(value) | Value::Bits(value)) => drop(fields.uint(*value)),
-        (_, Value::Bool(value)) => drop(fields.uint(u64::from(*value))),
-        (_, Value::Wide(bytes)) => drop(fields.wide(bytes)),
+        (_, Value::Int(value)) => {
+            fields.int(*value);
+        }
+        (_, Value::UInt(value) | Value::Bits(value)) => {
+            fields.uint(*value);
+        }
+        (_, Value::Bool(value)) => {
+            fields.uint(u64::from(*value));
+        }
+        (_, Value::Wide(bytes)) => {
+            fields.wide(bytes);
+        }
         (_, Value::Float { length: 64, bits }) if !f64::from_bits(*bits as u64).is_nan() => {
             fields.float(f64::from_bits(*bits as u64));
         }
         (_, Value::Float { length: 32, bits }) if !f32::from_bits(*bits as u32).is_nan() => {
             fields.float(f64::from(f32::from_bits(*bits as u32)));
         }
-        (_, Value::Float { bits, .. }) => drop(fields.float_bits(*bits)),
-        (_, Value::Str(text)) => drop(fields.string(text)),
-        (_, Value::Blob(bytes)) => drop(fields.bytes(bytes)),
+        (_, Value::Float { bits, .. }) => {
+            fields.float_bits(*bits);
+        }
+        (_, Value::Str(text)) => {
+            fields.string(text);
+        }
+        (_, Value::Blob(bytes)) => {
+            fields.bytes(bytes);
+        }
         (FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. }, Value::Array(values)) => {
             let bytes = || {
                 values
