@@ -18,7 +18,10 @@ const SEEDS: u64 = 120;
 /// if it is not installed.
 fn babeltrace2(path: &Path) -> Option<Vec<u8>> {
     let mut command = Command::new("babeltrace2");
-    command.env("BABELTRACE_TERM_COLOR", "never").env("TZ", "UTC").arg(path);
+    command
+        .env("BABELTRACE_TERM_COLOR", "never")
+        .env("TZ", "UTC")
+        .arg(path);
     match command.output() {
         Ok(output) => {
             let told = String::from_utf8_lossy(&output.stderr);
@@ -39,7 +42,12 @@ fn babeltrace2(path: &Path) -> Option<Vec<u8>> {
 /// Compares the two; false if there is no babeltrace2.
 fn compare(path: &Path, what: &str) -> bool {
     let output = run(&["print".as_ref(), "--strict".as_ref(), path.as_os_str()]);
-    assert_eq!(output.status.code(), Some(0), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{what}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let Some(theirs) = babeltrace2(path) else {
         return false;
     };
