@@ -140,6 +140,38 @@ fn time_goes_forwards_only() {
 }
 
 #[test]
+fn nothing_comes_before_the_start() {
+    let (plan, two, _) = plans(HeaderKind::Large);
+    let mut out = writer(&plan, PacketSize::UpTo(4096));
+    out.start(100).unwrap();
+    let result = out.record(&two, 99, |fields| {
+        fields.int(1).uint(2);
+    });
+    assert!(matches!(
+        result,
+        Err(WriteError::TimeBackwards { last: 100, time: 99 })
+    ));
+}
+
+#[test]
+fn streams_without_events() {
+    let (plan, ..) = plans(HeaderKind::Large);
+    let data = |act: fn(&mut StreamWriter<Vec<u8>>)| {
+        let mut out = writer(&plan, PacketSize::UpTo(4096));
+        act(&mut out);
+        out.finish().unwrap()
+    };
+    assert_eq!(data(|_| ()).len(), 0);
+    assert_eq!(data(|out| out.start(5).unwrap()).len(), HEAD);
+    assert_eq!(data(|out| out.discard(5)).len(), HEAD);
+    let flushed = data(|out| {
+        out.start(5).unwrap();
+        out.flush(9).unwrap();
+    });
+    assert_eq!(flushed.len(), HEAD);
+}
+
+#[test]
 fn refused_events_leave_nothing_behind() {
     let (plan, two, named) = plans(HeaderKind::Compact);
     let (other, _, _) = plans(HeaderKind::Compact);

@@ -66,21 +66,18 @@ fn without_header(shown: Shown, class: &TraceClass, stream: usize) -> (usize, Op
 fn check(generated: &Generated, directory: &Path, what: &str) {
     let class = &generated.class;
     let trace = Trace::open(&directory.join("some/where")).unwrap();
-    assert!(
-        trace.damage.is_empty() && trace.notes.is_empty(),
-        "{what}: {:?} {:?}",
-        trace.damage,
-        trace.notes
-    );
-    let mut files = 0;
+    assert!(trace.damage.is_empty(), "{what}: {:?}", trace.damage);
     for written in &generated.streams {
+        // There may be no packets at all.
+        if event_count(written) == 0 {
+            continue;
+        }
         let is_it = |path: &Path| path.file_name().is_some_and(|name| *name == *written.file_name);
         let stream = trace
             .streams
             .iter()
             .find(|stream| stream.files.iter().any(|file| is_it(&file.path)))
             .unwrap_or_else(|| panic!("{what}: {} is missing", written.file_name));
-        files += 1;
         let (counts, damage) = scan_counts(&trace, stream);
         assert_eq!(
             (counts.iter().sum(), damage),
@@ -101,7 +98,6 @@ fn check(generated: &Generated, directory: &Path, what: &str) {
         assert!(damage.is_empty(), "{what}: {damage:?}");
         check_packets(stream, what);
     }
-    assert_eq!(files, generated.streams.len());
 }
 
 fn event_count(stream: &tracebraid_testkit::generate::GeneratedStream) -> u64 {

@@ -237,20 +237,25 @@ impl<S: PacketSink> StreamWriter<S> {
         if self.packet.is_open {
             return Err(WriteError::Misuse("a packet has been begun already".into()));
         }
+        self.last = time;
         self.begin(time);
         self.packet.is_wanted = true;
         Ok(())
     }
 
-    /// Writes the last packet, and finishes the sink. At least one packet is written.
+    /// Writes the last packet, and finishes the sink. A stream that was neither started nor flushed and
+    /// has no event records has no packets: nobody knows when it was.
     ///
     /// # Errors
     /// When the packet cannot be written.
     pub fn finish(mut self) -> Result<S::Output, WriteError> {
-        if !self.packet.is_open && (self.offset == 0 || self.discarded != self.told_discarded) {
+        let has_news = self.discarded != self.told_discarded;
+        if has_news && !self.packet.is_open {
             self.begin(self.last);
         }
-        self.packet.is_wanted |= self.offset == 0 || self.discarded != self.told_discarded;
+        // After a flush there may be nothing more to tell.
+        let is_empty = !self.packet.has_events && self.packet.begin == self.last && self.offset > 0;
+        self.packet.is_wanted = has_news || self.packet.is_wanted && !is_empty;
         self.close(self.last)?;
         self.sink.finish()
     }
