@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod ways;
+mod write;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +48,7 @@ fn main() {
     sum_in_memory(&files);
     count_in_memory(&set);
     ways::all(&files);
+    write::all(|name, work| report(name, work));
 }
 
 /// The best of several rounds; the work says how many bytes and event records it did.

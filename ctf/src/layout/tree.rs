@@ -37,7 +37,8 @@ pub struct Part<'n> {
 }
 
 impl<'n> Part<'n> {
-    pub(super) fn new(node: &'n Node, inside: &'n [Node]) -> Self {
+    #[inline(always)]
+    pub(crate) fn new(node: &'n Node, inside: &'n [Node]) -> Self {
         Part { node, inside }
     }
 

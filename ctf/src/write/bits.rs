@@ -85,6 +85,13 @@ pub(super) fn fits_signed(how: FixedRead, value: i64) -> bool {
     value << unused >> unused == value
 }
 
+/// The next multiple of `align`, a power of two. (To divide would take longer than all else.)
+#[inline(always)]
+pub(super) fn align_up(at: u64, align: u32) -> u64 {
+    let mask = u64::from(align.max(1)) - 1;
+    at.saturating_add(mask) & !mask
+}
+
 #[cfg(test)]
 mod tests {
     use super::{fits_signed, fits_unsigned, put};

@@ -4,7 +4,7 @@
 //! or more time has passed than those bits can tell, an escape value in the place of the short id
 //! says that both follow at full length.
 
-use super::bits::put;
+use super::bits::{align_up, put};
 use super::error::WriteError;
 use crate::bits::FixedRead;
 use crate::layout::node::{Node, NodeKind};
@@ -326,13 +326,13 @@ impl Form {
                 What::Time => time,
                 What::Escape(value) => value,
             };
-            at = at.next_multiple_of(u64::from(step.align.max(1)));
+            at = align_up(at, step.align);
             if !put(data, at, step.how, value) {
                 return Written::Full;
             }
             at += u64::from(step.how.length);
         }
-        Written::To(at.next_multiple_of(u64::from(self.end_align.max(1))))
+        Written::To(align_up(at, self.end_align))
     }
 }
 

@@ -38,6 +38,9 @@ const ROLES: [(Roles, What); 9] = [
     (Roles::CLOCK_TIMESTAMP, What::Begin),
 ];
 
+/// Larger heads are of no tracer.
+const MOST_BITS: u64 = 1 << 19;
+
 /// An integer of the head.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
@@ -82,7 +85,9 @@ impl Head {
                 NodeKind::Struct(_) => {}
                 NodeKind::Int(how, _) => self.integer(node, *how)?,
                 NodeKind::Array(Length::Static(16)) | NodeKind::Blob(Length::Static(16))
-                    if node.roles.contains(Roles::METADATA_UUID) && self.bits.is_multiple_of(8) =>
+                    if node.roles.contains(Roles::METADATA_UUID)
+                        && self.bits.is_multiple_of(8)
+                        && self.bits <= MOST_BITS =>
                 {
                     self.grow(128);
                     let start = (self.bits / 8) as usize;
@@ -119,6 +124,12 @@ impl Head {
                 node.name
             );
             return Err(WriteError::unsupported(what));
+        }
+        if self.bits > MOST_BITS {
+            return Err(WriteError::unsupported(format!(
+                "heads of more than {} bytes",
+                MOST_BITS / 8
+            )));
         }
         let known = ROLES.iter().find(|(role, _)| node.roles.contains(*role));
         let what = known.map_or_else(|| What::Value(node.name.clone()), |(_, what)| what.clone());

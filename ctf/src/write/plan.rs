@@ -6,6 +6,7 @@ use super::error::WriteError;
 use super::event_header::{EventHeader, Lead};
 use super::head::Head;
 use crate::layout::TraceLayout;
+use crate::layout::node::{Node, NodeKind};
 use crate::layout::skip::SkipProgram;
 use crate::layout::tree::Part;
 use crate::schema::{EventClass, FieldClass, Name, Scope, StreamClass, TraceClass};
@@ -32,6 +33,37 @@ pub struct EventPlan {
     align: u32,
     /// Registers for writing it.
     pub(super) slots: usize,
+    /// Its fields one after the other, if there are only plain ones and structures.
+    pub(super) flat: Option<Box<[Leaf]>>,
+}
+
+/// A field without parts.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf {
+    /// Alignment before it, with that of the structures that begin there.
+    pub(super) align: u32,
+    pub(super) node: Node,
+}
+
+/// The fields of these scopes in a row, if they are the same in all event records.
+fn flat(roots: [Option<Part<'_>>; 3]) -> Option<Box<[Leaf]>> {
+    let mut leaves = Vec::new();
+    let mut pending = 1;
+    for root in roots.into_iter().flatten() {
+        for node in std::iter::once(root.node()).chain(root.inside()) {
+            pending = node.align.max(pending);
+            match node.kind {
+                NodeKind::Struct(_) => {}
+                NodeKind::Array(_) | NodeKind::Variant(_) | NodeKind::Optional(_) => return None,
+                _ => leaves.push(Leaf {
+                    align: std::mem::replace(&mut pending, 1),
+                    node: node.clone(),
+                }),
+            }
+        }
+    }
+    // Nothing may be aligned behind the last field.
+    (pending == 1).then(|| leaves.into())
 }
 
 impl StreamPlan {
@@ -132,14 +164,17 @@ impl EventPlan {
             ..stream.class.clone()
         };
         let layout = TraceLayout::new(Arc::new(alone));
-        Ok(EventPlan {
+        let mut plan = EventPlan {
             stream: stream.clone(),
             slots: layout.registers().len(),
             name: class.name.clone(),
             lead,
             align: all().map(FieldClass::own_align).max().unwrap_or(1),
             layout,
-        })
+            flat: None,
+        };
+        plan.flat = flat(plan.roots());
+        Ok(plan)
     }
 
     /// The roots of what follows the header, in their order.

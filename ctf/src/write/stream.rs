@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bits::align_up;
 use super::error::WriteError;
 use super::event_header::Written;
 use super::fields::{Buffer, Fields, Stop};
@@ -201,9 +202,7 @@ impl<S: PacketSink> StreamWriter<S> {
     ) -> Result<(), WriteError> {
         self.prepare(event, time)?;
         self.attempts(event, time, |plan, out, slots| {
-            let mut walk = Fields::new(plan, out, slots);
-            fields(&mut walk);
-            walk.end()
+            Fields::run(plan, out, slots, &mut fields)
         })
     }
 
@@ -243,20 +242,25 @@ impl<S: PacketSink> StreamWriter<S> {
         if self.packet.is_open {
             return Err(WriteError::Misuse("a packet has been begun already".into()));
         }
+        self.last = time;
         self.begin(time);
         self.packet.is_wanted = true;
         Ok(())
     }
 
-    /// Writes the last packet, and finishes the sink. At least one packet is written.
+    /// Writes the last packet, and finishes the sink. A stream that was neither started nor flushed and
+    /// has no event records has no packets: nobody knows when it was.
     ///
     /// # Errors
     /// When the packet cannot be written.
     pub fn finish(mut self) -> Result<S::Output, WriteError> {
-        if !self.packet.is_open && (self.offset == 0 || self.discarded != self.told_discarded) {
+        let has_news = self.discarded != self.told_discarded;
+        if has_news && !self.packet.is_open {
             self.begin(self.last);
         }
-        self.packet.is_wanted |= self.offset == 0 || self.discarded != self.told_discarded;
+        // After a flush there may be nothing more to tell.
+        let is_empty = !self.packet.has_events && self.packet.begin == self.last && self.offset > 0;
+        self.packet.is_wanted = has_news || self.packet.is_wanted && !is_empty;
         self.close(self.last)?;
         self.sink.finish()
     }
@@ -322,7 +326,7 @@ impl<S: PacketSink> StreamWriter<S> {
     ) -> Result<Outcome, WriteError> {
         let before = (self.out.pos, self.out.big, self.out.empty);
         let header = &self.plan.header;
-        let start = self.out.pos.next_multiple_of(u64::from(header.align.max(1)));
+        let start = align_up(self.out.pos, header.align);
         let clock = if self.packet.has_events {
             self.last
         } else {

@@ -15,6 +15,7 @@ pub mod grow;
 pub mod index;
 pub mod metadata;
 pub mod reference;
+pub mod rewrite;
 pub mod rng;
 pub mod value;
 pub mod write;

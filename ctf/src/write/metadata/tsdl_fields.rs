@@ -47,6 +47,9 @@ const KEYWORDS: [&str; 31] = [
     "bool",
 ];
 
+/// Levels that lines are indented by: the text of deeper ones would grow by the square of their number.
+const MOST_TABS: usize = 16;
+
 /// True for what can stand in the text without quotes.
 pub(super) fn is_identifier(name: &str) -> bool {
     let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -161,7 +164,7 @@ impl<'c> Writer<'_, 'c> {
     }
 
     fn indent(&mut self) {
-        let tabs = self.open.len() + 1;
+        let tabs = (self.open.len() + 1).min(MOST_TABS);
         self.text.extend(std::iter::repeat_n('\t', tabs));
     }
 

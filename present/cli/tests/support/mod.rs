@@ -171,3 +171,37 @@ pub fn first_difference(ours: &[u8], theirs: &[u8]) -> Option<String> {
         line(&theirs)
     ))
 }
+
+/// Debian's babeltrace2 2.0.4 shows an earlier string for an empty one, and 0x0 for hexadecimal
+/// integers of 61 to 63 bits: what ours has is taken there, so that the rest can be compared.
+pub fn without_known_faults(ours: &[u8], theirs: &[u8]) -> Vec<u8> {
+    let (mut ours, mut theirs) = (ours, theirs);
+    let mut repaired = Vec::new();
+    while let Some(&byte) = theirs.first() {
+        let (our_token, our_rest) = token(ours);
+        let (token, rest) = token(theirs);
+        let empty = byte == b'"' && our_token == b"\"\"";
+        let long_digits = token == b"0x0" && our_token.starts_with(b"0x");
+        repaired.extend(if empty || long_digits { our_token } else { token });
+        (ours, theirs) = (our_rest, rest);
+    }
+    repaired
+}
+
+/// A quoted string, a hexadecimal number or a byte, and what follows it.
+fn token(text: &[u8]) -> (&[u8], &[u8]) {
+    let length = match text {
+        [b'"', rest @ ..] => {
+            let mut escaped = false;
+            let end = rest.iter().position(|&byte| {
+                let end = byte == b'"' && !escaped;
+                escaped = byte == b'\\' && !escaped;
+                end
+            });
+            end.map_or(text.len(), |end| end + 2)
+        }
+        [b'0', b'x', rest @ ..] => 2 + rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count(),
+        rest => rest.len().min(1),
+    };
+    text.split_at(length)
+}

@@ -178,7 +178,7 @@ pub fn generate(options: &Options) -> Result<Generated> {
             streams.push(stream);
         }
     }
-    let metadata_text = write::metadata(&classes.class);
+    let metadata_text = write::metadata(&classes.class)?;
     let metadata = container(&mut rng, &classes.class, &metadata_text);
     Ok(Generated {
         class: classes.class,

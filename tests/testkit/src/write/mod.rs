@@ -3,7 +3,6 @@
 //! It takes any schema; it is not fast.
 
 mod encode;
-mod json;
 mod packet;
 mod tsdl;
 mod tsdl_fields;
@@ -12,12 +11,17 @@ pub use encode::EncodeError;
 pub use packet::{EventValues, PacketWriter};
 
 use tracebraid_ctf::schema::{CtfVersion, FieldClass, Scope, TraceClass};
+use tracebraid_ctf::write::WriteError;
 
-/// The metadata text that describes `class`: TSDL, or a JSON text sequence.
-pub fn metadata(class: &TraceClass) -> String {
+/// The metadata text that describes `class`: TSDL with as many of its equivalent forms as there are,
+/// or the JSON text sequence of `tracebraid_ctf`'s own writer.
+///
+/// # Errors
+/// When CTF 2 cannot express the class.
+pub fn metadata(class: &TraceClass) -> Result<String, WriteError> {
     match class.version {
-        CtfVersion::V1_8 => tsdl::emit(class),
-        CtfVersion::V2_0 => json::emit(class),
+        CtfVersion::V1_8 => Ok(tsdl::emit(class)),
+        CtfVersion::V2_0 => tracebraid_ctf::write::metadata::text(class),
     }
 }
 
