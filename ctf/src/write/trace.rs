@@ -272,6 +272,17 @@ impl TraceWriter {
                 "there is no stream class at index {stream}"
             )));
         };
+        let plan = plan.clone();
+        let files = self.files(name)?;
+        StreamWriter::new(&plan, files, self.options.packet_size, id, context)
+    }
+
+    /// Makes the files of a stream, of that name, for packets that were made elsewhere: by a
+    /// [`StreamWriter`] for the same schema, say, and kept meanwhile.
+    ///
+    /// # Errors
+    /// When the name is taken or not that of a stream file, or the system refuses.
+    pub fn files(&mut self, name: &str) -> Result<StreamFiles, WriteError> {
         let is_name = Path::new(name).file_name().is_some_and(|last| last == name)
             && !name.starts_with('.')
             && !name.ends_with(".idx")
@@ -284,7 +295,7 @@ impl TraceWriter {
         let index = self.options.index;
         let files = StreamFiles::create(&self.directory, name, index, self.users.clone())?;
         self.names.insert(name.to_owned());
-        StreamWriter::new(plan, files, self.options.packet_size, id, context)
+        Ok(files)
     }
 }
 
@@ -369,9 +380,12 @@ impl PacketSink for StreamFiles {
     type Output = ();
 
     fn packet(&mut self, bytes: &[u8], entry: &IndexEntry) -> Result<(), WriteError> {
+        let offset = self.data.bytes;
         self.data.append(bytes)?;
+        // Of a stream whose first packets were not kept, the others lie elsewhere.
+        let entry = IndexEntry { offset, ..*entry };
         match &mut self.index {
-            Some((index, _)) => index.append(&super::index::entry(entry)),
+            Some((index, _)) => index.append(&super::index::entry(&entry)),
             None => Ok(()),
         }
     }

@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs,
-    NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, RecordArgs, SchedArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs, SyscallsArgs,
-    WaitsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs,
+    MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, RecordArgs, SchedArgs,
+    SnapshotArgs, StartArgs, StatusArgs, StopArgs, SyscallsArgs, WaitsArgs,
 };
 
 /// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and wrote, and

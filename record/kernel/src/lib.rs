@@ -21,6 +21,7 @@ mod error;
 mod groups;
 mod lane;
 mod machine;
+mod memory;
 mod options;
 mod output;
 mod part;
@@ -32,6 +33,7 @@ mod recorder;
 mod schema;
 mod shapes;
 mod state;
+mod streams;
 
 pub use error::RecordError;
 pub use groups::{GROUPS, Group, USUAL};

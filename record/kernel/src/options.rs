@@ -16,6 +16,8 @@ pub struct Options {
     pub ring_bytes: u32,
     /// Bytes of a packet at most.
     pub packet_bytes: u32,
+    /// Keep only the newest so many bytes, in memory, until the recording ends or a snapshot is asked for.
+    pub keep: Option<u64>,
     /// CTF 2 instead of 1.8.
     pub ctf2: bool,
     /// Name of the recording, for the trace's environment.
@@ -34,6 +36,7 @@ impl Default for Options {
             processes: None,
             ring_bytes: 8 << 20,
             packet_bytes: 256 << 10,
+            keep: None,
             ctf2: false,
             name: String::new(),
             creation: String::new(),

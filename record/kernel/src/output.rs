@@ -1,47 +1,49 @@
-//! The trace that is written: one stream for each CPU, as lttng-modules names and describes it.
+//! The trace that is written, to files or in memory, as lttng-modules names and describes it.
 
-use std::path::Path;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tracebraid_ctf::schema::{CtfVersion, TraceClass};
 use tracebraid_ctf::write::stream::{PacketSize, StreamWriter};
 use tracebraid_ctf::write::trace::{self, Session, StreamFiles, TraceWriter};
-use tracebraid_ctf::write::{EventPlan, WriteError};
+use tracebraid_ctf::write::{EventPlan, StreamPlan, WriteError};
 
-use crate::error::RecordError;
 use crate::lane::Event;
+use crate::memory::{Kept, Memory, stream_name};
 use crate::options::Options;
 use crate::recorder::Progress;
+use crate::streams::{Events, Streams};
 
 /// The trace.
-pub(crate) struct Output {
-    session: Session,
-    trace: TraceWriter,
-    streams: Vec<Stream>,
-    /// By id.
-    events: Vec<Option<Arc<EventPlan>>>,
-    written: u64,
-}
-
-/// What one CPU's events go to.
-struct Stream {
-    writer: StreamWriter<StreamFiles>,
-    /// Time of the last event.
-    last: u64,
-    /// What was lost by then.
-    lost: u64,
+pub(crate) enum Output {
+    /// It grows, and can be read meanwhile.
+    Files {
+        session: Session,
+        trace: TraceWriter,
+        streams: Streams<StreamFiles>,
+    },
+    /// Only the newest is kept.
+    Memory {
+        directory: PathBuf,
+        class: TraceClass,
+        form: trace::Options,
+        cpus: usize,
+        kept: Rc<RefCell<Kept>>,
+        streams: Streams<Memory>,
+    },
 }
 
 impl Output {
-    /// Makes the directory, with streams that have begun at that time.
+    /// A trace of so many CPUs that begins at that time.
     pub(crate) fn new(
         directory: &Path,
         class: &TraceClass,
         options: &Options,
         cpus: usize,
         begin: u64,
-    ) -> Result<Output, RecordError> {
-        let session = Session::create_live(directory)?;
+    ) -> Result<Output, WriteError> {
         let form = trace::Options {
             version: if options.ctf2 {
                 CtfVersion::V2_0
@@ -51,103 +53,137 @@ impl Output {
             packet_size: PacketSize::UpTo(options.packet_bytes),
             ..trace::Options::default()
         };
-        let mut trace = session.trace(Path::new(""), class, form)?;
-        let events = by_id(class, &trace);
-        let mut streams = Vec::new();
-        for cpu in 0..cpus {
-            let mut writer = trace.stream(
-                0,
-                &format!("channel0_{cpu}"),
-                cpu as u64,
-                &[("cpu_id", cpu as i64)],
-            )?;
-            writer.start(begin)?;
-            streams.push(Stream {
-                writer,
-                last: begin,
-                lost: 0,
-            });
+        match options.keep {
+            Some(most) => Output::in_memory(directory, class, form, cpus, begin, most),
+            None => Output::in_files(directory, class, form, cpus, begin),
         }
-        Ok(Output {
+    }
+
+    fn in_files(
+        directory: &Path,
+        class: &TraceClass,
+        form: trace::Options,
+        cpus: usize,
+        begin: u64,
+    ) -> Result<Output, WriteError> {
+        let session = Session::create_live(directory)?;
+        let mut trace = session.trace(Path::new(""), class, form)?;
+        let events = Events::new(class, trace.events(0).iter().cloned());
+        let writer = |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
+        let writers = (0..cpus).map(writer).collect::<Result<_, _>>()?;
+        let streams = Streams::new(writers, Arc::new(events), begin)?;
+        Ok(Output::Files {
             session,
             trace,
             streams,
-            events,
-            written: 0,
+        })
+    }
+
+    fn in_memory(
+        directory: &Path,
+        class: &TraceClass,
+        form: trace::Options,
+        cpus: usize,
+        begin: u64,
+        most: u64,
+    ) -> Result<Output, WriteError> {
+        let plan = StreamPlan::new(class, 0)?;
+        let classes = class.streams.iter().flat_map(|stream| &stream.events);
+        let plans = classes.map(|event| EventPlan::new(&plan, event).map(Arc::new));
+        let plans: Vec<Arc<EventPlan>> = plans.collect::<Result<_, _>>()?;
+        let kept = Rc::new(RefCell::new(Kept::new(most)));
+        let writer = |cpu: usize| {
+            let memory = Memory {
+                cpu,
+                kept: kept.clone(),
+            };
+            StreamWriter::new(
+                &plan,
+                memory,
+                form.packet_size,
+                cpu as u64,
+                &[("cpu_id", cpu as i64)],
+            )
+        };
+        let writers = (0..cpus).map(writer).collect::<Result<_, _>>()?;
+        let streams = Streams::new(writers, Arc::new(Events::new(class, plans)), begin)?;
+        Ok(Output::Memory {
+            directory: directory.to_owned(),
+            class: class.clone(),
+            form,
+            cpus,
+            kept,
+            streams,
         })
     }
 
     /// Writes an event of a CPU.
-    pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) -> Result<(), RecordError> {
-        let plan = self.events.get(usize::from(event.id)).and_then(Option::as_ref);
-        let (Some(stream), Some(plan)) = (self.streams.get_mut(cpu), plan) else {
-            return Ok(());
-        };
-        // What still comes too late happens now: time does not go back in a stream.
-        let time = event.time.max(stream.last);
-        if event.lost != stream.lost {
-            stream.lose(event.lost, time)?;
+    pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) -> Result<(), WriteError> {
+        match self {
+            Output::Files { streams, .. } => streams.event(cpu, event),
+            Output::Memory { streams, .. } => streams.event(cpu, event),
         }
-        stream.writer.record_encoded(plan, time, event.payload)?;
-        stream.last = time;
-        self.written += 1;
-        Ok(())
     }
 
     /// What a CPU has lost in all by the end.
-    pub(crate) fn lost(&mut self, cpu: usize, lost: u64) -> Result<(), RecordError> {
-        match self.streams.get_mut(cpu) {
-            Some(stream) if stream.lost != lost => Ok(stream.lose(lost, stream.last)?),
-            _ => Ok(()),
+    pub(crate) fn lost(&mut self, cpu: usize, lost: u64) -> Result<(), WriteError> {
+        match self {
+            Output::Files { streams, .. } => streams.lost(cpu, lost),
+            Output::Memory { streams, .. } => streams.lost(cpu, lost),
         }
     }
 
-    /// What has been written up to now.
+    /// What has been written up to now; of what is in memory, its bytes.
     pub(crate) fn progress(&self) -> Progress {
-        Progress {
-            events: self.written,
-            lost: self.streams.iter().map(|stream| stream.lost).sum(),
-            bytes: self.streams.iter().map(|stream| stream.writer.bytes()).sum(),
+        match self {
+            Output::Files { streams, .. } => streams.progress(),
+            Output::Memory { streams, kept, .. } => Progress {
+                bytes: kept.borrow().bytes(),
+                ..streams.progress()
+            },
         }
     }
 
-    /// Ends all streams at that time.
-    pub(crate) fn finish(mut self, end: u64) -> Result<Progress, RecordError> {
-        for stream in &mut self.streams {
-            stream.writer.flush(end.max(stream.last))?;
+    /// Writes what is in memory into that directory, up to that time.
+    pub(crate) fn snapshot(&mut self, directory: &Path, time: u64) -> Result<Progress, WriteError> {
+        let Output::Memory {
+            class,
+            form,
+            cpus,
+            kept,
+            streams,
+            ..
+        } = self
+        else {
+            let message =
+                "this recording writes everything, and keeps nothing in memory: it has no snapshots";
+            return Err(WriteError::Misuse(message.into()));
+        };
+        streams.flush(time)?;
+        kept.borrow().write(directory, class, *form, *cpus)?;
+        Ok(self.progress())
+    }
+
+    /// Ends the trace at that time.
+    pub(crate) fn finish(mut self, end: u64) -> Result<Progress, WriteError> {
+        match &mut self {
+            Output::Files { streams, .. } => streams.flush(end)?,
+            Output::Memory { directory, .. } => {
+                let directory = std::mem::take(directory);
+                self.snapshot(&directory, end)?;
+            }
         }
         let progress = self.progress();
-        for stream in self.streams {
-            stream.writer.finish()?;
+        if let Output::Files {
+            session,
+            trace,
+            streams,
+        } = self
+        {
+            streams.finish()?;
+            drop(trace);
+            session.finish()?;
         }
-        drop(self.trace);
-        self.session.finish()?;
         Ok(progress)
     }
-}
-
-impl Stream {
-    /// Between the last event and that time events were lost: a packet ends before them, so that readers see
-    /// where.
-    fn lose(&mut self, lost: u64, time: u64) -> Result<(), WriteError> {
-        self.writer.flush(self.last.min(time))?;
-        self.writer.discard(lost - self.lost);
-        self.lost = lost;
-        Ok(())
-    }
-}
-
-fn by_id(class: &TraceClass, trace: &TraceWriter) -> Vec<Option<Arc<EventPlan>>> {
-    let classes = class.streams.iter().flat_map(|stream| &stream.events);
-    let mut events = Vec::new();
-    for (event, plan) in classes.zip(trace.events(0)) {
-        let id = event.id as usize;
-        if id >= events.len() {
-            events.resize(id + 1, None);
-        }
-        if let Some(place) = events.get_mut(id) {
-            *place = Some(plan.clone());
-        }
-    }
-    events
 }

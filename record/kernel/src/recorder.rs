@@ -25,9 +25,16 @@ use crate::state;
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
 #[derive(Debug)]
 pub struct Recording {
-    stop: Option<Sender<()>>,
+    orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<Result<Summary, RecordError>>>,
     progress: Arc<Counters>,
+}
+
+/// What the thread is told to do besides; it ends when nobody can tell it anything any more.
+struct Order {
+    /// Write what is in memory there.
+    snapshot: PathBuf,
+    reply: Sender<Result<Progress, RecordError>>,
 }
 
 /// What has been recorded up to now.
@@ -73,16 +80,16 @@ impl Recording {
     /// # Errors
     /// When the kernel does not let this process, or a file cannot be written.
     pub fn start(options: Options, directory: &Path) -> Result<Recording, RecordError> {
-        let (stop, stopped) = mpsc::channel();
+        let (orders, ordered) = mpsc::channel();
         let (tell, told) = mpsc::channel();
         let progress = Arc::new(Counters::default());
         let (counters, directory) = (progress.clone(), directory.to_owned());
         let thread = std::thread::Builder::new()
             .name("tracebraid-ring".into())
-            .spawn(move || record(&options, directory, &stopped, &tell, &counters));
+            .spawn(move || record(&options, directory, &ordered, &tell, &counters));
         let thread = thread.map_err(|_| RecordError::Thread)?;
         let mut recording = Recording {
-            stop: Some(stop),
+            orders: Some(orders),
             thread: Some(thread),
             progress,
         };
@@ -106,6 +113,21 @@ impl Recording {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Writes what is in memory as a trace into that directory, which must not be there; the recording goes on.
+    ///
+    /// # Errors
+    /// When the recording keeps nothing in memory, or has ended; when the trace cannot be written.
+    pub fn snapshot(&self, directory: &Path) -> Result<Progress, RecordError> {
+        let (reply, replied) = mpsc::channel();
+        let order = Order {
+            snapshot: directory.to_owned(),
+            reply,
+        };
+        let orders = self.orders.as_ref().ok_or(RecordError::Thread)?;
+        orders.send(order).map_err(|_| RecordError::Thread)?;
+        replied.recv().map_err(|_| RecordError::Thread)?
+    }
+
     /// Ends the recording: the trace is whole when this returns.
     ///
     /// # Errors
@@ -115,7 +137,7 @@ impl Recording {
     }
 
     fn join(&mut self) -> Result<Summary, RecordError> {
-        drop(self.stop.take());
+        drop(self.orders.take());
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             _ => Err(RecordError::Thread),
@@ -151,7 +173,7 @@ impl Counters {
 fn record(
     options: &Options,
     directory: PathBuf,
-    stopped: &Receiver<()>,
+    orders: &Receiver<Order>,
     started: &Sender<()>,
     counters: &Counters,
 ) -> Result<Summary, RecordError> {
@@ -169,8 +191,9 @@ fn record(
     // Whoever waits for it may be gone; then it will soon be stopped.
     let _ = started.send(());
     let dump = options.state_dump.then(dump_state);
-    drain(&rings, &lanes, &mut output, dump.as_ref(), stopped, counters)?;
+    drain(&rings, &lanes, &mut output, dump.as_ref(), orders, counters)?;
     programs.detach();
+    dump_again(options.state_dump && options.keep.is_some(), &lanes);
     let lost = programs.lost();
     let missing = programs.missing().to_vec();
     finish(&rings, &lanes, output, &lost, missing)
@@ -231,22 +254,39 @@ fn dump_state() -> Receiver<Found> {
     told
 }
 
+/// Looks at what is there once more, for a trace that no longer has its beginning.
+fn dump_again(is_wanted: bool, lanes: &[RefCell<Lane>]) {
+    struct Add<'l>(&'l RefCell<Lane>);
+    impl state::Sink for Add<'_> {
+        fn event(&mut self, id: u16, payload: &[u8]) {
+            self.0.borrow_mut().add(now(), None, |to| {
+                to.extend_from_slice(payload);
+                Some(id)
+            });
+        }
+    }
+    if let (true, Some(lane)) = (is_wanted, lanes.first()) {
+        state::dump(&mut Add(lane));
+    }
+}
+
 /// Empties the rings until it is told to stop.
 fn drain(
     rings: &[RingBuffer<'_>],
     lanes: &[RefCell<Lane>],
     output: &mut Output,
     dump: Option<&Receiver<Found>>,
-    stopped: &Receiver<()>,
+    orders: &Receiver<Order>,
     counters: &Counters,
 ) -> Result<(), RecordError> {
     let mut pause = BUSY;
     let mut settled = 0;
     loop {
-        match stopped.recv_timeout(pause) {
-            Err(RecvTimeoutError::Timeout) => {}
-            _ => return Ok(()),
-        }
+        let order = match orders.recv_timeout(pause) {
+            Ok(order) => Some(order),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
         let most = round(rings)?;
         pause = match most {
             AT_ONCE.. => Duration::ZERO,
@@ -261,6 +301,12 @@ fn drain(
         write(lanes, Some(settled), output)?;
         settled = newest;
         counters.set(output.progress());
+        if let Some(Order { snapshot, reply }) = order {
+            dump_again(dump.is_some(), lanes);
+            // All that happened before the order.
+            write(lanes, None, output)?;
+            let _ = reply.send(output.snapshot(&snapshot, now()).map_err(RecordError::from));
+        }
     }
 }
 

@@ -86,7 +86,10 @@ pub fn directory() -> Result<PathBuf, SessionError> {
         (None, true) => PathBuf::from("/run/tracebraid"),
         (None, false) => std::env::temp_dir().join(format!("tracebraid-{own}")),
     };
-    let failed = |source| SessionError::File { path: path.clone(), source };
+    let failed = |source| SessionError::File {
+        path: path.clone(),
+        source,
+    };
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
     made.map_err(failed)?;
     let owner = fs::metadata(&path).map_err(failed)?.uid();

@@ -1,7 +1,8 @@
 //! A recording of everything that was asked for.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary};
 
@@ -20,6 +21,7 @@ pub struct SessionOptions {
 #[derive(Debug)]
 pub struct Session {
     kernel: Option<Recording>,
+    begun: Instant,
 }
 
 /// What was recorded.
@@ -63,12 +65,29 @@ impl Session {
             )?),
             None => None,
         };
-        Ok(Session { kernel })
+        let begun = Instant::now();
+        Ok(Session { kernel, begun })
+    }
+
+    /// How long it has been recording.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
     }
 
     /// What has been recorded up to now.
     pub fn progress(&self) -> Progress {
         self.kernel.as_ref().map(Recording::progress).unwrap_or_default()
+    }
+
+    /// Writes what is kept in memory into that directory; the recording goes on.
+    ///
+    /// # Errors
+    /// When nothing is kept in memory, or the trace cannot be written.
+    pub fn snapshot(&self, directory: &Path) -> Result<Progress, SessionError> {
+        let Some(kernel) = &self.kernel else {
+            return Err(SessionError::Refused("nothing is kept in memory".into()));
+        };
+        Ok(kernel.snapshot(&directory.join("kernel"))?)
     }
 
     /// True if a recorder has ended by itself: [`Session::stop`] says why.

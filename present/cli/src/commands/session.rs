@@ -13,14 +13,14 @@ use tracebraid_session::SessionError;
 use tracebraid_session::control::{self, Request, Server, Status};
 
 use crate::commands::record::{RecordArgs, record};
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::table::{self, Column, grouped};
 
 /// Starts a recording in the background. It goes on until `tracebraid stop`, or a limit.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid start night --system --syscalls none -o night.trace --max-size 4G
-  tracebraid start black-box --system --keep 256M
+  tracebraid start black-box --system --snapshot --max-size 256M
   tracebraid status night
   tracebraid stop night")]
 pub(crate) struct StartArgs {
@@ -55,10 +55,10 @@ pub(crate) struct ListArgs {
     format: Format,
 }
 
-/// Writes what a recording keeps in memory (see `start --keep`) as a trace; the recording goes on.
+/// Writes what a recording keeps in memory (see `start --snapshot`) as a trace; the recording goes on.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tracebraid start black-box --system --keep 256M
+  tracebraid start black-box --system --snapshot --max-size 256M
   tracebraid snapshot black-box -o what-just-happened
   tracebraid report what-just-happened")]
 pub(crate) struct SnapshotArgs {
@@ -97,25 +97,39 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
         let server = Server::new(&args.name).map_err(failed)?;
         return record(&args.record, Some((&args.name, &server)));
     }
-    if control::ask(&args.name, &Request::Status).is_ok() {
-        return Err(failed(SessionError::Exists(args.name.clone())));
+    match control::ask(&args.name, &Request::Status) {
+        Ok(_) => return Err(failed(SessionError::Exists(args.name.clone()))),
+        Err(SessionError::NoSession(_)) => {}
+        Err(error) => return Err(failed(error)),
     }
-    let log = control::directory().map_err(failed)?.join(format!("{}.log", args.name));
+    let log = control::directory()
+        .map_err(failed)?
+        .join(format!("{}.log", args.name));
     let cannot = |error: std::io::Error| Failure::output(format!("{}: {error}", log.display()));
     let own = std::env::current_exe().map_err(cannot)?;
     let mut background = Command::new(own);
-    background.args(std::env::args_os().skip(1)).env(IN_BACKGROUND, "1");
+    background
+        .args(std::env::args_os().skip(1))
+        .env(IN_BACKGROUND, "1");
     background.stdin(Stdio::null()).stdout(Stdio::null());
     background.stderr(File::create(&log).map_err(cannot)?);
     // Not what Ctrl-C at this terminal ends.
     let mut child = background.process_group(0).spawn().map_err(cannot)?;
-    let status = begun(&args.name, &mut child)?;
-    let Some(status) = status else {
+    let Some(status) = begun(&args.name, &mut child)? else {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
-        let said = said.trim().strip_prefix("error: ").unwrap_or(said.trim()).to_owned();
-        return Err(Failure::output(said));
+        let said = said.trim();
+        let said = said.strip_prefix("error: ").unwrap_or(said);
+        let code = child.try_wait().ok().flatten().and_then(|status| status.code());
+        return Err(match code {
+            Some(code) if code == i32::from(USAGE) => Failure::usage(said),
+            _ => Failure::output(said),
+        });
     };
-    println!("Recording into {} (process {})", status.directory.display(), status.pid);
+    println!(
+        "Recording into {} (process {})",
+        status.directory.display(),
+        status.pid
+    );
     println!("End it by: tracebraid stop {}", args.name);
     Ok(ExitCode::SUCCESS)
 }
@@ -128,7 +142,9 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
         if status.is_some() {
             return Ok(status);
         }
-        let ended = child.try_wait().map_err(|error| Failure::output(error.to_string()))?;
+        let ended = child
+            .try_wait()
+            .map_err(|error| Failure::output(error.to_string()))?;
         if ended.is_some() {
             return Ok(None);
         }

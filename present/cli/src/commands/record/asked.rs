@@ -22,7 +22,11 @@ impl<'s> Asked<'s> {
     pub(super) fn new(name: &'s str, server: &'s Server, directory: &Path) -> Asked<'s> {
         // Whoever asks may be elsewhere.
         let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-        Asked { name, server, directory }
+        Asked {
+            name,
+            server,
+            directory,
+        }
     }
 
     /// Answers whoever asks now; gives the question of one who wants it to end.

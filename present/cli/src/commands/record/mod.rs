@@ -11,15 +11,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Zoned;
-use tracebraid_session::kernel::{self, Options};
 use tracebraid_session::control::Server;
-use tracebraid_session::{Session, SessionOptions, SessionSummary};
+use tracebraid_session::kernel::{self, Options};
+use tracebraid_session::{Launched, Session, SessionError, SessionOptions, SessionSummary};
 
 use crate::failure::Failure;
 use crate::{fold, table};
+use asked::Asked;
 use choice::{Groups, Traced};
 pub(crate) use launch::become_command;
-use asked::Asked;
 use watch::{Ended, Limits, watch};
 
 /// Records what the kernel and a program do, as a trace for all other commands, for babeltrace2 and for
@@ -71,9 +71,10 @@ pub(crate) struct RecordArgs {
     /// Write CTF 2 instead of CTF 1.8
     #[arg(long)]
     ctf2: bool,
-    /// Keep the newest so many bytes in memory, and write them in the end or when `tracebraid snapshot` says so
-    #[arg(long, value_name = "BYTES", value_parser = fold::size)]
-    keep: Option<u64>,
+    /// Keep only the newest events, in memory: the last --max-size bytes (64M if not given), which are written in
+    /// the end, or when `tracebraid snapshot` says so
+    #[arg(long)]
+    snapshot: bool,
     /// No progress and no summary
     #[arg(long, short)]
     quiet: bool,
@@ -81,6 +82,9 @@ pub(crate) struct RecordArgs {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
+
+/// Bytes that are kept in memory.
+const KEPT: u64 = 64 << 20;
 
 /// Runs it.
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
@@ -98,40 +102,55 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         directory: directory(args),
         kernel: None,
     };
-    let mut kernel = kernel_options(args, &options)?;
-    options
-        .make_directory()
-        .map_err(|error| Failure::output(error.to_string()))?;
-    let command = (!args.command.is_empty()).then(|| launch::launch(&args.command, &options.directory));
-    let mut command = command.transpose()?;
-    if let (Some(command), false) = (&command, args.system) {
-        kernel.processes = Some(vec![command.id()]);
-    }
-    options.kernel = Some(kernel);
-    let session = Session::start(&options).map_err(|error| {
-        // Nothing was recorded: nothing is left behind.
-        let _ = std::fs::remove_dir_all(options.directory.join("kernel"));
-        drop(command.take());
-        let _ = std::fs::remove_dir(&options.directory);
-        Failure::output(error.to_string())
-    })?;
-    if let Some(command) = &mut command {
-        command
-            .release()
-            .map_err(|error| Failure::output(error.to_string()))?;
-    }
+    let kernel = kernel_options(args, &options)?;
+    options.make_directory().map_err(failed)?;
+    let (session, mut command) = begin(args, &mut options, kernel)?;
     let limits = Limits {
-        bytes: args.max_size,
+        bytes: args.max_size.filter(|_| !args.snapshot),
         time: args.duration,
     };
-    let (ended, elapsed) = watch(&session, command.as_mut(), &limits, args.quiet)?;
-    let summary = session
-        .stop()
-        .map_err(|error| Failure::output(error.to_string()))?;
+    let asked = server.map(|(name, server)| Asked::new(name, server, &options.directory));
+    let (ended, elapsed) = watch(&session, command.as_mut(), &limits, args.quiet, asked.as_ref())?;
+    let stopped = session.stop();
+    let ended = match (ended, &asked) {
+        (Ended::Told(question), Some(asked)) => return asked.stopped(question, stopped, elapsed),
+        (ended, _) => ended,
+    };
+    let summary = stopped.map_err(failed)?;
     if !args.quiet {
         say(&options, &summary, elapsed);
     }
-    Ok(launch::exit_code(ended, command))
+    Ok(launch::exit_code(&ended, command.is_some()))
+}
+
+fn failed(error: SessionError) -> Failure {
+    Failure::output(error.to_string())
+}
+
+/// Begins to record, and then lets the command go. If it cannot, nothing is left behind.
+fn begin(
+    args: &RecordArgs,
+    options: &mut SessionOptions,
+    mut kernel: Options,
+) -> Result<(Session, Option<Launched>), Failure> {
+    let begun = (|| {
+        let command = (!args.command.is_empty()).then(|| launch::launch(&args.command, &options.directory));
+        let mut command = command.transpose()?;
+        if let (Some(command), false) = (&command, args.system) {
+            kernel.processes = Some(vec![command.id()]);
+        }
+        options.kernel = Some(kernel);
+        let session = Session::start(options).map_err(failed)?;
+        if let Some(command) = &mut command {
+            command.release().map_err(failed)?;
+        }
+        Ok((session, command))
+    })();
+    if begun.is_err() {
+        let _ = std::fs::remove_dir_all(options.directory.join("kernel"));
+        let _ = std::fs::remove_dir(&options.directory);
+    }
+    begun
 }
 
 /// Where the trace goes.
@@ -154,7 +173,7 @@ fn kernel_options(args: &RecordArgs, session: &SessionOptions) -> Result<Options
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
         ring_bytes: args.buffer_size,
         ctf2: args.ctf2,
-        keep: args.keep,
+        keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
         name: name.to_string_lossy().into_owned(),
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
         state_dump: !args.no_state_dump,

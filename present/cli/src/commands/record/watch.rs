@@ -61,10 +61,9 @@ pub(super) fn watch(
     asked: Option<&Asked<'_>>,
 ) -> Result<(Ended, Duration), Failure> {
     let interrupted = interruption();
-    let begun = Instant::now();
-    let mut line = Line::new(begun, quiet);
+    let mut line = Line::new(quiet);
     loop {
-        let elapsed = begun.elapsed();
+        let elapsed = session.elapsed();
         let status = match &mut command {
             Some(command) => command
                 .try_wait()
@@ -86,21 +85,20 @@ pub(super) fn watch(
             line.finish();
             return Ok((ended, elapsed));
         }
-        line.show(progress);
+        line.show(progress, elapsed);
         std::thread::sleep(PAUSE);
     }
 }
 
 /// The line of progress, on a terminal.
 struct Line {
-    begun: Instant,
     shown: Instant,
     events: u64,
     bar: Option<ProgressBar>,
 }
 
 impl Line {
-    fn new(begun: Instant, quiet: bool) -> Line {
+    fn new(quiet: bool) -> Line {
         let wanted = !quiet && std::io::stderr().is_terminal();
         let bar = wanted.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -109,14 +107,13 @@ impl Line {
             )
         });
         Line {
-            begun,
-            shown: begun,
+            shown: Instant::now(),
             events: 0,
             bar,
         }
     }
 
-    fn show(&mut self, progress: Progress) {
+    fn show(&mut self, progress: Progress, elapsed: Duration) {
         let Some(bar) = &self.bar else {
             return;
         };
@@ -127,7 +124,7 @@ impl Line {
         let rate = (progress.events - self.events) as f64 / since.as_secs_f64();
         bar.set_message(format!(
             "Recording {:.0} s: {} events, {} a second, {} lost, {}. Ctrl-C ends it.",
-            self.begun.elapsed().as_secs_f64(),
+            elapsed.as_secs_f64(),
             table::grouped(progress.events),
             table::grouped(rate as u64),
             table::grouped(progress.lost),

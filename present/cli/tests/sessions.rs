@@ -1,0 +1,150 @@
+//! Recordings in the background, with the real binary.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::{can_record_kernel, text, tracebraid};
+use tempfile::TempDir;
+
+/// A command whose sessions are those of a directory only.
+fn command(run: &Path, arguments: &[&str]) -> Output {
+    let mut command = tracebraid();
+    command
+        .env("XDG_RUNTIME_DIR", run)
+        .current_dir(run)
+        .args(arguments);
+    command.output().expect("the binary runs")
+}
+
+fn succeeds(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn fails(output: &Output) -> (i32, String) {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().expect("it ends by itself"), said)
+}
+
+#[test]
+fn a_session_is_started_asked_and_stopped() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let run = directory.path();
+    succeeds(&command(run, &["start", "one", "--system", "-o", "trace"]));
+    let (code, said) = fails(&command(run, &["start", "one", "--system", "-o", "other"]));
+    assert_eq!(code, 2);
+    assert!(said.contains("there is a session `one` already"), "{said}");
+    let listed: serde_json::Value =
+        serde_json::from_str(&succeeds(&command(run, &["list", "--format", "json"]))).unwrap();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["sessions"][0]["name"], "one");
+    Command::new("/bin/true").status().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let status = succeeds(&command(run, &["status", "one"]));
+    assert!(status.contains("Session") && status.contains("one"), "{status}");
+    let (code, said) = fails(&command(run, &["snapshot", "one", "-o", "no"]));
+    assert_eq!(code, 1);
+    assert!(said.contains("keeps nothing in memory"), "{said}");
+    let stopped = succeeds(&command(run, &["stop", "one"]));
+    assert!(stopped.contains("Recorded"), "{stopped}");
+    let trace = run.join("trace");
+    let executed = text(&["print", "--name", "sched_process_exec", trace.to_str().unwrap()]);
+    assert!(executed.contains("/bin/true\""), "{executed}");
+    let (code, said) = fails(&command(run, &["stop", "one"]));
+    assert_eq!(code, 3);
+    assert!(said.contains("there is no session `one`"), "{said}");
+    assert!(succeeds(&command(run, &["list"])).starts_with("No recording"));
+}
+
+#[test]
+fn a_snapshot_has_the_newest_and_what_is_there() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let run = directory.path();
+    let size = ["--snapshot", "--max-size", "1M"];
+    let options = [&["start", "box", "--system", "-o", "last"][..], &size].concat();
+    succeeds(&command(run, &options));
+    for _ in 0..30 {
+        Command::new("find")
+            .args(["/usr/share/doc", "-name", "x"])
+            .output()
+            .unwrap();
+    }
+    Command::new("/bin/true").status().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    succeeds(&command(run, &["snapshot", "box", "-o", "first"]));
+    succeeds(&command(run, &["stop", "box"]));
+    for name in ["first", "last"] {
+        let trace = run.join(name);
+        let trace = trace.to_str().unwrap();
+        let info: serde_json::Value =
+            serde_json::from_str(&text(&["info", "--strict", "--format", "json", trace])).unwrap();
+        // A packet may be as large as 256 KiB, and the newest one is always kept.
+        let bytes = info["bytes"].as_u64().unwrap();
+        assert!((100_000..1_500_000).contains(&bytes), "{bytes}");
+        let dumped = text(&["print", "--name", "lttng_statedump_end", trace]);
+        assert!(dumped.lines().count() >= 1);
+    }
+    let first = run.join("first");
+    let executed = text(&["print", "--name", "sched_process_exec", first.to_str().unwrap()]);
+    assert!(executed.contains("/bin/true\""), "{executed}");
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let directory = TempDir::new().unwrap();
+    let run = directory.path();
+    for (arguments, expected) in [
+        (&["start", "a/b", "--system"][..], "cannot be a session's name"),
+        (&["start", ".x", "--system"], "cannot be a session's name"),
+        (
+            &["start", "x", "--system", "--syscalls", "reed"],
+            "no system call `reed`",
+        ),
+        (&["start", "x"], "what is to be recorded"),
+    ] {
+        let (code, said) = fails(&command(run, arguments));
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_session_that_was_killed_is_no_more() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let run = directory.path();
+    succeeds(&command(run, &["start", "doomed", "--system", "-o", "trace"]));
+    let listed: serde_json::Value =
+        serde_json::from_str(&succeeds(&command(run, &["list", "--format", "json"]))).unwrap();
+    let pid = listed["sessions"][0]["pid"].to_string();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(
+        Command::new("kill")
+            .args(["-KILL", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let (code, _) = fails(&command(run, &["status", "doomed"]));
+    assert_eq!(code, 3);
+    // What had been written by then can be read, whole packets all.
+    let trace = run.join("trace");
+    text(&["info", "--strict", trace.to_str().unwrap()]);
+    succeeds(&command(run, &["start", "doomed", "--system", "-o", "again"]));
+    succeeds(&command(run, &["stop", "doomed"]));
+}

@@ -1,0 +1,136 @@
+//! The streams of a trace: one for each CPU.
+
+use std::sync::Arc;
+
+use tracebraid_ctf::schema::TraceClass;
+use tracebraid_ctf::write::stream::{PacketSink, StreamWriter};
+use tracebraid_ctf::write::{EventPlan, WriteError};
+
+use crate::lane::Event;
+use crate::recorder::Progress;
+
+/// All streams, whose packets go to sinks of that kind.
+pub(crate) struct Streams<S> {
+    streams: Vec<Stream<S>>,
+    events: Arc<Events>,
+    written: u64,
+}
+
+/// What one CPU's events go to.
+struct Stream<S> {
+    writer: StreamWriter<S>,
+    /// Time of the last event.
+    last: u64,
+    /// What was lost by then.
+    lost: u64,
+}
+
+/// Event classes by id.
+pub(crate) struct Events(Vec<Option<Arc<EventPlan>>>);
+
+impl Events {
+    /// `plans` are those of the classes, in their order.
+    pub(crate) fn new(class: &TraceClass, plans: impl IntoIterator<Item = Arc<EventPlan>>) -> Events {
+        let classes = class.streams.iter().flat_map(|stream| &stream.events);
+        let mut events = Vec::new();
+        for (event, plan) in classes.zip(plans) {
+            let id = event.id as usize;
+            if id >= events.len() {
+                events.resize(id + 1, None);
+            }
+            if let Some(place) = events.get_mut(id) {
+                *place = Some(plan);
+            }
+        }
+        Events(events)
+    }
+}
+
+impl<S: PacketSink> Streams<S> {
+    /// Of those writers, by CPU, which begin at that time.
+    pub(crate) fn new(
+        writers: Vec<StreamWriter<S>>,
+        events: Arc<Events>,
+        begin: u64,
+    ) -> Result<Streams<S>, WriteError> {
+        let start = |mut writer: StreamWriter<S>| {
+            writer.start(begin)?;
+            Ok(Stream {
+                writer,
+                last: begin,
+                lost: 0,
+            })
+        };
+        let streams = writers
+            .into_iter()
+            .map(start)
+            .collect::<Result<_, WriteError>>()?;
+        Ok(Streams {
+            streams,
+            events,
+            written: 0,
+        })
+    }
+
+    /// Writes an event of a CPU.
+    pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) -> Result<(), WriteError> {
+        let plan = self.events.0.get(usize::from(event.id)).and_then(Option::as_ref);
+        let (Some(stream), Some(plan)) = (self.streams.get_mut(cpu), plan) else {
+            return Ok(());
+        };
+        // What still comes too late happens now: time does not go back in a stream.
+        let time = event.time.max(stream.last);
+        if event.lost != stream.lost {
+            stream.lose(event.lost, time)?;
+        }
+        stream.writer.record_encoded(plan, time, event.payload)?;
+        stream.last = time;
+        self.written += 1;
+        Ok(())
+    }
+
+    /// What a CPU has lost in all by the end.
+    pub(crate) fn lost(&mut self, cpu: usize, lost: u64) -> Result<(), WriteError> {
+        match self.streams.get_mut(cpu) {
+            Some(stream) if stream.lost != lost => stream.lose(lost, stream.last),
+            _ => Ok(()),
+        }
+    }
+
+    /// What has been written up to now.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            events: self.written,
+            lost: self.streams.iter().map(|stream| stream.lost).sum(),
+            bytes: self.streams.iter().map(|stream| stream.writer.bytes()).sum(),
+        }
+    }
+
+    /// Ends all packets at that time, and begins others.
+    pub(crate) fn flush(&mut self, time: u64) -> Result<(), WriteError> {
+        for stream in &mut self.streams {
+            stream.last = stream.last.max(time);
+            stream.writer.flush(stream.last)?;
+        }
+        Ok(())
+    }
+
+    /// Ends all streams.
+    pub(crate) fn finish(self) -> Result<(), WriteError> {
+        for stream in self.streams {
+            stream.writer.finish()?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: PacketSink> Stream<S> {
+    /// Between the last event and that time events were lost: a packet ends before them, so that readers see
+    /// where.
+    fn lose(&mut self, lost: u64, time: u64) -> Result<(), WriteError> {
+        self.writer.flush(self.last.min(time))?;
+        self.writer.discard(lost - self.lost);
+        self.lost = lost;
+        Ok(())
+    }
+}
