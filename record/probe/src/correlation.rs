@@ -24,7 +24,7 @@ pub(crate) fn record(owned: &mut Owned<'_>) {
     let fields = [pair.cycles, pair.ns, sys::clock(libc::CLOCK_REALTIME)];
     // SAFETY: the state is this thread's; 24 bytes were reserved.
     unsafe {
-        let payload = reserve::try_reserve(owned.state, size_of_val(&fields));
+        let payload = reserve::try_again(owned.state, size_of_val(&fields));
         if !payload.is_null() {
             payload.cast::<[u64; 3]>().write_unaligned(fields);
             reserve::commit(payload, ID);

@@ -28,16 +28,28 @@ pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
     slow(class, payload)
 }
 
+/// What is not the usual, but needs no lock and no system call.
 #[cold]
 #[inline(never)]
 fn slow(class: &Class, payload: usize) -> *mut u8 {
     // SAFETY: as above.
     if let Some(state) = unsafe { tls::get().as_ref() } {
         let epoch = state.epoch.load(Ordering::Relaxed);
-        if epoch != 0 && epoch == class.epoch.load(Ordering::Relaxed) && state.lose_if_full() {
-            return null_mut();
+        if epoch != 0 && epoch == class.epoch.load(Ordering::Relaxed) {
+            if state.lose_if_full() {
+                return null_mut();
+            }
+            // SAFETY: as above.
+            let place = unsafe { reserve::try_again(state, payload) };
+            if !place.is_null() {
+                return place;
+            }
         }
     }
+    slower(class, payload)
+}
+
+fn slower(class: &Class, payload: usize) -> *mut u8 {
     let _quiet = sys::Quiet::enter();
     let Some(process) = process::current() else {
         class.switch_off();
@@ -62,10 +74,11 @@ fn slow(class: &Class, payload: usize) -> *mut u8 {
     }
     owned.renew_clock();
     // SAFETY: the state is this thread's.
-    let mut room = unsafe { reserve::try_reserve(owned.state, payload) };
+    let mut room = unsafe { reserve::try_again(owned.state, payload) };
     if room.is_null() {
         owned.next_packet(payload);
-        room = unsafe { reserve::try_reserve(owned.state, payload) };
+        // SAFETY: as above.
+        room = unsafe { reserve::try_again(owned.state, payload) };
     }
     if room.is_null() {
         owned.state.lose();

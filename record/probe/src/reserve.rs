@@ -86,15 +86,25 @@ unsafe fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
     }
 }
 
-/// The time, or `None` when the line must be renewed.
+/// The time by the cycle counter, or `None` when the line is over or there is none. The line is read behind the
+/// counter, which needs two registers.
 #[inline(always)]
-fn time(thread: &ThreadState) -> Option<u64> {
-    let line = thread.line();
+fn counted(thread: &ThreadState) -> Option<u64> {
     let cycles = clock::cycles();
-    if cycles.wrapping_sub(line.base.cycles) < line.span {
-        return Some(line.at(cycles));
+    compiler_fence(Ordering::SeqCst);
+    let [base, ns, factor, span] = thread.line_parts();
+    let passed = cycles.wrapping_sub(base.load(Ordering::Relaxed));
+    if passed >= span.load(Ordering::Relaxed) {
+        return None;
     }
-    (line.span == 0).then(clock::monotonic)
+    let passed = u128::from(passed) * u128::from(factor.load(Ordering::Relaxed));
+    Some(ns.load(Ordering::Relaxed).wrapping_add((passed >> 32) as u64))
+}
+
+/// The time by CLOCK_MONOTONIC where there is no line.
+#[inline(never)]
+fn asked(thread: &ThreadState) -> Option<u64> {
+    (thread.line().span == 0).then(clock::monotonic)
 }
 
 /// Bytes that a record with that payload takes at most.
@@ -102,51 +112,74 @@ pub(crate) fn room(payload: usize) -> usize {
     (RECORD_HEAD + payload).next_multiple_of(UNIT)
 }
 
-/// Takes room for a record and publishes it as unfinished; gives the address of its payload, or null when the
-/// packet is full or the clock's line is over.
+/// Takes room for a record and publishes it as unfinished; gives the address of its payload, or null: then
+/// [`try_again`] tells more.
 ///
 /// # Safety
 /// `thread` is the state of the running thread's buffer.
 #[inline(always)]
 pub(crate) unsafe fn try_reserve(thread: &ThreadState, payload: usize) -> *mut u8 {
-    if payload > MOST_PAYLOAD {
-        return core::ptr::null_mut();
-    }
+    // SAFETY: the caller's.
+    unsafe { attempt(thread, payload, counted) }
+}
+
+/// As [`try_reserve`], as often as signal handlers come in between and with whatever clock there is; null when the
+/// packet is full or the clock's line is over.
+///
+/// # Safety
+/// As for [`try_reserve`].
+#[inline(never)]
+pub(crate) unsafe fn try_again(thread: &ThreadState, payload: usize) -> *mut u8 {
+    let time = if thread.line().span == 0 { asked } else { counted };
     for _ in 0..MOST_TRIES {
-        let word = Word(thread.word.load(Ordering::Relaxed));
-        compiler_fence(Ordering::SeqCst);
-        let before = word.end();
-        let start = before.next_multiple_of(UNIT as u64);
-        let end = start + (RECORD_HEAD + payload) as u64;
-        if end > thread.limit.load(Ordering::Relaxed) {
-            return core::ptr::null_mut();
-        }
-        // SAFETY: the limit is above 0, so there is a packet.
-        let packet = unsafe { Packet::at(thread.packet.load(Ordering::Relaxed)) };
-        let published = packet.content().load(Ordering::Relaxed);
-        if published != before * 8 {
-            // SAFETY: as for this function.
-            unsafe { help(thread) };
-            continue;
-        }
-        let last = packet.end().load(Ordering::Relaxed);
-        let Some(now) = time(thread) else {
-            return core::ptr::null_mut();
-        };
-        let now = now.max(last);
-        // SAFETY: see the module's text, here and below.
+        // SAFETY: the caller's.
         unsafe {
-            if !exchange(&thread.word, word.0, word.followed_by(start, end).0) {
-                continue;
+            help(thread);
+            let place = attempt(thread, payload, time);
+            let is_full = Word(thread.word.load(Ordering::Relaxed)).end() + (room(payload) as u64)
+                > thread.limit.load(Ordering::Relaxed);
+            if !place.is_null() || is_full || time(thread).is_none() {
+                return place;
             }
-            let record = packet.address().add(start as usize);
-            write_head(record, payload, now);
-            exchange(packet.end(), last, now);
-            exchange(packet.content(), published, end * 8);
-            return record.add(RECORD_HEAD);
         }
     }
     core::ptr::null_mut()
+}
+
+#[inline(always)]
+unsafe fn attempt(
+    thread: &ThreadState,
+    payload: usize,
+    time: impl Fn(&ThreadState) -> Option<u64>,
+) -> *mut u8 {
+    let null = core::ptr::null_mut();
+    let word = Word(thread.word.load(Ordering::Relaxed));
+    compiler_fence(Ordering::SeqCst);
+    let before = word.end();
+    let start = before.next_multiple_of(UNIT as u64);
+    let end = start + (RECORD_HEAD + payload) as u64;
+    if payload > MOST_PAYLOAD || end > thread.limit.load(Ordering::Relaxed) {
+        return null;
+    }
+    // SAFETY: the limit is above 0, so there is a packet.
+    let packet = unsafe { Packet::at(thread.packet.load(Ordering::Relaxed)) };
+    if packet.content().load(Ordering::Relaxed) != before * 8 {
+        return null;
+    }
+    let last = packet.end().load(Ordering::Relaxed);
+    let Some(now) = time(thread) else { return null };
+    let now = now.max(last);
+    // SAFETY: see the module's text.
+    unsafe {
+        if !exchange(&thread.word, word.0, word.followed_by(start, end).0) {
+            return null;
+        }
+        let record = packet.address().add(start as usize);
+        write_head(record, payload, now);
+        exchange(packet.end(), last, now);
+        exchange(packet.content(), before * 8, end * 8);
+        record.add(RECORD_HEAD)
+    }
 }
 
 #[inline(always)]
@@ -163,12 +196,16 @@ unsafe fn write_head(record: *mut u8, payload: usize, now: u64) {
 /// Publishes the last record as unfinished, if whoever reserved it has been interrupted before.
 ///
 /// # Safety
-/// As for [`try_reserve`]; the thread has a packet.
+/// As for [`try_reserve`].
 #[cold]
 pub(crate) unsafe fn help(thread: &ThreadState) {
     let word = Word(thread.word.load(Ordering::Relaxed));
-    // SAFETY: the callers'.
-    let packet = unsafe { Packet::at(thread.packet.load(Ordering::Relaxed)) };
+    let address = thread.packet.load(Ordering::Relaxed);
+    if address.is_null() {
+        return;
+    }
+    // SAFETY: begun packets stay mapped.
+    let packet = unsafe { Packet::at(address) };
     let (start, end) = (word.start(), word.end());
     let published = packet.content().load(Ordering::Relaxed);
     if (published / 8).next_multiple_of(UNIT as u64) != start || published >= end * 8 {

@@ -59,8 +59,13 @@ pub(crate) struct Buffer {
 }
 
 impl ThreadState {
-    /// The line of the clock.
+    /// The line of the clock: cycles and nanoseconds of its base, factor, span.
     #[inline(always)]
+    pub(crate) fn line_parts(&self) -> &[AtomicU64; 4] {
+        &self.line
+    }
+
+    /// The line of the clock.
     pub(crate) fn line(&self) -> Line {
         let [cycles, ns, factor, span] = &self.line;
         Line {
@@ -164,10 +169,8 @@ impl Owned<'_> {
 
     /// Begins a packet that has room for a record; else the buffer is full.
     pub(crate) fn next_packet(&mut self, payload: usize) {
-        // SAFETY: the state is that of this thread, or of none.
-        if self.packet().is_some() {
-            unsafe { reserve::help(self.state) };
-        }
+        // SAFETY: the state is that of this thread.
+        unsafe { reserve::help(self.state) };
         let need = HEAD + reserve::room(payload);
         let config = self.process.config();
         let ring = config.mode == Mode::Ring;
