@@ -8,7 +8,7 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::class::Class;
-use crate::{emit, probe, process, standard, sys};
+use crate::{emit, probe, standard};
 
 /// Registers a descriptor: called by constructors.
 ///
@@ -16,10 +16,9 @@ use crate::{emit, probe, process, standard, sys};
 /// It is static and follows the header.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tb_register(class: *const Class) {
-    let _quiet = sys::Quiet::enter();
     // SAFETY: the caller's.
-    if let (Some(class), Some(process)) = (unsafe { class.as_ref() }, process::current()) {
-        process.register(class);
+    if let Some(class) = unsafe { class.as_ref() } {
+        emit::register(class);
     }
 }
 

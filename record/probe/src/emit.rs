@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering;
 use crate::class::Class;
 use crate::packet::{HEAD, MOST_PAYLOAD};
 use crate::reserve;
+use crate::thread::Owned;
 use crate::{process, sys, tls};
 
 /// Takes room for a record of a class with that many bytes of fields; null when there is none, or the class is off:
@@ -26,6 +27,15 @@ pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
         }
     }
     slow(class, payload)
+}
+
+/// Registers a class, or switches it off if there is no session.
+pub(crate) fn register(class: &Class) {
+    let _quiet = sys::Quiet::enter();
+    match process::current() {
+        Some(process) => process.register(class),
+        None => class.switch_off(),
+    }
 }
 
 /// What is not the usual, but needs no lock and no system call.
@@ -72,16 +82,30 @@ fn slower(class: &Class, payload: usize) -> *mut u8 {
         owned.state.lose();
         return null_mut();
     }
-    owned.renew_clock();
-    // SAFETY: the state is this thread's.
-    let mut room = unsafe { reserve::try_again(owned.state, payload) };
-    if room.is_null() {
-        owned.next_packet(payload);
-        // SAFETY: as above.
-        room = unsafe { reserve::try_again(owned.state, payload) };
-    }
+    let room = reserve_slowly(&mut owned, payload);
     if room.is_null() {
         owned.state.lose();
     }
     room
+}
+
+/// Each try renews the clock's line, which may be over before it is used if the thread has to wait for a CPU.
+const MOST_TRIES: u32 = 1000;
+
+fn reserve_slowly(owned: &mut Owned<'_>, payload: usize) -> *mut u8 {
+    for _ in 0..MOST_TRIES {
+        owned.renew_clock();
+        // SAFETY: the state is this thread's.
+        let room = unsafe { reserve::try_again(owned.state, payload) };
+        if !room.is_null() {
+            return room;
+        }
+        if !reserve::has_room(owned.state, payload) {
+            owned.next_packet(payload);
+            if owned.state.is_full() {
+                break;
+            }
+        }
+    }
+    null_mut()
 }

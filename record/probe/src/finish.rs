@@ -36,6 +36,10 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
     }
     for entry in fs::read_dir(parent)? {
         let path = entry?.path();
+        if name_of(&path).starts_with('.') {
+            remove_incomplete(&path)?;
+            continue;
+        }
         match Control::open(&path) {
             Ok(control) if control.is_running() => finished.running.push(path),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -53,14 +57,19 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
     Ok(finished)
 }
 
+/// Removes what a process left that was killed before its directory was complete: there is nothing in it.
+fn remove_incomplete(directory: &Path) -> io::Result<()> {
+    // `.NAME-PID-DATE-TIME`, and the name may have dashes.
+    let name = name_of(directory);
+    let pid = name.rsplit('-').nth(2).and_then(|pid| pid.parse::<u32>().ok());
+    let is_running = pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
+    if is_running { Ok(()) } else { fs::remove_dir_all(directory) }
+}
+
 /// Files of rings by the number of their buffer.
 type Rings = BTreeMap<u64, Vec<PathBuf>>;
 
 fn finish_trace(trace: &Path) -> io::Result<()> {
-    if name_of(trace).starts_with('.') {
-        // It was killed before its directory was complete: there is nothing in it.
-        return fs::remove_dir_all(trace);
-    }
     let mut rings = Rings::new();
     for entry in fs::read_dir(trace)? {
         let path = entry?.path();

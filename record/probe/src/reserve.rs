@@ -123,6 +123,12 @@ pub(crate) unsafe fn try_reserve(thread: &ThreadState, payload: usize) -> *mut u
     unsafe { attempt(thread, payload, counted) }
 }
 
+/// Whether a record with that payload fits into the packet.
+pub(crate) fn has_room(thread: &ThreadState, payload: usize) -> bool {
+    let start = Word(thread.word.load(Ordering::Relaxed)).end().next_multiple_of(UNIT as u64);
+    payload <= MOST_PAYLOAD && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
+}
+
 /// As [`try_reserve`], as often as signal handlers come in between and with whatever clock there is; null when the
 /// packet is full or the clock's line is over.
 ///
@@ -136,9 +142,7 @@ pub(crate) unsafe fn try_again(thread: &ThreadState, payload: usize) -> *mut u8 
         unsafe {
             help(thread);
             let place = attempt(thread, payload, time);
-            let is_full = Word(thread.word.load(Ordering::Relaxed)).end() + (room(payload) as u64)
-                > thread.limit.load(Ordering::Relaxed);
-            if !place.is_null() || is_full || time(thread).is_none() {
+            if !place.is_null() || !has_room(thread, payload) || time(thread).is_none() {
                 return place;
             }
         }

@@ -213,9 +213,15 @@ impl Site {
         Site { class: Class::new(name, describe) }
     }
 
-    /// Whether its event class is switched on, or not yet known.
+    /// Whether its event class is switched on.
     #[inline(always)]
-    pub fn is_enabled(&self) -> bool {
+    pub fn is_enabled(&'static self) -> bool {
+        self.class.is_enabled() && (self.class.epoch.load(Ordering::Relaxed) != 0 || self.register())
+    }
+
+    #[cold]
+    fn register(&'static self) -> bool {
+        crate::emit::register(&self.class);
         self.class.is_enabled()
     }
 

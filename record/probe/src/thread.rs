@@ -202,13 +202,14 @@ impl Owned<'_> {
         (room >= need + HEAD).then(|| (unsafe { segment.address.add(offset) }, room))
     }
 
-    /// The packet of a ring that is overwritten next: the oldest one without an unfinished record.
+    /// The packet of a ring that is overwritten next: the oldest one without an unfinished record; none if those
+    /// that have one are half of all.
     fn next_slot(&mut self) -> Option<(*mut u8, usize)> {
         let bytes = self.process.config().packet_size;
         let segment = self.buffer().segment;
         let current = self.packet()?.address() as usize - segment.address as usize;
         let slots = segment.bytes / bytes;
-        (1..slots).find_map(|step| {
+        (1..=slots / 2).find_map(|step| {
             let offset = (current / bytes + step) % slots * bytes;
             // SAFETY: whole packets lie within the mapping.
             let packet = unsafe { Packet::at(segment.address.add(offset)) };
