@@ -4,7 +4,6 @@
 
 #![allow(unsafe_code)]
 
-
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::class::Class;

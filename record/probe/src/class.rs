@@ -72,7 +72,8 @@ impl Class {
             describe(into);
         } else if !self.fields.is_null() {
             // SAFETY: as for the name.
-            into.text.push(unsafe { core::ffi::CStr::from_ptr(self.fields).to_bytes() });
+            into.text
+                .push(unsafe { core::ffi::CStr::from_ptr(self.fields).to_bytes() });
         }
     }
 

@@ -208,7 +208,11 @@ mod tests {
             let second = clocks(1_200_000, ppm, 22);
             let rate = factor(first, second);
             let mut clock = Clock {
-                line: Line { base: second, factor: rate, span: span(LEAST_STRETCH_NS, rate) },
+                line: Line {
+                    base: second,
+                    factor: rate,
+                    span: span(LEAST_STRETCH_NS, rate),
+                },
                 anchor: first,
                 stretch_ns: LEAST_STRETCH_NS,
             };
@@ -218,7 +222,10 @@ mod tests {
                 clock.renew_at(clocks(over + 700 * round, ppm, round * 13));
                 assert!(clock.line.at(over).abs_diff(before) <= 1, "jumps at {round}");
                 let error = clock.line.at(over).abs_diff(clocks(over, ppm, 0).ns);
-                assert!(error < if round < 3 { 500 } else { 100 }, "{error} ns off in round {round}, {ppm} ppm");
+                assert!(
+                    error < if round < 3 { 500 } else { 100 },
+                    "{error} ns off in round {round}, {ppm} ppm"
+                );
             }
         }
     }
@@ -227,7 +234,11 @@ mod tests {
     fn begins_anew_after_silence() {
         let rate = 1 << 31;
         let mut clock = Clock {
-            line: Line { base: clocks(0, 0, 0), factor: rate, span: span(LEAST_STRETCH_NS, rate) },
+            line: Line {
+                base: clocks(0, 0, 0),
+                factor: rate,
+                span: span(LEAST_STRETCH_NS, rate),
+            },
             anchor: clocks(0, 0, 0),
             stretch_ns: LEAST_STRETCH_NS,
         };

@@ -60,7 +60,10 @@ impl Control {
     /// # Errors
     /// When there is none, or it is not one.
     pub fn open(trace: &Path) -> io::Result<Control> {
-        let file = OpenOptions::new().read(true).write(true).open(trace.join(".control"))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(trace.join(".control"))?;
         let mut head = [0; 24];
         file.read_exact_at(&mut head, 0)?;
         if !head.starts_with(MAGIC) {
@@ -89,7 +92,10 @@ impl Control {
     /// Whether the process runs: one with its id began when it did.
     pub fn is_running(&self) -> bool {
         std::fs::read(format!("/proc/{}/stat", self.pid)).is_ok_and(|stat| {
-            let is_zombie = stat.rsplit(|&byte| byte == b')').next().is_some_and(|rest| rest.starts_with(b" Z"));
+            let is_zombie = stat
+                .rsplit(|&byte| byte == b')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(b" Z"));
             file::start_in_stat(&stat) == self.start && !is_zombie
         })
     }
@@ -111,7 +117,10 @@ impl Control {
                 let mut name = [0; NAME];
                 self.file.read_exact_at(&mut name, (NAMES + at * NAME) as u64)?;
                 let name = String::from_utf8_lossy(until_nul(&name)).into_owned();
-                Ok(ClassState { name, enabled: state != 0 })
+                Ok(ClassState {
+                    name,
+                    enabled: state != 0,
+                })
             })
             .collect()
     }
@@ -155,7 +164,11 @@ pub fn switch_session(session: &Path, pattern: &str, on: bool) -> io::Result<usi
     let mut options = OpenOptions::new().append(true).create(true).open(conf)?;
     // Without this a pattern that switches on would switch all else off.
     let all = if has_enable { "" } else { "enable = *\n" };
-    let newline = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
+    let newline = if old.is_empty() || old.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
     let key = if on { "enable" } else { "disable" };
     options.write_all(format!("{newline}{all}{key} = {pattern}\n").as_bytes())?;
     let mut changed = 0;

@@ -17,13 +17,13 @@ use crate::{process, sys, tls};
 pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
     let state = tls::get();
     // SAFETY: the states of threads are never given back; this is the thread's own.
-    if let Some(state) = unsafe { state.as_ref() } {
-        if state.epoch.load(Ordering::Relaxed) == class.epoch.load(Ordering::Relaxed) {
-            // SAFETY: as above.
-            let payload = unsafe { reserve::try_reserve(state, payload) };
-            if !payload.is_null() {
-                return payload;
-            }
+    if let Some(state) = unsafe { state.as_ref() }
+        && state.epoch.load(Ordering::Relaxed) == class.epoch.load(Ordering::Relaxed)
+    {
+        // SAFETY: as above.
+        let payload = unsafe { reserve::try_reserve(state, payload) };
+        if !payload.is_null() {
+            return payload;
         }
     }
     slow(class, payload)

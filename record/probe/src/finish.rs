@@ -63,7 +63,11 @@ fn remove_incomplete(directory: &Path) -> io::Result<()> {
     let name = name_of(directory);
     let pid = name.rsplit('-').nth(2).and_then(|pid| pid.parse::<u32>().ok());
     let is_running = pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
-    if is_running { Ok(()) } else { fs::remove_dir_all(directory) }
+    if is_running {
+        Ok(())
+    } else {
+        fs::remove_dir_all(directory)
+    }
 }
 
 /// Files of rings by the number of their buffer.
@@ -99,7 +103,10 @@ fn finish_trace(trace: &Path) -> io::Result<()> {
 }
 
 fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn buffer_of(name: &str) -> Option<u64> {
@@ -110,7 +117,9 @@ fn buffer_of(name: &str) -> Option<u64> {
 fn cut(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    let Some(last) = last_packet(&file, length)? else { return Ok(()) };
+    let Some(last) = last_packet(&file, length)? else {
+        return Ok(());
+    };
     let used = last.content.next_multiple_of(8);
     if last.offset + used as u64 == length {
         return Ok(());
@@ -136,7 +145,16 @@ fn place_at(file: &File, offset: u64, room: u64) -> io::Result<Option<(Place, u6
     file.read_exact_at(&mut head, offset)?;
     let size = packet::bytes::size(&head).unwrap_or(0) as u64;
     let found = packet::bytes::content(&head, room);
-    Ok(found.map(|(content, sequence)| (Place { offset, content, sequence }, size)))
+    Ok(found.map(|(content, sequence)| {
+        (
+            Place {
+                offset,
+                content,
+                sequence,
+            },
+            size,
+        )
+    }))
 }
 
 /// The last packet of a file that is whole up to there.
@@ -183,7 +201,9 @@ fn order(trace: &Path, buffer: u64, rings: &[PathBuf]) -> io::Result<()> {
         return Ok(());
     }
     replace(&trace.join(format!("stream_{buffer}_0")), |new| {
-        packets.iter().try_for_each(|(place, file)| write_packet(file, place, new))
+        packets
+            .iter()
+            .try_for_each(|(place, file)| write_packet(file, place, new))
     })
 }
 
@@ -192,10 +212,10 @@ fn slot_of(file: &File, length: u64) -> io::Result<u64> {
     let mut offset = 0;
     // Packets begin at multiples of 8 bytes; the first one may just be being overwritten.
     while offset + (HEAD as u64) <= length {
-        if let Some((_, size)) = place_at(file, offset, length - offset)? {
-            if offset % size.max(1) == 0 {
-                return Ok(size.max(HEAD as u64));
-            }
+        if let Some((_, size)) = place_at(file, offset, length - offset)?
+            && offset.is_multiple_of(size.max(1))
+        {
+            return Ok(size.max(HEAD as u64));
         }
         offset += 8;
     }

@@ -23,7 +23,11 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
             }
         }
     }
-    pattern.get(at..).unwrap_or_default().iter().all(|&byte| byte == b'*')
+    pattern
+        .get(at..)
+        .unwrap_or_default()
+        .iter()
+        .all(|&byte| byte == b'*')
 }
 
 /// Whether a name is switched on by rules: lines of `+PATTERN` and `-PATTERN`, of which the last that matches

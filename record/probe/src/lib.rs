@@ -2,7 +2,7 @@
 //!
 //! **In**: probes (the C header `tracebraid/probe.h`, the macro [`probe!`]) and the session's
 //! directory in the environment variable `TRACEBRAID_SESSION`, with its options in `probe.conf`
-//! ([`config`]). **Out**: a CTF 1.8 trace per process in `ust/pid/NAME-PID-DATETIME/` below it, as
+//! (`src/config.rs`). **Out**: a CTF 1.8 trace per process in `ust/pid/NAME-PID-DATETIME/` below it, as
 //! LTTng names them. [`control`] switches event classes on and off from another process,
 //! [`finish`] puts the files in their last shape when the program has ended, however it ended.
 //!
@@ -18,15 +18,15 @@
 //!   stop the program.
 //!
 //! # How
-//! **Buffers** ([`mod@thread`]) belong to one thread at a time and are mapped from files. *The open packet spans
+//! **Buffers** (`src/thread.rs`) belong to one thread at a time and are mapped from files. *The open packet spans
 //! to the end of its file*, whatever lies behind its content being padding. Opening the next one is to write its
-//! head into that padding and then to shrink the packet before, by one store ([`packet`]): a file has its final
+//! head into that padding and then to shrink the packet before, by one store (`src/packet.rs`): a file has its final
 //! length from the beginning, blocks and all (a full disk is found when it is made), and is valid after each
 //! single store. Files get their names when their first packet is complete; modes that grow go on in
 //! another file of the same stream. This is why no file is ever lengthened (the design had
 //! asked for that): a file that grows and the size in its last packet cannot change together.
 //!
-//! **Reservation** ([`reserve`]): the word `state` of a thread holds where its last record begins and ends; one
+//! **Reservation** (`src/reserve.rs`): the word `state` of a thread holds where its last record begins and ends; one
 //! compare-exchange (without a lock prefix: only signal handlers of the same thread compete) takes room
 //! behind it, with the time taken just before, so that records lie in the order of time. The reserved room
 //! gets the head of a record of the class `tracebraid:unfinished`, which carries its length, and is
@@ -41,9 +41,9 @@
 //! then begins a trace of the child's own. No process id is compared, and children of `vfork` and `posix_spawn`, which
 //! share the memory, cost nothing. The mapped files themselves are *not* kept from the child
 //! (`MADV_DONTFORK`), because a child forked in the middle of a probe still finishes that probe: a handler of
-//! `pthread_atfork` puts private memory at that address ([`fork`]).
+//! `pthread_atfork` puts private memory at that address (`src/fork.rs`).
 //!
-//! **Time** ([`clock`]) is CLOCK_MONOTONIC in nanoseconds, by the cycle counter where the kernel itself
+//! **Time** (`src/clock.rs`) is CLOCK_MONOTONIC in nanoseconds, by the cycle counter where the kernel itself
 //! trusts that: any reader shows right times, beside those of kernel tracers.
 //!
 //! **Rings** live in files with a leading dot, which readers of CTF pass over, until [`finish`] writes their packets

@@ -48,15 +48,26 @@ pub(crate) fn write_preamble(path: &Path, about: &About<'_>) -> Result<(), Errno
 }
 
 fn write_trace(text: &mut Piece, about: &About<'_>) -> core::fmt::Result {
-    let order = if cfg!(target_endian = "little") { "le" } else { "be" };
+    let order = if cfg!(target_endian = "little") {
+        "le"
+    } else {
+        "be"
+    };
     text.push(b"/* CTF 1.8 */\n\ntrace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"");
     write_uuid(text, &about.uuid)?;
-    write!(text, "\";\n\tbyte_order = {order};\n{PACKET_HEADER}}};\n\nenv {{\n\thostname = \"")?;
+    write!(
+        text,
+        "\";\n\tbyte_order = {order};\n{PACKET_HEADER}}};\n\nenv {{\n\thostname = \""
+    )?;
     write_host(text);
     text.push(b"\";\n\tdomain = \"ust\";\n\ttracer_name = \"tracebraid-probe\";\n");
-    write!(text, "\ttracer_major = {};\n", env!("CARGO_PKG_VERSION_MAJOR"))?;
-    write!(text, "\ttracer_minor = {};\n", env!("CARGO_PKG_VERSION_MINOR"))?;
-    write!(text, "\ttracer_buffering_scheme = \"pid\";\n\tvpid = {};\n\tprocname = \"", about.pid)?;
+    writeln!(text, "\ttracer_major = {};", env!("CARGO_PKG_VERSION_MAJOR"))?;
+    writeln!(text, "\ttracer_minor = {};", env!("CARGO_PKG_VERSION_MINOR"))?;
+    write!(
+        text,
+        "\ttracer_buffering_scheme = \"pid\";\n\tvpid = {};\n\tprocname = \"",
+        about.pid
+    )?;
     push_escaped(text, about.name);
     write!(text, "\";\n\tarchitecture_bit_width = {};\n}};\n\n", usize::BITS)?;
     write_clock(text, about.offset)
@@ -111,7 +122,10 @@ pub(crate) fn append(path: &Path, id: u16, name: &[u8], fields: &[u8]) -> Result
     let mut text = Piece::new();
     text.push(b"event {\n\tname = \"");
     push_escaped(&mut text, name);
-    let _ = write!(text, "\";\n\tid = {id};\n\tstream_id = 0;\n\tfields := struct {{\n");
+    let _ = write!(
+        text,
+        "\";\n\tid = {id};\n\tstream_id = 0;\n\tfields := struct {{\n"
+    );
     text.push(fields);
     text.push(b"\t} align(32);\n};\n\n");
     if text.overflowed() {

@@ -83,7 +83,9 @@ pub(crate) fn current() -> Option<&'static Process> {
         let held = process.lock.lock();
         if process.status.load(Ordering::Acquire) == 0 {
             let begun = process.begin(&held);
-            process.status.store(if begun.is_ok() { BEGUN } else { OFF }, Ordering::Release);
+            process
+                .status
+                .store(if begun.is_ok() { BEGUN } else { OFF }, Ordering::Release);
         }
     }
     (process.status.load(Ordering::Acquire) == BEGUN).then_some(process)
@@ -167,7 +169,10 @@ impl Process {
             uuid: shared.uuid,
             name,
             pid: sys::process_id(),
-            offset: shared.config.clock_offset.unwrap_or_else(metadata::measured_offset),
+            offset: shared
+                .config
+                .clock_offset
+                .unwrap_or_else(metadata::measured_offset),
         };
         metadata::write_preamble(&below(&hidden, b"/metadata"), &about)?;
         let mut rules = Rules::new();
@@ -249,7 +254,7 @@ fn make_directory(session: &Path, name: &[u8]) -> Result<(Path, Path), Errno> {
             let _ = write!(path, "-{}-", sys::process_id());
             write_date(path, sys::clock(libc::CLOCK_REALTIME) / 1_000_000_000);
             if attempt > 0 {
-                let _ = write!(path, "-{attempt}");
+                let _ = write!(path, "+{attempt}");
             }
         }
         if sys::exists(&directory) {
@@ -276,7 +281,10 @@ fn write_date(path: &mut Path, seconds: u64) {
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    let _ = write!(path, "{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}");
+    let _ = write!(
+        path,
+        "{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}"
+    );
 }
 
 /// A stream of one packet that never has event records: it counts what was lost with no buffer.
@@ -335,7 +343,11 @@ impl Shared {
         let control = self.control.as_ref().ok_or(libc::ENOENT)?;
         // SAFETY: as many as there are classes.
         let hashes = unsafe { core::slice::from_raw_parts_mut(self.hashes, MOST_CLASSES) };
-        if let Some(at) = hashes.iter().take(self.classes.into()).position(|&known| known == hash) {
+        if let Some(at) = hashes
+            .iter()
+            .take(self.classes.into())
+            .position(|&known| known == hash)
+        {
             return Ok((control.byte(at), at as u16 + FIRST_ID));
         }
         let at = usize::from(self.classes);

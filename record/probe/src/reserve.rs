@@ -125,7 +125,9 @@ pub(crate) unsafe fn try_reserve(thread: &ThreadState, payload: usize) -> *mut u
 
 /// Whether a record with that payload fits into the packet.
 pub(crate) fn has_room(thread: &ThreadState, payload: usize) -> bool {
-    let start = Word(thread.word.load(Ordering::Relaxed)).end().next_multiple_of(UNIT as u64);
+    let start = Word(thread.word.load(Ordering::Relaxed))
+        .end()
+        .next_multiple_of(UNIT as u64);
     payload <= MOST_PAYLOAD && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
 }
 

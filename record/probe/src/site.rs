@@ -30,7 +30,10 @@ impl Description {
     }
 
     fn text_of<'a>(&'a mut self, name: &'a str) -> FieldText<'a> {
-        FieldText { text: &mut self.text, name }
+        FieldText {
+            text: &mut self.text,
+            name,
+        }
     }
 }
 
@@ -64,7 +67,10 @@ impl FieldText<'_> {
 
     fn bytes(&mut self) {
         let name = self.name;
-        let _ = writeln!(self.text, "integer {{ size = 32; align = 8; signed = false; }} __{name}_length;");
+        let _ = writeln!(
+            self.text,
+            "integer {{ size = 32; align = 8; signed = false; }} __{name}_length;"
+        );
         let _ = writeln!(
             self.text,
             "integer {{ size = 8; align = 8; signed = false; }} _{name}[ __{name}_length ];"
@@ -209,8 +215,13 @@ pub struct Site {
 impl Site {
     /// For static values only. `name` is `provider:event` with a NUL at its end.
     pub const fn new(name: &'static str, describe: fn(&mut Description)) -> Site {
-        assert!(matches!(name.as_bytes().last(), Some(0)), "the name must end with a NUL");
-        Site { class: Class::new(name, describe) }
+        assert!(
+            matches!(name.as_bytes().last(), Some(0)),
+            "the name must end with a NUL"
+        );
+        Site {
+            class: Class::new(name, describe),
+        }
     }
 
     /// Whether its event class is switched on.

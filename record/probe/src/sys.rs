@@ -148,14 +148,7 @@ pub(crate) fn write(file: &Descriptor, bytes: &[u8]) -> Result<(), Errno> {
 /// Writes all of it at an offset.
 pub(crate) fn write_at(file: &Descriptor, bytes: &[u8], offset: u64) -> Result<(), Errno> {
     // SAFETY: the slice.
-    let done = unsafe {
-        libc::pwrite(
-            file.0,
-            bytes.as_ptr().cast(),
-            bytes.len(),
-            offset as libc::off_t,
-        )
-    };
+    let done = unsafe { libc::pwrite(file.0, bytes.as_ptr().cast(), bytes.len(), offset as libc::off_t) };
     match check(done as libc::c_long)? {
         count if count == bytes.len() => Ok(()),
         _ => Err(libc::ENOSPC),

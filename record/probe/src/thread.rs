@@ -331,27 +331,28 @@ impl Owned<'_> {
             }
         };
         let is_ring = self.process.config().mode == Mode::Ring;
-        let first = if is_ring { self.process.config().packet_size } else { bytes };
+        let first = if is_ring {
+            self.process.config().packet_size
+        } else {
+            bytes
+        };
         let limit = self.prepare_packet(new.address, first);
-        if !is_ring {
-            if let Err(error) = sys::rename(&names.hidden, &names.stream) {
-                sys::unlink(&names.hidden);
-                return Err(error);
-            }
+        if !is_ring && let Err(error) = sys::rename(&names.hidden, &names.stream) {
+            sys::unlink(&names.hidden);
+            sys::unmap(new.address, new.bytes);
+            self.buffer().sequence -= 1;
+            self.process.give_back(bytes as u64);
+            return Err(error);
         }
-        self.shrink_last(old);
+        // Pages of a file that is full are not kept; whoever is interrupted in a probe there finds them again.
+        if old.bytes != 0 && !is_ring {
+            sys::release(old.address, old.bytes);
+        }
         let buffer = self.buffer();
         buffer.segment = new;
         buffer.segments += 1;
         self.enter(new.address, limit);
         Ok(())
-    }
-
-    /// Pages of a file that is full are not kept; whoever is interrupted in a probe there finds them again.
-    fn shrink_last(&self, old: Segment) {
-        if old.bytes != 0 {
-            sys::release(old.address, old.bytes);
-        }
     }
 
     /// The length of the next file, if the process may write that much.
@@ -367,7 +368,11 @@ impl Owned<'_> {
                 doubled.min(MOST_SEGMENT.max(least)).next_multiple_of(4096)
             }
         };
-        let least = if config.mode == Mode::Grow { (need + 2 * HEAD).next_multiple_of(4096) } else { bytes };
+        let least = if config.mode == Mode::Grow {
+            (need + 2 * HEAD).next_multiple_of(4096)
+        } else {
+            bytes
+        };
         let granted = self.process.take_room(bytes as u64, least as u64);
         granted.map(|granted| granted as usize).ok_or(libc::EFBIG)
     }

@@ -15,7 +15,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicU32, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use crate::glob;
 use crate::sys::{self, Descriptor, Errno, Path};
@@ -61,10 +61,16 @@ fn start_of_process() -> u64 {
 /// When a process began, in what the kernel tells of it in `stat`: the name in parentheses may hold anything.
 pub(crate) fn start_in_stat(stat: &[u8]) -> u64 {
     let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 2);
-    let field = stat.get(behind..).unwrap_or_default().split(|&byte| byte == b' ').nth(19);
+    let field = stat
+        .get(behind..)
+        .unwrap_or_default()
+        .split(|&byte| byte == b' ')
+        .nth(19);
     let digits = field.unwrap_or_default().iter();
     digits.fold(0, |value: u64, &digit| {
-        value.wrapping_mul(10).wrapping_add(u64::from(digit.wrapping_sub(b'0')))
+        value
+            .wrapping_mul(10)
+            .wrapping_add(u64::from(digit.wrapping_sub(b'0')))
     })
 }
 
@@ -136,7 +142,13 @@ mod tests {
     fn functions_are_on_only_by_name() {
         assert!(decide(b"+*\n", b"app:x"));
         assert!(!decide(b"+*\n", b"lttng_ust_cyg_profile:func_entry"));
-        assert!(decide(b"+*\n+lttng_ust_cyg_profile:*\n", b"lttng_ust_cyg_profile:func_entry"));
-        assert!(!decide(b"+lttng*\n-*\n-l*\n", b"lttng_ust_cyg_profile:func_entry"));
+        assert!(decide(
+            b"+*\n+lttng_ust_cyg_profile:*\n",
+            b"lttng_ust_cyg_profile:func_entry"
+        ));
+        assert!(!decide(
+            b"+lttng*\n-*\n-l*\n",
+            b"lttng_ust_cyg_profile:func_entry"
+        ));
     }
 }

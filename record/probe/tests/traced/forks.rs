@@ -43,7 +43,11 @@ fn ten_thousand_threads() {
     let mut owners = HashSet::new();
     for group in read.records.chunks(10) {
         assert!(group.iter().all(|record| record.tid == group[0].tid));
-        assert!(group.iter().all(|record| record.value("n") / 10 == group[0].value("n") / 10));
+        assert!(
+            group
+                .iter()
+                .all(|record| record.value("n") / 10 == group[0].value("n") / 10)
+        );
         owners.insert(group[0].value("n") / 10);
     }
     assert_eq!(owners.len(), 10_000);
@@ -55,7 +59,13 @@ fn threads_whose_exits_are_not_told() {
     // A program with many keys leaves none that could tell of exits without allocating.
     let session = Session::new("correlation = off\n");
     let program = compile("cc", "traced.c", "traced-keys", &["-std=c11", "-DMANY_KEYS"]);
-    assert!(session.command(&program, &["threads", "2000"]).status().unwrap().success());
+    assert!(
+        session
+            .command(&program, &["threads", "2000"])
+            .status()
+            .unwrap()
+            .success()
+    );
     let read = session.read();
     let mut numbers = read.numbers("test:numbered");
     numbers.sort_unstable();

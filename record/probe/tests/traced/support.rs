@@ -23,13 +23,18 @@ pub fn library_directory() -> PathBuf {
 }
 
 pub fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(name)
 }
 
 /// Compiles a program once for all tests; gives where it is.
 pub fn compile(compiler: &str, name: &str, out: &str, options: &[&str]) -> PathBuf {
     static DONE: OnceLock<Mutex<HashMap<String, PathBuf>>> = OnceLock::new();
-    let mut done = DONE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let mut done = DONE
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     if let Some(path) = done.get(out) {
         return path.clone();
     }
@@ -51,7 +56,11 @@ pub fn compile(compiler: &str, name: &str, out: &str, options: &[&str]) -> PathB
             .arg(format!("-Wl,-rpath,{}", libraries.display()));
     }
     let output = command.output().expect("a C compiler");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     done.insert(out.into(), path.clone());
     path
 }
@@ -91,7 +100,9 @@ impl Session {
 
     /// The traces that are there.
     pub fn traces(&self) -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(self.path().join("ust/pid")) else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(self.path().join("ust/pid")) else {
+            return Vec::new();
+        };
         let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         found.retain(|path| !path.file_name().unwrap().as_encoded_bytes().starts_with(b"."));
         found.sort();
@@ -130,7 +141,9 @@ pub fn numbers(output: &Output) -> Vec<u64> {
         String::from_utf8_lossy(&output.stderr)
     );
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    text.split_whitespace().map(|word| word.parse().unwrap()).collect()
+    text.split_whitespace()
+        .map(|word| word.parse().unwrap())
+        .collect()
 }
 
 /// An event record.
@@ -190,7 +203,10 @@ pub fn check_of(n: u64) -> u64 {
 pub fn read(directory: &Path) -> Read {
     let trace = Trace::open(directory).unwrap_or_else(|error| panic!("{error}"));
     assert!(trace.damage.is_empty(), "{:?}", trace.damage);
-    let mut read = Read { streams: trace.streams.len(), ..Read::default() };
+    let mut read = Read {
+        streams: trace.streams.len(),
+        ..Read::default()
+    };
     for stream in &trace.streams {
         read.packets += stream.packets.len();
         for packet in &stream.packets {
@@ -200,13 +216,20 @@ pub fn read(directory: &Path) -> Read {
             assert!(pair[0].end <= pair[1].begin, "packets overlap: {pair:?}");
             assert!(pair[0].discarded <= pair[1].discarded);
         }
-        read.discarded += stream.packets.last().and_then(|packet| packet.discarded).unwrap_or(0);
+        read.discarded += stream
+            .packets
+            .last()
+            .and_then(|packet| packet.discarded)
+            .unwrap_or(0);
         let mut reader = StreamReader::new(&trace, stream, 0..stream.packets.len(), 1 << 17);
         let mut last = 0;
         while reader.peek().is_some() {
             let record = next_record(&mut reader, stream.id.unwrap_or(u64::MAX));
             assert!(record.time >= last, "time goes backwards at {record:?}");
-            assert!(Some(record.time) <= reader.packet().unwrap().end, "behind the packet's end: {record:?}");
+            assert!(
+                Some(record.time) <= reader.packet().unwrap().end,
+                "behind the packet's end: {record:?}"
+            );
             last = record.time;
             read.records.push(record);
             reader.advance();
@@ -278,7 +301,10 @@ impl Visitor for Shown {
     fn string(&mut self, node: &Node, _: Encoding, bytes: &[u8]) {
         self.begin(node);
         let text = String::from_utf8_lossy(bytes);
-        let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let text = text
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
         write!(self.text, "\"{text}\"").unwrap();
     }
     fn begin_struct(&mut self, node: &Node, _: usize) {
@@ -291,7 +317,8 @@ impl Visitor for Shown {
     }
     fn end_struct(&mut self, _: &Node) {
         self.members.pop();
-        self.text.push_str(if self.text.ends_with("{ ") { "}" } else { " }" });
+        self.text
+            .push_str(if self.text.ends_with("{ ") { "}" } else { " }" });
     }
     fn begin_array(&mut self, node: &Node, _: u64) {
         self.begin(node);
@@ -300,7 +327,8 @@ impl Visitor for Shown {
     }
     fn end_array(&mut self, _: &Node) {
         self.members.pop();
-        self.text.push_str(if self.text.ends_with("[ ") { "]" } else { " ]" });
+        self.text
+            .push_str(if self.text.ends_with("[ ") { "]" } else { " ]" });
     }
 }
 
@@ -316,7 +344,12 @@ fn general(value: f64) -> String {
 /// complain about but lost events.
 pub fn babeltrace(directory: &Path) -> Vec<(u64, String, String)> {
     let output = Command::new("babeltrace2")
-        .args(["--clock-cycles", "--no-delta", "--fields=loglevel", "--names=payload"])
+        .args([
+            "--clock-cycles",
+            "--no-delta",
+            "--fields=loglevel",
+            "--names=payload",
+        ])
         .arg(directory)
         .output()
         .expect("babeltrace2 must be installed for this test: scripts/setup test");
@@ -325,14 +358,23 @@ pub fn babeltrace(directory: &Path) -> Vec<(u64, String, String)> {
         .lines()
         .filter(|line| !line.is_empty() && !line.contains("racer discarded"))
         .collect();
-    assert!(output.status.success() && complaints.is_empty(), "babeltrace2: {errors}");
+    assert!(
+        output.status.success() && complaints.is_empty(),
+        "babeltrace2: {errors}"
+    );
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().filter(|line| !line.is_empty()).map(line_of_babeltrace).collect()
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(line_of_babeltrace)
+        .collect()
 }
 
 fn line_of_babeltrace(line: &str) -> (u64, String, String) {
     let (time, rest) = line.split_once("] ").unwrap_or_else(|| panic!("{line}"));
-    let time = time.trim_start_matches('[').parse().unwrap_or_else(|_| panic!("{line}"));
+    let time = time
+        .trim_start_matches('[')
+        .parse()
+        .unwrap_or_else(|_| panic!("{line}"));
     let (name, fields) = rest.split_once(": {").unwrap_or_else(|| panic!("{line}"));
     // The packet's context comes first, without names.
     let payload = fields.split_once("}, ").map_or("", |(_, payload)| payload);

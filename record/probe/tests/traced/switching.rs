@@ -16,7 +16,11 @@ struct Commanded {
 impl Commanded {
     fn start(session: &Session) -> Commanded {
         let mut command = session.command(&traced(), &["commanded"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         let mut commanded = Commanded { child, lines };
         commanded.answer("ready");
@@ -53,11 +57,19 @@ fn classes_are_switched_while_the_program_runs() {
     assert!(control.is_running());
     assert_eq!(control.pid(), program.child.id());
     let classes = control.classes().unwrap();
-    assert!(classes.iter().any(|class| class.name == "test:numbered" && class.enabled));
+    assert!(
+        classes
+            .iter()
+            .any(|class| class.name == "test:numbered" && class.enabled)
+    );
     assert_eq!(control.switch("test:num*", false).unwrap(), 1);
     program.command("");
     let switched = control.classes().unwrap();
-    assert!(switched.iter().any(|class| class.name == "test:numbered" && !class.enabled));
+    assert!(
+        switched
+            .iter()
+            .any(|class| class.name == "test:numbered" && !class.enabled)
+    );
     assert_eq!(control.switch("*", false).unwrap(), classes.len() - 1);
     program.command("");
     assert_eq!(control.switch("test:none", true).unwrap(), 1);

@@ -6,7 +6,10 @@ use crate::support::{Record, Session, babeltrace, compile, read, traced};
 
 fn by_time(mut records: Vec<Record>) -> Vec<(u64, String, String)> {
     records.sort_by_key(|record| record.time);
-    records.into_iter().map(|record| (record.time, record.name, record.fields)).collect()
+    records
+        .into_iter()
+        .map(|record| (record.time, record.name, record.fields))
+        .collect()
 }
 
 fn check_values(program: &Path) {
@@ -36,14 +39,27 @@ fn check_values(program: &Path) {
         "{ f = 1.5, d = -0.1, s = \"plain\", _b_length = 3, b = [ [0] = 1, [1] = 0, [2] = 255 ], \
          t = \"ä \\\"quoted\\\" \\\\ \\n\" }"
     );
-    assert_eq!(fields[5], "{ f = 0, d = 1e+300, s = \"(null)\", _b_length = 0, b = [ ], t = \"\" }");
-    assert!(fields[6].contains(&format!("s = \"{x}\", _b_length = 4095")), "strings are cut to 4095 bytes");
+    assert_eq!(
+        fields[5],
+        "{ f = 0, d = 1e+300, s = \"(null)\", _b_length = 0, b = [ ], t = \"\" }"
+    );
+    assert!(
+        fields[6].contains(&format!("s = \"{x}\", _b_length = 4095")),
+        "strings are cut to 4095 bytes"
+    );
     assert!(fields[6].ends_with("t = \"behind\" }"));
     assert_eq!(
         fields[7],
         "{ a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8, i = 9, j = \"ten\" }"
     );
-    assert_eq!(fields[8..], ["{ ult = 1, name = \"first\" }", "{ prev_ult = 0, next_ult = 1 }", "{ ult = 1 }"]);
+    assert_eq!(
+        fields[8..],
+        [
+            "{ ult = 1, name = \"first\" }",
+            "{ prev_ult = 0, next_ult = 1 }",
+            "{ ult = 1 }"
+        ]
+    );
 }
 
 #[test]
@@ -61,8 +77,20 @@ fn standard_events_are_there() {
     let session = Session::new("correlation = off\n");
     session.run(&["values"]);
     let read = session.read();
-    let names: Vec<&str> = read.records[8..].iter().map(|record| record.name.as_str()).collect();
-    let expected = ["prof_in", "span_begin", "counter", "span_end", "ult_create", "ult_switch", "ult_exit", "prof_out"];
+    let names: Vec<&str> = read.records[8..]
+        .iter()
+        .map(|record| record.name.as_str())
+        .collect();
+    let expected = [
+        "prof_in",
+        "span_begin",
+        "counter",
+        "span_end",
+        "ult_create",
+        "ult_switch",
+        "ult_exit",
+        "prof_out",
+    ];
     assert_eq!(names, expected.map(|name| format!("tracebraid:{name}")));
     assert_eq!(read.records[10].fields, "{ name = \"queue\", value = -3 }");
     assert_eq!(read.records[15].fields, "{ name = \"values\" }");
@@ -98,12 +126,18 @@ fn clocks_are_compared_in_the_trace() {
     let session = Session::new("");
     session.run(&["values"]);
     let read = session.read();
-    let record = read.of("tracebraid:clock_correlation").next().expect("one at the beginning of a buffer");
+    let record = read
+        .of("tracebraid:clock_correlation")
+        .next()
+        .expect("one at the beginning of a buffer");
     let late = record.time as i64 - record.value("monotonic") as i64;
     assert!((-1000..1_000_000).contains(&late), "{late}");
     let metadata = std::fs::read_to_string(session.trace().join("metadata")).unwrap();
     let number = |key: &str| {
-        let line = metadata.lines().find_map(|line| line.trim().strip_prefix(key)).unwrap();
+        let line = metadata
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(key))
+            .unwrap();
         line.trim_end_matches(';').parse::<i128>().unwrap()
     };
     let offset = number("offset_s = ") * 1_000_000_000 + number("offset = ");
