@@ -14,12 +14,12 @@ pub(crate) fn record(owned: &mut Owned<'_>) {
     if !owned.process.config().correlation {
         return;
     }
-    let pair = clock::pair();
     // SAFETY: the slow path has the buffer's state to itself.
     let buffer = unsafe { owned.state.slow() };
-    if buffer.correlated_at != 0 && pair.ns.wrapping_sub(buffer.correlated_at) < PERIOD_NS {
+    if buffer.correlated_at != 0 && clock::monotonic().wrapping_sub(buffer.correlated_at) < PERIOD_NS {
         return;
     }
+    let pair = clock::pair();
     buffer.correlated_at = pair.ns;
     let fields = [pair.cycles, pair.ns, sys::clock(libc::CLOCK_REALTIME)];
     // SAFETY: the state is this thread's; 24 bytes were reserved.

@@ -18,7 +18,7 @@ pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
     let state = tls::get();
     // SAFETY: the states of threads are never given back; this is the thread's own.
     if let Some(state) = unsafe { state.as_ref() }
-        && state.epoch.load(Ordering::Relaxed) == class.epoch.load(Ordering::Relaxed)
+        && state.epoch.load(Ordering::Relaxed) == class.epoch.load(Ordering::Acquire)
     {
         // SAFETY: as above.
         let payload = unsafe { reserve::try_reserve(state, payload) };
@@ -45,7 +45,7 @@ fn slow(class: &Class, payload: usize) -> *mut u8 {
     // SAFETY: as above.
     if let Some(state) = unsafe { tls::get().as_ref() } {
         let epoch = state.epoch.load(Ordering::Relaxed);
-        if epoch != 0 && epoch == class.epoch.load(Ordering::Relaxed) {
+        if epoch != 0 && epoch == class.epoch.load(Ordering::Acquire) {
             if state.lose_if_full() {
                 return null_mut();
             }
