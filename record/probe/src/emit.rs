@@ -90,17 +90,19 @@ fn slower(class: &Class, payload: usize) -> *mut u8 {
 }
 
 /// Each try renews the clock's line, which may be over before it is used if the thread has to wait for a CPU.
-const MOST_TRIES: u32 = 1000;
+const MOST_TRIES: u32 = 100;
+/// After so many it is taken that the program has overwritten the packet's head.
+const PATIENCE: u32 = 5;
 
 fn reserve_slowly(owned: &mut Owned<'_>, payload: usize) -> *mut u8 {
-    for _ in 0..MOST_TRIES {
+    for tries in 0..MOST_TRIES {
         owned.renew_clock();
         // SAFETY: the state is this thread's.
         let room = unsafe { reserve::try_again(owned.state, payload) };
         if !room.is_null() {
             return room;
         }
-        if !reserve::has_room(owned.state, payload) {
+        if tries >= PATIENCE || !reserve::has_room(owned.state, payload) {
             owned.next_packet(payload);
             if owned.state.is_full() {
                 break;

@@ -22,7 +22,7 @@ const UNIT: usize = 4;
 /// Bits of an offset in bytes.
 const FIELD: u32 = 24;
 /// A program that overwrites a packet's head must not hang in a probe.
-const MOST_TRIES: u32 = 1000;
+const MOST_TRIES: u32 = 100;
 const MASK: u64 = (1 << FIELD) - 1;
 
 /// The word of a thread that holds where its last record begins and ends, and a generation.

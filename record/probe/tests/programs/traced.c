@@ -34,22 +34,11 @@ static void numbered(uint64_t n)
 
 static atomic_ulong inner_count;
 static atomic_int done;
-static pthread_t main_thread;
 
 static void storm_handler(int signal)
 {
 	uint64_t n = atomic_fetch_add(&inner_count, 1);
 	tb_trace(test, inner, n, signal == SIGUSR1 ? "one" : "another one", check_of(n));
-}
-
-static void *storm_sender(void *nothing)
-{
-	for (unsigned i = 0; !atomic_load(&done); i++) {
-		pthread_kill(main_thread, i % 2 ? SIGUSR1 : SIGUSR2);
-		for (volatile unsigned j = 0; j < i % 97; j++)
-			;
-	}
-	return nothing;
 }
 
 static void handle(int signal, void (*handler)(int))
@@ -60,18 +49,26 @@ static void handle(int signal, void (*handler)(int))
 	sigaction(signal, &action, NULL);
 }
 
+/* A signal each so many nanoseconds. */
+static void tick(int signal, long period)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = signal };
+	struct itimerspec time = { { 0, period }, { 0, period } };
+	timer_t timer;
+	handle(signal, storm_handler);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	timer_settime(timer, 0, &time, NULL);
+}
+
 static int storm(uint64_t count)
 {
-	pthread_t sender;
-	main_thread = pthread_self();
-	handle(SIGUSR1, storm_handler);
-	handle(SIGUSR2, storm_handler);
-	pthread_create(&sender, NULL, storm_sender, NULL);
-	uint64_t most = 20 * count, n = 0;
-	for (; n < count || (n < most && atomic_load(&inner_count) < 5000); n++)
+	uint64_t most = 50 * count, n = 0;
+	tick(SIGUSR1, 23000);
+	tick(SIGUSR2, 37000);
+	for (; n < count || (n < most && atomic_load(&inner_count) < 4000); n++)
 		numbered(n);
-	atomic_store(&done, 1);
-	pthread_join(sender, NULL);
+	handle(SIGUSR1, SIG_IGN);
+	handle(SIGUSR2, SIG_IGN);
 	printf("%lu %lu\n", (unsigned long)n, atomic_load(&inner_count));
 	return 0;
 }

@@ -7,7 +7,7 @@ fn handlers_trace_in_the_middle_of_probes() {
     // Small packets: many handlers come when a packet is being changed.
     for options in ["packet_size = 2K\n", "packet_size = 64K\n"] {
         let session = Session::new(options);
-        let fired = session.run(&["storm", "300000"]);
+        let fired = session.run(&["storm", "100000"]);
         let read = session.read();
         assert_eq!(read.discarded, 0);
         assert_eq!(read.count("tracebraid:unfinished"), 0);
