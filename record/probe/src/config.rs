@@ -160,7 +160,7 @@ mod tests {
         let mut config = Config::new();
         config.take(b"packet_size = 1\npackets = 0");
         assert_eq!((config.packet_size, config.packets), (512, 2));
-        config.take(b"packet_size = 99999999999M\n");
+        config.take(b"packet_size = 99999999999999M\n");
         assert_eq!(config.packet_size, 512);
         config.take(b"packet_size = 9999M\n");
         assert_eq!(config.packet_size, 8 << 20);
