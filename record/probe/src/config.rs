@@ -1,0 +1,168 @@
+//! The options of a session: lines of `key = value` in `DIR/probe.conf`, `#` before comments.
+//!
+//! | key | values | default |
+//! |---|---|---|
+//! | `mode` | `grow`: files grow up to `limit`; `discard`: a buffer of fixed size, what finds no room is lost; `ring`: a buffer of fixed size, the newest stays | `grow` |
+//! | `packet_size` | bytes of a packet at most, 512 to 8 MiB; `K` and `M` may follow | `64K` |
+//! | `packets` | packets of a buffer in modes `discard` and `ring` | `16` |
+//! | `limit` | bytes that a process may write in mode `grow` | `4096M` |
+//! | `clock` | `auto`, `monotonic` | `auto` |
+//! | `clock_offset` | nanoseconds from CLOCK_MONOTONIC to the time since 1970, to be the same in all traces of a session | measured |
+//! | `correlation` | `on`, `off`: event records that compare clocks | `on` |
+//! | `enable`, `disable` | pattern of event classes, may be repeated; the last one that matches decides | `enable = *` |
+//!
+//! The environment variable `TRACEBRAID_PROBE` overrides them: the same, with `;` for ends of lines.
+//! What is not understood is passed over.
+
+use crate::text::Text;
+
+/// What becomes of events when a buffer is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Grow,
+    Discard,
+    Ring,
+}
+
+/// Rules for event classes, in the form of [`crate::glob::decide`].
+pub(crate) type Rules = Text<3072>;
+
+/// The options.
+pub(crate) struct Config {
+    pub(crate) mode: Mode,
+    pub(crate) packet_size: usize,
+    pub(crate) packets: usize,
+    pub(crate) limit: u64,
+    pub(crate) cycles: bool,
+    pub(crate) clock_offset: Option<u64>,
+    pub(crate) correlation: bool,
+    pub(crate) rules: Rules,
+    has_enable: bool,
+}
+
+/// Less has no room for event records of some length.
+const LEAST_PACKET: u64 = 512;
+/// What the reservation word can address, and some reserve.
+const MOST_PACKET: u64 = 8 << 20;
+
+impl Config {
+    /// The defaults.
+    pub(crate) const fn new() -> Config {
+        Config {
+            mode: Mode::Grow,
+            packet_size: 64 << 10,
+            packets: 16,
+            limit: 4 << 30,
+            cycles: true,
+            clock_offset: None,
+            correlation: true,
+            rules: Text::new(),
+            has_enable: false,
+        }
+    }
+
+    /// Takes options from text.
+    pub(crate) fn take(&mut self, text: &[u8]) {
+        for line in text.split(|&byte| byte == b'\n' || byte == b';') {
+            let line = line.split(|&byte| byte == b'#').next().unwrap_or_default();
+            let mut parts = line.splitn(2, |&byte| byte == b'=');
+            if let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+                self.set(key.trim_ascii(), value.trim_ascii());
+            }
+        }
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8]) {
+        match (key, value) {
+            (b"mode", b"grow") => self.mode = Mode::Grow,
+            (b"mode", b"discard") => self.mode = Mode::Discard,
+            (b"mode", b"ring") => self.mode = Mode::Ring,
+            (b"clock", _) => self.cycles = value != b"monotonic",
+            (b"correlation", _) => self.correlation = value != b"off",
+            (b"enable", _) => {
+                self.has_enable = true;
+                self.rule(b'+', value);
+            }
+            (b"disable", _) => self.rule(b'-', value),
+            _ => {
+                if let Some(number) = number(value) {
+                    self.set_number(key, number);
+                }
+            }
+        }
+    }
+
+    fn set_number(&mut self, key: &[u8], number: u64) {
+        match key {
+            b"packet_size" => self.packet_size = (number.clamp(LEAST_PACKET, MOST_PACKET) & !7) as usize,
+            b"packets" => self.packets = number.clamp(2, 1 << 20) as usize,
+            b"limit" => self.limit = number,
+            b"clock_offset" => self.clock_offset = Some(number),
+            _ => {}
+        }
+    }
+
+    fn rule(&mut self, sign: u8, pattern: &[u8]) {
+        self.rules.push(&[sign]);
+        self.rules.push(pattern);
+        self.rules.push(b"\n");
+    }
+
+    /// Rules with the default that all is on, unless something is switched on by name. Appended to `rules`.
+    pub(crate) fn all_rules(&self, rules: &mut Rules) {
+        if !self.has_enable {
+            rules.push(b"+*\n");
+        }
+        rules.push(self.rules.bytes());
+    }
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    let (digits, unit) = match text.split_last()? {
+        (b'K', digits) => (digits, 1 << 10),
+        (b'M', digits) => (digits, 1 << 20),
+        (b'G', digits) => (digits, 1 << 30),
+        _ => (text, 1),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut value: u64 = 0;
+    for &digit in digits {
+        let digit = digit.checked_sub(b'0').filter(|&digit| digit < 10)?;
+        value = value.checked_mul(10)?.checked_add(digit.into())?;
+    }
+    value.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_options_and_passes_over_the_rest() {
+        let mut config = Config::new();
+        config
+            .take(b"# of a test\nmode = ring\npacket_size = 4K # small\npackets=3\nlimit = 12q\nsurprise\nenable = app:*\n");
+        config.take(b"disable=app:loud;packets=5");
+        assert_eq!(config.mode, Mode::Ring);
+        assert_eq!(
+            (config.packet_size, config.packets, config.limit),
+            (4096, 5, 4 << 30)
+        );
+        let mut rules = Rules::new();
+        config.all_rules(&mut rules);
+        assert_eq!(rules.bytes(), b"+app:*\n-app:loud\n");
+    }
+
+    #[test]
+    fn sizes_stay_within_what_the_reservation_can_address() {
+        let mut config = Config::new();
+        config.take(b"packet_size = 1\npackets = 0");
+        assert_eq!((config.packet_size, config.packets), (512, 2));
+        config.take(b"packet_size = 99999999999999M\n");
+        assert_eq!(config.packet_size, 512);
+        config.take(b"packet_size = 9999M\n");
+        assert_eq!(config.packet_size, 8 << 20);
+    }
+}

@@ -1,0 +1,217 @@
+//! Switching event classes of running processes, from another process.
+//!
+//! Nothing in the traced process runs for it: its probes look at bytes of a file that both map or write
+//! (`src/control/file.rs`).
+
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+pub(crate) mod file;
+
+use file::{CLASSES, MAGIC, MOST_CLASSES, NAME, NAMES, PID, RULES, START, STATES};
+
+/// An event class of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassState {
+    /// `provider:event`.
+    pub name: String,
+    /// Whether its probes record.
+    pub enabled: bool,
+}
+
+/// The traced part of a process: its trace's directory and control file.
+#[derive(Debug)]
+pub struct Control {
+    directory: PathBuf,
+    file: File,
+    pid: u32,
+    start: u64,
+}
+
+/// The traces that processes made in a session, in the order of their names.
+///
+/// # Errors
+/// When the session's directory cannot be read; without any trace it is empty.
+pub fn traces(session: &Path) -> io::Result<Vec<PathBuf>> {
+    let parent = session.join("ust").join("pid");
+    if !session.is_dir() || !parent.exists() {
+        return std::fs::read_dir(session).map(|_| Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(parent)? {
+        let entry = entry?;
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !is_hidden && entry.path().join(".control").is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+impl Control {
+    /// Opens the control file of a process's trace.
+    ///
+    /// # Errors
+    /// When there is none, or it is not one.
+    pub fn open(trace: &Path) -> io::Result<Control> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(trace.join(".control"))?;
+        let mut head = [0; 24];
+        file.read_exact_at(&mut head, 0)?;
+        if !head.starts_with(MAGIC) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a control file"));
+        }
+        let word = |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let start = [START, START + 4].map(|at| word(at).to_ne_bytes()).concat();
+        Ok(Control {
+            directory: trace.to_owned(),
+            file,
+            pid: word(PID),
+            start: u64::from_ne_bytes(start.try_into().unwrap_or_default()),
+        })
+    }
+
+    /// The process's id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Where its trace is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether the process runs: one with its id began when it did.
+    pub fn is_running(&self) -> bool {
+        std::fs::read(format!("/proc/{}/stat", self.pid)).is_ok_and(|stat| {
+            let is_zombie = stat
+                .rsplit(|&byte| byte == b')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(b" Z"));
+            file::start_in_stat(&stat) == self.start && !is_zombie
+        })
+    }
+
+    /// Event classes that the process has registered.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn classes(&self) -> io::Result<Vec<ClassState>> {
+        let mut count = [0; 4];
+        self.file.read_exact_at(&mut count, CLASSES as u64)?;
+        let count = (u32::from_ne_bytes(count) as usize).min(MOST_CLASSES);
+        let mut states = vec![0; count];
+        self.file.read_exact_at(&mut states, STATES as u64)?;
+        states
+            .iter()
+            .enumerate()
+            .map(|(at, &state)| {
+                let mut name = [0; NAME];
+                self.file.read_exact_at(&mut name, (NAMES + at * NAME) as u64)?;
+                let name = String::from_utf8_lossy(until_nul(&name)).into_owned();
+                Ok(ClassState {
+                    name,
+                    enabled: state != 0,
+                })
+            })
+            .collect()
+    }
+
+    /// Switches classes whose names match the pattern, those that are registered later as well. Gives how many of
+    /// the registered ones changed.
+    ///
+    /// # Errors
+    /// When the file cannot be changed, or has no room for another rule.
+    pub fn switch(&self, pattern: &str, on: bool) -> io::Result<usize> {
+        let _lock = Lock::take(&self.file)?;
+        let mut rules = vec![0; STATES - RULES];
+        self.file.read_exact_at(&mut rules, RULES as u64)?;
+        let rules = with_rule(until_nul(&rules), pattern, on);
+        if rules.len() >= STATES - RULES {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "too many patterns"));
+        }
+        let mut whole = rules.clone();
+        whole.resize(STATES - RULES, 0);
+        self.file.write_all_at(&whole, RULES as u64)?;
+        let mut changed = 0;
+        for (at, class) in self.classes()?.iter().enumerate() {
+            let is_on = file::decide(&rules, class.name.as_bytes());
+            if is_on != class.enabled {
+                self.file.write_all_at(&[is_on.into()], (STATES + at) as u64)?;
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Switches classes in all processes of a session, and in those that begin later. Gives how many classes changed.
+///
+/// # Errors
+/// When a control file or `probe.conf` cannot be changed.
+pub fn switch_session(session: &Path, pattern: &str, on: bool) -> io::Result<usize> {
+    let conf = session.join("probe.conf");
+    let old = std::fs::read_to_string(&conf).unwrap_or_default();
+    let has_enable = old.lines().any(|line| line.trim_start().starts_with("enable"));
+    let mut options = OpenOptions::new().append(true).create(true).open(conf)?;
+    // Without this a pattern that switches on would switch all else off.
+    let all = if has_enable { "" } else { "enable = *\n" };
+    let newline = if old.is_empty() || old.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    let key = if on { "enable" } else { "disable" };
+    options.write_all(format!("{newline}{all}{key} = {pattern}\n").as_bytes())?;
+    let mut changed = 0;
+    for trace in traces(session)? {
+        changed += Control::open(&trace)?.switch(pattern, on)?;
+    }
+    Ok(changed)
+}
+
+/// The rules with another one behind, in place of earlier ones on the same pattern.
+fn with_rule(rules: &[u8], pattern: &str, on: bool) -> Vec<u8> {
+    let is_other = |line: &&[u8]| line.get(1..).is_some_and(|old| old != pattern.as_bytes());
+    let mut lines: Vec<&[u8]> = rules.split(|&byte| byte == b'\n').filter(is_other).collect();
+    let rule = format!("{}{}", if on { '+' } else { '-' }, pattern.replace('\n', ""));
+    lines.push(rule.as_bytes());
+    let mut text = lines.join(&b'\n');
+    text.push(b'\n');
+    text
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// The file's lock, until it is dropped.
+struct Lock<'a>(&'a File);
+
+impl<'a> Lock<'a> {
+    fn take(file: &'a File) -> io::Result<Lock<'a>> {
+        // SAFETY: an open file.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {
+            Ok(Lock(file))
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+}
+
+impl Drop for Lock<'_> {
+    fn drop(&mut self) {
+        // SAFETY: an open file.
+        unsafe {
+            libc::flock(self.0.as_raw_fd(), libc::LOCK_UN);
+        }
+    }
+}

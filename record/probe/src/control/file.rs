@@ -1,0 +1,154 @@
+//! The control file of a process's trace, `.control`: what has been registered, what is switched on.
+//!
+//! | offset | what |
+//! |---|---|
+//! | 0 | `TBPROBE1` |
+//! | 8 | process id, number of event classes: 32 bits each |
+//! | 16 | start of the process in the kernel's ticks since boot: 64 bits |
+//! | 1024 | rules ([`crate::glob::decide`]), up to a NUL |
+//! | 4096 | a byte for each class: 1 if it is on |
+//! | 20480 | names of classes, 256 bytes each, up to a NUL |
+//!
+//! The process maps the part before the names, and sites look at the bytes there. Who changes it holds a `flock`.
+//!
+//! Safety: the mapping is [`MAPPED`] bytes and is never taken away.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use crate::glob;
+use crate::sys::{self, Descriptor, Errno, Path};
+
+pub(crate) const MAGIC: &[u8; 8] = b"TBPROBE1";
+pub(crate) const PID: usize = 8;
+pub(crate) const CLASSES: usize = 12;
+pub(crate) const START: usize = 16;
+pub(crate) const RULES: usize = 1024;
+pub(crate) const STATES: usize = 4096;
+pub(crate) const NAMES: usize = STATES + MOST_CLASSES;
+pub(crate) const NAME: usize = 256;
+/// Event classes of a process at most.
+pub(crate) const MOST_CLASSES: usize = 16 << 10;
+const MAPPED: usize = NAMES;
+/// Classes that only a pattern switches on which names them: a program that is compiled with
+/// `-finstrument-functions` would drown all else.
+const BY_NAME: &[u8] = b"lttng_ust_cyg_profile:";
+
+/// The mapping in the process.
+pub(crate) struct ControlMap(*mut u8);
+
+/// Makes the file.
+pub(crate) fn create(path: &Path, pid: u32, rules: &[u8]) -> Result<ControlMap, Errno> {
+    let file = sys::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
+    sys::allocate(&file, MAPPED)?;
+    sys::write_at(&file, rules, RULES as u64)?;
+    sys::write_at(&file, &start_of_process().to_ne_bytes(), START as u64)?;
+    sys::write_at(&file, &pid.to_ne_bytes(), PID as u64)?;
+    sys::write_at(&file, MAGIC, 0)?;
+    sys::map(&file, MAPPED).map(ControlMap)
+}
+
+/// Field 22 of `/proc/self/stat`.
+fn start_of_process() -> u64 {
+    let mut text = [0; 1024];
+    let mut path = Path::new();
+    path.push(b"/proc/self/stat");
+    let count = sys::open(&path, libc::O_RDONLY).and_then(|file| sys::read(&file, &mut text));
+    start_in_stat(text.get(..count.unwrap_or(0)).unwrap_or_default())
+}
+
+/// When a process began, in what the kernel tells of it in `stat`: the name in parentheses may hold anything.
+pub(crate) fn start_in_stat(stat: &[u8]) -> u64 {
+    let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 2);
+    let field = stat
+        .get(behind..)
+        .unwrap_or_default()
+        .split(|&byte| byte == b' ')
+        .nth(19);
+    let digits = field.unwrap_or_default().iter();
+    digits.fold(0, |value: u64, &digit| {
+        value
+            .wrapping_mul(10)
+            .wrapping_add(u64::from(digit.wrapping_sub(b'0')))
+    })
+}
+
+impl ControlMap {
+    /// The byte of a class below [`MOST_CLASSES`].
+    pub(crate) fn byte(&self, class: usize) -> *mut u8 {
+        // SAFETY: within the mapping.
+        unsafe { self.0.add(STATES + class.min(MOST_CLASSES - 1)) }
+    }
+
+    /// Tells of a class, and switches it as the rules say.
+    pub(crate) fn add(&self, path: &Path, class: usize, name: &[u8]) -> Result<(), Errno> {
+        if name.len() >= NAME {
+            return Err(libc::ENAMETOOLONG);
+        }
+        let file = sys::open(path, libc::O_RDWR)?;
+        lock(&file);
+        let mut entry = [0; NAME];
+        for (place, &byte) in entry.iter_mut().zip(name) {
+            *place = byte;
+        }
+        sys::write_at(&file, &entry, (NAMES + class * NAME) as u64)?;
+        // SAFETY: within the mapping; another process may write meanwhile if the lock was not to be had, then a
+        // rule is read in part.
+        let rules = unsafe { core::slice::from_raw_parts(self.0.add(RULES), STATES - RULES) };
+        let is_on = decide(sys::until_nul(rules), name);
+        // SAFETY: as above, aligned.
+        unsafe {
+            AtomicU8::from_ptr(self.byte(class)).store(is_on.into(), Ordering::Release);
+            let count = AtomicU32::from_ptr(self.0.add(CLASSES).cast());
+            count.store(class as u32 + 1, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+/// What rules say of a class.
+pub(crate) fn decide(rules: &[u8], name: &[u8]) -> bool {
+    if name.starts_with(BY_NAME) {
+        glob::decide_named(rules, name).unwrap_or(false)
+    } else {
+        glob::decide(rules, name).unwrap_or(false)
+    }
+}
+
+/// Waits for the lock, but not for one who stopped while holding it.
+fn lock(file: &Descriptor) {
+    for _ in 0..20 {
+        if sys::try_lock(file) {
+            return;
+        }
+        sys::pause();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_start_behind_any_name() {
+        let fields: Vec<String> = (3..53).map(|field| field.to_string()).collect();
+        let stat = format!("77 (a) b (c) {}", fields.join(" "));
+        assert_eq!(start_in_stat(stat.as_bytes()), 22);
+        assert_eq!(start_in_stat(b""), 0);
+    }
+
+    #[test]
+    fn functions_are_on_only_by_name() {
+        assert!(decide(b"+*\n", b"app:x"));
+        assert!(!decide(b"+*\n", b"lttng_ust_cyg_profile:func_entry"));
+        assert!(decide(
+            b"+*\n+lttng_ust_cyg_profile:*\n",
+            b"lttng_ust_cyg_profile:func_entry"
+        ));
+        assert!(!decide(
+            b"+lttng*\n-*\n-l*\n",
+            b"lttng_ust_cyg_profile:func_entry"
+        ));
+    }
+}

@@ -1,0 +1,33 @@
+//! Event records that compare clocks: at the beginning of a buffer, and each second in which packets begin.
+
+#![allow(unsafe_code)]
+
+use crate::thread::Owned;
+use crate::{clock, reserve, sys};
+
+/// Id of their event class.
+pub(crate) const ID: u16 = 1;
+const PERIOD_NS: u64 = 1_000_000_000;
+
+/// Writes one if it is time. The cycle counter and CLOCK_MONOTONIC are of the same moment.
+pub(crate) fn record(owned: &mut Owned<'_>) {
+    if !owned.process.config().correlation {
+        return;
+    }
+    // SAFETY: the slow path has the buffer's state to itself.
+    let buffer = unsafe { owned.state.slow() };
+    if buffer.correlated_at != 0 && clock::monotonic().wrapping_sub(buffer.correlated_at) < PERIOD_NS {
+        return;
+    }
+    let pair = clock::pair();
+    buffer.correlated_at = pair.ns;
+    let fields = [pair.cycles, pair.ns, sys::clock(libc::CLOCK_REALTIME)];
+    // SAFETY: the state is this thread's; 24 bytes were reserved.
+    unsafe {
+        let payload = reserve::try_again(owned.state, size_of_val(&fields));
+        if !payload.is_null() {
+            payload.cast::<[u64; 3]>().write_unaligned(fields);
+            reserve::commit(payload, ID);
+        }
+    }
+}

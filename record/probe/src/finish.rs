@@ -1,0 +1,232 @@
+//! The last shape of a session's files, when their processes have ended, however they ended.
+//!
+//! Stream files lose the padding behind their last packet; rings become stream files, with their packets in the order
+//! in which they were begun. A file is written anew and takes the old one's name when it is
+//! complete, so this can be interrupted and done again; and a process that runs unnoticed keeps its own old file.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::control::Control;
+use crate::packet::{self, HEAD};
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Traces that have their last shape now.
+    pub traces: usize,
+    /// Traces of processes that are running: left as they are.
+    pub running: Vec<PathBuf>,
+    /// Traces with a file that could not be changed.
+    pub failed: Vec<(PathBuf, String)>,
+}
+
+/// Finishes all traces of a session whose processes have ended.
+///
+/// # Errors
+/// When the session's directory cannot be read; failures of single traces are in what it gives.
+pub fn finish(session: &Path) -> io::Result<Finished> {
+    let mut finished = Finished::default();
+    let parent = session.join("ust").join("pid");
+    if !parent.exists() {
+        return fs::read_dir(session).map(|_| finished);
+    }
+    for entry in fs::read_dir(parent)? {
+        let path = entry?.path();
+        if name_of(&path).starts_with('.') {
+            remove_incomplete(&path)?;
+            continue;
+        }
+        match Control::open(&path) {
+            Ok(control) if control.is_running() => finished.running.push(path),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                finished.failed.push((path, error.to_string()));
+            }
+            // Without a control file it has been finished, or its process was killed before there was a trace.
+            Ok(_) | Err(_) => match finish_trace(&path) {
+                Ok(()) => finished.traces += 1,
+                Err(error) => finished.failed.push((path, error.to_string())),
+            },
+        }
+    }
+    finished.running.sort();
+    finished.failed.sort();
+    Ok(finished)
+}
+
+/// Removes what a process left that was killed before its directory was complete: there is nothing in it.
+fn remove_incomplete(directory: &Path) -> io::Result<()> {
+    // `.NAME-PID-DATE-TIME`, and the name may have dashes.
+    let name = name_of(directory);
+    let pid = name.rsplit('-').nth(2).and_then(|pid| pid.parse::<u32>().ok());
+    let is_running = pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
+    if is_running {
+        Ok(())
+    } else {
+        fs::remove_dir_all(directory)
+    }
+}
+
+/// Files of rings by the number of their buffer.
+type Rings = BTreeMap<u64, Vec<PathBuf>>;
+
+fn finish_trace(trace: &Path) -> io::Result<()> {
+    let mut rings = Rings::new();
+    for entry in fs::read_dir(trace)? {
+        let path = entry?.path();
+        let name = name_of(&path);
+        if let Some(buffer) = name.strip_prefix(".ring_").and_then(buffer_of) {
+            rings.entry(buffer).or_default().push(path);
+        } else if name.starts_with(".finish_") {
+            fs::remove_file(path)?;
+        } else if name.starts_with("stream_") {
+            cut(&path)?;
+        }
+    }
+    for (buffer, files) in rings {
+        // If the stream is there, finishing was interrupted behind this, or the file is one of a mode without
+        // rings that had not got its name.
+        if !trace.join(format!("stream_{buffer}_0")).exists() {
+            order(trace, buffer, &files)?;
+        }
+        for file in files {
+            fs::remove_file(file)?;
+        }
+    }
+    match fs::remove_file(trace.join(".control")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn buffer_of(name: &str) -> Option<u64> {
+    name.split('_').next()?.parse().ok()
+}
+
+/// Takes the padding of the last packet away.
+fn cut(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let Some(last) = last_packet(&file, length)? else {
+        return Ok(());
+    };
+    let used = last.content.next_multiple_of(8);
+    if last.offset + used as u64 == length {
+        return Ok(());
+    }
+    replace(path, |new| {
+        io::copy(&mut io::Read::take(&file, last.offset), new)?;
+        write_packet(&file, &last, new)
+    })
+}
+
+/// A packet in a file.
+struct Place {
+    offset: u64,
+    content: usize,
+    sequence: u64,
+}
+
+fn place_at(file: &File, offset: u64, room: u64) -> io::Result<Option<(Place, u64)>> {
+    let mut head = vec![0; HEAD];
+    if room < HEAD as u64 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut head, offset)?;
+    let size = packet::bytes::size(&head).unwrap_or(0) as u64;
+    let found = packet::bytes::content(&head, room);
+    Ok(found.map(|(content, sequence)| {
+        (
+            Place {
+                offset,
+                content,
+                sequence,
+            },
+            size,
+        )
+    }))
+}
+
+/// The last packet of a file that is whole up to there.
+fn last_packet(file: &File, length: u64) -> io::Result<Option<Place>> {
+    let (mut offset, mut last) = (0, None);
+    while let Some((place, size)) = place_at(file, offset, length - offset)? {
+        last = Some(place);
+        offset += size.max(HEAD as u64);
+        if offset >= length {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// Writes a packet without what is behind its content.
+fn write_packet(file: &File, place: &Place, to: &mut impl Write) -> io::Result<()> {
+    let mut bytes = vec![0; place.content.next_multiple_of(8)];
+    let content = bytes.get_mut(..place.content).unwrap_or_default();
+    file.read_exact_at(content, place.offset)?;
+    let size = bytes.len();
+    packet::bytes::set_size(&mut bytes, size);
+    to.write_all(&bytes)
+}
+
+/// Writes the packets of a buffer's rings in order.
+fn order(trace: &Path, buffer: u64, rings: &[PathBuf]) -> io::Result<()> {
+    let mut packets = Vec::new();
+    for ring in rings {
+        let file = File::open(ring)?;
+        let length = file.metadata()?.len();
+        let slot = slot_of(&file, length)?;
+        let mut offset = 0;
+        while offset + HEAD as u64 <= length {
+            let room = slot.min(length - offset);
+            if let Some((place, _)) = place_at(&file, offset, room)? {
+                packets.push((place, file.try_clone()?));
+            }
+            offset += slot;
+        }
+    }
+    packets.sort_by_key(|(place, _)| place.sequence);
+    if packets.is_empty() {
+        return Ok(());
+    }
+    replace(&trace.join(format!("stream_{buffer}_0")), |new| {
+        packets
+            .iter()
+            .try_for_each(|(place, file)| write_packet(file, place, new))
+    })
+}
+
+/// The size of a ring's packets, which all say it.
+fn slot_of(file: &File, length: u64) -> io::Result<u64> {
+    let mut offset = 0;
+    // Packets begin at multiples of 8 bytes; the first one may just be being overwritten.
+    while offset + (HEAD as u64) <= length {
+        if let Some((_, size)) = place_at(file, offset, length - offset)?
+            && offset.is_multiple_of(size.max(1))
+        {
+            return Ok(size.max(HEAD as u64));
+        }
+        offset += 8;
+    }
+    Ok(length.max(HEAD as u64))
+}
+
+/// Writes a file under another name, then gives it this one.
+fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let temporary = path.with_file_name(format!(".finish_{}", name_of(path)));
+    let mut new = BufWriter::new(File::create(&temporary)?);
+    write(&mut new)?;
+    new.into_inner().map_err(io::IntoInnerError::into_error)?;
+    fs::rename(temporary, path)
+}

@@ -1,0 +1,52 @@
+//! What a forked child must do at once: nothing, unless it was forked in the middle of a probe.
+//!
+//! Private state is wiped by the kernel (`MADV_WIPEONFORK`, Linux 4.14). The thread that forked may have been
+//! interrupted in a probe by the handler that forks: it will come back to that probe in the child and
+//! write the rest of its record. [`in_child`] puts private memory at the address of its buffer for that. It is not
+//! called for `_Fork` and raw `clone`: then the child writes, in the place of the parent's
+//! record, the same bytes that the parent writes there itself.
+//!
+//! Safety: the handler touches only mappings of this crate, in a process with one thread.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{sys, tls};
+
+static WATCHED: AtomicBool = AtomicBool::new(false);
+static UNWIPED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that the kernel does not wipe pages: [`in_child`] has to.
+pub(crate) fn wiping_is_unsupported() {
+    UNWIPED.store(true, Ordering::Relaxed);
+}
+
+/// Sees to it that [`in_child`] is called, once per program.
+pub(crate) fn watch() {
+    unsafe extern "C" {
+        fn pthread_atfork(
+            prepare: Option<extern "C" fn()>,
+            parent: Option<extern "C" fn()>,
+            child: Option<extern "C" fn()>,
+        ) -> libc::c_int;
+    }
+    if !WATCHED.swap(true, Ordering::Relaxed) {
+        // SAFETY: the function stays where it is: this library is never unloaded while it has threads' buffers.
+        unsafe {
+            pthread_atfork(None, None, Some(in_child));
+        }
+    }
+}
+
+extern "C" fn in_child() {
+    let (address, bytes) = tls::mapping();
+    if bytes != 0 {
+        sys::replace_by_private(address, bytes);
+    }
+    tls::set_mapping(0, 0);
+    if UNWIPED.load(Ordering::Relaxed) {
+        crate::process::forget();
+        tls::set(core::ptr::null());
+    }
+}

@@ -1,0 +1,498 @@
+//! The process's trace: its directory, its event classes, its buffers.
+//!
+//! Safety. All of it lies in private pages of zeros, which a forked child finds zeroed again: a process that has not
+//! begun. `shared` is touched under the lock, with signals blocked, except what [`Process::config`],
+//! [`Process::directory`] and [`Process::uuid`] give, which does not change once the process has begun. The pages
+//! are never given back.
+
+#![allow(unsafe_code)]
+
+use core::cell::UnsafeCell;
+use core::fmt::Write;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use crate::class::Class;
+use crate::clock::{Clock, Line};
+use crate::config::{Config, Mode, Rules};
+use crate::control::file::{self as control_file, ControlMap, MOST_CLASSES};
+use crate::futex::{Futex, Held};
+use crate::packet::{HEAD, Head, Packet};
+use crate::site::Description;
+use crate::sys::{self, Errno, Path};
+use crate::thread::{Owned, ThreadState};
+use crate::{clock, fork, metadata, tls};
+
+const BEGUN: u32 = 1;
+const OFF: u32 = 2;
+
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
+/// Traces begun in this program's memory; a forked child goes on counting.
+static EPOCHS: AtomicU32 = AtomicU32::new(0);
+/// Key for the handler of a thread's exit, plus 1.
+static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+/// The C library keeps values of the first keys in the thread itself; those of later ones it allocates.
+const MOST_KEY: u32 = 32;
+
+pub(crate) struct Process {
+    lock: Futex,
+    status: AtomicU32,
+    epoch: AtomicU32,
+    lost: AtomicPtr<AtomicU64>,
+    /// The state of threads for which there is no buffer.
+    nowhere: ThreadState,
+    shared: UnsafeCell<Shared>,
+}
+
+// SAFETY: see the module's text.
+unsafe impl Sync for Process {}
+
+struct Shared {
+    config: Config,
+    directory: Path,
+    uuid: [u8; 16],
+    clock: Clock,
+    control: Option<ControlMap>,
+    hashes: *mut u64,
+    classes: u16,
+    free: *mut ThreadState,
+    all: *mut ThreadState,
+    owned: u32,
+    scan_at: u32,
+    buffers: u64,
+    taken: u64,
+}
+
+/// The process, begun if there is a session. Signals are blocked.
+pub(crate) fn current() -> Option<&'static Process> {
+    let mut process = PROCESS.load(Ordering::Acquire);
+    if process.is_null() {
+        let bytes = size_of::<Process>().next_multiple_of(4096);
+        let made: *mut Process = sys::private(bytes).ok()?.cast();
+        let null = core::ptr::null_mut();
+        process = match PROCESS.compare_exchange(null, made, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => made,
+            Err(other) => {
+                sys::unmap(made.cast(), bytes);
+                other
+            }
+        };
+    }
+    // SAFETY: zeroed pages hold a process that has not begun; they are never given back.
+    let process = unsafe { &*process };
+    if process.status.load(Ordering::Acquire) == 0 {
+        let held = process.lock.lock();
+        if process.status.load(Ordering::Acquire) == 0 {
+            let begun = process.begin(&held);
+            process
+                .status
+                .store(if begun.is_ok() { BEGUN } else { OFF }, Ordering::Release);
+        }
+    }
+    (process.status.load(Ordering::Acquire) == BEGUN).then_some(process)
+}
+
+/// In a forked child of a kernel that does not wipe pages.
+pub(crate) fn forget() {
+    PROCESS.store(core::ptr::null_mut(), Ordering::Release);
+}
+
+impl Process {
+    #[allow(clippy::mut_from_ref)]
+    fn shared(&self, _: &Held<'_>) -> &mut Shared {
+        // SAFETY: the lock is held.
+        unsafe { &mut *self.shared.get() }
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        // SAFETY: not changed after the process has begun.
+        unsafe { &(*self.shared.get()).config }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        // SAFETY: as above.
+        unsafe { &(*self.shared.get()).directory }
+    }
+
+    pub(crate) fn uuid(&self) -> [u8; 16] {
+        // SAFETY: as above.
+        unsafe { (*self.shared.get()).uuid }
+    }
+
+    /// Differs from that of every process from which this one was forked; above 0.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Where events are counted that are lost with no buffer.
+    pub(crate) fn lost_counter(&self) -> *mut AtomicU64 {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// The line of the clock that holds now.
+    pub(crate) fn clock(&self) -> Line {
+        let held = self.lock.lock();
+        let shared = self.shared(&held);
+        shared.clock.renew();
+        shared.clock.line
+    }
+
+    /// Takes bytes of what the process may write: as many as wanted, or what is left if that is at least `least`.
+    pub(crate) fn take_room(&self, wanted: u64, least: u64) -> Option<u64> {
+        let held = self.lock.lock();
+        let shared = self.shared(&held);
+        let left = (shared.config.limit.saturating_sub(shared.taken)) & !4095;
+        let granted = if left >= wanted { wanted } else { left };
+        (granted >= least).then(|| shared.taken += granted)?;
+        Some(granted)
+    }
+
+    /// Gives back what was taken and not written.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        let held = self.lock.lock();
+        let shared = self.shared(&held);
+        shared.taken = shared.taken.saturating_sub(bytes);
+    }
+}
+
+// The beginning.
+impl Process {
+    fn begin(&self, held: &Held<'_>) -> Result<(), Errno> {
+        let shared = self.shared(held);
+        let session = session().ok_or(libc::ENOENT)?;
+        // SAFETY: plain data of no drop; zeros are no value of some of its types until here.
+        unsafe { core::ptr::write(&mut shared.config, read_config(&session)) };
+        shared.uuid = sys::random();
+        let mut name = [0; 32];
+        let name = program_name(&mut name);
+        let (hidden, directory) = make_directory(&session, name)?;
+        let about = metadata::About {
+            uuid: shared.uuid,
+            name,
+            pid: sys::process_id(),
+            offset: shared
+                .config
+                .clock_offset
+                .unwrap_or_else(metadata::measured_offset),
+        };
+        metadata::write_preamble(&below(&hidden, b"/metadata"), &about)?;
+        let mut rules = Rules::new();
+        shared.config.all_rules(&mut rules);
+        let control = control_file::create(&below(&hidden, b"/.control"), about.pid, rules.bytes())?;
+        shared.hashes = sys::private(MOST_CLASSES * 8)?.cast();
+        shared.control = Some(control);
+        let lost = make_losses(&below(&hidden, b"/stream_losses"), shared.uuid)?;
+        sys::rename(&hidden, &directory)?;
+        shared.directory = directory;
+        shared.clock = Clock::begin(shared.config.cycles);
+        shared.scan_at = 64;
+        let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
+        self.lost.store(lost, Ordering::Release);
+        self.nowhere.without_buffer(epoch, lost);
+        self.epoch.store(epoch, Ordering::Release);
+        fork::watch();
+        make_exit_key();
+        Ok(())
+    }
+}
+
+/// The session's directory, absolute: the program may change the current one.
+fn session() -> Option<Path> {
+    let name = sys::environment(c"TRACEBRAID_SESSION").filter(|name| !name.is_empty())?;
+    let mut path = Path::new();
+    if !name.starts_with(b"/") {
+        sys::current_directory(&mut path).then_some(())?;
+        path.push(b"/");
+    }
+    path.push(name);
+    (!path.overflowed()).then_some(path)
+}
+
+fn read_config(session: &Path) -> Config {
+    let mut config = Config::new();
+    let mut text = [0; 8192];
+    let path = below(session, b"/probe.conf");
+    if let Ok(count) = sys::open(&path, libc::O_RDONLY).and_then(|file| sys::read(&file, &mut text)) {
+        config.take(text.get(..count).unwrap_or_default());
+    }
+    if let Some(text) = sys::environment(c"TRACEBRAID_PROBE") {
+        config.take(text);
+    }
+    config
+}
+
+fn below(directory: &Path, name: &[u8]) -> Path {
+    let mut path = Path::new();
+    path.push(directory.bytes());
+    path.push(name);
+    path
+}
+
+/// The name of the program's main thread, as LTTng names directories by it.
+fn program_name(buffer: &mut [u8; 32]) -> &[u8] {
+    let mut path = Path::new();
+    path.push(b"/proc/self/comm");
+    let count = sys::open(&path, libc::O_RDONLY).and_then(|file| sys::read(&file, buffer));
+    let name = buffer.get_mut(..count.unwrap_or(0)).unwrap_or_default();
+    for byte in name.iter_mut().filter(|byte| **byte == b'/') {
+        *byte = b'_';
+    }
+    let name: &[u8] = name.trim_ascii();
+    if name.is_empty() { b"unknown" } else { name }
+}
+
+/// Makes the trace's directory under a hidden name; gives that and the name that it will have.
+fn make_directory(session: &Path, name: &[u8]) -> Result<(Path, Path), Errno> {
+    let mut parent = below(session, b"/ust");
+    // They may be there; if they cannot be made, what follows fails.
+    let _ = sys::make_directory(&parent);
+    parent.push(b"/pid");
+    let _ = sys::make_directory(&parent);
+    for attempt in 0..100 {
+        let (mut hidden, mut directory) = (below(&parent, b"/."), below(&parent, b"/"));
+        for path in [&mut hidden, &mut directory] {
+            path.push(name);
+            let _ = write!(path, "-{}-", sys::process_id());
+            write_date(path, sys::clock(libc::CLOCK_REALTIME) / 1_000_000_000);
+            if attempt > 0 {
+                let _ = write!(path, "+{attempt}");
+            }
+        }
+        if sys::exists(&directory) {
+            continue;
+        }
+        match sys::make_directory(&hidden) {
+            Ok(()) => return Ok((hidden, directory)),
+            Err(libc::EEXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(libc::EEXIST)
+}
+
+/// `YYYYMMDD-HHMMSS` in UTC (Hinnant, "chrono-compatible low-level date algorithms"): the C library's functions
+/// for local time take locks.
+fn write_date(path: &mut Path, seconds: u64) {
+    let days = seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let _ = write!(
+        path,
+        "{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}"
+    );
+}
+
+/// A stream of one packet that never has event records: it counts what was lost with no buffer.
+fn make_losses(path: &Path, uuid: [u8; 16]) -> Result<*mut AtomicU64, Errno> {
+    let file = sys::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
+    sys::allocate(&file, HEAD)?;
+    let address = sys::map(&file, HEAD)?;
+    // SAFETY: mapped for ever.
+    let packet = unsafe { Packet::at(address) };
+    packet.begin(&Head {
+        uuid,
+        instance: u64::from(u32::MAX),
+        begin: clock::monotonic(),
+        bytes: HEAD,
+        sequence: 0,
+        discarded: 0,
+        cpu: 0,
+        tid: 0,
+    });
+    Ok(core::ptr::from_ref(packet.discarded()).cast_mut())
+}
+
+fn make_exit_key() {
+    if EXIT_KEY.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    let mut key = 0;
+    // SAFETY: the handler stays where it is, since the library is never unloaded.
+    if unsafe { libc::pthread_key_create(&mut key, Some(thread_exits)) } == 0 && key < MOST_KEY {
+        EXIT_KEY.store(key + 1, Ordering::Relaxed);
+    }
+}
+
+// Event classes.
+impl Process {
+    /// Gives a class its id and its byte. Switched off when that fails.
+    pub(crate) fn register(&self, class: &Class) {
+        let held = self.lock.lock();
+        let shared = self.shared(&held);
+        match shared.register(class) {
+            Ok((enabled, id)) => class.registered(enabled, id, self.epoch()),
+            Err(_) => class.switch_off(),
+        }
+    }
+}
+
+impl Shared {
+    fn register(&mut self, class: &Class) -> Result<(*mut u8, u16), Errno> {
+        let mut description = Description::new();
+        class.fields(&mut description);
+        let (name, fields) = (class.name(), &description.text);
+        if fields.overflowed() {
+            return Err(libc::E2BIG);
+        }
+        let hash = hash(name, fields.bytes());
+        let control = self.control.as_ref().ok_or(libc::ENOENT)?;
+        // SAFETY: as many as there are classes.
+        let hashes = unsafe { core::slice::from_raw_parts_mut(self.hashes, MOST_CLASSES) };
+        if let Some(at) = hashes
+            .iter()
+            .take(self.classes.into())
+            .position(|&known| known == hash)
+        {
+            return Ok((control.byte(at), at as u16 + FIRST_ID));
+        }
+        let at = usize::from(self.classes);
+        let place = hashes.get_mut(at).ok_or(libc::E2BIG)?;
+        let id = self.classes + FIRST_ID;
+        let metadata = below(&self.directory, b"/metadata");
+        metadata::append(&metadata, id, name, fields.bytes())?;
+        // From here on the id is taken, whatever else fails.
+        self.classes += 1;
+        *place = hash;
+        control.add(&below(&self.directory, b"/.control"), at, name)?;
+        Ok((control.byte(at), id))
+    }
+}
+
+/// Ids below are those of the preamble.
+const FIRST_ID: u16 = 2;
+
+/// FNV-1a of both.
+fn hash(name: &[u8], fields: &[u8]) -> u64 {
+    let bytes = name.iter().chain(&[0]).chain(fields);
+    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    })
+}
+
+// Buffers.
+impl Process {
+    /// Gives this thread a buffer; or, when there is none, the state in which everything is counted as lost.
+    pub(crate) fn attach(&'static self) -> Owned<'static> {
+        let state = self.take_buffer().unwrap_or(&self.nowhere);
+        tls::set(state);
+        if core::ptr::eq(state, &self.nowhere) {
+            self.nowhere.without_buffer(self.epoch(), self.lost_counter());
+        } else {
+            watch_exit();
+        }
+        Owned { process: self, state }
+    }
+
+    /// The same for a thread that has one.
+    pub(crate) fn attached(&'static self, state: &'static ThreadState) -> Owned<'static> {
+        if core::ptr::eq(state, &self.nowhere) {
+            return self.attach();
+        }
+        Owned { process: self, state }
+    }
+
+    /// Whether that is the state without a buffer.
+    pub(crate) fn is_nowhere(&self, state: &ThreadState) -> bool {
+        core::ptr::eq(state, &self.nowhere)
+    }
+
+    fn take_buffer(&self) -> Option<&'static ThreadState> {
+        let held = self.lock.lock();
+        let shared = self.shared(&held);
+        let tid = sys::thread_id();
+        if shared.free.is_null() && shared.owned >= shared.scan_at {
+            shared.reclaim(tid);
+        }
+        let mut state = shared.free;
+        if state.is_null() {
+            let bytes = size_of::<ThreadState>().next_multiple_of(4096);
+            state = sys::private(bytes).ok()?.cast();
+            // SAFETY: zeroed pages are a state without anything; the lock is held.
+            let buffer = unsafe { (*state).slow() };
+            buffer.number = shared.buffers;
+            buffer.next_all = shared.all;
+            shared.all = state;
+            shared.buffers += 1;
+        } else {
+            // SAFETY: states are never given back; that of a free one is touched under the lock.
+            shared.free = unsafe { (*state).slow() }.next_free;
+        }
+        shared.owned += 1;
+        // SAFETY: as above; from here on it is this thread's.
+        let state = unsafe { &*state };
+        unsafe { state.slow() }.owner = tid;
+        state.epoch.store(self.epoch(), Ordering::Relaxed);
+        Some(state)
+    }
+
+    /// Takes the buffer of a thread back.
+    fn detach(&self, state: &ThreadState) {
+        let held = self.lock.lock();
+        self.shared(&held).release(state);
+    }
+}
+
+impl Shared {
+    fn release(&mut self, state: &ThreadState) {
+        // SAFETY: its owner is gone, or here with signals blocked.
+        let buffer = unsafe { state.slow() };
+        buffer.owner = 0;
+        self.owned = self.owned.saturating_sub(1);
+        // A full buffer of a fixed size is of no use to anyone.
+        if self.config.mode == Mode::Discard && state.is_full() {
+            return;
+        }
+        state.shut();
+        buffer.next_free = self.free;
+        self.free = core::ptr::from_ref(state).cast_mut();
+    }
+
+    /// Takes back the buffers of threads that are gone and did not say so: their exit handlers do not run when a
+    /// thread is made by `clone`, and cannot be had when a program has many keys.
+    fn reclaim(&mut self, own: u32) {
+        let mut state = self.all;
+        while !state.is_null() {
+            // SAFETY: states are never given back; a dead thread uses none.
+            let owned = unsafe { &*state };
+            let buffer = unsafe { owned.slow() };
+            let next = buffer.next_all;
+            let owner = buffer.owner;
+            if owner != 0 && (owner == own || !sys::is_thread_alive(owner)) {
+                self.release(owned);
+            }
+            state = next;
+        }
+        self.scan_at = (2 * self.owned).max(64);
+    }
+}
+
+fn watch_exit() {
+    if let Some(key) = EXIT_KEY.load(Ordering::Relaxed).checked_sub(1) {
+        // SAFETY: a key of the program; of the first ones the values need no allocation.
+        unsafe {
+            libc::pthread_setspecific(key, PROCESS.load(Ordering::Relaxed).cast());
+        }
+    }
+}
+
+unsafe extern "C" fn thread_exits(_: *mut libc::c_void) {
+    let _quiet = sys::Quiet::enter();
+    let state = tls::get();
+    tls::set(core::ptr::null());
+    tls::set_mapping(0, 0);
+    let process = PROCESS.load(Ordering::Acquire);
+    if state.is_null() || process.is_null() {
+        return;
+    }
+    // SAFETY: neither is ever given back.
+    let (state, process) = unsafe { (&*state, &*process) };
+    let epoch = state.epoch.load(Ordering::Relaxed);
+    if epoch != 0 && epoch == process.epoch() && !process.is_nowhere(state) {
+        process.detach(state);
+    }
+}

@@ -1,0 +1,244 @@
+//! The fast path: taking room for an event record. The module page of the crate tells the protocol.
+//!
+//! Safety. A [`ThreadState`] is changed by its own thread only: by [`try_reserve`], through one word, and by the slow
+//! path, with signals blocked. So the only competitor of a line here is a signal handler that runs
+//! between two of its instructions, from its beginning to its end (or never comes back). All that the slow path
+//! changes is followed by a change of the word's generation, so the exchange fails if anything
+//! that was read before is stale. The record lies within the packet, since `limit` does within the mapping, and
+//! mappings of buffers are never taken away. Fields are atomics, accessed by plain instructions, so that
+//! the compiler neither splits nor invents accesses.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+
+use crate::clock;
+use crate::packet::{MOST_PAYLOAD, Packet, RECORD_HEAD, UNFINISHED};
+use crate::thread::ThreadState;
+
+/// Records begin at multiples of 4 bytes. They end where their payload does: readers take bytes behind the last
+/// record for another one.
+const UNIT: usize = 4;
+/// Bits of an offset in bytes.
+const FIELD: u32 = 24;
+/// A program that overwrites a packet's head must not hang in a probe.
+const MOST_TRIES: u32 = 100;
+const MASK: u64 = (1 << FIELD) - 1;
+
+/// The word of a thread that holds where its last record begins and ends, and a generation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+impl Word {
+    #[inline(always)]
+    pub(crate) fn end(self) -> u64 {
+        self.0 & MASK
+    }
+
+    #[inline(always)]
+    fn start(self) -> u64 {
+        (self.0 >> FIELD) & MASK
+    }
+
+    #[inline(always)]
+    fn followed_by(self, start: u64, end: u64) -> Word {
+        Word((self.0 & !(MASK | MASK << FIELD)) | start << FIELD | end)
+    }
+
+    /// Of another generation, with nothing but the packet's head.
+    pub(crate) fn renewed(self, end: u64) -> Word {
+        let generation = (self.0 >> (2 * FIELD)).wrapping_add(1);
+        Word(generation << (2 * FIELD) | end << FIELD | end)
+    }
+
+    /// Of another generation.
+    pub(crate) fn touched(self) -> Word {
+        Word(self.0.wrapping_add(1 << (2 * FIELD)))
+    }
+}
+
+/// Compare-exchange in one instruction: atomic towards signal handlers of the same thread, which is all that
+/// is needed, at a quarter of the cost of one that is atomic towards other CPUs.
+///
+/// # Safety
+/// No other thread may write the word meanwhile.
+#[inline(always)]
+unsafe fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let found: u64;
+        // SAFETY: the word is valid and aligned; the assembly is taken to read and write all memory.
+        unsafe {
+            core::arch::asm!(
+                "cmpxchg qword ptr [{word}], {new}",
+                word = in(reg) word.as_ptr(),
+                new = in(reg) new,
+                inout("rax") old => found,
+                options(nostack),
+            );
+        }
+        found == old
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        word.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+/// The time by the cycle counter, or `None` when the line is over or there is none. The line is read behind the
+/// counter, which needs two registers.
+#[inline(always)]
+fn counted(thread: &ThreadState) -> Option<u64> {
+    let cycles = clock::cycles();
+    compiler_fence(Ordering::SeqCst);
+    let [base, ns, factor, span] = thread.line_parts();
+    let passed = cycles.wrapping_sub(base.load(Ordering::Relaxed));
+    if passed >= span.load(Ordering::Relaxed) {
+        return None;
+    }
+    let passed = u128::from(passed) * u128::from(factor.load(Ordering::Relaxed));
+    Some(ns.load(Ordering::Relaxed).wrapping_add((passed >> 32) as u64))
+}
+
+/// The time by CLOCK_MONOTONIC where there is no line.
+#[inline(never)]
+fn asked(thread: &ThreadState) -> Option<u64> {
+    (thread.line().span == 0).then(clock::monotonic)
+}
+
+/// Bytes that a record with that payload takes at most.
+pub(crate) fn room(payload: usize) -> usize {
+    (RECORD_HEAD + payload).next_multiple_of(UNIT)
+}
+
+/// Takes room for a record and publishes it as unfinished; gives the address of its payload, or null: then
+/// [`try_again`] tells more.
+///
+/// # Safety
+/// `thread` is the state of the running thread's buffer.
+#[inline(always)]
+pub(crate) unsafe fn try_reserve(thread: &ThreadState, payload: usize) -> *mut u8 {
+    // SAFETY: the caller's.
+    unsafe { attempt(thread, payload, counted) }
+}
+
+/// Whether a record with that payload fits into the packet.
+pub(crate) fn has_room(thread: &ThreadState, payload: usize) -> bool {
+    let start = Word(thread.word.load(Ordering::Relaxed))
+        .end()
+        .next_multiple_of(UNIT as u64);
+    payload <= MOST_PAYLOAD && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
+}
+
+/// As [`try_reserve`], as often as signal handlers come in between and with whatever clock there is; null when the
+/// packet is full or the clock's line is over.
+///
+/// # Safety
+/// As for [`try_reserve`].
+#[inline(never)]
+pub(crate) unsafe fn try_again(thread: &ThreadState, payload: usize) -> *mut u8 {
+    let time = if thread.line().span == 0 { asked } else { counted };
+    for _ in 0..MOST_TRIES {
+        // SAFETY: the caller's.
+        unsafe {
+            help(thread);
+            let place = attempt(thread, payload, time);
+            if !place.is_null() || !has_room(thread, payload) || time(thread).is_none() {
+                return place;
+            }
+        }
+    }
+    core::ptr::null_mut()
+}
+
+#[inline(always)]
+unsafe fn attempt(
+    thread: &ThreadState,
+    payload: usize,
+    time: impl Fn(&ThreadState) -> Option<u64>,
+) -> *mut u8 {
+    let null = core::ptr::null_mut();
+    let word = Word(thread.word.load(Ordering::Relaxed));
+    compiler_fence(Ordering::SeqCst);
+    let before = word.end();
+    let start = before.next_multiple_of(UNIT as u64);
+    let end = start + (RECORD_HEAD + payload) as u64;
+    if payload > MOST_PAYLOAD || end > thread.limit.load(Ordering::Relaxed) {
+        return null;
+    }
+    // SAFETY: the limit is above 0, so there is a packet.
+    let packet = unsafe { Packet::at(thread.packet.load(Ordering::Relaxed)) };
+    if packet.content().load(Ordering::Relaxed) != before * 8 {
+        return null;
+    }
+    let last = packet.end().load(Ordering::Relaxed);
+    let Some(now) = time(thread) else { return null };
+    let now = now.max(last);
+    // SAFETY: see the module's text.
+    unsafe {
+        if !exchange(&thread.word, word.0, word.followed_by(start, end).0) {
+            return null;
+        }
+        let record = packet.address().add(start as usize);
+        write_head(record, payload, now);
+        exchange(packet.end(), last, now);
+        exchange(packet.content(), before * 8, end * 8);
+        record.add(RECORD_HEAD)
+    }
+}
+
+#[inline(always)]
+unsafe fn write_head(record: *mut u8, payload: usize, now: u64) {
+    // SAFETY: the record's first 12 bytes are within the packet, and aligned to 4.
+    unsafe {
+        record.cast::<u16>().write(UNFINISHED);
+        record.add(2).cast::<u64>().write_unaligned(now);
+        record.add(10).cast::<u16>().write(payload as u16);
+    }
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// Publishes the last record as unfinished, if whoever reserved it has been interrupted before.
+///
+/// # Safety
+/// As for [`try_reserve`].
+#[cold]
+pub(crate) unsafe fn help(thread: &ThreadState) {
+    let word = Word(thread.word.load(Ordering::Relaxed));
+    let address = thread.packet.load(Ordering::Relaxed);
+    if address.is_null() {
+        return;
+    }
+    // SAFETY: begun packets stay mapped.
+    let packet = unsafe { Packet::at(address) };
+    let (start, end) = (word.start(), word.end());
+    let published = packet.content().load(Ordering::Relaxed);
+    if (published / 8).next_multiple_of(UNIT as u64) != start || published >= end * 8 {
+        return;
+    }
+    let payload = (end - start) as usize - RECORD_HEAD;
+    let time = packet.end().load(Ordering::Relaxed);
+    // SAFETY: the record lies below the limit that held when it was reserved. A handler that helps meanwhile
+    // writes the same bytes; none can have finished the record, which is not yet its writer's.
+    unsafe {
+        if thread.word.load(Ordering::Relaxed) != word.0 {
+            return;
+        }
+        write_head(packet.address().add(start as usize), payload, time);
+        exchange(packet.content(), published, end * 8);
+    }
+}
+
+/// Makes a reserved record one of an event class: the whole of it, by one store.
+///
+/// # Safety
+/// `payload` comes from a reservation whose payload has been written.
+#[inline(always)]
+pub(crate) unsafe fn commit(payload: *mut u8, id: u16) {
+    // SAFETY: the record's first field, 12 bytes before the payload, aligned to 4.
+    unsafe {
+        let place = payload.sub(RECORD_HEAD).cast::<u16>();
+        core::sync::atomic::AtomicU16::from_ptr(place).store(id, Ordering::Release);
+    }
+}

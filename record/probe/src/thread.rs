@@ -1,0 +1,397 @@
+//! Buffers of threads, and the slow path: attaching a thread to a buffer, the next packet, the next file.
+//!
+//! Safety. Everything here but [`ThreadState::line`] and [`ThreadState::lose`] runs with signals blocked
+//! ([`crate::sys::Quiet`]) on the thread that owns the state, or under the process's lock for states without a living
+//! owner; so `slow` has one user at a time. States are pages that are never given back.
+
+#![allow(unsafe_code)]
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use crate::clock::{Line, Pair};
+use crate::config::Mode;
+use crate::packet::{HEAD, Head, Packet, RECORD_HEAD, UNFINISHED};
+use crate::process::Process;
+use crate::reserve::{self, Word};
+use crate::segment::{self, Segment};
+use crate::{clock, correlation, sys, tls};
+
+const RELAXED: Ordering = Ordering::Relaxed;
+/// Bytes of the first file of a buffer in mode grow (at least four packets), and of the largest.
+const FIRST_SEGMENT: usize = 256 << 10;
+const MOST_SEGMENT: usize = 16 << 20;
+/// After a failure to get room it is tried again this much later.
+const RETRY_NS: u64 = 1_000_000_000;
+
+/// What a thread knows of its buffer. All zero (as in a forked child) there is no room, and no process has
+/// that epoch.
+#[repr(C)]
+pub(crate) struct ThreadState {
+    pub(crate) word: AtomicU64,
+    pub(crate) packet: AtomicPtr<u8>,
+    /// Bytes of the packet behind which no record may reach.
+    pub(crate) limit: AtomicU64,
+    line: [AtomicU64; 4],
+    /// [`Process::epoch`] of the process that it belongs to.
+    pub(crate) epoch: AtomicU32,
+    /// There is no room, and looking for some is of no use before `retry_at`.
+    full: AtomicU32,
+    retry_at: AtomicU64,
+    /// Where lost events are counted.
+    discarded: AtomicPtr<AtomicU64>,
+    slow: UnsafeCell<Buffer>,
+}
+
+/// The slow path's part.
+pub(crate) struct Buffer {
+    pub(crate) next_free: *mut ThreadState,
+    pub(crate) next_all: *mut ThreadState,
+    /// Thread that it belongs to; 0 for none.
+    pub(crate) owner: u32,
+    pub(crate) number: u64,
+    /// Files made so far.
+    segments: u32,
+    segment: Segment,
+    /// Packets begun so far.
+    sequence: u64,
+    pub(crate) correlated_at: u64,
+}
+
+impl ThreadState {
+    /// The line of the clock: cycles and nanoseconds of its base, factor, span.
+    #[inline(always)]
+    pub(crate) fn line_parts(&self) -> &[AtomicU64; 4] {
+        &self.line
+    }
+
+    /// The line of the clock.
+    pub(crate) fn line(&self) -> Line {
+        let [cycles, ns, factor, span] = &self.line;
+        Line {
+            base: Pair {
+                cycles: cycles.load(RELAXED),
+                ns: ns.load(RELAXED),
+            },
+            factor: factor.load(RELAXED),
+            span: span.load(RELAXED),
+        }
+    }
+
+    /// If there is no room and none will come soon: counts an event as lost.
+    #[inline]
+    pub(crate) fn lose_if_full(&self) -> bool {
+        let retry_at = self.retry_at.load(RELAXED);
+        let is_full = self.full.load(RELAXED) != 0 && (retry_at == 0 || clock::monotonic() < retry_at);
+        if is_full {
+            self.lose();
+        }
+        is_full
+    }
+
+    /// Counts an event as lost.
+    pub(crate) fn lose(&self) {
+        let counter = self.discarded.load(RELAXED);
+        if !counter.is_null() {
+            // SAFETY: it points into the head of a packet, which stays mapped.
+            unsafe { (*counter).fetch_add(1, RELAXED) };
+        }
+    }
+
+    /// # Safety
+    /// See the module's text.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn slow(&self) -> &mut Buffer {
+        // SAFETY: the caller's.
+        unsafe { &mut *self.slow.get() }
+    }
+
+    fn set_line(&self, line: Line) {
+        let values = [line.base.cycles, line.base.ns, line.factor, line.span];
+        for (place, value) in self.line.iter().zip(values) {
+            place.store(value, RELAXED);
+        }
+        let word = Word(self.word.load(RELAXED));
+        self.word.store(word.touched().0, RELAXED);
+    }
+
+    /// Makes it the state of threads for which no buffer can be had.
+    pub(crate) fn without_buffer(&self, epoch: u32, counter: *mut AtomicU64) {
+        self.discarded.store(counter, RELAXED);
+        self.epoch.store(epoch, RELAXED);
+        self.close(clock::monotonic().saturating_add(RETRY_NS));
+    }
+
+    /// Whether events are being lost for want of room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(RELAXED) != 0
+    }
+
+    /// Leaves no room, so that who comes next begins a packet.
+    pub(crate) fn shut(&self) {
+        self.close(0);
+        self.full.store(0, RELAXED);
+    }
+
+    fn close(&self, retry_at: u64) {
+        self.limit.store(0, RELAXED);
+        self.retry_at.store(retry_at, RELAXED);
+        self.full.store(1, RELAXED);
+        let word = Word(self.word.load(RELAXED));
+        self.word.store(word.touched().0, RELAXED);
+    }
+}
+
+/// A buffer in the hands of the slow path.
+pub(crate) struct Owned<'a> {
+    pub(crate) process: &'a Process,
+    pub(crate) state: &'a ThreadState,
+}
+
+impl Owned<'_> {
+    fn buffer(&mut self) -> &mut Buffer {
+        // SAFETY: see the module's text.
+        unsafe { self.state.slow() }
+    }
+
+    /// The packet that was begun last.
+    fn packet(&self) -> Option<Packet> {
+        let address = self.state.packet.load(RELAXED);
+        // SAFETY: begun packets stay mapped.
+        (!address.is_null()).then(|| unsafe { Packet::at(address) })
+    }
+
+    /// Takes the process's line of the clock.
+    pub(crate) fn renew_clock(&mut self) {
+        let line = self.process.clock();
+        self.state.set_line(line);
+    }
+
+    /// Begins a packet that has room for a record; else the buffer is full.
+    pub(crate) fn next_packet(&mut self, payload: usize) {
+        // SAFETY: the state is that of this thread.
+        unsafe { reserve::help(self.state) };
+        let need = HEAD + reserve::room(payload);
+        let config = self.process.config();
+        let ring = config.mode == Mode::Ring;
+        let place = if ring { self.next_slot() } else { self.behind(need) };
+        match place {
+            Some((address, bytes)) => self.begin_packet(address, bytes),
+            None => {
+                let may_grow = config.mode != Mode::Discard || self.buffer().segments == 0;
+                if !may_grow {
+                    self.end(0);
+                } else if self.next_segment(need).is_err() {
+                    self.end(clock::monotonic().saturating_add(RETRY_NS));
+                }
+            }
+        }
+        if self.state.full.load(RELAXED) == 0 {
+            correlation::record(self);
+        }
+    }
+
+    /// Room behind the content of the open packet, up to the file's end; a head's room stays free there.
+    fn behind(&mut self, need: usize) -> Option<(*mut u8, usize)> {
+        let packet = self.packet()?;
+        let segment = self.buffer().segment;
+        let content = (packet.content().load(RELAXED) / 8) as usize;
+        let offset = packet.address() as usize - segment.address as usize + content.next_multiple_of(8);
+        let room = segment.bytes.checked_sub(offset)?;
+        // SAFETY: the offset lies within the mapping.
+        (room >= need + HEAD).then(|| (unsafe { segment.address.add(offset) }, room))
+    }
+
+    /// The packet of a ring that is overwritten next: the oldest one without an unfinished record; none if those
+    /// that have one are half of all.
+    fn next_slot(&mut self) -> Option<(*mut u8, usize)> {
+        let bytes = self.process.config().packet_size;
+        let segment = self.buffer().segment;
+        let current = self.packet()?.address() as usize - segment.address as usize;
+        let slots = segment.bytes / bytes;
+        (1..=slots / 2).find_map(|step| {
+            let offset = (current / bytes + step) % slots * bytes;
+            // SAFETY: whole packets lie within the mapping.
+            let packet = unsafe { Packet::at(segment.address.add(offset)) };
+            if packet.is_valid() && has_unfinished(packet, bytes) {
+                return None;
+            }
+            packet.invalidate();
+            Some((packet.address(), bytes))
+        })
+    }
+
+    /// Begins a packet at that address, which spans `bytes`, then shrinks the one before.
+    fn begin_packet(&mut self, address: *mut u8, bytes: usize) {
+        let limit = self.prepare_packet(address, bytes);
+        // The packet before spans to the end of the file, unless it is of another file or in a ring.
+        if let Some(before) = self.packet() {
+            let distance = (address as usize).wrapping_sub(before.address() as usize);
+            let spans = (before.size().load(RELAXED) / 8) as usize;
+            if distance < spans {
+                before.size().store(distance as u64 * 8, Ordering::Release);
+            }
+        }
+        self.enter(address, limit);
+    }
+
+    /// Writes the head of a packet; gives its limit in bytes.
+    fn prepare_packet(&mut self, address: *mut u8, bytes: usize) -> u64 {
+        let config = self.process.config();
+        let tail = if config.mode == Mode::Ring { 0 } else { HEAD };
+        let usable = config.packet_size.min(bytes.saturating_sub(tail));
+        sys::populate(address, usable);
+        // SAFETY: at least a head's room is there.
+        let packet = unsafe { Packet::at(address) };
+        let before = self.packet();
+        let (discarded, end) = before.map_or((0, 0), |before| {
+            (before.discarded().load(RELAXED), before.end().load(RELAXED))
+        });
+        let now = self.now().max(end);
+        let uuid = self.process.uuid();
+        let buffer = self.buffer();
+        packet.begin(&Head {
+            uuid,
+            instance: buffer.number,
+            begin: now,
+            bytes,
+            sequence: buffer.sequence,
+            discarded,
+            cpu: sys::cpu(),
+            tid: buffer.owner,
+        });
+        buffer.sequence += 1;
+        usable as u64
+    }
+
+    fn now(&mut self) -> u64 {
+        self.renew_clock();
+        let line = self.state.line();
+        if line.span == 0 {
+            clock::monotonic()
+        } else {
+            line.at(clock::cycles())
+        }
+    }
+
+    /// Lets records into a packet that is ready.
+    fn enter(&mut self, address: *mut u8, limit: u64) {
+        let state = self.state;
+        let segment = self.buffer().segment;
+        tls::set_mapping(segment.address as usize, segment.bytes);
+        // SAFETY: the packet is ready.
+        let packet = unsafe { Packet::at(address) };
+        state.packet.store(address, RELAXED);
+        state
+            .discarded
+            .store(core::ptr::from_ref(packet.discarded()).cast_mut(), RELAXED);
+        state.limit.store(limit, RELAXED);
+        state.full.store(0, RELAXED);
+        let word = Word(state.word.load(RELAXED));
+        state.word.store(word.renewed(HEAD as u64).0, RELAXED);
+    }
+
+    /// No more room: losses are counted in a packet of their own behind the last, so that they are told at their
+    /// time.
+    fn end(&mut self, retry_at: u64) {
+        if let Some((address, bytes)) = self.tail() {
+            self.begin_packet(address, bytes);
+        }
+        self.state.close(retry_at);
+        if self.packet().is_none() {
+            self.state.discarded.store(self.process.lost_counter(), RELAXED);
+        }
+    }
+
+    /// The room of a head that is kept free at a file's end.
+    fn tail(&mut self) -> Option<(*mut u8, usize)> {
+        let packet = self.packet()?;
+        let segment = self.buffer().segment;
+        let content = (packet.content().load(RELAXED) / 8) as usize;
+        let offset = packet.address() as usize - segment.address as usize + content.next_multiple_of(8);
+        let is_ring = self.process.config().mode == Mode::Ring;
+        // A packet that is empty counts losses as well as another one would.
+        let is_empty = content == HEAD;
+        let room = segment.bytes.checked_sub(offset)?;
+        // SAFETY: within the mapping.
+        (!is_ring && !is_empty && room >= HEAD).then(|| (unsafe { segment.address.add(offset) }, room))
+    }
+
+    /// Goes on in a new file.
+    fn next_segment(&mut self, need: usize) -> Result<(), sys::Errno> {
+        let bytes = self.segment_bytes(need)?;
+        let buffer = self.buffer();
+        let (number, index, old) = (buffer.number, buffer.segments, buffer.segment);
+        let names = segment::names(self.process.directory(), number, index);
+        let new = match segment::make(&names, bytes) {
+            Ok(new) => new,
+            Err(error) => {
+                self.process.give_back(bytes as u64);
+                return Err(error);
+            }
+        };
+        let is_ring = self.process.config().mode == Mode::Ring;
+        let first = if is_ring {
+            self.process.config().packet_size
+        } else {
+            bytes
+        };
+        let limit = self.prepare_packet(new.address, first);
+        if !is_ring && let Err(error) = sys::rename(&names.hidden, &names.stream) {
+            sys::unlink(&names.hidden);
+            sys::unmap(new.address, new.bytes);
+            self.buffer().sequence -= 1;
+            self.process.give_back(bytes as u64);
+            return Err(error);
+        }
+        // Pages of a file that is full are not kept; whoever is interrupted in a probe there finds them again.
+        if old.bytes != 0 && !is_ring {
+            sys::release(old.address, old.bytes);
+        }
+        let buffer = self.buffer();
+        buffer.segment = new;
+        buffer.segments += 1;
+        self.enter(new.address, limit);
+        Ok(())
+    }
+
+    /// The length of the next file, if the process may write that much.
+    fn segment_bytes(&mut self, need: usize) -> Result<usize, sys::Errno> {
+        let config = self.process.config();
+        let fixed = config.packet_size * config.packets;
+        let bytes = match config.mode {
+            Mode::Ring => fixed,
+            Mode::Discard => fixed + HEAD,
+            Mode::Grow => {
+                let least = FIRST_SEGMENT.max(4 * config.packet_size);
+                let doubled = least << self.buffer().segments.min(16);
+                doubled.min(MOST_SEGMENT.max(least)).next_multiple_of(4096)
+            }
+        };
+        let least = if config.mode == Mode::Grow {
+            (need + 2 * HEAD).next_multiple_of(4096)
+        } else {
+            bytes
+        };
+        let granted = self.process.take_room(bytes as u64, least as u64);
+        granted.map(|granted| granted as usize).ok_or(libc::EFBIG)
+    }
+}
+
+/// Whether a full packet has a record that is not finished.
+fn has_unfinished(packet: Packet, bytes: usize) -> bool {
+    let content = ((packet.content().load(RELAXED) / 8) as usize).min(bytes);
+    let mut offset = HEAD;
+    while offset + RECORD_HEAD <= content {
+        // SAFETY: within the packet's content; record heads are aligned to 4 bytes.
+        let (id, size) = unsafe {
+            let record = packet.address().add(offset).cast::<u16>();
+            (record.read_volatile(), record.add(5).read())
+        };
+        if id == UNFINISHED {
+            return true;
+        }
+        offset += (RECORD_HEAD + usize::from(size)).next_multiple_of(4);
+    }
+    false
+}

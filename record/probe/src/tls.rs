@@ -1,0 +1,109 @@
+//! The one thread-local value: where the state of this thread's buffer is.
+//!
+//! A `thread_local!` of a shared library is found by `__tls_get_addr`, which may allocate in a signal
+//! handler and costs nanoseconds. On x86-64 the variable is defined and read in assembly with the initial-exec
+//! model: two loads. The C library keeps room for such small variables of libraries that are opened
+//! later.
+//!
+//! Safety: the variable is 24 bytes of zeros at first, private to the thread, read and written by
+//! single instructions only, so a signal handler sees one value or the other.
+
+#![allow(unsafe_code)]
+
+use crate::thread::ThreadState;
+
+#[cfg(target_arch = "x86_64")]
+mod place {
+    core::arch::global_asm!(
+        ".pushsection .tbss.tracebraid_probe_thread,\"awT\",@nobits",
+        ".balign 8",
+        ".globl tracebraid_probe_thread",
+        ".hidden tracebraid_probe_thread",
+        ".type tracebraid_probe_thread, @object",
+        ".size tracebraid_probe_thread, 24",
+        "tracebraid_probe_thread:",
+        ".zero 24",
+        ".popsection",
+    );
+
+    /// Reads the first word.
+    #[inline(always)]
+    pub(super) fn get() -> usize {
+        let value: usize;
+        // SAFETY: the variable above is defined in this link unit; see the module's text.
+        unsafe {
+            core::arch::asm!(
+                "mov {value}, qword ptr [rip + tracebraid_probe_thread@GOTTPOFF]",
+                "mov {value}, qword ptr fs:[{value}]",
+                value = out(reg) value,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        value
+    }
+
+    /// The address of the three words.
+    pub(super) fn address() -> *mut usize {
+        let value: usize;
+        // SAFETY: as above; the thread pointer's own address is at fs:0 by the ABI.
+        unsafe {
+            core::arch::asm!(
+                "mov {value}, qword ptr [rip + tracebraid_probe_thread@GOTTPOFF]",
+                "add {value}, qword ptr fs:[0]",
+                value = out(reg) value,
+                options(nostack, readonly),
+            );
+        }
+        value as *mut usize
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod place {
+    use core::cell::UnsafeCell;
+    thread_local! {
+        static WORDS: UnsafeCell<[usize; 3]> = const { UnsafeCell::new([0; 3]) };
+    }
+
+    pub(super) fn address() -> *mut usize {
+        WORDS.with(|words| words.get().cast())
+    }
+
+    #[inline(always)]
+    pub(super) fn get() -> usize {
+        // SAFETY: see the module's text.
+        unsafe { address().read_volatile() }
+    }
+}
+
+/// The state of this thread's buffer; null before its first event record.
+#[inline(always)]
+pub(crate) fn get() -> *const ThreadState {
+    place::get() as *const ThreadState
+}
+
+/// Sets what [`get`] gives.
+pub(crate) fn set(state: *const ThreadState) {
+    // SAFETY: see the module's text.
+    unsafe { place::address().write_volatile(state as usize) }
+}
+
+/// Notes where this thread's buffer is mapped, in memory that a forked child keeps: address, bytes.
+pub(crate) fn set_mapping(address: usize, bytes: usize) {
+    // SAFETY: see the module's text; the words belong to this thread.
+    unsafe {
+        place::address().add(1).write_volatile(address);
+        place::address().add(2).write_volatile(bytes);
+    }
+}
+
+/// What [`set_mapping`] noted.
+pub(crate) fn mapping() -> (usize, usize) {
+    // SAFETY: as above.
+    unsafe {
+        (
+            place::address().add(1).read_volatile(),
+            place::address().add(2).read_volatile(),
+        )
+    }
+}

@@ -1,0 +1,6 @@
+#include "values.h"
+
+int main()
+{
+	return values();
+}

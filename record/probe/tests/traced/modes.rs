@@ -1,0 +1,98 @@
+//! Buffers that are full: what is lost is counted, or it is the oldest.
+
+use crate::support::{Session, babeltrace, numbers, read, traced};
+
+#[test]
+fn overrun_is_counted_exactly() {
+    let session = Session::new("mode = discard\npacket_size = 16K\npackets = 8\ncorrelation = off\n");
+    let printed = session.run(&["overrun", "1000000"]);
+    let read = session.read();
+    let written = read.numbers("test:numbered").len() as u64;
+    assert_eq!(written + read.discarded, printed[0]);
+    assert!(written > 1000);
+    println!(
+        "{} events/s, {written} of {} written",
+        printed[0] * 1_000_000_000 / printed[1],
+        printed[0]
+    );
+    babeltrace(&session.trace());
+}
+
+/// Only the newest records are there, without gaps, and a good part of the ring is full of them.
+fn check_ring(numbers: &[u64], newest: Option<u64>) {
+    let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+    assert!(
+        numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]),
+        "gaps between {first} and {last}"
+    );
+    if let Some(newest) = newest {
+        assert_eq!(last, newest);
+    }
+    // 28 bytes each, in at least two of four packets of 4 KiB.
+    assert!(numbers.len() > 2 * 140, "{}", numbers.len());
+    assert!(first > 0);
+}
+
+const RING: &str = "mode = ring\npacket_size = 4K\npackets = 4\ncorrelation = off\n";
+
+#[test]
+fn a_ring_keeps_the_newest() {
+    let session = Session::new(RING);
+    session.run(&["limited", "100000"]);
+    assert!(
+        read(&session.trace()).records.is_empty(),
+        "readers must not see a ring before it is in order"
+    );
+    session.finish();
+    let found = read(&session.trace());
+    check_ring(&found.numbers("test:numbered"), Some(99_999));
+    assert_eq!(found.discarded, 0);
+    assert_eq!(babeltrace(&session.trace()).len(), found.records.len());
+    // Doing it again changes nothing.
+    session.finish();
+    assert_eq!(read(&session.trace()).records, found.records);
+}
+
+#[test]
+fn a_ring_survives_sigkill() {
+    for round in 0..40 {
+        let session = Session::new(RING);
+        let progress = session.path().join("progress");
+        let mut child = session
+            .command(&traced(), &["killed", progress.to_str().unwrap()])
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(15_000 + round * 137));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let bytes = std::fs::read(&progress).unwrap_or_default();
+        let Some(bytes) = bytes.first_chunk::<8>() else {
+            continue;
+        };
+        let written = u64::from_le_bytes(*bytes);
+        session.finish();
+        if written > 2000 {
+            let numbers = read(&session.trace()).numbers("test:numbered");
+            check_ring(&numbers, None);
+            assert!(numbers[numbers.len() - 1] + 1 >= written);
+        }
+    }
+}
+
+#[test]
+fn a_ring_with_handlers_that_jump_away() {
+    let session = Session::new(RING);
+    let output = session.command(&traced(), &["jump", "3000"]).output().unwrap();
+    numbers(&output);
+    session.finish();
+    let found = read(&session.trace());
+    // The newest thousand are 20 KB; a packet whose last writer jumped away is kept beside the newest.
+    let after: Vec<u64> = found.of("test:after").map(|record| record.value("n")).collect();
+    assert_eq!(after.last(), Some(&999));
+    let newest = after
+        .chunk_by(|early, late| early + 1 == *late)
+        .next_back()
+        .unwrap();
+    assert!(newest.len() > 200, "{}", newest.len());
+    assert_eq!(babeltrace(&session.trace()).len(), found.records.len());
+}

@@ -1,0 +1,40 @@
+//! Signal handlers that trace in the middle of probes, and that do not come back.
+
+use crate::support::{Session, babeltrace};
+
+#[test]
+fn handlers_trace_in_the_middle_of_probes() {
+    // Small packets: many handlers come when a packet is being changed.
+    for options in ["packet_size = 2K\n", "packet_size = 64K\n"] {
+        let session = Session::new(options);
+        let fired = session.run(&["storm", "100000"]);
+        let read = session.read();
+        assert_eq!(read.discarded, 0);
+        assert_eq!(read.count("tracebraid:unfinished"), 0);
+        assert_eq!(read.numbers("test:numbered"), Vec::from_iter(0..fired[0]));
+        let mut inner = read.numbers("test:inner");
+        inner.sort_unstable();
+        assert_eq!(inner, Vec::from_iter(0..fired[1]));
+        assert!(fired[1] > 1000, "only {} signals", fired[1]);
+        println!("{options}{} events, {} in handlers", fired[0], fired[1]);
+    }
+}
+
+#[test]
+fn handlers_that_jump_away_leave_sound_packets() {
+    let session = Session::new("packet_size = 2K\n");
+    let fired = session.run(&["jump", "2000"]);
+    let read = session.read();
+    assert_eq!(read.count("test:after"), 1000, "tracing goes on");
+    assert_eq!(read.discarded, 0);
+    let numbers = read.numbers("test:numbered");
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    let abandoned = read.count("tracebraid:unfinished") as u64;
+    let complete = numbers.len() as u64;
+    println!("{} tried, {complete} complete, {abandoned} abandoned", fired[0]);
+    // What is missing was left between the count and the reservation.
+    assert!(complete + abandoned <= fired[0]);
+    assert!(complete + abandoned + 2000 >= fired[0]);
+    assert!(abandoned > 0, "no jump hit a probe: the test shows nothing");
+    assert_eq!(babeltrace(&session.trace()).len(), read.records.len());
+}

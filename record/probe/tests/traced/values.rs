@@ -1,0 +1,155 @@
+//! Fields of all types, as two readers see them.
+
+use std::path::Path;
+
+use crate::support::{Record, Session, babeltrace, compile, read, traced};
+
+fn by_time(mut records: Vec<Record>) -> Vec<(u64, String, String)> {
+    records.sort_by_key(|record| record.time);
+    records
+        .into_iter()
+        .map(|record| (record.time, record.name, record.fields))
+        .collect()
+}
+
+fn check_values(program: &Path) {
+    let session = Session::new("");
+    let output = session.command(program, &["values"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown = by_time(session.read().records);
+    assert_eq!(shown, babeltrace(&session.trace()));
+    let fields: Vec<&str> = shown
+        .iter()
+        .filter(|(_, name, _)| name.starts_with("test:") || name.starts_with("tracebraid:ult"))
+        .map(|(_, _, fields)| fields.as_str())
+        .collect();
+    let x = "x".repeat(4095);
+    assert_eq!(fields[0], "{ }");
+    assert_eq!(
+        fields[1],
+        "{ i8 = -128, i16 = -32768, i32 = -2147483648, i64 = -9223372036854775808, u8 = 255, u16 = 65535, \
+         u32 = 4294967295, u64 = 18446744073709551615 }"
+    );
+    assert_eq!(
+        fields[3],
+        "{ h8 = 0xAB, h16 = 0xABC, h32 = 0xDEADBEEF, h64 = 0xFFFFFFFFFFFFFFFF, p = 0x1234 }"
+    );
+    assert_eq!(
+        fields[4],
+        "{ f = 1.5, d = -0.1, s = \"plain\", _b_length = 3, b = [ [0] = 1, [1] = 0, [2] = 255 ], \
+         t = \"ä \\\"quoted\\\" \\\\ \\n\" }"
+    );
+    assert_eq!(
+        fields[5],
+        "{ f = 0, d = 1e+300, s = \"(null)\", _b_length = 0, b = [ ], t = \"\" }"
+    );
+    assert!(
+        fields[6].contains(&format!("s = \"{x}\", _b_length = 4095")),
+        "strings are cut to 4095 bytes"
+    );
+    assert!(fields[6].ends_with("t = \"behind\" }"));
+    assert_eq!(
+        fields[7],
+        "{ a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8, i = 9, j = \"ten\" }"
+    );
+    assert_eq!(
+        fields[8..],
+        [
+            "{ ult = 1, name = \"first\" }",
+            "{ prev_ult = 0, next_ult = 1 }",
+            "{ ult = 1 }"
+        ]
+    );
+}
+
+#[test]
+fn all_types_from_c() {
+    check_values(&traced());
+}
+
+#[test]
+fn all_types_from_cpp() {
+    check_values(&compile("g++", "values.cpp", "values-cpp", &["-std=c++17"]));
+}
+
+#[test]
+fn standard_events_are_there() {
+    let session = Session::new("correlation = off\n");
+    session.run(&["values"]);
+    let read = session.read();
+    let names: Vec<&str> = read.records[8..]
+        .iter()
+        .map(|record| record.name.as_str())
+        .collect();
+    let expected = [
+        "prof_in",
+        "span_begin",
+        "counter",
+        "span_end",
+        "ult_create",
+        "ult_switch",
+        "ult_exit",
+        "prof_out",
+    ];
+    assert_eq!(names, expected.map(|name| format!("tracebraid:{name}")));
+    assert_eq!(read.records[10].fields, "{ name = \"queue\", value = -3 }");
+    assert_eq!(read.records[15].fields, "{ name = \"values\" }");
+}
+
+/// Times of event records against the clock that they claim to be, over some stretches of its line.
+fn check_clock(options: &str) -> Vec<i64> {
+    let session = Session::new(options);
+    session.run(&["clocks"]);
+    let read = session.read();
+    let mut late: Vec<i64> = read
+        .of("test:clock")
+        .map(|record| record.time as i64 - record.value("before") as i64)
+        .collect();
+    assert!(late.len() > 1000, "{}", late.len());
+    late.sort_unstable();
+    late
+}
+
+#[test]
+fn times_are_those_of_the_monotonic_clock() {
+    for options in ["clock = auto\n", "clock = monotonic\n"] {
+        let late = check_clock(options);
+        let (least, median, most) = (late[0], late[late.len() / 2], late[late.len() * 99 / 100]);
+        println!("{options}: after the clock was read: least {least}, median {median}, 99 % {most} ns");
+        assert!(least > -1000, "{least} ns before what was read before");
+        assert!(median < 2000 && most < 100_000, "median {median}, 99 % {most}");
+    }
+}
+
+#[test]
+fn clocks_are_compared_in_the_trace() {
+    let session = Session::new("");
+    session.run(&["values"]);
+    let read = session.read();
+    let record = read
+        .of("tracebraid:clock_correlation")
+        .next()
+        .expect("one at the beginning of a buffer");
+    let late = record.time as i64 - record.value("monotonic") as i64;
+    assert!((-1000..1_000_000).contains(&late), "{late}");
+    let metadata = std::fs::read_to_string(session.trace().join("metadata")).unwrap();
+    let number = |key: &str| {
+        let line = metadata
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(key))
+            .unwrap();
+        line.trim_end_matches(';').parse::<i128>().unwrap()
+    };
+    let offset = number("offset_s = ") * 1_000_000_000 + number("offset = ");
+    let realtime = i128::from(record.value("realtime")) - i128::from(record.value("monotonic"));
+    assert!((offset - realtime).abs() < 1_000_000, "{offset} {realtime}");
+}
+
+#[test]
+fn the_offset_of_a_session_is_taken() {
+    let session = Session::new("clock_offset = 1700000000123456789\n");
+    session.run(&["values"]);
+    let metadata = std::fs::read_to_string(session.trace().join("metadata")).unwrap();
+    assert!(metadata.contains("offset_s = 1700000000;\n\toffset = 123456789;"));
+    assert!(read(&session.trace()).count("test:none") == 1);
+}
