@@ -210,6 +210,140 @@ fn what_finds_no_room_is_counted_to_the_last_event() {
     assert_eq!(recorded + lost, 600_000);
 }
 
+/// Fires a probe between two system calls, a thousand times.
+const PROBED: &str = r#"
+#include <sys/syscall.h>
+#include <tracebraid/probe.h>
+#include <unistd.h>
+TB_EVENT(test, between, TB_INT32(number), TB_STRING(text));
+int main(void) {
+    for (int i = 0; i < 1000; i++) {
+        syscall(SYS_getppid);
+        tb_trace(test, between, i, "here");
+        syscall(SYS_getuid);
+    }
+    return 0;
+}
+"#;
+
+/// A program with probes, linked with their library as it was built beside the program that is tested.
+fn probed_program(directory: &Path) -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_tracebraid")).parent().unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
+    let (source, path) = (directory.join("probed.c"), directory.join("probed"));
+    fs::write(&source, PROBED).unwrap();
+    let mut compile = Command::new("cc");
+    compile
+        .arg("-O2")
+        .arg("-I")
+        .arg(include)
+        .arg("-o")
+        .arg(&path)
+        .arg(&source);
+    compile
+        .arg(built.join("libtracebraid_probe.a"))
+        .args(["-lpthread", "-ldl", "-lm"]);
+    let output = compile.output().expect("a C compiler runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    path
+}
+
+#[test]
+fn probes_and_kernel_are_one_recording_in_the_order_of_time() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let program = probed_program(directory.path());
+    let (output, trace) = record(
+        directory.path(),
+        &["--syscalls", "getppid,getuid"],
+        &[program.to_str().unwrap()],
+    );
+    succeeds(&output);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("Probes of 1 process"), "{said}");
+    let names = ["syscall_entry_get*", "syscall_exit_get*", "test:between"];
+    let arguments: Vec<&str> = names.iter().flat_map(|name| ["--name", name]).collect();
+    let printed = text(&[&["print"][..], &arguments, &[&trace]].concat());
+    let mut order = printed.lines().map(|line| {
+        let name = line
+            .split_whitespace()
+            .find(|word| word.ends_with(':') && !word.contains("(+"));
+        (name.unwrap_or_default().to_owned(), fields(line).remove("number"))
+    });
+    for number in 0..1000 {
+        let mut next = |expected: &str| {
+            let (name, field) = order.next().expect("there are more");
+            assert!(
+                name.ends_with(expected),
+                "{name} instead of {expected} in round {number}"
+            );
+            field
+        };
+        next("syscall_entry_getppid:");
+        next("syscall_exit_getppid:");
+        assert_eq!(next("between:"), Some(number.to_string()));
+        next("syscall_entry_getuid:");
+        next("syscall_exit_getuid:");
+    }
+    assert!(order.next().is_none());
+    let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(&trace).output();
+    let Ok(peer) = peer else {
+        return support::skipped("babeltrace2 does not run");
+    };
+    assert_eq!(String::from_utf8_lossy(&peer.stderr), "");
+    let count = String::from_utf8(peer.stdout).unwrap().lines().count();
+    assert_eq!(count, text(&["print", &trace]).lines().count());
+}
+
+#[test]
+fn without_privileges_the_probes_of_a_program_are_recorded() {
+    let directory = TempDir::new().unwrap();
+    let program = probed_program(directory.path());
+    let trace = directory.path().join("trace");
+    fs::set_permissions(
+        directory.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o777),
+    )
+    .unwrap();
+    let mut command = unprivileged();
+    command.args(["record", "-o"]).arg(&trace).arg("--").arg(&program);
+    let output = command.output().expect("setpriv runs");
+    succeeds(&output);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("CAP_PERFMON and CAP_BPF"), "{said}");
+    let printed = text(&["print", "--name", "test:between", trace.to_str().unwrap()]);
+    assert_eq!(printed.lines().count(), 1000);
+}
+
+/// The program under test, without any privilege.
+fn unprivileged() -> Command {
+    let is_root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|id| id.stdout == b"0\n");
+    if !is_root {
+        return tracebraid();
+    }
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--bounding-set",
+        "-all",
+        "--inh-caps",
+        "-all",
+        "--reuid",
+        "65534",
+        "--clear-groups",
+    ]);
+    command.arg(env!("CARGO_BIN_EXE_tracebraid")).env("TZ", "UTC");
+    command
+}
+
 #[test]
 fn reports_know_what_the_program_did() {
     if !can_record_kernel() {
@@ -346,20 +480,8 @@ fn without_privileges_it_says_which_are_missing() {
     }
     let directory = TempDir::new().unwrap();
     let trace = directory.path().join("trace");
-    // Whoever may record is root here: give that up.
-    let mut drop = Command::new("setpriv");
-    drop.args([
-        "--bounding-set",
-        "-all",
-        "--inh-caps",
-        "-all",
-        "--reuid",
-        "65534",
-        "--clear-groups",
-    ]);
-    drop.arg(env!("CARGO_BIN_EXE_tracebraid"))
-        .args(["record", "--system", "-o"])
-        .arg(&trace);
+    let mut drop = unprivileged();
+    drop.args(["record", "--system", "-o"]).arg(&trace);
     fs::set_permissions(
         directory.path(),
         std::os::unix::fs::PermissionsExt::from_mode(0o777),

@@ -37,6 +37,7 @@ mod streams;
 
 pub use error::RecordError;
 pub use groups::{GROUPS, Group, USUAL};
+pub use machine::clock_offset;
 pub use options::Options;
 pub use plan::Syscalls;
 pub use privilege::missing as missing_privileges;

@@ -16,7 +16,7 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC: of some tries the one whose readings of both
 /// clocks lie closest together, which errs by at most half of what lies between.
-fn offset() -> u64 {
+pub fn clock_offset() -> u64 {
     let try_once = |_| {
         let before = now();
         let wall = nanoseconds(ClockId::CLOCK_REALTIME);
@@ -72,7 +72,7 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options) {
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
     class.uuid = random("uuid");
-    let offset = offset();
+    let offset = options.clock_offset.unwrap_or_else(clock_offset);
     for clock in &mut class.clocks {
         clock.origin = ClockOrigin::UnixEpoch;
         // All recordings since the machine was booted have the same clock.

@@ -18,6 +18,9 @@ pub struct Options {
     pub packet_bytes: u32,
     /// Keep only the newest so many bytes, in memory, until the recording ends or a snapshot is asked for.
     pub keep: Option<u64>,
+    /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, where other traces shall have the same;
+    /// measured if `None`.
+    pub clock_offset: Option<u64>,
     /// CTF 2 instead of 1.8.
     pub ctf2: bool,
     /// Name of the recording, for the trace's environment.
@@ -37,6 +40,7 @@ impl Default for Options {
             ring_bytes: 8 << 20,
             packet_bytes: 256 << 10,
             keep: None,
+            clock_offset: None,
             ctf2: false,
             name: String::new(),
             creation: String::new(),

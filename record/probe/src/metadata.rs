@@ -85,7 +85,7 @@ fn write_clock(text: &mut Piece, offset: u64) -> core::fmt::Result {
         text.push(b"\";\n");
     }
     let (seconds, rest) = (offset / 1_000_000_000, offset % 1_000_000_000);
-    text.push(b"\tdescription = \"Monotonic Clock\";\n\tfreq = 1000000000;\n");
+    text.push(b"\tdescription = \"Monotonic Clock\";\n\tfreq = 1000000000;\n\tabsolute = TRUE;\n");
     write!(text, "\toffset_s = {seconds};\n\toffset = {rest};\n}};\n\n")
 }
 

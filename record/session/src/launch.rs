@@ -25,12 +25,16 @@ pub struct Launched {
     gate: PathBuf,
 }
 
+/// The end of the environment among the launcher's arguments; no variable has such a name.
+const END: &str = "=";
+
 /// What goes through the gate.
 const GO: u8 = b'g';
 
 impl Launched {
     /// Launches a command, which waits. `launcher` is a program that calls [`wait_and_become`] with what follows
-    /// `first` on its command line: the gate, and the command. `directory` is where the gate can be.
+    /// `first` on its command line. `environment` is what the command gets besides its own; `directory` is where
+    /// the gate can be.
     ///
     /// # Errors
     /// When the launcher cannot be started.
@@ -48,8 +52,16 @@ impl Launched {
         };
         nix::unistd::mkfifo(&gate, Mode::S_IRUSR | Mode::S_IWUSR).map_err(|error| failed(error.into()))?;
         let mut launch = Command::new(launcher);
-        launch.arg(first).arg(&gate).args(command);
-        launch.envs(environment.iter().map(|(name, value)| (name, value)));
+        // Not in the environment of the launcher, which is no part of what is recorded.
+        let environment = environment
+            .iter()
+            .flat_map(|(name, value)| [OsStr::new(name), value]);
+        launch
+            .arg(first)
+            .arg(&gate)
+            .args(environment)
+            .arg(END)
+            .args(command);
         let child = launch.spawn().map_err(|source| SessionError::Launch { source });
         match child {
             Ok(child) => Ok(Launched { child, gate }),
@@ -118,15 +130,19 @@ impl Drop for Launched {
     }
 }
 
-/// Waits at the gate, and becomes the command. Comes back only with the reason why not.
-pub fn wait_and_become(gate: &Path, command: &[OsString]) -> io::Error {
-    let mut go = [0];
-    let opened = File::open(gate).and_then(|mut gate| gate.read_exact(&mut go));
-    if let Err(error) = opened {
-        return error;
+/// Waits at the gate, and becomes the command. Comes back only with the reason why not, and the name of the
+/// command.
+pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsString, io::Error) {
+    let gate = arguments.next().unwrap_or_default();
+    let mut environment = Vec::new();
+    while let Some(name) = arguments.next().filter(|name| name != END) {
+        environment.push((name, arguments.next().unwrap_or_default()));
     }
-    let Some((program, arguments)) = command.split_first() else {
-        return io::Error::other("no command");
-    };
-    Command::new(program).args(arguments).exec()
+    let program = arguments.next().unwrap_or_default();
+    let mut go = [0];
+    if let Err(error) = File::open(gate).and_then(|mut gate| gate.read_exact(&mut go)) {
+        return (program, error);
+    }
+    let error = Command::new(&program).args(arguments).envs(environment).exec();
+    (program, error)
 }

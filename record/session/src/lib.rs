@@ -6,6 +6,7 @@
 
 pub mod control;
 mod launch;
+mod probes;
 mod session;
 
 use std::io;
@@ -15,6 +16,7 @@ use thiserror::Error;
 use tracebraid_kernel_recorder::RecordError;
 
 pub use launch::{Launched, wait_and_become};
+pub use probes::{ProbeSummary, Probes, finish_probes};
 pub use session::{Session, SessionOptions, SessionSummary};
 pub use tracebraid_kernel_recorder as kernel;
 

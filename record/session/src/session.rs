@@ -1,12 +1,14 @@
 //! A recording of everything that was asked for.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary};
+use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary, clock_offset};
 
 use crate::SessionError;
+use crate::probes::{ProbeSummary, Probes, finish_probes, prepare};
 
 /// What is recorded, and where.
 #[derive(Clone, Debug, Default)]
@@ -15,12 +17,16 @@ pub struct SessionOptions {
     pub directory: PathBuf,
     /// Kernel events, if any.
     pub kernel: Option<Options>,
+    /// Events of programs' own, if any.
+    pub probes: Option<Probes>,
 }
 
 /// A recording that runs.
 #[derive(Debug)]
 pub struct Session {
     kernel: Option<Recording>,
+    /// Where programs with probes write their traces.
+    probes: Option<PathBuf>,
     begun: Instant,
 }
 
@@ -29,6 +35,8 @@ pub struct Session {
 pub struct SessionSummary {
     /// Of the kernel.
     pub kernel: Option<Summary>,
+    /// Of programs with probes.
+    pub probes: Option<ProbeSummary>,
 }
 
 impl SessionOptions {
@@ -52,6 +60,24 @@ impl SessionOptions {
     }
 }
 
+impl SessionOptions {
+    /// Gives all traces the same relation to the time of day, and tells programs with probes what to record.
+    /// Gives what the environment of such programs must have.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn prepare(&mut self) -> Result<Vec<(String, OsString)>, SessionError> {
+        let offset = clock_offset();
+        if let Some(kernel) = &mut self.kernel {
+            kernel.clock_offset = Some(offset);
+        }
+        match &self.probes {
+            Some(probes) => prepare(probes, &self.directory, offset),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
 impl Session {
     /// Begins to record. When this returns, events are being recorded.
     ///
@@ -65,8 +91,13 @@ impl Session {
             )?),
             None => None,
         };
+        let probes = options.probes.is_some().then(|| options.directory.clone());
         let begun = Instant::now();
-        Ok(Session { kernel, begun })
+        Ok(Session {
+            kernel,
+            probes,
+            begun,
+        })
     }
 
     /// How long it has been recording.
@@ -101,6 +132,10 @@ impl Session {
     /// When something could not be written.
     pub fn stop(self) -> Result<SessionSummary, SessionError> {
         let kernel = self.kernel.map(Recording::stop).transpose()?;
-        Ok(SessionSummary { kernel })
+        let probes = self
+            .probes
+            .map(|directory| finish_probes(&directory))
+            .transpose()?;
+        Ok(SessionSummary { kernel, probes })
     }
 }

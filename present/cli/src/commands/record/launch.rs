@@ -17,12 +17,15 @@ const LAUNCH: &str = "__launch";
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
-/// Launches a command, which waits to be released.
-pub(super) fn launch(command: &[OsString], directory: &Path) -> Result<Launched, Failure> {
+/// Launches a command, with that in its environment; it waits to be released.
+pub(super) fn launch(
+    command: &[OsString],
+    environment: &[(String, OsString)],
+    directory: &Path,
+) -> Result<Launched, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::output(error.to_string());
     let own = std::env::current_exe().map_err(|error| failed(&error))?;
-    let environment = Vec::new();
-    Launched::new(&own, OsStr::new(LAUNCH), command, &environment, directory).map_err(|error| failed(&error))
+    Launched::new(&own, OsStr::new(LAUNCH), command, environment, directory).map_err(|error| failed(&error))
 }
 
 /// If this process was launched to become a command that is recorded, it does.
@@ -31,14 +34,8 @@ pub(crate) fn become_command() -> Option<ExitCode> {
     if arguments.next()? != LAUNCH {
         return None;
     }
-    let gate = arguments.next()?;
-    let command: Vec<OsString> = arguments.collect();
-    let error = wait_and_become(Path::new(&gate), &command);
-    let name = command
-        .first()
-        .map(|name| name.to_string_lossy())
-        .unwrap_or_default();
-    eprintln!("error: {name}: {error}");
+    let (name, error) = wait_and_become(arguments);
+    eprintln!("error: {}: {error}", name.display());
     let is_missing = error.kind() == std::io::ErrorKind::NotFound;
     Some(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_RUN }))
 }

@@ -3,20 +3,21 @@
 mod asked;
 mod choice;
 mod launch;
+mod say;
 mod watch;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::control::Server;
-use tracebraid_session::kernel::{self, Options};
-use tracebraid_session::{Launched, Session, SessionError, SessionOptions, SessionSummary};
+use tracebraid_session::kernel::{Options, Syscalls, USUAL, missing_privileges};
+use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions};
 
 use crate::failure::Failure;
-use crate::{fold, table};
+use crate::fold;
 use asked::Asked;
 use choice::{Groups, Traced};
 pub(crate) use launch::become_command;
@@ -26,8 +27,8 @@ use watch::{Ended, Limits, watch};
 /// Trace Compass.
 ///
 /// Kernel events are those of the whole machine; system calls and page faults are those of the command, or of
-/// the processes that are given, and of what they start. Recording the kernel needs CAP_BPF and CAP_PERFMON.
-/// The exit code is the command's.
+/// the processes that are given, and of what they start. Recording the kernel needs CAP_BPF and CAP_PERFMON;
+/// recording a command's own probes needs no privilege. The exit code is the command's.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record -- ./my-program --its-option
@@ -41,12 +42,15 @@ Groups of kernel events:
   net     packets with their headers, connections          fault  page faults (x86)
   vector  the processor's own interrupts (x86)             lock   waiting for the kernel's locks")]
 pub(crate) struct RecordArgs {
-    /// Groups of kernel events: their names, `all` or `none`
-    #[arg(long, value_name = "GROUPS", default_value = "sched,irq,timer,block,net")]
-    kernel: Groups,
-    /// System calls: their names, `all` or `none`
-    #[arg(long, value_name = "CALLS", default_value = "all")]
-    syscalls: Traced,
+    /// Groups of kernel events: their names, `all` or `none`; sched,irq,timer,block,net if not given
+    #[arg(long, value_name = "GROUPS")]
+    kernel: Option<Groups>,
+    /// System calls: their names, `all` or `none`; all if not given
+    #[arg(long, value_name = "CALLS")]
+    syscalls: Option<Traced>,
+    /// Events of the command's own probes: patterns with * and ?, or `none`
+    #[arg(long, value_name = "PATTERNS", value_delimiter = ',', default_value = "*")]
+    probes: Vec<String>,
     /// System calls and page faults of these processes, and of those that they start
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["system", "command"])]
     pid: Vec<u32>,
@@ -98,13 +102,9 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
             "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
         return Err(Failure::usage(message));
     }
-    let mut options = SessionOptions {
-        directory: directory(args),
-        kernel: None,
-    };
-    let kernel = kernel_options(args, &options)?;
+    let mut options = session_options(args)?;
     options.make_directory().map_err(failed)?;
-    let (session, mut command) = begin(args, &mut options, kernel)?;
+    let (session, mut command) = begin(args, &mut options).inspect_err(|_| clear(&options.directory))?;
     let limits = Limits {
         bytes: args.max_size.filter(|_| !args.snapshot),
         time: args.duration,
@@ -118,7 +118,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
     };
     let summary = stopped.map_err(failed)?;
     if !args.quiet {
-        say(&options, &summary, elapsed);
+        say::summary(&options, &summary, elapsed);
     }
     Ok(launch::exit_code(&ended, command.is_some()))
 }
@@ -127,30 +127,26 @@ fn failed(error: SessionError) -> Failure {
     Failure::output(error.to_string())
 }
 
-/// Begins to record, and then lets the command go. If it cannot, nothing is left behind.
-fn begin(
-    args: &RecordArgs,
-    options: &mut SessionOptions,
-    mut kernel: Options,
-) -> Result<(Session, Option<Launched>), Failure> {
-    let begun = (|| {
-        let command = (!args.command.is_empty()).then(|| launch::launch(&args.command, &options.directory));
-        let mut command = command.transpose()?;
-        if let (Some(command), false) = (&command, args.system) {
-            kernel.processes = Some(vec![command.id()]);
-        }
-        options.kernel = Some(kernel);
-        let session = Session::start(options).map_err(failed)?;
-        if let Some(command) = &mut command {
-            command.release().map_err(failed)?;
-        }
-        Ok((session, command))
-    })();
-    if begun.is_err() {
-        let _ = std::fs::remove_dir_all(options.directory.join("kernel"));
-        let _ = std::fs::remove_dir(&options.directory);
+/// Begins to record, and then lets the command go.
+fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<(Session, Option<Launched>), Failure> {
+    let environment = options.prepare().map_err(failed)?;
+    let launch = || launch::launch(&args.command, &environment, &options.directory);
+    let mut command = (!args.command.is_empty()).then(launch).transpose()?;
+    if let (Some(command), Some(kernel), false) = (&command, &mut options.kernel, args.system) {
+        kernel.processes = Some(vec![command.id()]);
     }
-    begun
+    let session = Session::start(options).map_err(failed)?;
+    if let Some(command) = &mut command {
+        command.release().map_err(failed)?;
+    }
+    Ok((session, command))
+}
+
+/// Nothing was recorded: nothing is left behind.
+fn clear(directory: &Path) {
+    let _ = std::fs::remove_dir_all(directory.join("kernel"));
+    let _ = std::fs::remove_file(directory.join("probe.conf"));
+    let _ = std::fs::remove_dir(directory);
 }
 
 /// Where the trace goes.
@@ -161,55 +157,64 @@ fn directory(args: &RecordArgs) -> PathBuf {
     })
 }
 
-fn kernel_options(args: &RecordArgs, session: &SessionOptions) -> Result<Options, Failure> {
-    let syscalls = args.syscalls.0.clone();
-    if let Some(name) = syscalls.unknown().first() {
-        return Err(Failure::usage(format!("there is no system call `{name}`")));
-    }
-    let name = session.directory.file_name().unwrap_or_default();
-    Ok(Options {
-        groups: args.kernel.0.clone(),
-        syscalls,
-        processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
-        ring_bytes: args.buffer_size,
-        ctf2: args.ctf2,
-        keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
-        name: name.to_string_lossy().into_owned(),
-        creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
-        state_dump: !args.no_state_dump,
-        ..Options::default()
+fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
+    let directory = directory(args);
+    let name = directory.file_name().unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let patterns: Vec<String> = args
+        .probes
+        .iter()
+        .filter(|pattern| *pattern != "none")
+        .cloned()
+        .collect();
+    let has_probes = !args.command.is_empty() && !patterns.is_empty();
+    let probes = Probes {
+        patterns,
+        ring: args.snapshot,
+        limit: args.max_size.filter(|_| !args.snapshot),
+    };
+    Ok(SessionOptions {
+        kernel: kernel_options(args, name)?,
+        probes: has_probes.then_some(probes),
+        directory,
     })
 }
 
-/// What was recorded, where it is, and what to do with it.
-fn say(options: &SessionOptions, summary: &SessionSummary, elapsed: std::time::Duration) {
-    let Some(kernel) = &summary.kernel else {
-        return;
-    };
-    let kernel::Progress { events, bytes, lost } = kernel.total;
-    let directory = options.directory.display();
-    eprintln!(
-        "Recorded {} events in {}: {} in {directory}",
-        table::grouped(events),
-        table::duration(elapsed.as_nanos() as u64),
-        table::bytes(bytes)
-    );
-    if lost > 0 {
-        let cpus = kernel.lost.iter().enumerate().filter(|(_, lost)| **lost > 0);
-        let cpus: Vec<String> = cpus
-            .map(|(cpu, lost)| format!("{} on CPU {cpu}", table::grouped(*lost)))
-            .collect();
-        eprintln!(
-            "warning: {} events found no room ({}): record less, or give more memory by --buffer-size",
-            table::grouped(lost),
-            cpus.join(", ")
-        );
+/// What is recorded of the kernel; nothing if that is not possible, nobody asked for it, and there is something
+/// else to be recorded.
+fn kernel_options(args: &RecordArgs, name: String) -> Result<Option<Options>, Failure> {
+    let groups = args
+        .kernel
+        .as_ref()
+        .map_or_else(|| USUAL.to_vec(), |groups| groups.0.clone());
+    let syscalls = args
+        .syscalls
+        .as_ref()
+        .map_or(Syscalls::All, |traced| traced.0.clone());
+    if let Some(name) = syscalls.unknown().first() {
+        return Err(Failure::usage(format!("there is no system call `{name}`")));
     }
-    if !kernel.missing.is_empty() {
-        eprintln!(
-            "warning: this kernel has no tracepoint {}",
-            kernel.missing.join(", ")
-        );
+    if groups.is_empty() && syscalls == Syscalls::None {
+        return Ok(None);
     }
-    eprintln!("See it by: tracebraid report {directory}");
+    let missing = missing_privileges();
+    if !missing.is_empty() && args.kernel.is_none() && args.syscalls.is_none() && !args.command.is_empty() {
+        eprintln!(
+            "warning: kernel events are not recorded, which needs {}: only the command's own probes are",
+            missing.join(" and ")
+        );
+        return Ok(None);
+    }
+    Ok(Some(Options {
+        groups,
+        syscalls,
+        processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
+        ring_bytes: args.buffer_size,
+        keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
+        ctf2: args.ctf2,
+        name,
+        creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
+        state_dump: !args.no_state_dump,
+        ..Options::default()
+    }))
 }
