@@ -18,21 +18,25 @@ use crate::streams::{Events, Streams};
 
 /// The trace.
 pub(crate) enum Output {
-    /// It grows, and can be read meanwhile.
-    Files {
-        session: Session,
-        trace: TraceWriter,
-        streams: Streams<StreamFiles>,
-    },
-    /// Only the newest is kept.
-    Memory {
-        directory: PathBuf,
-        class: TraceClass,
-        form: trace::Options,
-        cpus: usize,
-        kept: Rc<RefCell<Kept>>,
-        streams: Streams<Memory>,
-    },
+    Files(Box<InFiles>),
+    Memory(Box<InMemory>),
+}
+
+/// It grows, and can be read meanwhile.
+pub(crate) struct InFiles {
+    session: Session,
+    trace: TraceWriter,
+    streams: Streams<StreamFiles>,
+}
+
+/// Only the newest is kept.
+pub(crate) struct InMemory {
+    directory: PathBuf,
+    class: TraceClass,
+    form: trace::Options,
+    cpus: usize,
+    kept: Rc<RefCell<Kept>>,
+    streams: Streams<Memory>,
 }
 
 impl Output {
@@ -72,11 +76,11 @@ impl Output {
         let writer = |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
         let writers = (0..cpus).map(writer).collect::<Result<_, _>>()?;
         let streams = Streams::new(writers, Arc::new(events), begin)?;
-        Ok(Output::Files {
+        Ok(Output::Files(Box::new(InFiles {
             session,
             trace,
             streams,
-        })
+        })))
     }
 
     fn in_memory(
@@ -107,83 +111,77 @@ impl Output {
         };
         let writers = (0..cpus).map(writer).collect::<Result<_, _>>()?;
         let streams = Streams::new(writers, Arc::new(Events::new(class, plans)), begin)?;
-        Ok(Output::Memory {
+        Ok(Output::Memory(Box::new(InMemory {
             directory: directory.to_owned(),
             class: class.clone(),
             form,
             cpus,
             kept,
             streams,
-        })
+        })))
     }
 
     /// Writes an event of a CPU.
     pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) -> Result<(), WriteError> {
         match self {
-            Output::Files { streams, .. } => streams.event(cpu, event),
-            Output::Memory { streams, .. } => streams.event(cpu, event),
+            Output::Files(files) => files.streams.event(cpu, event),
+            Output::Memory(memory) => memory.streams.event(cpu, event),
         }
     }
 
     /// What a CPU has lost in all by the end.
     pub(crate) fn lost(&mut self, cpu: usize, lost: u64) -> Result<(), WriteError> {
         match self {
-            Output::Files { streams, .. } => streams.lost(cpu, lost),
-            Output::Memory { streams, .. } => streams.lost(cpu, lost),
+            Output::Files(files) => files.streams.lost(cpu, lost),
+            Output::Memory(memory) => memory.streams.lost(cpu, lost),
         }
     }
 
     /// What has been written up to now; of what is in memory, its bytes.
     pub(crate) fn progress(&self) -> Progress {
         match self {
-            Output::Files { streams, .. } => streams.progress(),
-            Output::Memory { streams, kept, .. } => Progress {
-                bytes: kept.borrow().bytes(),
-                ..streams.progress()
+            Output::Files(files) => files.streams.progress(),
+            Output::Memory(memory) => Progress {
+                bytes: memory.kept.borrow().bytes(),
+                ..memory.streams.progress()
             },
         }
     }
 
     /// Writes what is in memory into that directory, up to that time.
     pub(crate) fn snapshot(&mut self, directory: &Path, time: u64) -> Result<Progress, WriteError> {
-        let Output::Memory {
-            class,
-            form,
-            cpus,
-            kept,
-            streams,
-            ..
-        } = self
-        else {
+        let Output::Memory(memory) = self else {
             let message =
                 "this recording writes everything, and keeps nothing in memory: it has no snapshots";
             return Err(WriteError::Misuse(message.into()));
         };
-        streams.flush(time)?;
-        kept.borrow().write(directory, class, *form, *cpus)?;
+        memory.streams.flush(time)?;
+        memory.write(directory)?;
         Ok(self.progress())
     }
 
     /// Ends the trace at that time.
     pub(crate) fn finish(mut self, end: u64) -> Result<Progress, WriteError> {
         match &mut self {
-            Output::Files { streams, .. } => streams.flush(end)?,
-            Output::Memory { directory, .. } => {
-                let directory = std::mem::take(directory);
-                self.snapshot(&directory, end)?;
+            Output::Files(files) => files.streams.flush(end)?,
+            Output::Memory(memory) => {
+                memory.streams.flush(end)?;
+                memory.write(&memory.directory)?;
             }
         }
         let progress = self.progress();
-        if let Output::Files {
-            session,
-            trace,
-            streams,
-        } = self
-        {
-            streams.finish()?;
-            drop(trace);
-            session.finish()?;
+        if let Output::Files(files) = self {
+            files.streams.finish()?;
+            drop(files.trace);
+            files.session.finish()?;
         }
         Ok(progress)
+    }
+}
+
+impl InMemory {
+    fn write(&self, directory: &Path) -> Result<(), WriteError> {
+        let kept = self.kept.borrow();
+        kept.write(directory, &self.class, self.form, self.cpus)
     }
 }

@@ -119,7 +119,7 @@ mod tests {
 
     fn recipe(name: &str) -> Recipe {
         let class = schema(&[]);
-        let event = class.streams[0].events.iter().find(|event| &event.name == name);
+        let event = class.streams[0].events.iter().find(|event| event.name == *name);
         Recipe::new(event.unwrap())
     }
 
