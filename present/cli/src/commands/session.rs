@@ -32,6 +32,9 @@ pub(crate) struct StartArgs {
 
 /// Ends a recording in the background: its trace is whole when this returns.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid stop night
+  tracebraid stop night && tracebraid report night.trace")]
 pub(crate) struct StopArgs {
     /// The session's name
     name: String,
@@ -39,6 +42,9 @@ pub(crate) struct StopArgs {
 
 /// Shows how a recording in the background is, or all of them.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid status night
+  tracebraid status night --format json | jq '.sessions[].lost'")]
 pub(crate) struct StatusArgs {
     /// The session's name; all of them if not given
     name: Option<String>,
@@ -49,6 +55,9 @@ pub(crate) struct StatusArgs {
 
 /// Lists the recordings in the background.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid list
+  tracebraid list --format json | jq -r '.sessions[].name'")]
 pub(crate) struct ListArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
