@@ -14,7 +14,7 @@ mod perf_map;
 mod space;
 mod symbols;
 
-pub use module::{BuildId, Module};
+pub use module::{BuildId, Module, Placed};
 pub use perf_map::PerfMap;
 pub use space::AddressSpace;
 pub use symbols::{Frame, Line, Symbols};

@@ -31,15 +31,24 @@ impl BuildId {
     }
 }
 
-/// A part of a file in a process's memory.
+/// What of a file is where in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placed {
+    /// At the module's first address is what is at that offset in the file, in bytes; as `/proc/PID/maps` tells it.
+    Part(u64),
+    /// The loader put all of the file there as the file says, from that address on; as LTTng-UST tells it.
+    Image(u64),
+}
+
+/// A file, or a part of one, in a process's memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Module {
     /// Its first address.
     pub begin: u64,
     /// Behind its last address.
     pub end: u64,
-    /// Where in the file that part begins, in bytes.
-    pub offset: u64,
+    /// What is there.
+    pub placed: Placed,
     /// The file.
     pub path: PathBuf,
     /// Its build id when it was mapped, if it had one and somebody looked.
@@ -47,9 +56,17 @@ pub struct Module {
 }
 
 impl Module {
-    /// Where in the file what is at that address is.
-    pub(crate) fn file_offset(&self, address: u64) -> u64 {
-        address.wrapping_sub(self.begin).wrapping_add(self.offset)
+    /// What is left of it from that address on.
+    pub(crate) fn from(&self, begin: u64) -> Module {
+        let placed = match self.placed {
+            Placed::Part(offset) => Placed::Part(begin.wrapping_sub(self.begin).wrapping_add(offset)),
+            Placed::Image(base) => Placed::Image(base),
+        };
+        Module {
+            begin,
+            placed,
+            ..self.clone()
+        }
     }
 }
 

@@ -35,12 +35,7 @@ impl AddressSpace {
                 continue;
             };
             if module.end > end {
-                let rest = Module {
-                    begin: end,
-                    offset: module.file_offset(end),
-                    ..module.clone()
-                };
-                self.modules.insert(end, rest);
+                self.modules.insert(end, module.from(end));
             }
             if module.begin < begin {
                 self.modules.insert(at, Module { end: begin, ..module });
@@ -63,12 +58,13 @@ impl AddressSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Placed;
 
     fn module(begin: u64, end: u64, path: &str) -> Module {
         Module {
             begin,
             end,
-            offset: 0x1000,
+            placed: Placed::Part(0x1000),
             path: path.into(),
             build_id: None,
         }
@@ -78,7 +74,10 @@ mod tests {
         let mut parts = Vec::new();
         for module in space.modules() {
             let path = module.path.to_str().unwrap();
-            parts.push((module.begin, module.end, module.offset, path));
+            let Placed::Part(offset) = module.placed else {
+                panic!("{module:?}");
+            };
+            parts.push((module.begin, module.end, offset, path));
         }
         parts
     }

@@ -12,7 +12,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ReadCache, SegmentFlags};
 
 use crate::module::BuildId;
-use crate::{Module, PerfMap};
+use crate::{Module, PerfMap, Placed};
 
 /// A function at an address, or one that was put into it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,11 +45,20 @@ pub struct Symbols {
 
 /// What tells about a module.
 #[derive(Clone, Debug)]
-enum Told {
-    /// The file that was mapped.
-    Itself(PathBuf),
-    /// Debug information of it, which lacks what was mapped: the virtual address of the part that is executed.
-    Debug(PathBuf, u64),
+struct Told {
+    file: PathBuf,
+    segments: Segments,
+    /// It is debug information, which lacks what was mapped.
+    is_separate: bool,
+}
+
+/// Where the file wants to be in memory: addresses of whole pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segments {
+    /// The first page of all.
+    first: u64,
+    /// The first page that is executed.
+    executed: u64,
 }
 
 /// Where distributions put debug information.
@@ -82,15 +91,19 @@ impl Symbols {
     ///
     /// Of a frame that waits for a call to return, the address to ask for is one less than that which it returns to.
     pub fn frames(&mut self, module: &Module, address: u64) -> Vec<Frame> {
-        let (path, input) = match self.source(module) {
-            Some(Told::Itself(path)) => (path, Input::FileOffset(module.file_offset(address))),
-            Some(Told::Debug(path, begin)) => {
-                let offset = address.wrapping_sub(module.begin);
-                (path, Input::VirtOffset(begin.wrapping_add(offset)))
-            }
-            None => return Vec::new(),
+        let Some(told) = self.source(module) else {
+            return Vec::new();
         };
-        let source = Source::Elf(Elf::new(path));
+        let from = |base: u64, first: u64| Input::VirtOffset(address.wrapping_sub(base).wrapping_add(first));
+        let input = match module.placed {
+            Placed::Image(base) => from(base, told.segments.first),
+            // Offsets in the file that was mapped are none in another one. What was mapped was there to be executed.
+            Placed::Part(_) if told.is_separate => from(module.begin, told.segments.executed),
+            Placed::Part(offset) => {
+                Input::FileOffset(address.wrapping_sub(module.begin).wrapping_add(offset))
+            }
+        };
+        let source = Source::Elf(Elf::new(told.file));
         match self.symbolizer.symbolize_single(&source, input) {
             Ok(Symbolized::Sym(symbol)) => frames(&symbol),
             // Of a file that is damaged nothing is known either.
@@ -121,25 +134,42 @@ impl Symbols {
 
 fn itself(module: &Module) -> Option<Told> {
     let is_same = module.build_id.is_none() || build_id(&module.path) == module.build_id;
-    (is_same && module.path.is_file()).then(|| Told::Itself(module.path.clone()))
+    Told::new(module.path.clone(), false).filter(|_| is_same)
 }
 
 fn debug_file(directories: &[PathBuf], module: &Module) -> Option<Told> {
     let name = module.build_id.as_ref()?.debug_file()?;
     let files = directories.iter().map(|directory| directory.join(&name));
     let file = files.into_iter().find(|file| build_id(file) == module.build_id)?;
-    let begin = executed(&file)?;
-    Some(Told::Debug(file, begin))
+    Told::new(file, true)
 }
 
-/// The page at which the segment that is executed begins, as a virtual address.
-fn executed(path: &Path) -> Option<u64> {
-    const PAGE: u64 = 4096;
-    let cache = ReadCache::new(File::open(path).ok()?);
-    let file = object::File::parse(&cache).ok()?;
-    let is_executed = |segment: &object::Segment<'_, '_, _>| matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
-    let segment = file.segments().find(is_executed)?;
-    Some(segment.address() / PAGE * PAGE)
+impl Told {
+    /// By a file, if it is of a kind that tells anything.
+    fn new(file: PathBuf, is_separate: bool) -> Option<Told> {
+        let segments = Segments::of(&file)?;
+        Some(Told {
+            file,
+            segments,
+            is_separate,
+        })
+    }
+}
+
+impl Segments {
+    fn of(path: &Path) -> Option<Segments> {
+        const PAGE: u64 = 4096;
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let file = object::File::parse(&cache).ok()?;
+        let first = file.segments().map(|segment| segment.address()).min()?;
+        let is_executed =
+            |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
+        let executed = file.segments().find(|segment| is_executed(segment.flags()));
+        Some(Segments {
+            first: first / PAGE * PAGE,
+            executed: executed.map_or(first, |segment| segment.address()) / PAGE * PAGE,
+        })
+    }
 }
 
 fn build_id(path: &Path) -> Option<BuildId> {

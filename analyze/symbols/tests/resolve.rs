@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use tracebraid_symbols::{BuildId, Frame, Module, Symbols};
+use tracebraid_symbols::{BuildId, Frame, Module, Placed, Symbols};
 
 const C: &str = "
 static inline __attribute__((always_inline)) int inner(volatile int *p) {
@@ -77,7 +77,7 @@ fn place(program: &Path, part: &str) -> (u64, Module) {
     let module = Module {
         begin: bias + virtual_address,
         end: bias + virtual_address + size,
-        offset,
+        placed: Placed::Part(offset),
         path: program.to_owned(),
         build_id: Some(build_id(program)),
     };
@@ -190,6 +190,26 @@ fn separate_debug_information_is_found_by_build_id() {
     fs::remove_file(&program).unwrap();
     let mut symbols = Symbols::new(vec![directory.path().join("debug")]);
     assert_eq!(names(&inlined_frames(&mut symbols, address, &module)), INLINED);
+}
+
+#[test]
+fn a_whole_image_is_as_good_as_its_parts() {
+    let directory = TempDir::new().unwrap();
+    // One that can be anywhere, and one that has its place.
+    for kind in ["-pie", "-no-pie"] {
+        let flags = ["-O2", "-g", "-Wl,--build-id", kind];
+        let program = compile(directory.path(), "cc", "program.c", C, &flags);
+        let (address, part) = place(&program, " outer");
+        let first = if kind == "-pie" { 0 } else { 0x40_0000 };
+        let base = 0x5555_0000_0000 + first;
+        let image = Module {
+            begin: base,
+            placed: Placed::Image(base),
+            ..part
+        };
+        let frames = inlined_frames(&mut Symbols::default(), address, &image);
+        assert_eq!(names(&frames), INLINED, "{kind}");
+    }
 }
 
 #[test]
