@@ -78,6 +78,20 @@ impl FieldText<'_> {
     }
 }
 
+impl FieldText<'_> {
+    fn words(&mut self) {
+        let name = self.name;
+        let _ = writeln!(
+            self.text,
+            "integer {{ size = 32; align = 8; signed = false; }} __{name}_length;"
+        );
+        let _ = writeln!(
+            self.text,
+            "integer {{ size = 64; align = 8; signed = false; base = x; }} _{name}[ __{name}_length ];"
+        );
+    }
+}
+
 /// A value that can be a field.
 pub trait Field {
     /// Writes its declaration.
@@ -176,6 +190,25 @@ impl Field for &[u8] {
     }
 }
 
+/// Up to 511 words, shown in base 16: addresses.
+impl Field for &[u64] {
+    fn describe(text: &mut FieldText<'_>) {
+        text.words();
+    }
+    #[inline]
+    fn size(&self) -> usize {
+        4 + self.len().min(MOST_TEXT / 8) * 8
+    }
+    #[inline]
+    fn write(&self, record: &mut Record) {
+        let words = &self[..self.len().min(MOST_TEXT / 8)];
+        record.put(&(words.len() as u32).to_ne_bytes());
+        for word in words {
+            record.put(&word.to_ne_bytes());
+        }
+    }
+}
+
 /// A reserved record, filled from its beginning. It counts only when it is [committed](Record::commit); else it
 /// stays unfinished.
 pub struct Record {
@@ -251,7 +284,7 @@ impl Site {
 
 /// Records an event, if its class is switched on: `probe!(provider, event, field: type = value, ...)`.
 ///
-/// Types are integers, `bool`, `f32`, `f64`, `&str` and `&[u8]`; up to ten fields. Values are computed only if the
+/// Types are integers, `bool`, `f32`, `f64`, `&str`, `&[u8]` and `&[u64]`; up to ten fields. Values are computed only if the
 /// class is on.
 ///
 /// ```

@@ -47,6 +47,16 @@ fn is_file_size_pending() -> bool {
     }
 }
 
+/// Sets the mask by the system call itself: the C library's function may be another's, which sees to it that some signal
+/// is never blocked.
+///
+/// # Safety
+/// The pointers are to sets, or null.
+unsafe fn set_mask(set: *const libc::sigset_t, old: *mut libc::sigset_t) {
+    // SAFETY: the caller's; the kernel knows the first 8 bytes of a set.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, set, old, 8) };
+}
+
 impl Quiet {
     pub(crate) fn enter() -> Quiet {
         // SAFETY: all sets are local; signals of faults stay unblocked, since blocked they would kill.
@@ -54,17 +64,12 @@ impl Quiet {
             let errno = errno();
             let mut set: libc::sigset_t = core::mem::zeroed();
             libc::sigfillset(&mut set);
-            for fault in [
-                libc::SIGSEGV,
-                libc::SIGBUS,
-                libc::SIGFPE,
-                libc::SIGILL,
-                libc::SIGTRAP,
-            ] {
+            // SIGTRAP is sent by sampling perf events, whose handlers trace.
+            for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL] {
                 libc::sigdelset(&mut set, fault);
             }
             let mut mask: libc::sigset_t = core::mem::zeroed();
-            libc::pthread_sigmask(libc::SIG_SETMASK, &set, &mut mask);
+            set_mask(&set, &mut mask);
             let mut cancel = 0;
             pthread_setcancelstate(1, &mut cancel);
             Quiet {
@@ -89,7 +94,7 @@ impl Drop for Quiet {
                 libc::sigtimedwait(&set, ptr::null_mut(), &now);
             }
             pthread_setcancelstate(self.cancel, ptr::null_mut());
-            libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, ptr::null_mut());
+            set_mask(&self.mask, ptr::null_mut());
         }
         set_errno(self.errno);
     }

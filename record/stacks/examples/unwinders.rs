@@ -1,0 +1,174 @@
+//! Measures stacks of 10 and 30 frames of C code without frame pointers: this crate, framehop, libunwind, in one run.
+//!
+//! `cargo run --release -p tracebraid-stacks --example unwinders` prints nanoseconds per stack (median of the rounds),
+//! with rules that are known and with none. libunwind is found at run time; it has no way to forget.
+
+#![allow(unsafe_code, missing_docs)]
+
+use std::ffi::{c_int, c_void};
+use std::hint::black_box;
+use std::time::Instant;
+
+use framehop::{ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder};
+use tracebraid_stacks::measure;
+
+const ROUNDS: usize = 2001;
+
+/// Calls itself, not by a tail call, then the work.
+#[inline(never)]
+fn descend(depth: usize, work: &mut dyn FnMut()) -> usize {
+    if depth == 0 {
+        work();
+        return 1;
+    }
+    black_box(descend(black_box(depth - 1), work)) + 1
+}
+
+fn median(mut once: impl FnMut()) -> u128 {
+    let mut times: Vec<u128> = (0..ROUNDS)
+        .map(|_| {
+            let begin = Instant::now();
+            once();
+            begin.elapsed().as_nanos()
+        })
+        .collect();
+    times.sort_unstable();
+    times[ROUNDS / 2]
+}
+
+fn ours(depth: usize) {
+    let (mut frames, mut known) = ([0; 256], [0; 2]);
+    let mut count = 0;
+    let mut known_rules = 0;
+    let mut new_rules = 0;
+    let mut first_page = 0;
+    descend(depth, &mut || {
+        known_rules = median(|| count = black_box(measure::stack_here(&mut frames, &mut known)).0);
+        first_page = median(|| {
+            known = [0; 2];
+            black_box(measure::stack_here(&mut frames, &mut known));
+        });
+        new_rules = median(|| {
+            measure::forget();
+            black_box(measure::stack_here(&mut frames, &mut known));
+        });
+        new_rules -= median(measure::forget);
+    });
+    println!(
+        "ours      {count:3} frames: known {known_rules:6} ns, on an unknown stack {first_page:6} ns, new {new_rules:6} ns"
+    );
+}
+
+type Native = framehop::UnwinderNative<&'static [u8], MustNotAllocateDuringUnwind>;
+
+/// The modules as framehop wants them: from the program headers.
+unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, unwinder: *mut c_void) -> c_int {
+    // SAFETY: the loader gives what it describes; segments stay mapped.
+    unsafe {
+        let (info, unwinder) = (&*info, &mut *unwinder.cast::<Native>());
+        let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
+        let base = info.dlpi_addr;
+        let bytes =
+            |address: u64, length: u64| std::slice::from_raw_parts(address as *const u8, length as usize);
+        let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let Some(table) = headers
+            .iter()
+            .find(|header| header.p_type == libc::PT_GNU_EH_FRAME)
+        else {
+            return 0;
+        };
+        let at = base + table.p_vaddr;
+        let frames = (at + 4).wrapping_add_signed(((at + 4) as *const i32).read().into());
+        let Some(load) =
+            loads().find(|load| (load.p_vaddr..load.p_vaddr + load.p_memsz).contains(&(frames - base)))
+        else {
+            return 0;
+        };
+        let end = base + load.p_vaddr + load.p_filesz;
+        let last = loads()
+            .map(|load| base + load.p_vaddr + load.p_memsz)
+            .max()
+            .unwrap_or(base);
+        let sections = ExplicitModuleSectionInfo {
+            base_svma: 0,
+            eh_frame_svma: Some(frames - base..end - base),
+            eh_frame: Some(bytes(frames, end - frames)),
+            eh_frame_hdr_svma: Some(table.p_vaddr..table.p_vaddr + table.p_memsz),
+            eh_frame_hdr: Some(bytes(at, table.p_memsz)),
+            ..ExplicitModuleSectionInfo::default()
+        };
+        unwinder.add_module(Module::new(String::new(), base..last, base, sections));
+    }
+    0
+}
+
+#[inline(never)]
+fn framehop_here(unwinder: &Native, cache: &mut framehop::CacheNative<MustNotAllocateDuringUnwind>) -> usize {
+    let (pc, sp, bp): (u64, u64, u64);
+    // SAFETY: reads registers.
+    unsafe {
+        std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) pc, out(reg) sp, out(reg) bp);
+    }
+    let registers = framehop::x86_64::UnwindRegsX86_64::new(pc, sp, bp);
+    // SAFETY: a measurement: the tables are right.
+    let mut read = |address: u64| unsafe { Ok((address as *const u64).read()) };
+    let mut frames = unwinder.iter_frames(pc, registers, cache, &mut read);
+    let mut count = 0;
+    while let Ok(Some(frame)) = frames.next() {
+        black_box(frame.address());
+        count += 1;
+    }
+    count
+}
+
+fn theirs(depth: usize) {
+    let mut unwinder = Native::new();
+    // SAFETY: the function takes what is given.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut unwinder).cast()) };
+    let mut caches: Vec<_> = (0..ROUNDS)
+        .map(|_| framehop::CacheNative::<MustNotAllocateDuringUnwind>::new_in())
+        .collect();
+    let (mut count, mut known, mut new) = (0, 0, 0);
+    descend(depth, &mut || {
+        let mut at = 0;
+        new = median(|| {
+            count = black_box(framehop_here(&unwinder, &mut caches[at]));
+            at += 1;
+        });
+        known = median(|| _ = black_box(framehop_here(&unwinder, &mut caches[0])));
+    });
+    println!("framehop  {count:3} frames: known {known:6} ns, new {new:6} ns");
+}
+
+fn libunwind(depth: usize) {
+    // SAFETY: names with a NUL; the function of that name has that type.
+    let backtrace = unsafe {
+        let library = libc::dlopen(c"libunwind.so.8".as_ptr(), libc::RTLD_NOW);
+        if library.is_null() {
+            println!("libunwind is not installed: NOT MEASURED");
+            return;
+        }
+        let address = libc::dlsym(library, c"unw_backtrace".as_ptr());
+        std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int>(address)
+    };
+    let mut frames = [std::ptr::null_mut(); 256];
+    let (mut count, mut known, mut first) = (0, 0, 0);
+    descend(depth, &mut || {
+        // SAFETY: as many as there are.
+        let mut once = || unsafe { backtrace(frames.as_mut_ptr(), 256) };
+        let begin = Instant::now();
+        count = once();
+        first = begin.elapsed().as_nanos();
+        known = median(|| _ = black_box(once()));
+    });
+    println!("libunwind {count:3} frames: known {known:6} ns, the very first {first:6} ns");
+}
+
+fn main() {
+    measure::begin();
+    for depth in [5, 25] {
+        ours(depth);
+        theirs(depth);
+        libunwind(depth);
+    }
+}

@@ -1,0 +1,108 @@
+//! Reading memory of which only an address is known.
+//!
+//! Safety: a page is read when the kernel has found it readable just before, or when it belongs to the stack of this
+//! thread and was found readable at an earlier signal: what lies above the stack pointer stays mapped while the thread
+//! runs on it. Between the question and the reading another thread might unmap the page; unwinding meets
+//! only stacks of the own thread, headers of modules of the loader's list, and tables of modules that `dlclose` waits
+//! for (see [`crate::modules`]).
+
+#![allow(unsafe_code)]
+
+use crate::sys;
+
+const PAGE: u64 = 4096;
+/// End of user space with 47 bits; the kernel refuses what lies beyond anyway.
+const MOST: u64 = 1 << 56;
+
+/// Copies bytes; `false` if they cannot all be read.
+pub(crate) fn copy(address: u64, into: &mut [u8]) -> bool {
+    let bytes = into.len() as u64;
+    if address == 0 || address > MOST {
+        return false;
+    }
+    let mut page = address & !(PAGE - 1);
+    while page < address + bytes {
+        if !sys::is_readable(page) {
+            return false;
+        }
+        page += PAGE;
+    }
+    // SAFETY: see the module's text.
+    unsafe { core::ptr::copy_nonoverlapping(address as *const u8, into.as_mut_ptr(), into.len()) };
+    true
+}
+
+/// A word; `None` if it cannot be read.
+pub(crate) fn word(address: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    copy(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
+}
+
+/// A stack, read upwards from its pointer.
+pub(crate) struct Stack<'a> {
+    /// First address known to be readable and that behind the last, multiples of a page.
+    known: &'a mut [u64; 2],
+}
+
+impl<'a> Stack<'a> {
+    /// The stack that a pointer lies in. What is known of it from earlier is used if it is the same.
+    pub(crate) fn at(pointer: u64, known: &'a mut [u64; 2]) -> Stack<'a> {
+        let page = pointer & !(PAGE - 1);
+        if !(known[0]..known[1]).contains(&page) {
+            *known = [page, page];
+        }
+        known[0] = page;
+        Stack { known }
+    }
+
+    /// A word on the stack; `None` if it cannot be read.
+    #[inline]
+    pub(crate) fn word(&mut self, address: u64) -> Option<u64> {
+        let [first, end] = *self.known;
+        if address >= first && address <= end.wrapping_sub(8) && end != 0 && address & 7 == 0 {
+            // SAFETY: see the module's text.
+            return Some(unsafe { (address as *const u64).read() });
+        }
+        self.unknown_word(address)
+    }
+
+    #[cold]
+    fn unknown_word(&mut self, address: u64) -> Option<u64> {
+        let page = address & !(PAGE - 1);
+        if address > MOST || address & 7 != 0 || !sys::is_readable(page) {
+            return None;
+        }
+        if page == self.known[1] {
+            self.known[1] = page + PAGE;
+        }
+        // SAFETY: see the module's text; aligned words do not cross pages.
+        Some(unsafe { (address as *const u64).read() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreadable_memory_is_told_and_not_touched() {
+        let bytes = 3 * PAGE as usize;
+        let address = sys::map(bytes).unwrap();
+        // SAFETY: the pages were just made.
+        unsafe { sys::forbid(address.add(2 * PAGE as usize), PAGE as usize) };
+        let at = address as u64;
+        let mut known = [0; 2];
+        let mut stack = Stack::at(at + 8, &mut known);
+        assert_eq!(stack.word(at + 16), Some(0));
+        assert_eq!(stack.word(at + PAGE), Some(0));
+        assert_eq!(stack.word(at + 2 * PAGE), None);
+        assert_eq!(stack.word(3), None);
+        assert_eq!(stack.word(u64::MAX - 7), None);
+        assert_eq!(known, [at, at + 2 * PAGE]);
+        assert!(!copy(at + PAGE, &mut [0; 4097]));
+        assert!(copy(at + PAGE, &mut [0; 4096]));
+        assert_eq!((word(0), word(8), word(u64::MAX)), (None, None, None));
+        // SAFETY: nobody uses them any more.
+        unsafe { sys::unmap(address, bytes) };
+    }
+}

@@ -1,0 +1,99 @@
+//! What the user asks for: `TRACEBRAID_STACKS=period_us=1000,threshold_us=100,depth=128,waits=perf`.
+//!
+//! In: the text. Out: [`Options`] within their ranges. What is not understood is passed over: a typing error must not
+//! keep a program from running.
+
+/// Frames of a stack that are recorded at most.
+pub const MOST_DEPTH: usize = 256;
+
+/// Microseconds from one sample to the next at least: a signal costs CPU time too, and must leave most of it to the
+/// program.
+pub const LEAST_PERIOD_US: u64 = 100;
+
+/// How long waits are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// By a perf event at each context switch of the program's threads.
+    Perf,
+    /// By a BPF program of the session, which sends a signal after long waits only.
+    Kernel,
+    /// Not at all.
+    Off,
+}
+
+/// How stacks are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// CPU time of a thread from one sample to the next, in nanoseconds; 0 for no samples.
+    pub period_ns: u64,
+    /// Waits that are shorter, in nanoseconds, are passed over.
+    pub threshold_ns: u64,
+    /// Frames recorded at most, from 1 to [`MOST_DEPTH`].
+    pub depth: usize,
+    /// How waits are found.
+    pub waits: Waits,
+}
+
+impl Options {
+    /// One sample per millisecond of CPU time, waits from 100 microseconds on, 128 frames.
+    pub const DEFAULT: Options = Options {
+        period_ns: 1_000_000,
+        threshold_ns: 100_000,
+        depth: 128,
+        waits: Waits::Perf,
+    };
+
+    /// The options of a text; later ones win.
+    pub fn parse(text: &[u8]) -> Options {
+        let mut options = Options::DEFAULT;
+        for item in text.split(|&byte| matches!(byte, b',' | b' ' | b';')) {
+            let mut parts = item.splitn(2, |&byte| byte == b'=');
+            if let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+                options.set(key, value);
+            }
+        }
+        options
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8]) {
+        match (key, number(value)) {
+            (b"period_us", Some(0)) => self.period_ns = 0,
+            (b"period_us", Some(us)) => self.period_ns = us.clamp(LEAST_PERIOD_US, 10_000_000) * 1000,
+            (b"threshold_us", Some(us)) => self.threshold_ns = us.min(10_000_000) * 1000,
+            (b"depth", Some(depth)) => {
+                self.depth = usize::try_from(depth).unwrap_or(MOST_DEPTH).clamp(1, MOST_DEPTH)
+            }
+            (b"waits", _) => match value {
+                b"perf" => self.waits = Waits::Perf,
+                b"kernel" => self.waits = Waits::Kernel,
+                b"off" => self.waits = Waits::Off,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    core::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_what_it_understands_and_keeps_it_in_range() {
+        assert_eq!(Options::parse(b""), Options::DEFAULT);
+        let options =
+            Options::parse(b"period_us=1,threshold_us=250,depth=9999,waits=kernel,colour=red,depth");
+        assert_eq!((options.period_ns, options.threshold_ns), (100_000, 250_000));
+        assert_eq!((options.depth, options.waits), (MOST_DEPTH, Waits::Kernel));
+        let options = Options::parse(b"period_us=0,depth=0,waits=perhaps,threshold_us=-3");
+        assert_eq!(
+            (options.period_ns, options.depth, options.waits),
+            (0, 1, Waits::Perf)
+        );
+        assert_eq!(options.threshold_ns, 100_000);
+    }
+}

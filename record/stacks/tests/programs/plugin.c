@@ -1,0 +1,17 @@
+/* A library that is loaded later. */
+static volatile long sink;
+
+__attribute__((noinline)) static void inside(void (*burn)(long), long ms) {
+  burn(ms);
+  sink++;
+}
+
+void plugin(void (*burn)(long)) {
+  inside(burn, 50);
+  sink++;
+}
+
+void plugin_once(void (*burn)(long)) {
+  inside(burn, 1);
+  sink++;
+}

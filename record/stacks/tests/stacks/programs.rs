@@ -1,0 +1,272 @@
+//! What happens to programs: threads, forks, signals, waits, interpreters.
+
+use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use crate::support::{Session, chains};
+
+const CPU: &str = "tracebraid:cpu_stack";
+const WAIT: &str = "tracebraid:syscall_stack";
+
+fn numbers(text: &[u8]) -> Vec<u64> {
+    let text = String::from_utf8_lossy(text);
+    text.split_whitespace()
+        .map(|word| word.parse().unwrap())
+        .collect()
+}
+
+/// A virtual machine whose host takes CPU time away counts that as a sample's, but not as the thread's.
+fn in_one_of_some_attempts(attempt: impl Fn() -> Result<(), String>) {
+    let failures: Vec<String> = (0..6).map_while(|_| attempt().err()).collect();
+    assert!(failures.len() < 6, "{failures:?}");
+}
+
+#[test]
+fn all_threads_are_sampled_by_their_cpu_time() {
+    in_one_of_some_attempts(sample_threads);
+}
+
+fn sample_threads() -> Result<(), String> {
+    let session = Session::new();
+    let output = session.run(&["threads"], "");
+    let process = session.read_one();
+    let mut samples: HashMap<u64, u64> = HashMap::new();
+    for record in process.of(CPU) {
+        *samples.entry(record.tid).or_default() += 1;
+    }
+    let threads = numbers(&output.stdout);
+    assert_eq!(threads.len(), 8);
+    for pair in threads.chunks(2) {
+        let (expected, found) = (pair[1] / 1_000_000, samples.get(&pair[0]).copied().unwrap_or(0));
+        let is_right = (expected * 90 / 100..=expected * 105 / 100 + 2).contains(&found);
+        if !is_right {
+            return Err(format!("{found} samples of {expected} ms"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn forked_children_have_traces_of_their_own() {
+    let session = Session::new();
+    session.run(&["fork"], "");
+    let processes = session.read("chains");
+    let child = processes
+        .iter()
+        .find(|process| process.of(CPU).count() > 150)
+        .expect("the child's trace");
+    let stack = child.of(CPU).nth(100).unwrap();
+    assert_eq!(
+        child
+            .functions(stack)
+            .iter()
+            .filter(|&name| name == "recurse")
+            .count(),
+        11
+    );
+    let parent = processes
+        .iter()
+        .find(|process| process.of(CPU).count() < 50)
+        .expect("the parent's trace");
+    assert!(
+        parent
+            .of(WAIT)
+            .any(|record| record.values["wait_ns"] > 100_000_000)
+    );
+}
+
+#[test]
+fn own_sigprof_timers_go_on() {
+    let session = Session::new();
+    let output = session.run(&["profiled"], "");
+    // Half a second of CPU time, every 10 ms, in ticks of up to 10 ms, and more where a host takes time away.
+    let count = numbers(&output.stdout)[0];
+    assert!((25..=90).contains(&count), "{count}");
+    assert!(session.read_one().of(CPU).count() > 450);
+}
+
+#[test]
+fn threads_that_block_all_signals_are_sampled() {
+    let session = Session::new();
+    session.run(&["blocked"], "");
+    assert!(session.read_one().of(CPU).count() > 180);
+}
+
+#[test]
+fn own_sigtrap_handlers_get_their_signals_and_not_ours() {
+    let session = Session::new();
+    let output = session.run(&["traps"], "");
+    assert_eq!(numbers(&output.stdout), [1, 2, 1]);
+    assert!(session.read_one().of(CPU).count() > 80);
+}
+
+#[test]
+fn a_breakpoint_without_a_handler_still_kills() {
+    let status = Session::new()
+        .command(&chains(), "")
+        .arg("int3")
+        .status()
+        .unwrap();
+    let signal = status.signal().or(status.code().map(|code| code - 128));
+    assert_eq!(signal, Some(libc::SIGTRAP));
+}
+
+#[test]
+fn no_wait_is_interrupted_and_all_are_seen() {
+    let session = Session::new();
+    let output = session.run(&["waits"], "period_us=100");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "end\n");
+    let processes = session.read("chains");
+    let parent = processes
+        .iter()
+        .max_by_key(|process| process.records.len())
+        .unwrap();
+    let seen: Vec<i64> = parent
+        .of(WAIT)
+        .map(|record| i64::from(record.values["syscall"] as i32))
+        .collect();
+    let wanted = [
+        libc::SYS_poll,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_read,
+        libc::SYS_epoll_wait,
+        libc::SYS_ppoll,
+        libc::SYS_rt_sigtimedwait,
+        libc::SYS_connect,
+        libc::SYS_wait4,
+    ];
+    for number in wanted {
+        assert!(seen.contains(&number), "system call {number} in {seen:?}");
+    }
+}
+
+#[test]
+fn without_a_session_nothing_happens() {
+    let session = Session::new();
+    let mut command = session.command(&chains(), "");
+    let output = command
+        .env_remove("TRACEBRAID_SESSION")
+        .arg("deep")
+        .output()
+        .unwrap();
+    assert!(output.status.success() && session.read("").is_empty());
+}
+
+#[test]
+fn waits_may_be_left_alone() {
+    in_one_of_some_attempts(leave_waits_alone);
+}
+
+fn leave_waits_alone() -> Result<(), String> {
+    let session = Session::new();
+    session.run(&["deep"], "waits=off,period_us=2000");
+    let process = session.read_one();
+    let count = process.of(CPU).count();
+    assert_eq!(process.of(WAIT).count(), 0);
+    let state = process.of("tracebraid:stacks_state").next().unwrap();
+    assert_eq!(state.values["wait_error"] as i32, -1);
+    if (90..120).contains(&count) {
+        Ok(())
+    } else {
+        Err(format!("{count}"))
+    }
+}
+
+/// Without privileges there is no counting of switches, and none of time in the kernel; it must be said.
+#[test]
+fn without_privileges_cpu_stacks_remain() {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    let is_root = std::fs::File::open("/proc/1/environ").is_ok();
+    if level.trim() != "2" || !is_root {
+        eprintln!(
+            "NOT TESTED: needs root and a perf_event_paranoid of 2, not {}",
+            level.trim()
+        );
+        return;
+    }
+    let session = Session::new();
+    let script = format!(
+        "setpriv --bounding-set -all --inh-caps -all {} deep",
+        chains().display()
+    );
+    let output = session
+        .command(Path::new("sh"), "")
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let process = &session.read("chains")[0];
+    assert!(process.of(CPU).count() > 150);
+    let state = process.of("tracebraid:stacks_state").next().unwrap();
+    assert_eq!(
+        (state.values["cpu_error"], state.values["wait_error"]),
+        (0, libc::EACCES as u64)
+    );
+    assert_eq!(state.values["kernel_time"], 0);
+}
+
+#[test]
+fn in_cpython() {
+    let script = "
+import functools, time
+def f(n):
+    if n == 0:
+        end = time.thread_time() + 0.4
+        while time.thread_time() < end: sorted(range(1000))
+        return 0
+    return functools.reduce(lambda a, b: f(n - 1), [1, 2])if n == 1 else list(map(f, [n - 1]))[0]
+f(10)
+";
+    let session = Session::new();
+    let output = session
+        .command(Path::new("python3"), "")
+        .args(["-c", script])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "this test needs python3: {output:?}");
+    let processes = session.read("python");
+    let process = processes
+        .iter()
+        .max_by_key(|process| process.records.len())
+        .expect("a trace of python3");
+    let stacks: Vec<_> = process.of(CPU).collect();
+    let complete = stacks
+        .iter()
+        .filter(|record| record.values["status"] == 0)
+        .count();
+    assert!(
+        stacks.len() > 380 && complete * 100 >= stacks.len() * 98,
+        "{complete} of {}",
+        stacks.len()
+    );
+    // Each level of the recursion goes through the evaluation loop and through `map`.
+    let deep = stacks.iter().filter(|record| record.frames.len() > 30).count();
+    assert!(deep * 100 >= stacks.len() * 80, "{deep} of {}", stacks.len());
+    let names = process.functions(stacks[stacks.len() / 2]);
+    assert!(names.iter().any(|name| name == "_start"), "{names:?}");
+}
+
+/// Context switches in the system call that becomes another program must not kill that.
+#[test]
+fn programs_that_become_others_live() {
+    let session = Session::new();
+    let script =
+        "for i in 1 2 3 4 5 6 7 8 9 10; do (exec sleep 0.001) & (exec true) & done; wait; exec echo end";
+    for _ in 0..5 {
+        let output = session
+            .command(Path::new("sh"), "period_us=20")
+            .args(["-c", script])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "end\n", "{output:?}");
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
+    let output = session.run(&["lists"], "");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "failed 1 2 3 4 5 6 7 8 X=y\n"
+    );
+    let process = &session.read("chains")[0];
+    assert!(process.of(CPU).count() > 80, "events go on after a failed exec");
+}
