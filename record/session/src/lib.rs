@@ -16,7 +16,7 @@ use thiserror::Error;
 use tracebraid_kernel_recorder::RecordError;
 
 pub use launch::{Launched, wait_and_become};
-pub use probes::{ProbeSummary, Probes, finish_probes};
+pub use probes::{ProbeSummary, Probes, Stacks, finish_probes};
 pub use session::{Session, SessionOptions, SessionSummary};
 pub use tracebraid_kernel_recorder as kernel;
 

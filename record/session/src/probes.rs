@@ -20,6 +20,41 @@ pub struct Probes {
     pub limit: Option<u64>,
 }
 
+/// How call stacks of programs are recorded that know nothing of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stacks {
+    /// The library to preload.
+    pub library: PathBuf,
+    /// Its options (`period_us=1000,threshold_us=100`), if not the usual.
+    pub options: String,
+}
+
+/// Event classes of stacks.
+const STACKS: [&str; 2] = ["tracebraid:*", "lttng_ust_lib:*"];
+
+impl Stacks {
+    /// What the environment of a program must have.
+    pub(crate) fn environment(&self) -> [(String, OsString); 2] {
+        let mut preload = self.library.clone().into_os_string();
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        [
+            ("LD_PRELOAD".to_owned(), preload),
+            ("TRACEBRAID_STACKS".to_owned(), self.options.clone().into()),
+        ]
+    }
+}
+
+impl Probes {
+    /// With the event classes of stacks.
+    pub(crate) fn with_stacks(mut self) -> Probes {
+        self.patterns.extend(STACKS.map(str::to_owned));
+        self
+    }
+}
+
 /// Writes the options where programs look for them; gives what their environment must have.
 pub(crate) fn prepare(
     probes: &Probes,

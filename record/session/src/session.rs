@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary, clock_offset};
 
 use crate::SessionError;
-use crate::probes::{ProbeSummary, Probes, finish_probes, prepare};
+use crate::probes::{ProbeSummary, Probes, Stacks, finish_probes, prepare};
 
 /// What is recorded, and where.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,8 @@ pub struct SessionOptions {
     pub kernel: Option<Options>,
     /// Events of programs' own, if any.
     pub probes: Option<Probes>,
+    /// Call stacks of programs, if any.
+    pub stacks: Option<Stacks>,
 }
 
 /// A recording that runs.
@@ -71,10 +73,16 @@ impl SessionOptions {
         if let Some(kernel) = &mut self.kernel {
             kernel.clock_offset = Some(offset);
         }
-        match &self.probes {
-            Some(probes) => prepare(probes, &self.directory, offset),
-            None => Ok(Vec::new()),
+        if self.stacks.is_some() {
+            let probes = self.probes.take().unwrap_or_default();
+            self.probes = Some(probes.with_stacks());
         }
+        let mut environment = match &self.probes {
+            Some(probes) => prepare(probes, &self.directory, offset)?,
+            None => Vec::new(),
+        };
+        environment.extend(self.stacks.iter().flat_map(Stacks::environment));
+        Ok(environment)
     }
 }
 

@@ -14,7 +14,7 @@ use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::control::Server;
 use tracebraid_session::kernel::{Options, Syscalls, USUAL, missing_privileges};
-use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions};
+use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions, Stacks};
 
 use crate::failure::Failure;
 use crate::fold;
@@ -32,6 +32,7 @@ use watch::{Ended, Limits, watch};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record -- ./my-program --its-option
+  tracebraid record --stacks -- ./my-program
   tracebraid record -o server.trace --pid 1234 --duration 10s
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
@@ -51,6 +52,10 @@ pub(crate) struct RecordArgs {
     /// Events of the command's own probes: patterns with * and ?, or `none`
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',', default_value = "*")]
     probes: Vec<String>,
+    /// Call stacks of the command: each millisecond of CPU time, and after waits of 100 us or more; other lengths by
+    /// OPTIONS: period_us=500,threshold_us=50,depth=64
+    #[arg(long, value_name = "OPTIONS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    stacks: Option<String>,
     /// System calls and page faults of these processes, and of those that they start
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["system", "command"])]
     pid: Vec<u32>,
@@ -176,7 +181,34 @@ fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
     Ok(SessionOptions {
         kernel: kernel_options(args, name)?,
         probes: has_probes.then_some(probes),
+        stacks: args
+            .stacks
+            .as_deref()
+            .map(|options| stacks(args, options))
+            .transpose()?,
         directory,
+    })
+}
+
+/// The library that takes stacks, which is installed with the program.
+fn stacks(args: &RecordArgs, options: &str) -> Result<Stacks, Failure> {
+    const NAME: &str = "libtracebraid_stacks.so";
+    if args.command.is_empty() {
+        return Err(Failure::usage("--stacks is for a command: -- COMMAND"));
+    }
+    let own = std::env::current_exe().unwrap_or_default();
+    let beside = own.parent().unwrap_or(Path::new("/"));
+    let places = [beside.join(NAME), beside.join("../lib/tracebraid").join(NAME)];
+    let library = places.iter().find(|place| place.is_file());
+    let Some(library) = library else {
+        let places = places.map(|place| place.display().to_string()).join(" nor ");
+        return Err(Failure::output(format!(
+            "--stacks needs {NAME}, which is neither {places}"
+        )));
+    };
+    Ok(Stacks {
+        library: library.clone(),
+        options: options.to_owned(),
     })
 }
 
