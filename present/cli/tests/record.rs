@@ -432,6 +432,226 @@ fn an_interrupted_recording_is_whole() {
 }
 
 #[test]
+fn what_is_there_is_told_to_the_end_however_short_the_command() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let (output, trace) = record(directory.path(), &[], &["true"]);
+    succeeds(&output);
+    let printed = text(&["print", "--name", "lttng_statedump_*", &trace]);
+    for event in [
+        "start",
+        "end",
+        "block_device",
+        "network_interface",
+        "process_state",
+    ] {
+        let name = format!("lttng_statedump_{event}:");
+        assert!(printed.contains(&name), "{name}");
+    }
+}
+
+/// Calls with numbers that no call has, and ways back from signal handlers.
+const ODD: &str = r"
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void handler(int signal) { (void)signal; }
+int main(void) {
+    syscall(65536 + SYS_getpid);
+    syscall(999);
+    signal(SIGUSR1, handler);
+    for (int i = 0; i < 5; i++) kill(getpid(), SIGUSR1);
+    /* An address that ends where memory ends. */
+    char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(page + 4096, 4096);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(0x7f000001)}};
+    memcpy(page + 4096 - sizeof to, &to, sizeof to);
+    connect(socket(AF_INET, SOCK_DGRAM, 0), (struct sockaddr *)(page + 4096 - sizeof to), sizeof to);
+    /* Nobody is there to be accepted. */
+    int server = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    bind(server, (struct sockaddr *)&own, sizeof own);
+    listen(server, 1);
+    struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(6666)};
+    socklen_t size = sizeof peer;
+    accept(server, (struct sockaddr *)&peer, &size);
+    return 0;
+}
+";
+
+#[test]
+fn odd_calls_are_told_as_they_are() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let odd = program(directory.path(), "odd", ODD);
+    let (output, trace) = record(directory.path(), &["--kernel", "none"], &[odd.to_str().unwrap()]);
+    succeeds(&output);
+    let count = |name: &str| text(&["print", "--name", name, &trace]).lines().count();
+    assert_eq!(count("syscall_entry_unknown"), 2);
+    assert_eq!(count("syscall_exit_unknown"), 2);
+    assert_eq!(count("syscall_entry_getpid"), 5);
+    assert_eq!(
+        (
+            count("syscall_entry_rt_sigreturn"),
+            count("syscall_exit_rt_sigreturn")
+        ),
+        (5, 5)
+    );
+    let connected = text(&["print", "--name", "syscall_entry_connect", &trace]);
+    assert!(connected.contains("family = 2, dport = 9,"), "{connected}");
+    assert!(
+        connected.contains("[0] = 127, [1] = 0, [2] = 0, [3] = 1"),
+        "{connected}"
+    );
+    let asked = text(&["print", "--name", "syscall_entry_accept", &trace]);
+    assert!(asked.contains("upeer_addrlen = 16"), "{asked}");
+    let accepted = text(&["print", "--name", "syscall_exit_accept", &trace]);
+    assert!(
+        accepted.contains("ret = -11,") && accepted.contains("sport = 0,"),
+        "{accepted}"
+    );
+}
+
+#[test]
+fn nothing_lasts_from_before_the_recording() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let (output, trace) = record(
+        directory.path(),
+        &["--kernel", "all", "--system"],
+        &["sleep", "0.2"],
+    );
+    succeeds(&output);
+    // Interrupts that take a tenth of a second would be ones whose end was not seen.
+    let report: serde_json::Value =
+        serde_json::from_str(&text(&["irq", "--format", "json", &trace])).unwrap();
+    let rows = report["interrupts"].as_array().unwrap();
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert!(row["max_ns"].as_u64().unwrap() < 100_000_000, "{row}");
+    }
+    // One for each kind on each CPU at most.
+    assert!(
+        report["total"]["unknown_begin"].as_u64().unwrap() < 20,
+        "{}",
+        report["total"]
+    );
+}
+
+#[test]
+fn a_recording_that_is_terminated_is_whole() {
+    if !can_record_kernel() {
+        return;
+    }
+    for signal in ["-TERM", "-HUP"] {
+        let directory = TempDir::new().unwrap();
+        let trace = directory.path().join("trace");
+        let mut record = tracebraid();
+        record
+            .arg("record")
+            .args(["--system", "--syscalls", "none", "-o"])
+            .arg(&trace);
+        let mut child = record.spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1200));
+        let sent = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
+        let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);
+        let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+        assert!(counted["events"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_it_had_written() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let trace = directory.path().join("trace");
+    let mut record = tracebraid();
+    record.arg("record").args(["--system", "-o"]).arg(&trace);
+    let mut child = record.spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);
+    let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+    assert!(counted["events"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn whoever_is_not_there_cannot_be_recorded() {
+    let directory = TempDir::new().unwrap();
+    let trace = directory.path().join("trace");
+    let failing = |options: &[&str]| {
+        let mut record = tracebraid();
+        let output = record.arg("record").args(options).arg("-o").arg(&trace).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(failing(&["--pid", "4000000000"]).contains("no process 4000000000"));
+    let said = failing(&["--system", "--kernel", "none", "--syscalls", "none"]);
+    assert!(said.contains("nothing is to be recorded"), "{said}");
+}
+
+/// Uses the CPU in one function, and waits in another one.
+const STACKED: &str = r"
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) long burn(long n) { volatile long x = 0; for (long i = 0; i < n; i++) x += i; return x; }
+__attribute__((noinline)) long work(void) { return burn(20000000) + 1; }
+__attribute__((noinline)) int rest(void) { struct timespec t = {0, 5000000}; return nanosleep(&t, 0) + 1; }
+int main(void) { long x = 0; for (int i = 0; i < 10; i++) x += work() + rest(); return x == 42; }
+";
+
+#[test]
+fn stacks_of_a_command_are_recorded_and_named() {
+    let directory = TempDir::new().unwrap();
+    let stacked = program(directory.path(), "stacked", STACKED);
+    let (output, trace) = record(directory.path(), &["--stacks"], &[stacked.to_str().unwrap()]);
+    succeeds(&output);
+    let report: serde_json::Value =
+        serde_json::from_str(&text(&["stacks", "--format", "json", &trace])).unwrap();
+    let samples = report["cpu_samples"].as_u64().unwrap();
+    if samples == 0 {
+        return support::skipped("perf events are refused here: no stacks");
+    }
+    let of = |name: &str| {
+        let functions = report["functions"].as_array().unwrap();
+        functions
+            .iter()
+            .find(|row| row["name"] == name)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let burned = of("burn")["own"]["cpu_samples"].as_u64().unwrap_or(0);
+    assert!(burned * 10 > samples * 8, "{burned} of {samples}");
+    assert!(of("work")["total"]["cpu_samples"].as_u64().unwrap_or(0) >= burned);
+    let folded = text(&["stacks", "--format", "folded", &trace]);
+    let line = folded.lines().find(|line| line.contains("work;burn "));
+    assert!(line.is_some_and(|line| line.starts_with("stacked;")), "{folded}");
+    let waited = of("rest")["total"]["waits"].as_u64().unwrap_or(0);
+    // Waits need a privilege, or a kernel that lets everybody see switches.
+    if can_record_kernel() {
+        assert!(waited >= 8, "{waited}");
+    }
+}
+
+#[test]
 fn limits_end_a_recording() {
     if !can_record_kernel() {
         return;

@@ -97,6 +97,15 @@ fn a_snapshot_has_the_newest_and_what_is_there() {
         assert!(dumped.lines().count() >= 1);
     }
     let first = run.join("first");
+    // Nothing was moved to one time.
+    let printed = text(&["print", "--clock-cycles", first.to_str().unwrap()]);
+    let mut times = std::collections::HashMap::new();
+    for line in printed.lines() {
+        *times
+            .entry(line.split(']').next().unwrap().to_owned())
+            .or_insert(0) += 1;
+    }
+    assert!(times.values().all(|&count| count < 100));
     let executed = text(&["print", "--name", "sched_process_exec", first.to_str().unwrap()]);
     assert!(executed.contains("/bin/true\""), "{executed}");
 }

@@ -56,6 +56,7 @@ struct vector {
 ON_VECTOR(softirq_raise, irq_softirq_raise)
 ON_VECTOR(softirq_entry, irq_softirq_entry)
 ON_VECTOR(softirq_exit, irq_softirq_exit)
+#if defined(__TARGET_ARCH_x86)
 ON_VECTOR(local_timer_entry, x86_irq_vectors_local_timer_entry)
 ON_VECTOR(local_timer_exit, x86_irq_vectors_local_timer_exit)
 ON_VECTOR(reschedule_entry, x86_irq_vectors_reschedule_entry)
@@ -66,6 +67,7 @@ ON_VECTOR(call_function_single_entry, x86_irq_vectors_call_function_single_entry
 ON_VECTOR(call_function_single_exit, x86_irq_vectors_call_function_single_exit)
 ON_VECTOR(irq_work_entry, x86_irq_vectors_irq_work_entry)
 ON_VECTOR(irq_work_exit, x86_irq_vectors_irq_work_exit)
+#endif
 
 struct hrtimer_started {
 	struct head head;

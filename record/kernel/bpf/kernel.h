@@ -96,11 +96,14 @@ struct sk_buff {
 	unsigned char *data;
 };
 
-struct pt_regs {
 #if defined(__TARGET_ARCH_arm64)
+struct pt_regs {
 	u64 regs[31];
-	u64 pc;
+	u64 orig_x0;
+	s32 syscallno;
+};
 #else
+struct pt_regs {
 	u64 r10;
 	u64 r9;
 	u64 r8;
@@ -109,7 +112,11 @@ struct pt_regs {
 	u64 di;
 	u64 orig_ax;
 	u64 ip;
+};
 #endif
+
+struct in6_addr {
+	u8 bytes[16];
 };
 
 struct sock_common {
@@ -119,6 +126,8 @@ struct sock_common {
 	u16 skc_num;
 	u16 skc_family;
 	u8 skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct sock {

@@ -4,6 +4,8 @@
 #include "ring.h"
 #include "targets.h"
 
+/* Elsewhere there are no such tracepoints. */
+#if defined(__TARGET_ARCH_x86)
 struct faulted {
 	struct head head;
 	u64 address;
@@ -28,6 +30,7 @@ struct faulted {
 
 ON_FAULT(page_fault_user, x86_exceptions_page_fault_user)
 ON_FAULT(page_fault_kernel, x86_exceptions_page_fault_kernel)
+#endif
 
 struct contended {
 	struct head head;

@@ -13,6 +13,7 @@
 
 #define IPV4_SIZE 20
 #define IPV6_SIZE 40
+#define IPV4_FRAGMENT 6
 #define IPV4_PROTOCOL 9
 #define IPV6_NEXT 6
 #define TCP_SIZE 20
@@ -59,6 +60,11 @@ INLINE u32 copy_headers(struct packet *record, u16 type, const u8 *from)
 	record->network = NETWORK_UNKNOWN;
 	if (type == ETHERTYPE_IPV4 && !bpf_probe_read_kernel(to, IPV4_SIZE, from)) {
 		record->network = NETWORK_IPV4;
+		/* Only the first fragment has the header of what is carried. */
+		if ((to[IPV4_FRAGMENT] & 0x1f) | to[IPV4_FRAGMENT + 1]) {
+			to[IPV4_SIZE] = TRANSPORT_UNKNOWN;
+			return IPV4_SIZE + 1;
+		}
 		return IPV4_SIZE + copy_transport(to + IPV4_SIZE, to[IPV4_PROTOCOL], from + (to[0] & 15) * 4);
 	}
 	if (type == ETHERTYPE_IPV6 && !bpf_probe_read_kernel(to, IPV6_SIZE, from)) {
@@ -130,6 +136,29 @@ int on_net_dev_xmit(u64 *args)
 }
 
 /* A connection, or an attempt at one, in words of the kernel's `inet_sock_set_state`. */
+struct addresses {
+	u8 saddr[4];
+	u8 daddr[4];
+	u8 saddr_v6[16];
+	u8 daddr_v6[16];
+};
+
+#define FAMILY_IPV4 2
+#define FAMILY_IPV6 10
+
+/* Zeros where the family has none. */
+INLINE void copy_addresses(struct addresses *to, struct sock *sock)
+{
+	__builtin_memset(to, 0, sizeof(*to));
+	if (sock->__sk_common.skc_family == FAMILY_IPV4) {
+		*(u32 *)to->saddr = sock->__sk_common.skc_rcv_saddr;
+		*(u32 *)to->daddr = sock->__sk_common.skc_daddr;
+	} else if (sock->__sk_common.skc_family == FAMILY_IPV6) {
+		bpf_probe_read_kernel(to->saddr_v6, 16, &sock->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(to->daddr_v6, 16, &sock->__sk_common.skc_v6_daddr);
+	}
+}
+
 struct socket_state {
 	struct head head;
 	u64 skaddr;
@@ -139,8 +168,7 @@ struct socket_state {
 	u16 dport;
 	u16 family;
 	u16 protocol;
-	u8 saddr[4];
-	u8 daddr[4];
+	struct addresses addresses;
 } PACKED;
 
 SEC("tp_btf/inet_sock_set_state")
@@ -156,8 +184,7 @@ int on_inet_sock_set_state(u64 *args)
 	record->dport = __builtin_bswap16(sock->__sk_common.skc_dport);
 	record->family = sock->__sk_common.skc_family;
 	record->protocol = sock->sk_protocol;
-	*(u32 *)record->saddr = sock->__sk_common.skc_rcv_saddr;
-	*(u32 *)record->daddr = sock->__sk_common.skc_daddr;
+	copy_addresses(&record->addresses, sock);
 	end(record);
 	return 0;
 }
@@ -170,8 +197,7 @@ struct retransmitted {
 	u16 sport;
 	u16 dport;
 	u16 family;
-	u8 saddr[4];
-	u8 daddr[4];
+	struct addresses addresses;
 } PACKED;
 
 SEC("tp_btf/tcp_retransmit_skb")
@@ -186,8 +212,7 @@ int on_tcp_retransmit_skb(u64 *args)
 	record->sport = sock->__sk_common.skc_num;
 	record->dport = __builtin_bswap16(sock->__sk_common.skc_dport);
 	record->family = sock->__sk_common.skc_family;
-	*(u32 *)record->saddr = sock->__sk_common.skc_rcv_saddr;
-	*(u32 *)record->daddr = sock->__sk_common.skc_daddr;
+	copy_addresses(&record->addresses, sock);
 	end(record);
 	return 0;
 }

@@ -18,8 +18,13 @@ struct {
 	struct ring *values[];
 } rings SEC(".maps");
 
-/* By CPU: events that found no room since the recording began. */
-u32 lost[MOST_CPUS];
+/* By CPU: events that found no room since the recording began. Behind them: processes that could not be followed. */
+u32 lost[MOST_CPUS + 1];
+#define UNFOLLOWED MOST_CPUS
+
+/* Nothing is recorded before all programs are there: an end without its beginning, or the other way round, would
+ * be the rule. */
+volatile u32 is_on SEC(".data.switch") = 0;
 
 struct head {
 	/* Nanoseconds of CLOCK_MONOTONIC. */
@@ -56,11 +61,12 @@ INLINE void set_head(struct head *head, u32 cpu, u16 kind, u16 more)
 INLINE void *begin(u16 kind, u64 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();
-	void *ring = ring_of(cpu);
+	void *ring = is_on ? ring_of(cpu) : 0;
 	struct head *head = ring ? bpf_ringbuf_reserve(ring, size, 0) : 0;
 
 	if (!head) {
-		count_loss(cpu);
+		if (is_on)
+			count_loss(cpu);
 		return 0;
 	}
 	set_head(head, cpu, kind, 0);
@@ -78,6 +84,8 @@ INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 	u32 cpu = bpf_get_smp_processor_id();
 	void *ring = ring_of(cpu);
 
+	if (!is_on)
+		return;
 	set_head(head, cpu, kind, more);
 	if (!ring || bpf_ringbuf_output(ring, head, size, NO_WAKEUP))
 		count_loss(cpu);

@@ -219,11 +219,15 @@ struct ended {
 	s32 prio;
 } PACKED;
 
-#define ON_END(name) \
+#define ON_END(name, is_last) \
 	SEC("tp_btf/" #name) \
 	int on_##name(u64 *args) \
 	{ \
 		struct task_struct *task = (void *)args[0]; \
+		if (is_last && task->pid == task->tgid) \
+			follow_end(task->tgid); \
+		if (options.hides_forks) \
+			return 0; \
 		BEGIN(record, ended, name); \
 		copy_comm(&record->comm, task); \
 		record->tid = task->pid; \
@@ -232,5 +236,5 @@ struct ended {
 		return 0; \
 	}
 
-ON_END(sched_process_exit)
-ON_END(sched_process_free)
+ON_END(sched_process_exit, 0)
+ON_END(sched_process_free, 1)

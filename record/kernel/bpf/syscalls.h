@@ -34,6 +34,8 @@ struct part {
 #define COUNT_ONE 7
 /* One bit for each, and the argument is the first one. */
 #define COUNT_BITS 8
+/* The argument behind it points at how many there are. */
+#define COUNT_POINTED 9
 
 /* What is wanted of a call. */
 struct plan {
@@ -56,6 +58,15 @@ struct {
 #define STATUS_COMPAT 2
 #define CALL_COMPAT 0x8000
 #define COMPAT_PLAN (MOST_CALLS - 1)
+/* Numbers that no call has go by this one. */
+#define CALL_OTHER 0x7fff
+#define OTHER_PLAN (MOST_CALLS - 2)
+/* Coming back from a signal handler, the number is gone. */
+#if defined(__TARGET_ARCH_arm64)
+#define CALL_SIGRETURN 139
+#else
+#define CALL_SIGRETURN 15
+#endif
 
 struct call_entered {
 	struct head head;
@@ -85,7 +96,9 @@ struct {
 INLINE void copy_arguments(u64 *to, struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_arm64)
-	for (int i = 0; i < ARGUMENTS; i++)
+	/* The first one makes room for the result. */
+	to[0] = regs->orig_x0;
+	for (int i = 1; i < ARGUMENTS; i++)
 		to[i] = regs->regs[i];
 #else
 	to[0] = regs->di;
@@ -99,23 +112,52 @@ INLINE void copy_arguments(u64 *to, struct pt_regs *regs)
 
 INLINE u16 number_of(u64 number)
 {
+#if defined(__TARGET_ARCH_x86)
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	number &= CALL_COMPAT - 1;
-	return task->thread_info.status & STATUS_COMPAT ? number | CALL_COMPAT : number;
+	if (task->thread_info.status & STATUS_COMPAT)
+		return (number & (CALL_COMPAT - 1)) | CALL_COMPAT;
+#endif
+	return number < OTHER_PLAN ? number : CALL_OTHER;
+}
+
+/* The number of the call that is left. */
+INLINE u16 number_left(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	s64 number = regs->syscallno;
+#else
+	s64 number = regs->orig_ax;
+#endif
+	return number == -1 ? CALL_SIGRETURN : number_of(number);
+}
+
+/* The number that an argument points at. */
+INLINE u32 pointed(const struct call *call, u32 argument)
+{
+	u32 number = 0;
+
+	if (argument < ARGUMENTS)
+		bpf_probe_read_user(&number, sizeof(number), (void *)call->arguments[argument]);
+	return number;
 }
 
 INLINE u64 size_of_part(const struct part *part, const struct call *call)
 {
 	u64 count = 1;
 
+	/* What a call would have written it has not. */
+	if (call->result < 0)
+		return 0;
 	if (part->count < ARGUMENTS)
 		count = call->arguments[part->count];
 	else if (part->count == COUNT_RESULT)
-		count = call->result < 0 ? 0 : call->result;
+		count = call->result;
 	else if (part->count == COUNT_BITS)
 		/* The kernel looks at whole words. */
 		count = (call->arguments[0] + 63) / 64 * 8;
+	else if (part->count == COUNT_POINTED)
+		count = pointed(call, part->argument + 1);
 	return count > MOST_BYTES ? MOST_BYTES : count * part->unit;
 }
 
@@ -159,7 +201,7 @@ INLINE void send_call(struct call *call, u16 kind, u16 number, const struct part
 
 INLINE struct plan *plan_of(u16 number)
 {
-	u32 key = number & CALL_COMPAT ? COMPAT_PLAN : number;
+	u32 key = number & CALL_COMPAT ? COMPAT_PLAN : number == CALL_OTHER ? OTHER_PLAN : number;
 	struct plan *plan = bpf_map_lookup_elem(&plans, &key);
 
 	return plan && plan->is_wanted ? plan : 0;
@@ -214,7 +256,7 @@ SEC("tp_btf/sys_exit")
 int on_sys_exit(u64 *args)
 {
 	struct pt_regs *regs = (void *)args[0];
-	u16 number = number_of(regs->orig_ax);
+	u16 number = number_left(regs);
 	struct plan *plan = plan_of(number);
 
 	if (!plan || !current_is_target())

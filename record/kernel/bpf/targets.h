@@ -1,13 +1,13 @@
 /* Whose system calls and page faults are wanted. */
 #pragma once
 
-#include "kernel.h"
+#include "ring.h"
 
 /* What is set before loading. */
 struct options {
 	/* Only those of the processes in `targets`, and of what they fork. */
 	u8 only_targets;
-	/* Forks are followed without being recorded. */
+	/* Forks and ends are followed without being recorded. */
 	u8 hides_forks;
 };
 
@@ -30,15 +30,20 @@ INLINE bool current_is_target(void)
 	return !options.only_targets || is_target(bpf_get_current_pid_tgid() >> 32);
 }
 
-/* What a target forks is one too. Ids that are free again are taken out when they are reused. */
+/* What a target forks is one too. */
 INLINE void follow_fork(u32 parent, u32 child)
 {
 	u8 yes = 1;
 
-	if (!options.only_targets || parent == child)
+	if (!options.only_targets || parent == child || !bpf_map_lookup_elem(&targets, &parent))
 		return;
-	if (bpf_map_lookup_elem(&targets, &parent))
-		bpf_map_update_elem(&targets, &child, &yes, BPF_ANY);
-	else
-		bpf_map_delete_elem(&targets, &child);
+	if (bpf_map_update_elem(&targets, &child, &yes, BPF_ANY))
+		__sync_fetch_and_add(&lost[UNFOLLOWED], 1);
+}
+
+/* Its number may become another process's. */
+INLINE void follow_end(u32 process)
+{
+	if (options.only_targets)
+		bpf_map_delete_elem(&targets, &process);
 }

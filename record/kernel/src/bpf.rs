@@ -89,23 +89,39 @@ impl Programs {
 
     /// Begins to record.
     pub(crate) fn attach(&mut self) -> Result<(), RecordError> {
-        for program in self.object.progs_mut().filter(|program| program.autoload()) {
+        let programs = self.object.progs_mut().filter(|program| program.autoload());
+        for program in programs {
             let link = program.attach_trace().map_err(|error| RecordError::Attach {
                 tracepoint: tracepoint(&program.section().to_string_lossy()).to_owned(),
                 reason: error.to_string(),
             })?;
             self.links.push(link);
         }
-        Ok(())
+        self.switch(true)
+    }
+
+    /// Lets all programs record, or none.
+    fn switch(&self, on: bool) -> Result<(), RecordError> {
+        let is_switch = |name: &str| name.ends_with(".data.switch");
+        let map = self
+            .object
+            .maps()
+            .find(|map| is_switch(&map.name().to_string_lossy()));
+        let map = map.ok_or_else(|| RecordError::Load("no map for the switch".into()))?;
+        let value = u32::from(on).to_ne_bytes();
+        map.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
+            .map_err(failed)
     }
 
     /// Ends recording: nothing more is put in the rings.
     pub(crate) fn detach(&mut self) {
+        // Without the switch the programs go one after the other, which is as good.
+        let _ = self.switch(false);
         self.links.clear();
     }
 
-    /// By CPU, what was lost in all.
-    pub(crate) fn lost(&self) -> Vec<u32> {
+    /// By CPU, what was lost in all; and how many processes could not be followed.
+    pub(crate) fn lost(&self) -> (Vec<u32>, u32) {
         let map = self
             .object
             .maps()
@@ -113,7 +129,10 @@ impl Programs {
         let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
         let bytes = bytes.unwrap_or_default();
         let counts = bytes.chunks_exact(4).filter_map(|count| count.try_into().ok());
-        counts.map(u32::from_ne_bytes).collect()
+        let mut counts: Vec<u32> = counts.map(u32::from_ne_bytes).collect();
+        let unfollowed = counts.get(MOST_CPUS).copied().unwrap_or(0);
+        counts.truncate(MOST_CPUS);
+        (counts, unfollowed)
     }
 }
 
@@ -133,8 +152,9 @@ fn choose(open: &mut OpenObject, options: &Options) -> Vec<String> {
             Some(group) => options.groups.contains(&group),
             None => options.syscalls != Syscalls::None,
         };
-        // The forks of processes that are followed.
-        let is_needed = options.processes.is_some() && name == "sched_process_fork";
+        // The forks and ends of processes that are followed.
+        let follows = ["sched_process_fork", "sched_process_free"];
+        let is_needed = options.processes.is_some() && follows.contains(&name);
         let is_there = has_type(&btf, name);
         if is_wanted && !is_there {
             missing.push(name.to_owned());

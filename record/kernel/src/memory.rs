@@ -47,7 +47,9 @@ impl Kept {
     fn add(&mut self, packet: Packet) {
         self.bytes += packet.bytes.len() as u64;
         self.packets.push_back(packet);
+        // The newest stays, however little is to be kept.
         while self.bytes > self.most
+            && self.packets.len() > 1
             && let Some(oldest) = self.packets.pop_front()
         {
             self.bytes -= oldest.bytes.len() as u64;

@@ -54,7 +54,7 @@ impl Output {
             } else {
                 CtfVersion::V1_8
             },
-            packet_size: PacketSize::UpTo(options.packet_bytes),
+            packet_size: PacketSize::UpTo(packet_bytes(options, cpus)),
             ..trace::Options::default()
         };
         match options.keep {
@@ -148,14 +148,27 @@ impl Output {
         }
     }
 
-    /// Writes what is in memory into that directory, up to that time.
-    pub(crate) fn snapshot(&mut self, directory: &Path, time: u64) -> Result<Progress, WriteError> {
+    /// True if only the newest is kept.
+    pub(crate) fn keeps(&self) -> bool {
+        matches!(self, Output::Memory(_))
+    }
+
+    /// Ends the packets that have events, so that these are where they belong.
+    pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
+        match self {
+            Output::Files(files) => files.streams.flush(),
+            Output::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Writes what is in memory into that directory.
+    pub(crate) fn snapshot(&mut self, directory: &Path) -> Result<Progress, WriteError> {
         let Output::Memory(memory) = self else {
             let message =
                 "this recording writes everything, and keeps nothing in memory: it has no snapshots";
             return Err(WriteError::Misuse(message.into()));
         };
-        memory.streams.flush(time)?;
+        memory.streams.flush()?;
         memory.write(directory)?;
         Ok(self.progress())
     }
@@ -163,9 +176,9 @@ impl Output {
     /// Ends the trace at that time.
     pub(crate) fn finish(mut self, end: u64) -> Result<Progress, WriteError> {
         match &mut self {
-            Output::Files(files) => files.streams.flush(end)?,
+            Output::Files(files) => files.streams.end(end)?,
             Output::Memory(memory) => {
-                memory.streams.flush(end)?;
+                memory.streams.end(end)?;
                 memory.write(&memory.directory)?;
             }
         }
@@ -184,4 +197,14 @@ impl InMemory {
         let kept = self.kept.borrow();
         kept.write(directory, &self.class, self.form, self.cpus)
     }
+}
+
+/// Bytes of a packet at most: of what is kept in memory each CPU fills one, so that small ones keep more of it.
+fn packet_bytes(options: &Options, cpus: usize) -> u32 {
+    const LEAST: u64 = 16 << 10;
+    let Some(keep) = options.keep else {
+        return options.packet_bytes;
+    };
+    let share = (keep / (4 * cpus.max(1) as u64)).max(LEAST);
+    u32::try_from(share).unwrap_or(u32::MAX).min(options.packet_bytes)
 }

@@ -18,6 +18,8 @@ pub(crate) enum Count {
     Result,
     /// The first argument is a number of bits, in whole words.
     Bits,
+    /// The argument behind it points at the number.
+    Pointed,
 }
 
 /// Bytes of `struct part`.
@@ -34,6 +36,7 @@ impl Part {
                     Count::Result => 6,
                     Count::One => 7,
                     Count::Bits => 8,
+                    Count::Pointed => 9,
                 };
                 [2, argument, count, unit]
             }

@@ -15,6 +15,18 @@ pub enum Syscalls {
     Only(Vec<String>),
 }
 
+/// Calls that the C library has under another name than the kernel.
+const ALIASES: [(&str, &str); 8] = [
+    ("stat", "newstat"),
+    ("fstat", "newfstat"),
+    ("lstat", "newlstat"),
+    ("fstatat", "newfstatat"),
+    ("uname", "newuname"),
+    ("umount2", "umount"),
+    ("sendfile", "sendfile64"),
+    ("pread", "pread64"),
+];
+
 /// Parts of an event at most.
 const MOST_PARTS: usize = 3;
 /// Bytes of `struct plan`.
@@ -31,6 +43,19 @@ impl Syscalls {
         let calls = crate::calls::calls();
         let is_known = |name: &&String| calls.iter().any(|call| call.name == **name);
         names.iter().filter(|name| !is_known(name)).cloned().collect()
+    }
+
+    /// The same, with the names that programmers know made those of the kernel's functions.
+    #[must_use]
+    pub fn by_kernel_names(self) -> Syscalls {
+        let Syscalls::Only(names) = self else {
+            return self;
+        };
+        let known = |name: String| {
+            let found = ALIASES.iter().find(|(alias, _)| *alias == name);
+            found.map_or(name, |(_, kernel)| (*kernel).to_owned())
+        };
+        Syscalls::Only(names.into_iter().map(known).collect())
     }
 
     fn wants(&self, name: &str) -> bool {

@@ -1,12 +1,13 @@
 //! A recording while it runs: a thread that empties the rings.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 
@@ -57,6 +58,8 @@ pub struct Summary {
     pub lost: Vec<u64>,
     /// Tracepoints that were wanted and that this kernel does not have.
     pub missing: Vec<String>,
+    /// Processes that were made by others that are followed, and could not be followed: there were too many.
+    pub unfollowed: u32,
 }
 
 #[derive(Debug, Default)]
@@ -177,32 +180,49 @@ fn record(
     started: &Sender<()>,
     counters: &Counters,
 ) -> Result<Summary, RecordError> {
-    hurry();
+    hurry(FIRST);
     let calls = calls();
     let mut class = schema(&calls);
     machine::describe(&mut class, options);
     let cpus = libbpf_rs::num_possible_cpus().map_err(|error| RecordError::Load(error.to_string()))?;
     let mut programs = Programs::load(options, &calls, cpus)?;
-    let mut output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
+    let output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
     let encoder = Encoder::new(&class, calls);
     let lanes: Vec<RefCell<Lane>> = programs.rings().iter().map(|_| RefCell::default()).collect();
     let rings = rings(&programs, &lanes, &encoder)?;
     programs.attach()?;
     // Whoever waits for it may be gone; then it will soon be stopped.
     let _ = started.send(());
-    let dump = options.state_dump.then(dump_state);
-    drain(&rings, &lanes, &mut output, dump.as_ref(), orders, counters)?;
+    let mut drain = Drain {
+        rings: &rings,
+        lanes: &lanes,
+        output,
+        settled: 0,
+        dump: options.state_dump.then(dump_state),
+        snapshots: VecDeque::new(),
+        dumps_again: options.state_dump,
+    };
+    drain.run(orders, counters)?;
     programs.detach();
-    dump_again(options.state_dump && options.keep.is_some(), &lanes);
-    let lost = programs.lost();
+    let (lost, unfollowed) = programs.lost();
     let missing = programs.missing().to_vec();
-    finish(&rings, &lanes, output, &lost, missing)
+    let (total, lost) = drain.finish(&lost)?;
+    Ok(Summary {
+        total,
+        lost,
+        missing,
+        unfollowed,
+    })
 }
 
-/// Comes before others on a busy machine: rings that nobody empties overflow. Without the privilege it does not.
-fn hurry() {
-    const FIRST: i32 = -20;
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), FIRST);
+/// Priorities (nice values) of the thread that empties rings, which overflow if it is late, and of the one that
+/// looks around.
+const FIRST: i32 = -20;
+const USUAL: i32 = 0;
+
+/// Sets this thread's priority; without the privilege it stays.
+fn hurry(nice: i32) {
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
 }
 
 /// Readers of the rings, which put what they find in the lanes.
@@ -250,68 +270,163 @@ fn dump_state() -> Receiver<Found> {
         }
     }
     let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || state::dump(&mut Tell(tell)));
+    // Without the thread nobody tells anything, and that is the end of it.
+    let _ = std::thread::Builder::new()
+        .name("tracebraid-dump".into())
+        .spawn(move || {
+            hurry(USUAL);
+            state::dump(&mut Tell(tell));
+        });
     told
 }
 
-/// Looks at what is there once more, for a trace that no longer has its beginning.
-fn dump_again(is_wanted: bool, lanes: &[RefCell<Lane>]) {
-    struct Add<'l>(&'l RefCell<Lane>);
-    impl state::Sink for Add<'_> {
-        fn event(&mut self, id: u16, payload: &[u8]) {
-            self.0.borrow_mut().add(now(), None, |to| {
-                to.extend_from_slice(payload);
-                Some(id)
-            });
-        }
-    }
-    if let (true, Some(lane)) = (is_wanted, lanes.first()) {
-        state::dump(&mut Add(lane));
-    }
+/// Empties the rings.
+struct Drain<'d> {
+    rings: &'d [RingBuffer<'d>],
+    lanes: &'d [RefCell<Lane>],
+    output: Output,
+    /// What came before can hardly be overtaken any more.
+    settled: u64,
+    /// What is being told of what is there.
+    dump: Option<Receiver<Found>>,
+    /// Orders that wait until that has been told once more.
+    snapshots: VecDeque<Order>,
+    /// A trace that no longer has its beginning is told again what is there.
+    dumps_again: bool,
 }
 
-/// Empties the rings until it is told to stop.
-fn drain(
-    rings: &[RingBuffer<'_>],
-    lanes: &[RefCell<Lane>],
-    output: &mut Output,
-    dump: Option<&Receiver<Found>>,
-    orders: &Receiver<Order>,
-    counters: &Counters,
-) -> Result<(), RecordError> {
-    let mut pause = BUSY;
-    let mut settled = 0;
-    loop {
-        let order = match orders.recv_timeout(pause) {
-            Ok(order) => Some(order),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        };
-        let most = round(rings)?;
-        pause = match most {
-            AT_ONCE.. => Duration::ZERO,
-            MANY.. => BUSY,
-            _ => IDLE,
-        };
-        if let (Some(dump), Some(lane)) = (dump, lanes.first()) {
-            add_found(dump, &mut lane.borrow_mut());
+/// After that long, what has been recorded is written even if it is little: it shall survive this process.
+const LONGEST: Duration = Duration::from_secs(1);
+
+impl Drain<'_> {
+    /// Goes on until it is told to stop, and what is there has been told of.
+    fn run(&mut self, orders: &Receiver<Order>, counters: &Counters) -> Result<(), RecordError> {
+        let mut pause = BUSY;
+        let mut is_stopped = false;
+        let mut flushed = Instant::now();
+        loop {
+            match orders.recv_timeout(pause) {
+                Ok(order) => self.order(order),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => is_stopped = true,
+            }
+            if is_stopped {
+                // Nobody can say anything any more, which takes no time.
+                std::thread::sleep(BUSY);
+            }
+            pause = match self.round()? {
+                AT_ONCE.. => Duration::ZERO,
+                MANY.. => BUSY,
+                _ => IDLE,
+            };
+            if flushed.elapsed() >= LONGEST {
+                self.output.flush()?;
+                flushed = Instant::now();
+            }
+            counters.set(self.output.progress());
+            if self.dump.is_none() {
+                self.snapshot()?;
+                if is_stopped {
+                    return self.last_dump(counters);
+                }
+            }
         }
-        let newest = lanes.iter().map(|lane| lane.borrow().newest()).max().unwrap_or(0);
-        // What came before the last round can hardly be overtaken any more.
-        write(lanes, Some(settled), output)?;
-        settled = newest;
-        counters.set(output.progress());
-        if let Some(Order { snapshot, reply }) = order {
-            dump_again(dump.is_some(), lanes);
-            // All that happened before the order.
-            write(lanes, None, output)?;
-            let _ = reply.send(output.snapshot(&snapshot, now()).map_err(RecordError::from));
+    }
+
+    /// Takes what is in the rings, and writes what is settled; gives how many events the fullest ring had.
+    fn round(&mut self) -> Result<usize, RecordError> {
+        let most = take_all(self.rings)?;
+        self.take_found();
+        let newest = self
+            .lanes
+            .iter()
+            .map(|lane| lane.borrow().newest())
+            .max()
+            .unwrap_or(0);
+        self.write(Some(self.settled))?;
+        self.settled = newest;
+        Ok(most)
+    }
+
+    /// Takes what has been told of what is there.
+    fn take_found(&mut self) {
+        let (Some(dump), Some(lane)) = (&self.dump, self.lanes.first()) else {
+            return;
+        };
+        let mut lane = lane.borrow_mut();
+        loop {
+            match dump.try_recv() {
+                Ok(Found { time, id, payload }) => lane.add(time, None, |to| {
+                    to.extend_from_slice(&payload);
+                    Some(id)
+                }),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => break,
+            }
         }
+        self.dump = None;
+    }
+
+    fn order(&mut self, order: Order) {
+        self.snapshots.push_back(order);
+        if self.dumps_again && self.output.keeps() && self.dump.is_none() {
+            self.dump = Some(dump_state());
+        }
+    }
+
+    /// Does what waited for the dump.
+    fn snapshot(&mut self) -> Result<(), RecordError> {
+        while let Some(Order { snapshot, reply }) = self.snapshots.pop_front() {
+            // All that has come by now.
+            self.write(None)?;
+            let _ = reply.send(self.output.snapshot(&snapshot).map_err(RecordError::from));
+        }
+        Ok(())
+    }
+
+    /// Of a trace that no longer has its beginning, tells once more what is there.
+    fn last_dump(&mut self, counters: &Counters) -> Result<(), RecordError> {
+        if !(self.dumps_again && self.output.keeps()) {
+            return Ok(());
+        }
+        self.dump = Some(dump_state());
+        while self.dump.is_some() {
+            std::thread::sleep(BUSY);
+            self.round()?;
+            counters.set(self.output.progress());
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, until: Option<u64>) -> Result<(), RecordError> {
+        let output = &mut self.output;
+        for (cpu, lane) in self.lanes.iter().enumerate() {
+            lane.borrow_mut()
+                .release(until, |event| output.event(cpu, &event))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the trace; gives what was recorded, and by CPU what was lost.
+    fn finish(mut self, lost: &[u32]) -> Result<(Progress, Vec<u64>), RecordError> {
+        // Programs that were running when they were detached have put their last records by now.
+        std::thread::sleep(BUSY);
+        while take_all(self.rings)? == AT_ONCE {
+            self.write(Some(0))?;
+        }
+        self.write(None)?;
+        let mut all = Vec::new();
+        for (cpu, (lane, &lost)) in self.lanes.iter().zip(lost).enumerate() {
+            let lost = lane.borrow_mut().lost_at_end(lost);
+            self.output.lost(cpu, lost)?;
+            all.push(lost);
+        }
+        Ok((self.output.finish(now())?, all))
     }
 }
 
 /// Takes what is in the rings; gives how many events the fullest one had.
-fn round(rings: &[RingBuffer<'_>]) -> Result<usize, RecordError> {
+fn take_all(rings: &[RingBuffer<'_>]) -> Result<usize, RecordError> {
     let mut most = 0;
     for ring in rings {
         let taken = ring.consume_raw_n(AT_ONCE);
@@ -320,47 +435,4 @@ fn round(rings: &[RingBuffer<'_>]) -> Result<usize, RecordError> {
         most = most.max(taken);
     }
     Ok(most)
-}
-
-fn add_found(dump: &Receiver<Found>, lane: &mut Lane) {
-    for Found { time, id, payload } in dump.try_iter() {
-        lane.add(time, None, |to| {
-            to.extend_from_slice(&payload);
-            Some(id)
-        });
-    }
-}
-
-fn write(lanes: &[RefCell<Lane>], until: Option<u64>, output: &mut Output) -> Result<(), RecordError> {
-    for (cpu, lane) in lanes.iter().enumerate() {
-        lane.borrow_mut()
-            .release(until, |event| output.event(cpu, &event))?;
-    }
-    Ok(())
-}
-
-fn finish(
-    rings: &[RingBuffer<'_>],
-    lanes: &[RefCell<Lane>],
-    mut output: Output,
-    lost: &[u32],
-    missing: Vec<String>,
-) -> Result<Summary, RecordError> {
-    // Programs that were running when they were detached have put their last records by now.
-    std::thread::sleep(BUSY);
-    while round(rings)? == AT_ONCE {
-        write(lanes, Some(0), &mut output)?;
-    }
-    write(lanes, None, &mut output)?;
-    for (cpu, (lane, &lost)) in lanes.iter().zip(lost).enumerate() {
-        let lost = lane.borrow_mut().lost_at_end(lost);
-        output.lost(cpu, lost)?;
-    }
-    let lost = lanes
-        .iter()
-        .zip(lost)
-        .map(|(lane, &lost)| lane.borrow_mut().lost_at_end(lost));
-    let lost = lost.collect();
-    let total = output.finish(now())?;
-    Ok(Summary { total, lost, missing })
 }

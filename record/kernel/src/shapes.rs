@@ -9,6 +9,8 @@ use crate::part::{Count, Part};
 pub(crate) enum Shape {
     /// The address of a socket to reach (`true`), or that was reached.
     Address(bool),
+    /// A number that the argument points at, by that name.
+    Pointed(&'static str),
     /// Two file descriptors, by that name.
     Pair(&'static str),
     EpollOperation,
@@ -32,8 +34,6 @@ const EPOLL_EVENT: usize = if cfg!(target_arch = "x86_64") { 12 } else { 16 };
 const EPOLL_DATA: usize = EPOLL_EVENT - 8;
 /// `struct pollfd`.
 const POLL_FD: usize = 8;
-/// `struct sockaddr_in6`.
-const ADDRESS: usize = 28;
 
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
@@ -49,6 +49,7 @@ impl Shape {
         Some(match name {
             "to" => Shape::Address(true),
             "from" => Shape::Address(false),
+            "upeer_addrlen" => Shape::Pointed(name),
             "fildes" | "socket" => Shape::Pair(name),
             "epoll_op" => Shape::EpollOperation,
             "epoll_event" => Shape::EpollEvent,
@@ -74,7 +75,9 @@ impl Shape {
     /// The memory that it is made of.
     pub(crate) fn part(self) -> Option<Part> {
         let (count, unit) = match self {
-            Shape::Address(_) => (Count::One, ADDRESS),
+            Shape::Address(true) => (Count::Argument(2), 1),
+            Shape::Address(false) => (Count::Pointed, 1),
+            Shape::Pointed(_) => (Count::One, 4),
             Shape::Pair(_) => (Count::One, 8),
             Shape::EpollEvent => (Count::One, EPOLL_EVENT),
             Shape::EpollEvents => (Count::Result, EPOLL_EVENT),
@@ -94,6 +97,7 @@ impl Shape {
                  u32 __v6addr_length; net16 _v6addr[__v6addr_length];",
                 if to { "dport" } else { "sport" }
             ),
+            Shape::Pointed(name) => format!("i32 _{name};"),
             Shape::Pair(name) => format!("i32 _{name}[2];"),
             Shape::EpollOperation => {
                 "enum : i32 { \"EPOLL_CTL_ADD\" = 1, \"EPOLL_CTL_DEL\" = 2, \"EPOLL_CTL_MOD\" = 3 } _op_enum;"
@@ -116,6 +120,7 @@ impl Shape {
     pub(crate) fn write(self, value: u64, part: &[u8], to: &mut Vec<u8>) {
         match self {
             Shape::Address(_) => write_address(part, to),
+            Shape::Pointed(_) => to.extend_from_slice(&bytes::<4>(part, 0)),
             Shape::Pair(_) => {
                 let mut pair = [0; 8];
                 copy(&mut pair, part);

@@ -23,6 +23,8 @@ struct Stream<S> {
     last: u64,
     /// What was lost by then.
     lost: u64,
+    /// The packet has events.
+    has_events: bool,
 }
 
 /// Event classes by id.
@@ -59,6 +61,7 @@ impl<S: PacketSink> Streams<S> {
                 writer,
                 last: begin,
                 lost: 0,
+                has_events: false,
             })
         };
         let streams = writers
@@ -84,7 +87,7 @@ impl<S: PacketSink> Streams<S> {
             stream.lose(event.lost, time)?;
         }
         stream.writer.record_encoded(plan, time, event.payload)?;
-        stream.last = time;
+        (stream.last, stream.has_events) = (time, true);
         self.written += 1;
         Ok(())
     }
@@ -106,8 +109,13 @@ impl<S: PacketSink> Streams<S> {
         }
     }
 
-    /// Ends all packets at that time, and begins others.
-    pub(crate) fn flush(&mut self, time: u64) -> Result<(), WriteError> {
+    /// Ends all packets that have events, each at its last one, so that what comes still has its own time.
+    pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
+        self.streams.iter_mut().try_for_each(Stream::flush)
+    }
+
+    /// Ends all packets at that time.
+    pub(crate) fn end(&mut self, time: u64) -> Result<(), WriteError> {
         for stream in &mut self.streams {
             stream.last = stream.last.max(time);
             stream.writer.flush(stream.last)?;
@@ -125,6 +133,13 @@ impl<S: PacketSink> Streams<S> {
 }
 
 impl<S: PacketSink> Stream<S> {
+    fn flush(&mut self) -> Result<(), WriteError> {
+        match std::mem::take(&mut self.has_events) {
+            true => self.writer.flush(self.last),
+            false => Ok(()),
+        }
+    }
+
     /// Between the last event and that time events were lost: a packet ends before them, so that readers see
     /// where.
     fn lose(&mut self, lost: u64, time: u64) -> Result<(), WriteError> {

@@ -99,6 +99,14 @@ pub fn directory() -> Result<PathBuf, SessionError> {
     Ok(path)
 }
 
+/// Where a session in the background writes what it has to say.
+///
+/// # Errors
+/// When this cannot be the name of a session, and as [`directory`].
+pub fn log(name: &str) -> Result<PathBuf, SessionError> {
+    Ok(socket(name)?.with_extension("log"))
+}
+
 /// Names of all sessions that have a socket, in order.
 ///
 /// # Errors
@@ -137,7 +145,10 @@ pub fn ask(name: &str, request: &Request) -> Result<Status, SessionError> {
             return Err(none());
         }
     };
-    let answer = exchange(stream, request).map_err(|_| none())?;
+    let answer = exchange(stream, request).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => SessionError::Silent(name.to_owned()),
+        _ => none(),
+    })?;
     match answer {
         Answer::Done(status) => Ok(status),
         Answer::Failed(why) => Err(SessionError::Refused(why)),
@@ -145,7 +156,10 @@ pub fn ask(name: &str, request: &Request) -> Result<Status, SessionError> {
 }
 
 fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Answer> {
-    stream.set_read_timeout(Some(LONG))?;
+    stream.set_read_timeout(Some(match request {
+        Request::Status => PATIENCE,
+        Request::Stop | Request::Snapshot(_) => LONG,
+    }))?;
     send(&mut stream, request)?;
     receive(&stream)
 }

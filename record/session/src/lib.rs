@@ -8,6 +8,7 @@ pub mod control;
 mod launch;
 mod probes;
 mod session;
+mod target;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use tracebraid_kernel_recorder::RecordError;
 pub use launch::{Launched, wait_and_become};
 pub use probes::{ProbeSummary, Probes, Stacks, finish_probes};
 pub use session::{Session, SessionOptions, SessionSummary};
+pub use target::check_process;
 pub use tracebraid_kernel_recorder as kernel;
 
 /// What can keep a session from being recorded.
@@ -35,6 +37,9 @@ pub enum SessionError {
     /// There is no session of that name.
     #[error("there is no session `{0}`: see `tracebraid list`")]
     NoSession(String),
+    /// There is one, which does not answer.
+    #[error("session `{0}` does not answer: it is stopped, or very busy")]
+    Silent(String),
     /// There is one already.
     #[error("there is a session `{0}` already: stop it by `tracebraid stop {0}`, or take another name")]
     Exists(String),
@@ -44,6 +49,17 @@ pub enum SessionError {
     /// A session cannot do what it was asked for.
     #[error("{0}")]
     Refused(String),
+    /// There is no such process.
+    #[error("there is no process {0}")]
+    NoProcess(u32),
+    /// It is a thread.
+    #[error("{thread} is a thread of process {process}: give --pid {process}")]
+    Thread {
+        /// Which.
+        thread: u32,
+        /// Of which process.
+        process: u32,
+    },
     /// A file cannot be made.
     #[error("{}: {source}", path.display())]
     File {

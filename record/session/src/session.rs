@@ -42,22 +42,24 @@ pub struct SessionSummary {
 }
 
 impl SessionOptions {
-    /// Makes the directory.
+    /// Makes the directory; false if it was there already.
     ///
     /// # Errors
     /// When it cannot be made, or has something in it.
-    pub fn make_directory(&self) -> Result<(), SessionError> {
+    pub fn make_directory(&self) -> Result<bool, SessionError> {
         let failed = |source| SessionError::File {
             path: self.directory.clone(),
             source,
         };
+        let is_new = !self.directory.exists();
         fs::create_dir_all(&self.directory).map_err(failed)?;
         let mut entries = fs::read_dir(&self.directory).map_err(failed)?;
         match entries.next() {
-            None => Ok(()),
-            Some(_) => Err(failed(std::io::Error::other(
-                "the directory is not empty: give another one by -o",
-            ))),
+            None => Ok(is_new),
+            Some(_) => {
+                let why = "the directory is not empty: give another one by -o";
+                Err(failed(std::io::Error::other(why)))
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ mod report;
 mod sched;
 mod sections;
 mod session;
+mod stacks;
 mod syscalls;
 mod views;
 mod waits;
@@ -52,6 +53,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Start(args) => session::start(&args),
         Command::Stop(args) => session::stop(&args),
         Command::Status(args) => session::status(&args),
+        Command::Stacks(args) => stacks::run(&args),
         Command::List(args) => session::list(&args),
         Command::Snapshot(args) => session::snapshot(&args),
         Command::Report(args) => overview::run(&args),
@@ -131,5 +133,6 @@ pub(crate) use record::{RecordArgs, become_command};
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
 pub(crate) use session::{ListArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs};
+pub(crate) use stacks::StacksArgs;
 pub(crate) use syscalls::SyscallsArgs;
 pub(crate) use waits::WaitsArgs;

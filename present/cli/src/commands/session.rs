@@ -95,9 +95,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn failed(error: SessionError) -> Failure {
     match error {
         SessionError::Name(_) | SessionError::Exists(_) => Failure::usage(error.to_string()),
-        SessionError::NoSession(_) => Failure::nothing_readable(error.to_string()),
+        SessionError::NoSession(ref name) => Failure::nothing_readable(match last_words(name) {
+            Some(said) => format!("{error}; the last one of that name said: {said}"),
+            None => error.to_string(),
+        }),
         _ => Failure::output(error.to_string()),
     }
+}
+
+/// What a session said before it ended, if it said anything.
+fn last_words(name: &str) -> Option<String> {
+    let said = std::fs::read_to_string(control::log(name).ok()?).ok()?;
+    let last = said.lines().rfind(|line| line.starts_with("error: "))?;
+    Some(last.trim_start_matches("error: ").to_owned())
 }
 
 /// Runs `start`: once as it was called, and once more as what stays.
@@ -111,9 +121,7 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
         Err(SessionError::NoSession(_)) => {}
         Err(error) => return Err(failed(error)),
     }
-    let log = control::directory()
-        .map_err(failed)?
-        .join(format!("{}.log", args.name));
+    let log = control::log(&args.name).map_err(failed)?;
     let cannot = |error: std::io::Error| Failure::output(format!("{}: {error}", log.display()));
     let own = std::env::current_exe().map_err(cannot)?;
     let mut background = Command::new(own);
@@ -148,7 +156,8 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
     let asked = Instant::now();
     while asked.elapsed() < PATIENCE {
         let status = control::ask(name, &Request::Status).ok();
-        if status.is_some() {
+        // Somebody else may have taken the name just now.
+        if status.as_ref().is_some_and(|status| status.pid == child.id()) {
             return Ok(status);
         }
         let ended = child

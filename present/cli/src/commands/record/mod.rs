@@ -14,7 +14,7 @@ use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::control::Server;
 use tracebraid_session::kernel::{Options, Syscalls, USUAL, missing_privileges};
-use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions, Stacks};
+use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions, Stacks, check_process};
 
 use crate::failure::Failure;
 use crate::fold;
@@ -107,9 +107,18 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
             "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
         return Err(Failure::usage(message));
     }
+    for &process in &args.pid {
+        check_process(process).map_err(|error| Failure::usage(error.to_string()))?;
+    }
     let mut options = session_options(args)?;
-    options.make_directory().map_err(failed)?;
-    let (session, mut command) = begin(args, &mut options).inspect_err(|_| clear(&options.directory))?;
+    if options.kernel.is_none() && options.probes.is_none() && options.stacks.is_none() {
+        return Err(Failure::usage(
+            "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
+        ));
+    }
+    let is_new = options.make_directory().map_err(failed)?;
+    let begun = begin(args, &mut options);
+    let (session, mut command) = begun.inspect_err(|_| clear(&options.directory, is_new))?;
     let limits = Limits {
         bytes: args.max_size.filter(|_| !args.snapshot),
         time: args.duration,
@@ -148,10 +157,12 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<(Session, Op
 }
 
 /// Nothing was recorded: nothing is left behind.
-fn clear(directory: &Path) {
+fn clear(directory: &Path, is_new: bool) {
     let _ = std::fs::remove_dir_all(directory.join("kernel"));
     let _ = std::fs::remove_file(directory.join("probe.conf"));
-    let _ = std::fs::remove_dir(directory);
+    if is_new {
+        let _ = std::fs::remove_dir(directory);
+    }
 }
 
 /// Where the trace goes.
@@ -222,7 +233,7 @@ fn kernel_options(args: &RecordArgs, name: String) -> Result<Option<Options>, Fa
     let syscalls = args
         .syscalls
         .as_ref()
-        .map_or(Syscalls::All, |traced| traced.0.clone());
+        .map_or(Syscalls::All, |traced| traced.0.clone().by_kernel_names());
     if let Some(name) = syscalls.unknown().first() {
         return Err(Failure::usage(format!("there is no system call `{name}`")));
     }

@@ -1,11 +1,19 @@
 //! What was recorded, where it is, and what to do with it.
 
+use std::io::Write;
 use std::time::Duration;
 
 use tracebraid_session::kernel::{Progress, Summary};
 use tracebraid_session::{ProbeSummary, SessionOptions, SessionSummary};
 
 use crate::table::{bytes, duration, grouped, number_of};
+
+/// Says it as far as anybody listens: that nobody does is no reason not to end well.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
 
 /// Says it on standard error, which is not the command's.
 pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapsed: Duration) {
@@ -16,19 +24,19 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
             let Progress {
                 events, bytes: size, ..
             } = kernel.total;
-            eprintln!(
+            say!(
                 "Recorded {} events in {elapsed}: {} in {directory}",
                 grouped(events),
                 bytes(size)
             );
             warn(kernel);
         }
-        None => eprintln!("Recorded for {elapsed} into {directory}"),
+        None => say!("Recorded for {elapsed} into {directory}"),
     }
     if let Some(probes) = &summary.probes {
         tell(probes);
     }
-    eprintln!("See it by: tracebraid report {directory}");
+    say!("See it by: tracebraid report {directory}");
 }
 
 fn warn(kernel: &Summary) {
@@ -36,14 +44,20 @@ fn warn(kernel: &Summary) {
     if lost > 0 {
         let cpus = kernel.lost.iter().enumerate().filter(|(_, lost)| **lost > 0);
         let cpus = cpus.map(|(cpu, lost)| format!("{} on CPU {cpu}", grouped(*lost)));
-        eprintln!(
+        say!(
             "warning: {} events found no room ({}): record less, or give more memory by --buffer-size",
             grouped(lost),
             cpus.collect::<Vec<_>>().join(", ")
         );
     }
+    if kernel.unfollowed > 0 {
+        say!(
+            "warning: {} were not followed: there were too many at once",
+            number_of(u64::from(kernel.unfollowed), "process", "processes")
+        );
+    }
     if !kernel.missing.is_empty() {
-        eprintln!(
+        say!(
             "warning: this kernel has no tracepoint {}",
             kernel.missing.join(", ")
         );
@@ -52,18 +66,18 @@ fn warn(kernel: &Summary) {
 
 fn tell(probes: &ProbeSummary) {
     if probes.traces > 0 {
-        eprintln!(
+        say!(
             "Probes of {} as well",
             number_of(probes.traces as u64, "process", "processes")
         );
     }
     for path in &probes.running {
-        eprintln!(
+        say!(
             "warning: {}: its process goes on: the trace ends when it does",
             path.display()
         );
     }
     for (path, error) in &probes.failed {
-        eprintln!("warning: {}: {error}", path.display());
+        say!("warning: {}: {error}", path.display());
     }
 }

@@ -61,7 +61,9 @@ pub(super) fn watch(
     asked: Option<&Asked<'_>>,
 ) -> Result<(Ended, Duration), Failure> {
     let interrupted = interruption();
+    let mut since = None;
     let mut line = Line::new(quiet);
+    let has_command = command.is_some();
     loop {
         let elapsed = session.elapsed();
         let status = match &mut command {
@@ -78,7 +80,9 @@ pub(super) fn watch(
         let ended = match status {
             _ if told.is_some() => told.map(Ended::Told),
             Some(status) => Some(Ended::Command(status)),
-            None if interrupted.load(Ordering::Relaxed) => Some(Ended::Interrupted),
+            None if interrupted.load(Ordering::Relaxed) && is_time(&mut since, has_command) => {
+                Some(Ended::Interrupted)
+            }
             None => is_over.then_some(Ended::Limit),
         };
         if let Some(ended) = ended {
@@ -88,6 +92,16 @@ pub(super) fn watch(
         line.show(progress, elapsed);
         std::thread::sleep(PAUSE);
     }
+}
+
+/// How long a command that was interrupted too may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// True if an interrupted recording is to end. A command is interrupted as well, by the terminal: how it ends is part
+/// of the recording.
+fn is_time(since: &mut Option<Instant>, has_command: bool) -> bool {
+    let since = since.get_or_insert_with(Instant::now);
+    !has_command || since.elapsed() >= GRACE
 }
 
 /// The line of progress, on a terminal.

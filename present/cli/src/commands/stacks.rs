@@ -1,0 +1,191 @@
+//! `tracebraid stacks`: which functions used the CPU, and which waited.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_profile::{Profile, Stack, Sums};
+use tracebraid_symbols::Symbols;
+
+use crate::failure::Failure;
+use crate::options::{self, InputArgs};
+use crate::output::Output;
+use crate::table::{self, Column, grouped};
+use crate::warnings::Warnings;
+
+/// Shows which functions of programs used the CPU and which waited, from call stacks in the trace
+/// (`tracebraid record --stacks`).
+///
+/// Functions are named from the programs' files, if these are still the same, and from debug information by build id.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid record --stacks -o TRACE -- ./my-program
+  tracebraid stacks TRACE
+  tracebraid stacks --format folded TRACE > stacks.folded
+  tracebraid stacks --format folded --waits TRACE | flamegraph.pl > waits.svg")]
+pub(crate) struct StacksArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Rows of each table at most; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Of folded stacks: those of waits, in microseconds, not those of CPU time
+    #[arg(long)]
+    waits: bool,
+    /// More directories with debug information, which has .build-id below
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
+}
+
+/// Formats of stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// JSON
+    Json,
+    /// A line for each stack: functions from the outermost one on, and a number
+    Folded,
+}
+
+/// Runs it.
+pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
+    let set = options::open(&args.input)?;
+    let mut warnings = Warnings::default();
+    warnings.opening(&set);
+    let profile = profile(&set, args.debug_dir.clone())?;
+    let mut output = Output::open(None)?;
+    match args.format {
+        Format::Table => output.write(tables(&profile, args.top).as_bytes())?,
+        Format::Folded => output.write(folded(&profile, args.waits).as_bytes())?,
+        Format::Json => output.write_json(&profile)?,
+    };
+    Ok(warnings.finish(args.input.strict))
+}
+
+fn profile(set: &TraceSet, directories: Vec<PathBuf>) -> Result<Profile, Failure> {
+    let profile = Profile::new(set, &mut Symbols::new(directories));
+    if profile.processes.is_empty() {
+        let message =
+            "there are no call stacks in the trace: record them by `tracebraid record --stacks -- COMMAND`";
+        return Err(Failure::nothing_readable(message));
+    }
+    Ok(profile)
+}
+
+fn folded(profile: &Profile, waits: bool) -> String {
+    let number = |stack: &Stack| match waits {
+        true => stack.sums.wait_ns / 1000,
+        false => stack.sums.cpu_samples,
+    };
+    let mut text = String::new();
+    for stack in profile.stacks.iter().filter(|stack| number(stack) > 0) {
+        // These two have a meaning in such lines.
+        let plain = |name: &String| name.replace(';', ":").replace('\n', " ");
+        let functions: Vec<String> = stack.functions.iter().map(plain).collect();
+        text += &format!("{};{} {}\n", stack.process, functions.join(";"), number(stack));
+    }
+    text
+}
+
+fn tables(profile: &Profile, top: usize) -> String {
+    let rows = if top == 0 { usize::MAX } else { top };
+    let summary = format!(
+        "{} of CPU time in {} samples, {} of waits in {} stacks",
+        table::duration(profile.cpu_ns),
+        grouped(profile.cpu_samples),
+        table::duration(profile.wait_ns),
+        grouped(profile.waits)
+    );
+    [
+        table::paragraph(&summary),
+        processes(profile, rows),
+        functions(profile, rows),
+        waits(profile, rows),
+    ]
+    .join("\n")
+}
+
+fn processes(profile: &Profile, rows: usize) -> String {
+    let columns = [
+        Column::number("PID"),
+        Column::text("Process"),
+        Column::number("CPU"),
+        Column::number("Waits"),
+        Column::number("Waited"),
+    ];
+    let row = |process: &tracebraid_profile::Process| {
+        let pid = process.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+        let Sums {
+            cpu_ns,
+            waits,
+            wait_ns,
+            ..
+        } = process.sums;
+        vec![
+            pid,
+            process.name.clone(),
+            table::duration(cpu_ns),
+            grouped(waits),
+            table::duration(wait_ns),
+        ]
+    };
+    table::render(&columns, profile.processes.iter().take(rows).map(row))
+}
+
+fn functions(profile: &Profile, rows: usize) -> String {
+    let columns = [
+        Column::text("Function"),
+        Column::number("Own CPU"),
+        Column::number("Share"),
+        Column::number("With callees"),
+        Column::number("Share"),
+    ];
+    let row = |function: &tracebraid_profile::Function| {
+        let share = |part: u64| table::percent(part, profile.cpu_ns);
+        let (own, total) = (function.own.cpu_ns, function.total.cpu_ns);
+        vec![
+            function.name.clone(),
+            table::duration(own),
+            share(own),
+            table::duration(total),
+            share(total),
+        ]
+    };
+    let used = profile
+        .functions
+        .iter()
+        .filter(|function| function.total.cpu_ns > 0);
+    table::render(&columns, used.take(rows).map(row))
+}
+
+/// The longest waits by stack, from the function that is nearest to the program's own code.
+fn waits(profile: &Profile, rows: usize) -> String {
+    let columns = [
+        Column::number("Waited"),
+        Column::number("Waits"),
+        Column::text("Process"),
+        Column::text("In, called by"),
+    ];
+    let mut stacks: Vec<&Stack> = profile
+        .stacks
+        .iter()
+        .filter(|stack| stack.sums.waits > 0)
+        .collect();
+    stacks.sort_by_key(|stack| std::cmp::Reverse(stack.sums.wait_ns));
+    let row = |stack: &&Stack| {
+        let innermost: Vec<&str> = stack.functions.iter().rev().take(4).map(String::as_str).collect();
+        let Sums { waits, wait_ns, .. } = stack.sums;
+        vec![
+            table::duration(wait_ns),
+            grouped(waits),
+            stack.process.clone(),
+            innermost.join(" < "),
+        ]
+    };
+    table::render(&columns, stacks.iter().take(rows).map(row))
+}
