@@ -228,7 +228,7 @@ int main(void) {
 
 /// A program with probes, linked with their library as it was built beside the program that is tested.
 fn probed_program(directory: &Path) -> PathBuf {
-    let built = Path::new(env!("CARGO_BIN_EXE_tracebraid")).parent().unwrap();
+    let built = support::libraries();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
     let (source, path) = (directory.join("probed.c"), directory.join("probed"));
     fs::write(&source, PROBED).unwrap();
@@ -406,6 +406,18 @@ fn the_exit_code_is_the_command_s() {
     assert_eq!(code(&["/etc/passwd"]), Some(126));
 }
 
+/// Waits until something has been recorded, which is written at least each second.
+fn begun(trace: &Path) {
+    for _ in 0..600 {
+        let written = fs::metadata(trace.join("kernel/channel0_0"));
+        if written.is_ok_and(|file| file.len() > 0) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("nothing is recorded");
+}
+
 #[test]
 fn an_interrupted_recording_is_whole() {
     if !can_record_kernel() {
@@ -419,7 +431,7 @@ fn an_interrupted_recording_is_whole() {
         .args(["--system", "--syscalls", "none", "-o"])
         .arg(&trace);
     let mut child = record.spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    begun(&trace);
     let interrupt = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
@@ -562,7 +574,7 @@ fn a_recording_that_is_terminated_is_whole() {
             .args(["--system", "--syscalls", "none", "-o"])
             .arg(&trace);
         let mut child = record.spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(1200));
+        begun(&trace);
         let sent = Command::new("kill")
             .args([signal, &child.id().to_string()])
             .status();
@@ -584,7 +596,7 @@ fn a_killed_recorder_leaves_what_it_had_written() {
     let mut record = tracebraid();
     record.arg("record").args(["--system", "-o"]).arg(&trace);
     let mut child = record.spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    begun(&trace);
     child.kill().unwrap();
     child.wait().unwrap();
     let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);

@@ -16,6 +16,7 @@ pub fn tracebraid() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracebraid"));
     command
         .env("TZ", "UTC")
+        .env("TRACEBRAID_LIBRARIES", libraries())
         .env_remove("NO_COLOR")
         .env_remove("TRACEBRAID_COLUMNS");
     command
@@ -88,6 +89,18 @@ pub fn published(below: &str) -> Option<PathBuf> {
     }
     skipped(&format!("{} is not there", path.display()));
     None
+}
+
+/// Where cargo put the libraries that programs load: beside the program, or where it keeps what was built for tests.
+pub fn libraries() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_tracebraid"))
+        .parent()
+        .expect("a directory");
+    let built = beside.join("deps");
+    match built.join("libtracebraid_probe.a").is_file() {
+        true => built,
+        false => beside.to_owned(),
+    }
 }
 
 /// Says, past the test harness, which keeps to itself what tests print that pass, that something was not tested.

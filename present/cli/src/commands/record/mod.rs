@@ -18,6 +18,7 @@ use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions
 
 use crate::failure::Failure;
 use crate::fold;
+use crate::output::interruption;
 use asked::Asked;
 use choice::{Groups, Traced};
 pub(crate) use launch::become_command;
@@ -116,6 +117,8 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
             "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
         ));
     }
+    // From here on an interruption ends the recording as it should be ended.
+    let interrupted = interruption();
     let is_new = options.make_directory().map_err(failed)?;
     let begun = begin(args, &mut options);
     let (session, mut command) = begun.inspect_err(|_| clear(&options.directory, is_new))?;
@@ -124,7 +127,14 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         time: args.duration,
     };
     let asked = server.map(|(name, server)| Asked::new(name, server, &options.directory));
-    let (ended, elapsed) = watch(&session, command.as_mut(), &limits, args.quiet, asked.as_ref())?;
+    let (ended, elapsed) = watch(
+        &session,
+        command.as_mut(),
+        &limits,
+        args.quiet,
+        asked.as_ref(),
+        &interrupted,
+    )?;
     let stopped = session.stop();
     let ended = match (ended, &asked) {
         (Ended::Told(question), Some(asked)) => return asked.stopped(question, stopped, elapsed),
@@ -209,12 +219,18 @@ fn stacks(args: &RecordArgs, options: &str) -> Result<Stacks, Failure> {
     }
     let own = std::env::current_exe().unwrap_or_default();
     let beside = own.parent().unwrap_or(Path::new("/"));
-    let places = [beside.join(NAME), beside.join("../lib/tracebraid").join(NAME)];
-    let library = places.iter().find(|place| place.is_file());
-    let Some(library) = library else {
-        let places = places.map(|place| place.display().to_string()).join(" nor ");
+    let told = std::env::var_os("TRACEBRAID_LIBRARIES").map(PathBuf::from);
+    let usual = [beside.to_owned(), beside.join("../lib/tracebraid")];
+    let places = told
+        .into_iter()
+        .chain(usual)
+        .map(|directory| directory.join(NAME));
+    let places: Vec<PathBuf> = places.collect();
+    let Some(library) = places.iter().find(|place| place.is_file()) else {
+        let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
         return Err(Failure::output(format!(
-            "--stacks needs {NAME}, which is neither {places}"
+            "--stacks needs {NAME}, which is not there: {}",
+            places.join(", ")
         )));
     };
     Ok(Stacks {

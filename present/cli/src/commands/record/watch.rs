@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::process::ExitStatus;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,7 +12,6 @@ use tracebraid_session::{Launched, Session};
 
 use super::asked::Asked;
 use crate::failure::Failure;
-use crate::output::interruption;
 use crate::{table, time};
 
 /// Why a recording ends.
@@ -59,8 +58,8 @@ pub(super) fn watch(
     limits: &Limits,
     quiet: bool,
     asked: Option<&Asked<'_>>,
+    interrupted: &AtomicBool,
 ) -> Result<(Ended, Duration), Failure> {
-    let interrupted = interruption();
     let mut since = None;
     let mut line = Line::new(quiet);
     let has_command = command.is_some();
