@@ -167,8 +167,13 @@ unsafe fn attempt(
     if payload > MOST_PAYLOAD || end > thread.limit.load(Ordering::Relaxed) {
         return null;
     }
-    // SAFETY: the limit is above 0, so there is a packet.
-    let packet = unsafe { Packet::at(thread.packet.load(Ordering::Relaxed)) };
+    let address = thread.packet.load(Ordering::Relaxed);
+    // The limit is above 0, so there is a packet; but a handler may have forked since, and in the child all is wiped.
+    if address.is_null() {
+        return null;
+    }
+    // SAFETY: begun packets stay mapped, and in a child there is private memory in their place.
+    let packet = unsafe { Packet::at(address) };
     if packet.content().load(Ordering::Relaxed) != before * 8 {
         return null;
     }
