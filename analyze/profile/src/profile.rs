@@ -15,14 +15,9 @@ use crate::process::{Kind, Mapped, Sample};
 /// Which functions used the CPU, and which waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Profile {
-    /// Samples of CPU time.
-    pub cpu_samples: u64,
-    /// CPU time that they stand for.
-    pub cpu_ns: u64,
-    /// Waits.
-    pub waits: u64,
-    /// How long they took.
-    pub wait_ns: u64,
+    /// In all.
+    #[serde(flatten)]
+    pub total: Sums,
     /// Processes, those with the most CPU time first.
     pub processes: Vec<Process>,
     /// Functions, those with the most CPU time first.
@@ -138,10 +133,7 @@ impl Profile {
     fn fill(&mut self, stacks: BTreeMap<(String, Vec<String>), Sums>) {
         let mut functions: BTreeMap<String, Function> = BTreeMap::new();
         for ((process, names), sums) in stacks {
-            self.cpu_samples += sums.cpu_samples;
-            self.cpu_ns += sums.cpu_ns;
-            self.waits += sums.waits;
-            self.wait_ns = self.wait_ns.saturating_add(sums.wait_ns);
+            self.total.add(sums);
             // One that calls itself counts once.
             for name in names.iter().collect::<BTreeSet<_>>() {
                 functions.entry(name.clone()).or_default().total.add(sums);

@@ -205,7 +205,8 @@ fn set_options(open: &mut OpenObject, options: &Options) -> Result<(), RecordErr
     Ok(())
 }
 
-fn failed(error: libbpf_rs::Error) -> RecordError {
+/// That the kernel, or the library, refuses something.
+pub(crate) fn failed(error: libbpf_rs::Error) -> RecordError {
     RecordError::Load(error.to_string())
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 
-use crate::bpf::Programs;
+use crate::bpf::{Programs, failed};
 use crate::calls::calls;
 use crate::encoder::Encoder;
 use crate::error::RecordError;
@@ -184,7 +184,7 @@ fn record(
     let calls = calls();
     let mut class = schema(&calls);
     machine::describe(&mut class, options);
-    let cpus = libbpf_rs::num_possible_cpus().map_err(|error| RecordError::Load(error.to_string()))?;
+    let cpus = libbpf_rs::num_possible_cpus().map_err(failed)?;
     let mut programs = Programs::load(options, &calls, cpus)?;
     let output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
     let encoder = Encoder::new(&class, calls);
@@ -231,7 +231,6 @@ fn rings<'c>(
     lanes: &'c [RefCell<Lane>],
     encoder: &'c Encoder,
 ) -> Result<Vec<RingBuffer<'c>>, RecordError> {
-    let failed = |error: libbpf_rs::Error| RecordError::Load(error.to_string());
     let reader = |(ring, lane): (&MapHandle, &'c RefCell<Lane>)| {
         let mut builder = RingBufferBuilder::new();
         let add = move |record: &[u8]| {

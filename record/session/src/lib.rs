@@ -17,10 +17,11 @@ use thiserror::Error;
 use tracebraid_kernel_recorder::RecordError;
 
 pub use launch::{Launched, wait_and_become};
-pub use probes::{ProbeSummary, Probes, Stacks, finish_probes};
+pub use probes::{Probes, Stacks};
 pub use session::{Session, SessionOptions, SessionSummary};
 pub use target::check_process;
 pub use tracebraid_kernel_recorder as kernel;
+pub use tracebraid_probe::finish::Finished;
 
 /// What can keep a session from being recorded.
 #[derive(Debug, Error)]

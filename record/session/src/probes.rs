@@ -81,34 +81,13 @@ pub(crate) fn prepare(
     Ok(vec![("TRACEBRAID_SESSION".to_owned(), session.into_os_string())])
 }
 
-/// What became of the traces of programs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProbeSummary {
-    /// Processes that recorded something and have ended.
-    pub traces: usize,
-    /// Traces of processes that go on: `tracebraid finish` gives them their last shape later.
-    pub running: Vec<PathBuf>,
-    /// Traces with a file that could not be put in order.
-    pub failed: Vec<(PathBuf, String)>,
-}
-
 /// Gives the traces of programs that have ended their last shape.
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn finish_probes(directory: &Path) -> Result<ProbeSummary, SessionError> {
-    let failed = |source| SessionError::File {
+pub(crate) fn finish_probes(directory: &Path) -> Result<Finished, SessionError> {
+    finish(directory).map_err(|source| SessionError::File {
         path: directory.to_owned(),
         source,
-    };
-    let Finished {
-        traces,
-        running,
-        failed: not,
-    } = finish(directory).map_err(failed)?;
-    Ok(ProbeSummary {
-        traces,
-        running,
-        failed: not,
     })
 }

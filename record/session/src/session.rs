@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary, clock_offset};
+use tracebraid_probe::finish::Finished;
 
 use crate::SessionError;
-use crate::probes::{ProbeSummary, Probes, Stacks, finish_probes, prepare};
+use crate::probes::{Probes, Stacks, finish_probes, prepare};
 
 /// What is recorded, and where.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +39,7 @@ pub struct SessionSummary {
     /// Of the kernel.
     pub kernel: Option<Summary>,
     /// Of programs with probes.
-    pub probes: Option<ProbeSummary>,
+    pub probes: Option<Finished>,
 }
 
 impl SessionOptions {
@@ -62,9 +63,7 @@ impl SessionOptions {
             }
         }
     }
-}
 
-impl SessionOptions {
     /// Gives all traces the same relation to the time of day, and tells programs with probes what to record.
     /// Gives what the environment of such programs must have.
     ///

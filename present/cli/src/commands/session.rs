@@ -7,12 +7,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use jiff::Zoned;
 use serde_json::json;
 use tracebraid_session::SessionError;
 use tracebraid_session::control::{self, Request, Server, Status};
 
-use crate::commands::record::{RecordArgs, record};
+use crate::commands::record::{RecordArgs, record, stamped};
 use crate::failure::{Failure, USAGE};
 use crate::table::{self, Column, grouped};
 
@@ -180,10 +179,7 @@ pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
 
 /// Runs `snapshot`.
 pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
-    let directory = args.output.clone().unwrap_or_else(|| {
-        let now = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-        PathBuf::from(format!("{}-{now}", args.name))
-    });
+    let directory = args.output.clone().unwrap_or_else(|| stamped(&args.name));
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     let status = control::ask(&args.name, &Request::Snapshot(directory)).map_err(failed)?;
     say(&status);

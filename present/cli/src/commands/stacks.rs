@@ -96,10 +96,10 @@ fn tables(profile: &Profile, top: usize) -> String {
     let rows = if top == 0 { usize::MAX } else { top };
     let summary = format!(
         "{} of CPU time in {} samples, {} of waits in {} stacks",
-        table::duration(profile.cpu_ns),
-        grouped(profile.cpu_samples),
-        table::duration(profile.wait_ns),
-        grouped(profile.waits)
+        table::duration(profile.total.cpu_ns),
+        grouped(profile.total.cpu_samples),
+        table::duration(profile.total.wait_ns),
+        grouped(profile.total.waits)
     );
     [
         table::paragraph(&summary),
@@ -146,7 +146,7 @@ fn functions(profile: &Profile, rows: usize) -> String {
         Column::number("Share"),
     ];
     let row = |function: &tracebraid_profile::Function| {
-        let share = |part: u64| table::percent(part, profile.cpu_ns);
+        let share = |part: u64| table::percent(part, profile.total.cpu_ns);
         let (own, total) = (function.own.cpu_ns, function.total.cpu_ns);
         vec![
             function.name.clone(),

@@ -175,16 +175,14 @@ fn clear(directory: &Path, is_new: bool) {
     }
 }
 
-/// Where the trace goes.
-fn directory(args: &RecordArgs) -> PathBuf {
-    args.output.clone().unwrap_or_else(|| {
-        let now = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-        PathBuf::from(format!("tracebraid-{now}"))
-    })
+/// A directory for what is recorded now, by that name and the time.
+pub(super) fn stamped(name: &str) -> PathBuf {
+    let now = Zoned::now().strftime("%Y%m%d-%H%M%S");
+    PathBuf::from(format!("{name}-{now}"))
 }
 
 fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
-    let directory = directory(args);
+    let directory = args.output.clone().unwrap_or_else(|| stamped("tracebraid"));
     let name = directory.file_name().unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
     let patterns: Vec<String> = args

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use tracebraid_session::kernel::{Progress, Summary};
-use tracebraid_session::{ProbeSummary, SessionOptions, SessionSummary};
+use tracebraid_session::{Finished, SessionOptions, SessionSummary};
 
 use crate::table::{bytes, duration, grouped, number_of};
 
@@ -64,7 +64,7 @@ fn warn(kernel: &Summary) {
     }
 }
 
-fn tell(probes: &ProbeSummary) {
+fn tell(probes: &Finished) {
     if probes.traces > 0 {
         say!(
             "Probes of {} as well",
