@@ -37,6 +37,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	char comm[16];
+	/* None of threads of the kernel, and of those that have ended. */
+	void *mm;
 };
 
 struct linux_binprm {
@@ -107,6 +109,7 @@ struct pt_regs {
 	u64 r10;
 	u64 r9;
 	u64 r8;
+	u64 cx;
 	u64 dx;
 	u64 si;
 	u64 di;

@@ -8,6 +8,7 @@
 #include "net.h"
 #include "memory.h"
 #include "syscalls.h"
+#include "waits.h"
 
 /* Some helpers are open to programs under this licence only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,16 +1,21 @@
 //! The BPF programs: loading, telling them what is wanted, attaching.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::path::Path;
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut, UprobeOpts,
+};
+
+use perf_event::Counter;
 
 use crate::calls::Call;
 use crate::error::RecordError;
 use crate::groups::Group;
 use crate::options::Options;
 use crate::plan::Syscalls;
+use crate::stacks::{Stacks, cpu_clocks};
 
 /// Programs that run in the kernel as long as this lives.
 pub(crate) struct Programs {
@@ -24,13 +29,16 @@ pub(crate) struct Programs {
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
 
+/// The kernel's types.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
 /// CPUs that the programs know; see `ring.h`.
 const MOST_CPUS: usize = 1024;
 
 impl Programs {
     /// Loads what is wanted for a machine of so many CPUs. Nothing is recorded before [`Programs::attach`].
     pub(crate) fn load(options: &Options, calls: &[Call], cpus: usize) -> Result<Programs, RecordError> {
-        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        if !Path::new(BTF).exists() {
             return Err(RecordError::NoBtf);
         }
         libbpf_rs::set_print(None);
@@ -88,14 +96,26 @@ impl Programs {
     }
 
     /// Begins to record.
-    pub(crate) fn attach(&mut self) -> Result<(), RecordError> {
+    pub(crate) fn attach(&mut self, stacks: Option<&Stacks>) -> Result<(), RecordError> {
         let programs = self.object.progs_mut().filter(|program| program.autoload());
         for program in programs {
-            let link = program.attach_trace().map_err(|error| RecordError::Attach {
-                tracepoint: tracepoint(&program.section().to_string_lossy()).to_owned(),
-                reason: error.to_string(),
-            })?;
-            self.links.push(link);
+            let section = program.section().to_string_lossy().into_owned();
+            let attached = match &*section {
+                CLOCK => attach_to_clocks(&program, self.rings.len(), stacks),
+                FUNCTION => attach_to_library(&program, stacks).map(|link| vec![link]),
+                _ => program.attach_trace().map(|link| vec![link]),
+            };
+            match attached {
+                Ok(links) => self.links.extend(links),
+                // Then programs find their waits themselves, and say so (`stacks_state`).
+                Err(_) if section == FUNCTION => {}
+                Err(error) => {
+                    return Err(RecordError::Attach {
+                        tracepoint: tracepoint(&section).to_owned(),
+                        reason: error.to_string(),
+                    });
+                }
+            }
         }
         self.switch(true)
     }
@@ -136,6 +156,39 @@ impl Programs {
     }
 }
 
+/// Sections of programs that are at no tracepoint.
+const CLOCK: &str = "perf_event";
+const FUNCTION: &str = "uprobe";
+/// The function of `record/stacks` by which a process says that it takes its own stacks.
+const REGISTER: &str = "tracebraid_stacks_register";
+
+fn takes_samples(stacks: &Stacks) -> bool {
+    stacks.takes_stacks && stacks.period_ns > 0
+}
+
+fn attach_to_clocks(
+    program: &ProgramMut<'_>,
+    cpus: usize,
+    stacks: Option<&Stacks>,
+) -> libbpf_rs::Result<Vec<Link>> {
+    let clocks = cpu_clocks(cpus, stacks.map_or(0, |stacks| stacks.period_ns))?;
+    // A link closes its event.
+    let attach = |clock: Counter| program.attach_perf_event(clock.into_raw_fd());
+    clocks.into_iter().map(attach).collect()
+}
+
+fn attach_to_library(program: &ProgramMut<'_>, stacks: Option<&Stacks>) -> libbpf_rs::Result<Link> {
+    let library = stacks
+        .and_then(|stacks| stacks.library.clone())
+        .unwrap_or_default();
+    let options = UprobeOpts {
+        func_name: Some(REGISTER.to_owned()),
+        ..UprobeOpts::default()
+    };
+    // In all processes.
+    program.attach_uprobe_with_opts(-1, library, 0, options)
+}
+
 /// The tracepoint of a program, of the name of its section.
 fn tracepoint(section: &str) -> &str {
     section.strip_prefix("tp_btf/").unwrap_or(section)
@@ -143,11 +196,20 @@ fn tracepoint(section: &str) -> &str {
 
 /// Switches off the programs that are not wanted; gives the tracepoints that are and that are not there.
 fn choose(open: &mut OpenObject, options: &Options) -> Vec<String> {
-    let btf = std::fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    let btf = std::fs::read(BTF).unwrap_or_default();
     let mut missing = Vec::new();
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let name = tracepoint(&section);
+        if program.name().to_string_lossy().starts_with("stacks_") {
+            let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
+                CLOCK => takes_samples(stacks),
+                FUNCTION => stacks.library.is_some(),
+                _ => stacks.threshold_ns > 0,
+            });
+            program.set_autoload(is_wanted);
+            continue;
+        }
         let is_wanted = match Group::of_tracepoint(name) {
             Some(group) => options.groups.contains(&group),
             None => options.syscalls != Syscalls::None,
@@ -164,11 +226,18 @@ fn choose(open: &mut OpenObject, options: &Options) -> Vec<String> {
     missing
 }
 
-/// True if the kernel's types name the tracepoint; names of types are text with a null on both sides.
+/// True if the kernel's types name the tracepoint.
 fn has_type(btf: &[u8], tracepoint: &str) -> bool {
-    let name = format!("\0btf_trace_{tracepoint}\0");
-    memchr::memmem::find(btf, name.as_bytes()).is_some()
+    has_name(btf, &format!("btf_trace_{tracepoint}"))
 }
+
+/// Names of types and functions are text with a null on both sides.
+fn has_name(btf: &[u8], name: &str) -> bool {
+    memchr::memmem::find(btf, format!("\0{name}\0").as_bytes()).is_some()
+}
+
+/// What the kernel must have so that threads do something when they go back to their programs.
+const RESUMING: [&str; 2] = ["bpf_task_work_schedule_resume_impl", "bpf_send_signal_task"];
 
 fn make_rings(open: &mut OpenObject, bytes: u32, cpus: usize) -> Result<Vec<MapHandle>, RecordError> {
     let options = bpf_map_create_opts {
@@ -188,20 +257,28 @@ fn make_rings(open: &mut OpenObject, bytes: u32, cpus: usize) -> Result<Vec<MapH
 }
 
 fn set_options(open: &mut OpenObject, options: &Options) -> Result<(), RecordError> {
-    let is_options = |name: &str| name.ends_with(".rodata.options");
-    let map = open
-        .maps_mut()
-        .find(|map| is_options(&map.name().to_string_lossy()));
-    let mut map = map.ok_or_else(|| RecordError::Load("no map for options".into()))?;
     // `struct options`.
     let values = [
         options.processes.is_some(),
         !options.groups.contains(&Group::Sched),
     ];
+    set_constants(open, ".rodata.options", &values.map(u8::from))?;
+    let Some(stacks) = &options.stacks else {
+        return Ok(());
+    };
+    let btf = std::fs::read(BTF).unwrap_or_default();
+    let can_resume = stacks.resumes && RESUMING.iter().all(|name| has_name(&btf, name));
+    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume))
+}
+
+fn set_constants(open: &mut OpenObject, section: &str, values: &[u8]) -> Result<(), RecordError> {
+    let is_section = |name: &str| name.ends_with(section);
+    let map = open
+        .maps_mut()
+        .find(|map| is_section(&map.name().to_string_lossy()));
+    let mut map = map.ok_or_else(|| RecordError::Load(format!("no map for {section}")))?;
     let places = map.initial_value_mut().into_iter().flatten();
-    places
-        .zip(values)
-        .for_each(|(place, value)| *place = u8::from(value));
+    places.zip(values).for_each(|(place, value)| *place = *value);
     Ok(())
 }
 

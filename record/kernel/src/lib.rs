@@ -32,6 +32,7 @@ mod recipe;
 mod recorder;
 mod schema;
 mod shapes;
+mod stacks;
 mod state;
 mod streams;
 
@@ -42,6 +43,7 @@ pub use options::Options;
 pub use plan::Syscalls;
 pub use privilege::missing as missing_privileges;
 pub use recorder::{Progress, Recording, Summary};
+pub use stacks::Stacks;
 
 use tracebraid_ctf::schema::TraceClass;
 

@@ -2,6 +2,7 @@
 
 use crate::groups::Group;
 use crate::plan::Syscalls;
+use crate::stacks::Stacks;
 
 /// What is to be recorded, and with how much memory.
 #[derive(Clone, Debug)]
@@ -12,6 +13,8 @@ pub struct Options {
     pub syscalls: Syscalls,
     /// Only the system calls and page faults of these processes, and of those that they make; of all if `None`.
     pub processes: Option<Vec<u32>>,
+    /// Call stacks, if any.
+    pub stacks: Option<Stacks>,
     /// Bytes of the ring of each CPU: a power of two, at least a page.
     pub ring_bytes: u32,
     /// Bytes of a packet at most.
@@ -37,6 +40,7 @@ impl Default for Options {
             groups: crate::groups::USUAL.to_vec(),
             syscalls: Syscalls::None,
             processes: None,
+            stacks: None,
             ring_bytes: 8 << 20,
             packet_bytes: 256 << 10,
             keep: None,

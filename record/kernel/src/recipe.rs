@@ -18,14 +18,25 @@ enum Step {
     Copy(usize),
     /// Text in a slot of so many bytes.
     Text(usize),
-    /// Elements of so many bytes each; the byte before says how many.
-    Sequence(usize),
+    /// Elements of so many bytes each, in a slot for `most`; the `count` bytes before say how many. What is at the
+    /// end of a record has no more than it needs.
+    Sequence {
+        count: usize,
+        element: usize,
+        most: usize,
+    },
     /// All that is left.
     Rest,
 }
 
-/// Elements of a sequence that a record has room for.
-const MOST_ELEMENTS: usize = 4;
+/// Elements of a sequence that a record has room for, by field.
+fn most_elements(field: &str) -> usize {
+    match field {
+        "callstack_kernel" => 48,
+        "callstack_user" => 127,
+        _ => 4,
+    }
+}
 
 /// Bytes that BPF programs keep for text, by event class (see the structures there).
 fn slot(event: &str) -> usize {
@@ -43,17 +54,23 @@ impl Recipe {
         let Some(FieldClass::Struct(payload)) = &event.payload else {
             return recipe;
         };
+        let mut count = 0;
         for member in &payload.members {
             match &member.class {
-                FieldClass::Int(int) => recipe.copy(bytes(int)),
+                FieldClass::Int(int) => {
+                    count = bytes(int);
+                    recipe.copy(count);
+                }
                 FieldClass::Array { element, length, .. } => {
                     recipe.copy(element_bytes(element) * *length as usize)
                 }
                 FieldClass::StaticStr { length, .. } => recipe.copy(*length as usize),
                 FieldClass::Str { .. } => recipe.steps.push(Step::Text(slot(&event.name))),
-                FieldClass::Sequence { element, .. } => {
-                    recipe.steps.push(Step::Sequence(element_bytes(element)))
-                }
+                FieldClass::Sequence { element, .. } => recipe.steps.push(Step::Sequence {
+                    count,
+                    element: element_bytes(element),
+                    most: most_elements(&member.name),
+                }),
                 _ => recipe.steps.push(Step::Rest),
             }
         }
@@ -70,12 +87,11 @@ impl Recipe {
     /// Writes the payload; `None` if the record is too short.
     pub(crate) fn write(&self, record: &[u8], to: &mut Vec<u8>) -> Option<()> {
         let mut rest = record;
-        let mut last = 0;
+        let mut copied: &[u8] = &[];
         for step in &self.steps {
             match *step {
                 Step::Copy(bytes) => {
-                    let copied = take(&mut rest, bytes)?;
-                    last = copied.last().copied().unwrap_or(0);
+                    copied = take(&mut rest, bytes)?;
                     to.extend_from_slice(copied);
                 }
                 Step::Text(slot) => {
@@ -83,9 +99,13 @@ impl Recipe {
                     to.extend_from_slice(text);
                     to.push(0);
                 }
-                Step::Sequence(element) => {
-                    let elements = take(&mut rest, element * MOST_ELEMENTS)?;
-                    to.extend_from_slice(elements.get(..element * usize::from(last))?);
+                Step::Sequence { count, element, most } => {
+                    let behind = copied.len().checked_sub(count)?;
+                    let count = copied.get(behind..)?.iter().rev();
+                    let count = count.fold(0, |count, &byte| count << 8 | usize::from(byte));
+                    let slot = (element * most).min(rest.len());
+                    let elements = take(&mut rest, slot)?;
+                    to.extend_from_slice(elements.get(..element.checked_mul(count)?)?);
                 }
                 Step::Rest => to.extend_from_slice(std::mem::take(&mut rest)),
             }
@@ -164,6 +184,22 @@ mod tests {
         // More than a record has room for cannot be.
         record[48] = 5;
         assert_eq!(written("sched_process_fork", &record), None);
+    }
+
+    #[test]
+    fn a_stack_has_as_many_frames_as_were_found() {
+        let mut record = vec![5u8; 36];
+        record.extend(2u32.to_le_bytes());
+        record.extend([6; 48 * 8]);
+        record.extend([[7, 0, 0, 0], [1, 0, 0, 0]].concat());
+        record.extend([8; 8]);
+        let payload = written("tracebraid_syscall_stack", &record).unwrap();
+        assert_eq!(payload.len(), 36 + 4 + 2 * 8 + 4 + 4 + 8);
+        assert_eq!(payload[36..56], [[2, 0, 0, 0].as_slice(), &[6; 16]].concat());
+        assert_eq!(payload[60..], [[1, 0, 0, 0].as_slice(), &[8; 8]].concat());
+        // More than there are.
+        record[36 + 4 + 48 * 8 + 4] = 2;
+        assert_eq!(written("tracebraid_syscall_stack", &record), None);
     }
 
     #[test]

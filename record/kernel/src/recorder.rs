@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use tracebraid_ctf::schema::TraceClass;
 
 use crate::bpf::{Programs, failed};
 use crate::calls::calls;
@@ -21,6 +22,7 @@ use crate::options::Options;
 use crate::output::Output;
 use crate::raw::Head;
 use crate::schema::schema;
+use crate::stacks::{self, Meanings};
 use crate::state;
 
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
@@ -187,10 +189,11 @@ fn record(
     let cpus = libbpf_rs::num_possible_cpus().map_err(failed)?;
     let mut programs = Programs::load(options, &calls, cpus)?;
     let output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
-    let encoder = Encoder::new(&class, calls);
     let lanes: Vec<RefCell<Lane>> = programs.rings().iter().map(|_| RefCell::default()).collect();
-    let rings = rings(&programs, &lanes, &encoder)?;
-    programs.attach()?;
+    let meanings = meanings(options, &class, cpus, &lanes)?;
+    let encoder = Encoder::new(&class, calls);
+    let rings = rings(&programs, &lanes, &encoder, meanings.as_ref())?;
+    programs.attach(options.stacks.as_ref())?;
     // Whoever waits for it may be gone; then it will soon be stopped.
     let _ = started.send(());
     let mut drain = Drain {
@@ -198,10 +201,12 @@ fn record(
         lanes: &lanes,
         output,
         settled: 0,
-        dump: options.state_dump.then(dump_state),
+        dump: None,
         snapshots: VecDeque::new(),
-        dumps_again: options.state_dump,
+        meanings: meanings.as_ref(),
+        options,
     };
+    drain.begin_dump();
     drain.run(orders, counters)?;
     programs.detach();
     let (lost, unfollowed) = programs.lost();
@@ -230,11 +235,12 @@ fn rings<'c>(
     programs: &Programs,
     lanes: &'c [RefCell<Lane>],
     encoder: &'c Encoder,
+    meanings: Option<&'c Meanings>,
 ) -> Result<Vec<RingBuffer<'c>>, RecordError> {
     let reader = |(ring, lane): (&MapHandle, &'c RefCell<Lane>)| {
         let mut builder = RingBufferBuilder::new();
         let add = move |record: &[u8]| {
-            take(record, lane, encoder);
+            take(record, lane, encoder, meanings);
             0
         };
         builder.add(ring, add).map_err(failed)?;
@@ -243,11 +249,14 @@ fn rings<'c>(
     programs.rings().iter().zip(lanes).map(reader).collect()
 }
 
-fn take(record: &[u8], lane: &RefCell<Lane>, encoder: &Encoder) {
+fn take(record: &[u8], lane: &RefCell<Lane>, encoder: &Encoder, meanings: Option<&Meanings>) {
     let Some((head, rest)) = Head::split(record) else {
         return;
     };
     let mut lane = lane.borrow_mut();
+    if let Some(meanings) = meanings {
+        meanings.symbols(&head, rest, &mut lane);
+    }
     lane.add(head.time, Some(head.lost), |to| encoder.encode(&head, rest, to));
 }
 
@@ -258,8 +267,23 @@ struct Found {
     payload: Vec<u8>,
 }
 
-/// Looks at what is there in a thread of its own: with ten thousand processes that takes its time.
-fn dump_state() -> Receiver<Found> {
+/// Listens to what addresses of stacks mean, if any are recorded here.
+fn meanings(
+    options: &Options,
+    class: &TraceClass,
+    cpus: usize,
+    lanes: &[RefCell<Lane>],
+) -> Result<Option<Meanings>, RecordError> {
+    let stacks = options.stacks.as_ref().filter(|stacks| stacks.takes_stacks);
+    let (Some(stacks), Some(lane)) = (stacks, lanes.first()) else {
+        return Ok(None);
+    };
+    Meanings::begin(class, stacks, cpus, now(), &mut lane.borrow_mut()).map(Some)
+}
+
+/// Looks at what is there in a thread of its own: with ten thousand processes that takes its time. `mappings` is the id
+/// of their events, if they are wanted, of those processes or of all.
+fn dump_state(is_wanted: bool, mappings: Option<u16>, processes: Option<Vec<u32>>) -> Receiver<Found> {
     struct Tell(Sender<Found>);
     impl state::Sink for Tell {
         fn event(&mut self, id: u16, payload: &[u8]) {
@@ -274,7 +298,15 @@ fn dump_state() -> Receiver<Found> {
         .name("tracebraid-dump".into())
         .spawn(move || {
             hurry(USUAL);
-            state::dump(&mut Tell(tell));
+            let mut tell = Tell(tell);
+            if let Some(id) = mappings {
+                stacks::dump(processes.as_deref(), |mapping| {
+                    state::Sink::event(&mut tell, id, &mapping.payload());
+                });
+            }
+            if is_wanted {
+                state::dump(&mut tell);
+            }
         });
     told
 }
@@ -290,8 +322,8 @@ struct Drain<'d> {
     dump: Option<Receiver<Found>>,
     /// Orders that wait until that has been told once more.
     snapshots: VecDeque<Order>,
-    /// A trace that no longer has its beginning is told again what is there.
-    dumps_again: bool,
+    meanings: Option<&'d Meanings>,
+    options: &'d Options,
 }
 
 /// After that long, what has been recorded is written even if it is little: it shall survive this process.
@@ -332,8 +364,24 @@ impl Drain<'_> {
         }
     }
 
+    /// Begins to tell what is there; a trace that no longer has its beginning is told again.
+    fn begin_dump(&mut self) {
+        let mappings = self.meanings.map(Meanings::load_id);
+        if !self.options.state_dump && mappings.is_none() {
+            return;
+        }
+        if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
+            meanings.again(now(), &mut lane.borrow_mut());
+        }
+        let processes = self.options.processes.clone();
+        self.dump = Some(dump_state(self.options.state_dump, mappings, processes));
+    }
+
     /// Takes what is in the rings, and writes what is settled; gives how many events the fullest ring had.
     fn round(&mut self) -> Result<usize, RecordError> {
+        if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
+            meanings.mappings(&mut lane.borrow_mut());
+        }
         let most = take_all(self.rings)?;
         self.take_found();
         let newest = self
@@ -368,8 +416,8 @@ impl Drain<'_> {
 
     fn order(&mut self, order: Order) {
         self.snapshots.push_back(order);
-        if self.dumps_again && self.output.keeps() && self.dump.is_none() {
-            self.dump = Some(dump_state());
+        if self.output.keeps() && self.dump.is_none() {
+            self.begin_dump();
         }
     }
 
@@ -385,10 +433,10 @@ impl Drain<'_> {
 
     /// Of a trace that no longer has its beginning, tells once more what is there.
     fn last_dump(&mut self, counters: &Counters) -> Result<(), RecordError> {
-        if !(self.dumps_again && self.output.keeps()) {
+        if !self.output.keeps() {
             return Ok(());
         }
-        self.dump = Some(dump_state());
+        self.begin_dump();
         while self.dump.is_some() {
             std::thread::sleep(BUSY);
             self.round()?;

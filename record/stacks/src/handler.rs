@@ -21,7 +21,7 @@ use crate::modules::Reader;
 use crate::options::MOST_DEPTH;
 use crate::record::{self, Sample, State};
 use crate::rule::{PC, RSP, Registers};
-use crate::{chain, ground, memory, sys, unwind};
+use crate::{chain, ground, memory, register, sys, unwind};
 
 /// `sig_data` of our perf events.
 pub(crate) const CPU: u64 = 0x7B57_0001;
@@ -100,6 +100,8 @@ enum Cause {
     Wait(u64),
     /// Ours, but of no use any more.
     Late,
+    /// A recorder in the kernel has heard [`crate::register`].
+    Registered,
 }
 
 /// The parts of `siginfo_t` that tell. Layout of the kernel's `asm-generic/siginfo.h` on 64 bits.
@@ -121,6 +123,7 @@ fn cause(info: &Info) -> Option<Cause> {
         (TRAP_PERF, CPU | WAIT) if info.perf_flags & FLAG_ASYNC != 0 => Some(Cause::Late),
         (TRAP_PERF, CPU) => Some(Cause::Cpu),
         (TRAP_PERF, WAIT) => Some(Cause::Switch),
+        (SI_KERNEL, 0) if register::is_asking() => Some(Cause::Registered),
         (SI_KERNEL, data) if data >> 48 == KERNEL_WAIT => Some(Cause::Wait(data & 0xFFFF_FFFF_FFFF)),
         _ => None,
     }
@@ -132,6 +135,10 @@ pub(crate) extern "C" fn on_trap(signal: libc::c_int, info: *mut libc::siginfo_t
     let (about, registers) = unsafe { (&*info.cast::<Info>(), registers(&*context.cast())) };
     let errno = sys::errno();
     match cause(about) {
+        Some(Cause::Registered) => {
+            register::heard();
+            sys::set_errno(errno);
+        }
         Some(cause) => {
             let mut task = Task { cause, registers };
             ground::run(work, &mut task);
@@ -183,7 +190,7 @@ fn work(task: &mut Task) {
     // A signal that comes while another one is pending is lost: each looks at how long the thread was away.
     let wait = match task.cause {
         Cause::Wait(ns) => Some(ns),
-        Cause::Late => return,
+        Cause::Late | Cause::Registered => return,
         Cause::Cpu | Cause::Switch => away
             .filter(|away| away.ns >= limit && (away.is_voluntary || in_syscall))
             .map(|away| away.ns),

@@ -42,6 +42,7 @@ pub mod options;
 mod perf;
 mod process;
 mod record;
+mod register;
 mod rule;
 mod sys;
 pub mod unwind;

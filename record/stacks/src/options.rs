@@ -1,4 +1,4 @@
-//! What the user asks for: `TRACEBRAID_STACKS=period_us=1000,threshold_us=100,depth=128,waits=perf`.
+//! What the user asks for: `TRACEBRAID_STACKS=period_us=1000,threshold_us=100,depth=128,waits=auto`.
 //!
 //! In: the text. Out: [`Options`] within their ranges. What is not understood is passed over: a typing error must not
 //! keep a program from running.
@@ -13,6 +13,8 @@ pub const LEAST_PERIOD_US: u64 = 100;
 /// How long waits are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
+    /// By the session's BPF program if there is one, else by perf events.
+    Auto,
     /// By a perf event at each context switch of the program's threads.
     Perf,
     /// By a BPF program of the session, which sends a signal after long waits only.
@@ -40,7 +42,7 @@ impl Options {
         period_ns: 1_000_000,
         threshold_ns: 100_000,
         depth: 128,
-        waits: Waits::Perf,
+        waits: Waits::Auto,
     };
 
     /// The options of a text; later ones win.
@@ -64,6 +66,7 @@ impl Options {
                 self.depth = usize::try_from(depth).unwrap_or(MOST_DEPTH).clamp(1, MOST_DEPTH)
             }
             (b"waits", _) => match value {
+                b"auto" => self.waits = Waits::Auto,
                 b"perf" => self.waits = Waits::Perf,
                 b"kernel" => self.waits = Waits::Kernel,
                 b"off" => self.waits = Waits::Off,
@@ -92,7 +95,7 @@ mod tests {
         let options = Options::parse(b"period_us=0,depth=0,waits=perhaps,threshold_us=-3");
         assert_eq!(
             (options.period_ns, options.depth, options.waits),
-            (0, 1, Waits::Perf)
+            (0, 1, Waits::Auto)
         );
         assert_eq!(options.threshold_ns, 100_000);
     }

@@ -12,7 +12,7 @@ use crate::handler::{self, SETTING};
 use crate::options::{Options, Waits};
 use crate::perf::{self, Event};
 use crate::record::State;
-use crate::{chain, ground, local, modules, sys};
+use crate::{chain, ground, local, modules, register, sys};
 
 const NOT_ASKED_FOR: i32 = -1;
 
@@ -86,19 +86,21 @@ fn start(options: &Options) -> State {
         wait_error: NOT_ASKED_FOR,
         kernel_time: false,
     };
-    SETTING.tell_later(state, options.waits == Waits::Perf);
+    let is_told = register::register(options);
+    let uses_perf = options.waits == Waits::Perf || options.waits == Waits::Auto && !is_told;
+    SETTING.tell_later(state, uses_perf);
     let [clock, switches] = &EVENTS;
-    if options.waits == Waits::Perf {
+    if uses_perf {
         state.wait_error = keep(switches, perf::context_switches(handler::WAIT));
-    } else if options.waits == Waits::Kernel {
-        state.wait_error = 0;
+    } else if options.waits != Waits::Off {
+        state.wait_error = if is_told { 0 } else { libc::ENOTSUP };
     }
     if options.period_ns != 0 {
         let opened = perf::task_clock(options.period_ns, handler::CPU);
         state.kernel_time = opened.is_ok_and(|(_, kernel_time)| kernel_time);
         state.cpu_error = keep(clock, opened.map(|(event, _)| event));
     }
-    SETTING.tell_later(state, options.waits == Waits::Perf && state.wait_error == 0);
+    SETTING.tell_later(state, uses_perf && state.wait_error == 0);
     state
 }
 
@@ -152,7 +154,7 @@ extern "C" fn in_child() {
     ground::forked();
     // SAFETY: the child has this thread only, and no signals yet.
     unsafe { local::local().stack = [0; 2] };
-    let waits = [Waits::Perf, Waits::Kernel, Waits::Off];
+    let waits = [Waits::Auto, Waits::Perf, Waits::Kernel, Waits::Off];
     let options = Options {
         period_ns: PERIOD.load(Ordering::Relaxed),
         threshold_ns: SETTING.threshold_ns.load(Ordering::Relaxed),

@@ -107,6 +107,20 @@ pub(crate) fn process_id() -> libc::pid_t {
     unsafe { libc::getpid() }
 }
 
+/// Whether this thread has blocked that signal.
+pub(crate) fn is_blocked(signal: libc::c_int) -> bool {
+    let mut mask = 0_u64;
+    // SAFETY: it is filled; nothing is changed.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, 0, null::<u64>(), &raw mut mask, 8) };
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// The kernel's number for this thread.
+pub(crate) fn thread_id() -> libc::pid_t {
+    // SAFETY: no arguments.
+    unsafe { libc::gettid() }
+}
+
 /// Lets other threads run.
 pub(crate) fn yield_now() {
     // SAFETY: no arguments.

@@ -36,29 +36,34 @@ pub(crate) fn dump(to: &mut impl Sink) {
 
 /// The payload of an event, field by field.
 #[derive(Default)]
-struct Payload(Vec<u8>);
+pub(crate) struct Payload(Vec<u8>);
 
 impl Payload {
-    fn int(mut self, value: i32) -> Self {
+    pub(crate) fn int(mut self, value: i32) -> Self {
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    fn long(mut self, value: u64) -> Self {
+    pub(crate) fn long(mut self, value: u64) -> Self {
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    fn bytes(mut self, value: &[u8]) -> Self {
+    pub(crate) fn bytes(mut self, value: &[u8]) -> Self {
         self.0.extend_from_slice(value);
         self
     }
 
     /// Text up to a null, which it must not have within.
-    fn text(mut self, value: &[u8]) -> Self {
+    pub(crate) fn text(mut self, value: &[u8]) -> Self {
         self.0.extend(value.iter().copied().filter(|&byte| byte != 0));
         self.0.push(0);
         self
+    }
+
+    /// All of it.
+    pub(crate) fn bytes_of(self) -> Vec<u8> {
+        self.0
     }
 
     /// Text of constant size.
@@ -75,7 +80,7 @@ impl Payload {
 }
 
 /// Entries of a directory that are numbers, in order.
-fn numbers(directory: &Path) -> Vec<u32> {
+pub(crate) fn numbers(directory: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> = entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -4,6 +4,7 @@ mod asked;
 mod choice;
 mod launch;
 mod say;
+mod stacks;
 mod watch;
 
 use std::ffi::OsString;
@@ -14,7 +15,7 @@ use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::control::Server;
 use tracebraid_session::kernel::{Options, Syscalls, USUAL, missing_privileges};
-use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions, Stacks, check_process};
+use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions, check_process};
 
 use crate::failure::Failure;
 use crate::fold;
@@ -53,10 +54,11 @@ pub(crate) struct RecordArgs {
     /// Events of the command's own probes: patterns with * and ?, or `none`
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',', default_value = "*")]
     probes: Vec<String>,
-    /// Call stacks of the command: each millisecond of CPU time, and after waits of 100 us or more; other lengths by
-    /// OPTIONS: period_us=500,threshold_us=50,depth=64
+    /// Call stacks: each millisecond of CPU time, and after waits of 100 us or more; other lengths by OPTIONS:
+    /// period_us=500,threshold_us=50,depth=64. Those of a command need nothing of it; those of other processes are
+    /// whole if these have frame pointers
     #[arg(long, value_name = "OPTIONS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    stacks: Option<String>,
+    stacks: Option<stacks::Wanted>,
     /// System calls and page faults of these processes, and of those that they start
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["system", "command"])]
     pid: Vec<u32>,
@@ -197,49 +199,28 @@ fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
         ring: args.snapshot,
         limit: args.max_size.filter(|_| !args.snapshot),
     };
+    // Others than a command have begun without it.
+    let has_library = args.stacks.is_some() && !args.command.is_empty();
+    let library = has_library.then(stacks::library).transpose()?;
     Ok(SessionOptions {
-        kernel: kernel_options(args, name)?,
+        kernel: kernel_options(args, name, library.as_deref())?,
         probes: has_probes.then_some(probes),
         stacks: args
             .stacks
-            .as_deref()
-            .map(|options| stacks(args, options))
-            .transpose()?,
+            .as_ref()
+            .zip(library)
+            .map(|(wanted, library)| wanted.of_command(library)),
         directory,
-    })
-}
-
-/// The library that takes stacks, which is installed with the program.
-fn stacks(args: &RecordArgs, options: &str) -> Result<Stacks, Failure> {
-    const NAME: &str = "libtracebraid_stacks.so";
-    if args.command.is_empty() {
-        return Err(Failure::usage("--stacks is for a command: -- COMMAND"));
-    }
-    let own = std::env::current_exe().unwrap_or_default();
-    let beside = own.parent().unwrap_or(Path::new("/"));
-    let told = std::env::var_os("TRACEBRAID_LIBRARIES").map(PathBuf::from);
-    let usual = [beside.to_owned(), beside.join("../lib/tracebraid")];
-    let places = told
-        .into_iter()
-        .chain(usual)
-        .map(|directory| directory.join(NAME));
-    let places: Vec<PathBuf> = places.collect();
-    let Some(library) = places.iter().find(|place| place.is_file()) else {
-        let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-        return Err(Failure::output(format!(
-            "--stacks needs {NAME}, which is not there: {}",
-            places.join(", ")
-        )));
-    };
-    Ok(Stacks {
-        library: library.clone(),
-        options: options.to_owned(),
     })
 }
 
 /// What is recorded of the kernel; nothing if that is not possible, nobody asked for it, and there is something
 /// else to be recorded.
-fn kernel_options(args: &RecordArgs, name: String) -> Result<Option<Options>, Failure> {
+fn kernel_options(
+    args: &RecordArgs,
+    name: String,
+    library: Option<&Path>,
+) -> Result<Option<Options>, Failure> {
     let groups = args
         .kernel
         .as_ref()
@@ -251,10 +232,15 @@ fn kernel_options(args: &RecordArgs, name: String) -> Result<Option<Options>, Fa
     if let Some(name) = syscalls.unknown().first() {
         return Err(Failure::usage(format!("there is no system call `{name}`")));
     }
-    if groups.is_empty() && syscalls == Syscalls::None {
+    let has_events = !groups.is_empty() || syscalls != Syscalls::None;
+    if !has_events && args.stacks.is_none() {
         return Ok(None);
     }
     let missing = missing_privileges();
+    if !missing.is_empty() && !has_events && library.is_some() {
+        // A command's stacks need none.
+        return Ok(None);
+    }
     if !missing.is_empty() && args.kernel.is_none() && args.syscalls.is_none() && !args.command.is_empty() {
         eprintln!(
             "warning: kernel events are not recorded, which needs {}: only the command's own probes are",
@@ -266,6 +252,7 @@ fn kernel_options(args: &RecordArgs, name: String) -> Result<Option<Options>, Fa
         groups,
         syscalls,
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
+        stacks: args.stacks.as_ref().map(|wanted| wanted.of_kernel(library)),
         ring_bytes: args.buffer_size,
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
         ctf2: args.ctf2,

@@ -1,0 +1,28 @@
+//! Clocks of CPUs, which call a BPF program again and again.
+
+use std::io;
+
+use perf_event::events::Software;
+use perf_event::{Builder, Counter};
+
+/// Clocks of all of so many CPUs that run, with that period.
+///
+/// # Errors
+/// If there are none.
+pub(crate) fn cpu_clocks(cpus: usize, period_ns: u64) -> io::Result<Vec<Counter>> {
+    let mut clocks = Vec::new();
+    let mut error = None;
+    for cpu in 0..cpus {
+        let mut builder = Builder::new(Software::CPU_CLOCK);
+        builder.any_pid().one_cpu(cpu).include_kernel();
+        match builder.sample_period(period_ns).enabled(true).build() {
+            Ok(clock) => clocks.push(clock),
+            // It is switched off.
+            Err(source) => error = Some(source),
+        }
+    }
+    match error {
+        Some(error) if clocks.is_empty() => Err(error),
+        _ => Ok(clocks),
+    }
+}

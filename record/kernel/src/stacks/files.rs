@@ -1,0 +1,119 @@
+//! What processes have mapped when a recording begins.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use object::Object;
+
+use super::Mapping;
+use crate::state::numbers;
+
+/// Gives what processes have mapped to execute it: those processes, or all.
+pub(crate) fn dump(processes: Option<&[u32]>, mut to: impl FnMut(Mapping)) {
+    let all = processes.map_or_else(|| numbers(Path::new("/proc")), <[u32]>::to_vec);
+    let mut ids = BuildIds::default();
+    for pid in all {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let maps = fs::read(process.join("maps")).unwrap_or_default();
+        for line in maps.split(|&byte| byte == b'\n') {
+            if let Some(mut mapping) = mapping(pid, line) {
+                mapping.build_id = ids.of(&process, &mapping);
+                to(mapping);
+            }
+        }
+    }
+}
+
+/// A line of `/proc/PID/maps`, if it is of what can be executed.
+fn mapping(pid: u32, line: &[u8]) -> Option<Mapping> {
+    let mut parts = line.splitn(6, |&byte| byte == b' ');
+    let hexadecimal = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
+    let range = parts.next()?;
+    let dash = range.iter().position(|&byte| byte == b'-')?;
+    let (begin, end) = (
+        hexadecimal(range.get(..dash)?)?,
+        hexadecimal(range.get(dash + 1..)?)?,
+    );
+    let is_executable = parts.next()?.get(2) == Some(&b'x');
+    let offset = hexadecimal(parts.next()?)?;
+    let path = parts.nth(2)?.trim_ascii_start();
+    (is_executable && !path.is_empty()).then(|| Mapping {
+        pid,
+        begin,
+        bytes: end.saturating_sub(begin),
+        offset,
+        path: path.to_vec(),
+        build_id: Vec::new(),
+    })
+}
+
+/// Build ids of files, each read once.
+#[derive(Default)]
+struct BuildIds(HashMap<PathBuf, Vec<u8>>);
+
+/// Larger files are no programs.
+const MOST_BYTES: u64 = 4 << 30;
+
+impl BuildIds {
+    fn of(&mut self, process: &Path, mapping: &Mapping) -> Vec<u8> {
+        if !mapping.path.starts_with(b"/") {
+            return Vec::new();
+        }
+        let path = Path::new(std::ffi::OsStr::from_bytes(&mapping.path));
+        // As the process sees it: it may be in a container.
+        let seen = process.join("root").join(path.strip_prefix("/").unwrap_or(path));
+        let Ok(file) = fs::metadata(&seen).or_else(|_| fs::metadata(path)) else {
+            return Vec::new();
+        };
+        if file.len() > MOST_BYTES || !file.is_file() {
+            return Vec::new();
+        }
+        let id = || build_id(&seen).or_else(|| build_id(path)).unwrap_or_default();
+        self.0.entry(path.to_owned()).or_insert_with(id).clone()
+    }
+}
+
+fn build_id(path: &Path) -> Option<Vec<u8>> {
+    let cache = object::ReadCache::new(fs::File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    Some(file.build_id().ok()??.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps_with_code_are_taken() {
+        let line = b"55d0c0a00000-55d0c0b00000 r-xp 0001f000 fe:00 1234    /usr/bin/a program";
+        let found = mapping(7, line).unwrap();
+        assert_eq!(
+            (found.begin, found.bytes, found.offset),
+            (0x55d0_c0a0_0000, 0x10_0000, 0x1f000)
+        );
+        assert_eq!(found.path, b"/usr/bin/a program");
+        assert_eq!(
+            mapping(7, b"7000-8000 rw-p 00000000 fe:00 1234    /usr/bin/a"),
+            None
+        );
+        assert_eq!(mapping(7, b"7000-8000 r-xp 00000000 00:00 0"), None);
+        assert_eq!(mapping(7, b""), None);
+        assert_eq!(mapping(7, b"7000 r-xp"), None);
+    }
+
+    #[test]
+    fn this_program_is_mapped_with_its_build_id() {
+        let own = std::env::current_exe().unwrap();
+        let mut found = Vec::new();
+        dump(Some(&[std::process::id()]), |mapping| found.push(mapping));
+        let program = found
+            .iter()
+            .find(|mapping| mapping.path == own.as_os_str().as_bytes())
+            .unwrap();
+        assert_eq!(Some(&program.build_id), build_id(&own).as_ref());
+        let here = this_program_is_mapped_with_its_build_id as *const () as u64;
+        assert!((program.begin..program.begin + program.bytes).contains(&here));
+    }
+}

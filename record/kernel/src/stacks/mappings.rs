@@ -1,0 +1,97 @@
+//! What processes map to execute it, while the kernel tells of it (perf events without anything to count).
+
+use std::io;
+
+use perf_event::data::Record;
+use perf_event::events::Software;
+use perf_event::{Builder, Clock, SampleFlag, Sampler};
+
+use super::Mapping;
+
+/// Bytes of the ring of a CPU: some thousand mappings.
+const RING_BYTES: usize = 512 << 10;
+/// `PERF_RECORD_MISC_COMM_EXEC`.
+const IS_EXEC: u16 = 1 << 13;
+
+/// What has happened to a process's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Something was mapped.
+    Load(Mapping),
+    /// It has the same as its parent.
+    Fork { parent: u32, pid: u32 },
+    /// It has become another program: nothing is mapped any more.
+    Exec { pid: u32 },
+}
+
+/// The rings of all CPUs.
+pub(crate) struct Mappings {
+    rings: Vec<Sampler>,
+}
+
+impl Mappings {
+    /// Begins to listen, on so many CPUs.
+    pub(crate) fn open(cpus: usize) -> io::Result<Mappings> {
+        let mut rings = Vec::new();
+        let mut error = None;
+        for cpu in 0..cpus {
+            // Kernels before 5.12 tell no build ids.
+            match ring(cpu, true).or_else(|_| ring(cpu, false)) {
+                Ok(ring) => rings.push(ring),
+                // It is switched off.
+                Err(source) => error = Some(source),
+            }
+        }
+        match error {
+            Some(error) if rings.is_empty() => Err(error),
+            _ => Ok(Mappings { rings }),
+        }
+    }
+
+    /// Gives what has happened since the last call, with the time in nanoseconds of CLOCK_MONOTONIC.
+    pub(crate) fn take(&mut self, mut to: impl FnMut(u64, Change)) {
+        for ring in &mut self.rings {
+            while let Some(record) = ring.next_record() {
+                let bytes = record.to_contiguous();
+                // `sample_id_all`: the time stands at the end.
+                let time = bytes.last_chunk().map(|time| u64::from_ne_bytes(*time));
+                let is_exec = record.misc() & IS_EXEC != 0;
+                if let (Some(time), Ok(record)) = (time, record.parse_record())
+                    && let Some(change) = change(&record, is_exec)
+                {
+                    to(time, change);
+                }
+            }
+        }
+    }
+}
+
+fn ring(cpu: usize, build_id: bool) -> io::Result<Sampler> {
+    let mut builder = Builder::new(Software::DUMMY);
+    builder.any_pid().one_cpu(cpu).include_kernel();
+    builder.mmap(true).mmap2(true).build_id(build_id);
+    builder.comm(true).comm_exec(true).task(true);
+    builder.sample(SampleFlag::TIME).sample_id_all(true);
+    builder.clockid(Clock::MONOTONIC).enabled(true);
+    builder.build()?.sampled(RING_BYTES)
+}
+
+fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
+    match record {
+        Record::Mmap2(mapped) => Some(Change::Load(Mapping {
+            pid: mapped.pid,
+            begin: mapped.addr,
+            bytes: mapped.len,
+            offset: mapped.pgoff,
+            path: mapped.filename.split(|&byte| byte == 0).next()?.to_vec(),
+            build_id: mapped.build_id().unwrap_or_default().to_vec(),
+        })),
+        // Threads have their process's memory.
+        Record::Fork(fork) => (fork.pid != fork.ppid).then_some(Change::Fork {
+            parent: fork.ppid,
+            pid: fork.pid,
+        }),
+        Record::Comm(comm) => is_exec.then_some(Change::Exec { pid: comm.pid }),
+        _ => None,
+    }
+}
