@@ -5,12 +5,12 @@ use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::schema::{Encoding, IntClass};
 use tracebraid_ctf::walk::Visitor;
 
-/// Fields by name, of what these events have: integers, one text, one array.
+/// Fields by name, of what these events have: integers, texts, arrays of integers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
     integers: Vec<(String, u64)>,
-    pub(crate) text: Vec<u8>,
-    pub(crate) array: Vec<u64>,
+    texts: Vec<(String, Vec<u8>)>,
+    arrays: Vec<(String, Vec<u64>)>,
     is_in_array: bool,
 }
 
@@ -25,29 +25,51 @@ impl Fields {
 
     /// An integer.
     pub(crate) fn integer(&self, name: &str) -> Option<u64> {
-        let found = self.integers.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| *value)
+        of(&self.integers, name).copied()
     }
+
+    /// A text; empty if there is none.
+    pub(crate) fn text(&self, name: &str) -> &[u8] {
+        of(&self.texts, name).map_or(&[], Vec::as_slice)
+    }
+
+    /// An array; empty if there is none.
+    pub(crate) fn array(&self, name: &str) -> &[u64] {
+        of(&self.arrays, name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The bytes of an array.
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
+        self.array(name).iter().map(|&byte| byte as u8).collect()
+    }
+}
+
+fn of<'f, T>(fields: &'f [(String, T)], name: &str) -> Option<&'f T> {
+    fields
+        .iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value)
 }
 
 impl Visitor for Fields {
     fn integer(&mut self, node: &Node, _: &IntClass, raw: u64) {
-        if self.is_in_array {
-            self.array.push(raw);
-        } else {
-            self.integers.push((node.name.to_string(), raw));
+        match self.arrays.last_mut() {
+            Some((_, array)) if self.is_in_array => array.push(raw),
+            _ => self.integers.push((node.name.to_string(), raw)),
         }
     }
 
-    fn string(&mut self, _: &Node, _: Encoding, bytes: &[u8]) {
-        self.text = bytes.to_vec();
+    fn string(&mut self, node: &Node, _: Encoding, bytes: &[u8]) {
+        self.texts.push((node.name.to_string(), bytes.to_vec()));
     }
 
-    fn blob(&mut self, _: &Node, bytes: &[u8]) {
-        self.array = bytes.iter().map(|&byte| u64::from(byte)).collect();
+    fn blob(&mut self, node: &Node, bytes: &[u8]) {
+        let bytes = bytes.iter().map(|&byte| u64::from(byte)).collect();
+        self.arrays.push((node.name.to_string(), bytes));
     }
 
-    fn begin_array(&mut self, _: &Node, _: u64) {
+    fn begin_array(&mut self, node: &Node, _: u64) {
+        self.arrays.push((node.name.to_string(), Vec::new()));
         self.is_in_array = true;
     }
 

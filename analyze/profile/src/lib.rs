@@ -1,15 +1,19 @@
 //! Call stacks of a trace: which functions used the CPU, and which waited.
 //!
 //! In goes a trace set with the events of `record/stacks` (`tracebraid:cpu_stack`, `tracebraid:syscall_stack`, and the
-//! modules that LTTng-UST tells of as `lttng_ust_lib:load`, `build_id` and `unload`); out comes a [`Profile`]: stacks
-//! by the names of their functions, how often and how long each was met, and the same by function.
+//! modules that LTTng-UST tells of as `lttng_ust_lib:load`, `build_id` and `unload`) or of `record/kernel`
+//! (`tracebraid_cpu_stack` and so on, `tracebraid_map_load`, `tracebraid_kernel_symbol`); out comes a [`Profile`]:
+//! stacks by the names of their functions, how often and how long each was met, and the same by function.
 //!
 //! Each process is read by itself, in the order of time, since a module may be loaded where another one was before.
 //! A stack counts where its sample was taken; nothing is guessed for what could not be unwound or named.
 #![forbid(unsafe_code)]
 
+mod events;
 mod fields;
+mod mapped;
 mod process;
 mod profile;
+mod system;
 
 pub use profile::{Function, Process, Profile, Stack, Sums};

@@ -2,15 +2,18 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_symbols::Symbols;
+use tracebraid_symbols::{PerfMap, Symbols};
 
+use crate::events::{Kind, Sample};
 use crate::fields::Fields;
-use crate::process::{Kind, Mapped, Sample};
+use crate::process::OwnStacks;
+use crate::system::System;
 
 /// Which functions used the CPU, and which waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -82,7 +85,7 @@ impl Sums {
         self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
     }
 
-    fn of(sample: &Sample, period_ns: u64) -> Sums {
+    fn of(sample: &Sample) -> Sums {
         match sample.wait_ns {
             Some(wait_ns) => Sums {
                 waits: 1,
@@ -91,7 +94,7 @@ impl Sums {
             },
             None => Sums {
                 cpu_samples: 1,
-                cpu_ns: period_ns,
+                cpu_ns: sample.period_ns,
                 ..Sums::default()
             },
         }
@@ -103,31 +106,32 @@ impl Sums {
 }
 
 impl Profile {
-    /// Of all processes of the traces that have stacks.
-    pub fn new(set: &TraceSet, symbols: &mut Symbols) -> Profile {
-        let mut stacks: BTreeMap<(String, Vec<String>), Sums> = BTreeMap::new();
-        let mut profile = Profile::default();
+    /// Of all processes of the traces that have stacks. Maps of what was compiled while a process ran
+    /// (`perf-PID.map`) are looked for in those directories, and then in `symbols` above the traces.
+    pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf]) -> Profile {
+        let mut all = Stacks::default();
         for trace in &set.traces {
             let kinds = Kinds::new(trace);
-            if kinds.is_empty() {
-                continue;
+            let compiled = |pid| perf_map(maps, &trace.paths, pid);
+            if kinds.any(Kind::is_own) {
+                let process = Process::of(trace);
+                let map = process.pid.and_then(|pid| compiled(u32::try_from(pid).ok()?));
+                let mut own = OwnStacks::new(process, map);
+                kinds.read(set, trace, |kind, fields| {
+                    all.extend(own.event(kind, fields, symbols))
+                });
             }
-            let mut process = Process::of(trace);
-            let name = process.name.clone();
-            read(set, trace, &kinds, symbols, |sample, period| {
-                let sums = Sums::of(&sample, period);
-                process.sums.add(sums);
-                let mut functions = sample.functions;
-                functions.reverse();
-                stacks.entry((name.clone(), functions)).or_default().add(sums);
-            });
-            if process.sums != Sums::default() {
-                profile.processes.push(process);
+            if kinds.any(Kind::is_kernels) {
+                let mut system = System::new(&compiled);
+                kinds.read(set, trace, |kind, fields| {
+                    system.learn(kind, fields);
+                });
+                kinds.read(set, trace, |kind, fields| {
+                    all.extend(system.event(kind, fields, symbols))
+                });
             }
         }
-        profile.processes.sort_by_key(|process| process.sums.order());
-        profile.fill(stacks);
-        profile
+        all.profile()
     }
 
     fn fill(&mut self, stacks: BTreeMap<(String, Vec<String>), Sums>) {
@@ -153,6 +157,50 @@ impl Profile {
             .sort_by_key(|function| (function.own.order(), function.total.order()));
         self.stacks.sort_by_key(|stack| stack.sums.order());
     }
+}
+
+/// All stacks that were met.
+#[derive(Default)]
+struct Stacks {
+    /// By process, number and name.
+    processes: BTreeMap<(Option<i64>, String), Sums>,
+    /// By name of the process and functions, the outermost first.
+    stacks: BTreeMap<(String, Vec<String>), Sums>,
+}
+
+impl Stacks {
+    fn extend(&mut self, sample: Option<Sample>) {
+        let Some(sample) = sample else {
+            return;
+        };
+        let sums = Sums::of(&sample);
+        let Process { pid, name, .. } = sample.process;
+        self.processes.entry((pid, name.clone())).or_default().add(sums);
+        let mut functions = sample.functions;
+        functions.reverse();
+        self.stacks.entry((name, functions)).or_default().add(sums);
+    }
+
+    fn profile(self) -> Profile {
+        let process = |((pid, name), sums)| Process { pid, name, sums };
+        let mut profile = Profile {
+            processes: self.processes.into_iter().map(process).collect(),
+            ..Profile::default()
+        };
+        profile.processes.sort_by_key(|process| process.sums.order());
+        profile.fill(self.stacks);
+        profile
+    }
+}
+
+/// The map of what was compiled in a process while it ran, if there is one.
+fn perf_map(directories: &[PathBuf], traces: &[PathBuf], pid: u32) -> Option<PerfMap> {
+    let name = format!("perf-{pid}.map");
+    // A trace is in the recording's directory, or some levels below.
+    let above = traces.iter().flat_map(|trace| trace.ancestors().take(5));
+    let recorded = above.map(|directory| directory.join("symbols"));
+    let mut files = directories.iter().cloned().chain(recorded);
+    files.find_map(|directory| PerfMap::open(&directory.join(&name)).ok())
 }
 
 impl Process {
@@ -186,31 +234,23 @@ impl Kinds {
         Kinds(kinds)
     }
 
-    fn is_empty(&self) -> bool {
-        !self.0.values().any(|kind| matches!(kind, Kind::Cpu | Kind::Wait))
+    fn any(&self, is_wanted: impl Fn(Kind) -> bool) -> bool {
+        self.0.values().any(|&kind| is_wanted(kind))
     }
-}
 
-/// Gives all stacks of a trace, with the period that holds.
-fn read(
-    set: &TraceSet,
-    trace: &Trace,
-    kinds: &Kinds,
-    symbols: &mut Symbols,
-    mut to: impl FnMut(Sample, u64),
-) {
-    let mut merged = MergedReader::chosen(set, |of, stream| match std::ptr::eq(of, trace) {
-        true => 0..stream.packets.len(),
-        false => 0..0,
-    });
-    let mut mapped = Mapped::default();
-    while let Some((_, reader)) = merged.next() {
-        let class = reader.stream().class;
-        if let Some(mut event) = reader.event()
-            && let Some(&kind) = kinds.0.get(&(class, event.class_index))
-            && let Some(sample) = mapped.event(kind, &Fields::of(&mut event), symbols)
-        {
-            to(sample, mapped.period_ns);
+    /// Gives all events of a trace that matter, in the order of time.
+    fn read(&self, set: &TraceSet, trace: &Trace, mut to: impl FnMut(Kind, &Fields)) {
+        let mut merged = MergedReader::chosen(set, |of, stream| match std::ptr::eq(of, trace) {
+            true => 0..stream.packets.len(),
+            false => 0..0,
+        });
+        while let Some((_, reader)) = merged.next() {
+            let class = reader.stream().class;
+            if let Some(mut event) = reader.event()
+                && let Some(&kind) = self.0.get(&(class, event.class_index))
+            {
+                to(kind, &Fields::of(&mut event));
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ReadCache, SegmentFlags};
 
 use crate::module::BuildId;
-use crate::{Module, PerfMap, Placed};
+use crate::{Module, Placed};
 
 /// A function at an address, or one that was put into it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,15 +109,6 @@ impl Symbols {
             // Of a file that is damaged nothing is known either.
             Ok(Symbolized::Unknown(_)) | Err(_) => Vec::new(),
         }
-    }
-
-    /// The function that a just-in-time compiler made there.
-    pub fn compiled(map: &PerfMap, address: u64) -> Option<Frame> {
-        Some(Frame {
-            function: map.name(address)?.to_owned(),
-            line: None,
-            is_inlined: false,
-        })
     }
 
     /// What tells about a module: debug information by its build id, or else the file, if it is still the same.

@@ -364,14 +364,19 @@ impl Drain<'_> {
         }
     }
 
-    /// Begins to tell what is there; a trace that no longer has its beginning is told again.
+    /// Of a trace that no longer has its beginning.
+    fn dump_again(&mut self) {
+        if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
+            meanings.again(now(), &mut lane.borrow_mut());
+        }
+        self.begin_dump();
+    }
+
+    /// Begins to tell what is there.
     fn begin_dump(&mut self) {
         let mappings = self.meanings.map(Meanings::load_id);
         if !self.options.state_dump && mappings.is_none() {
             return;
-        }
-        if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
-            meanings.again(now(), &mut lane.borrow_mut());
         }
         let processes = self.options.processes.clone();
         self.dump = Some(dump_state(self.options.state_dump, mappings, processes));
@@ -417,7 +422,7 @@ impl Drain<'_> {
     fn order(&mut self, order: Order) {
         self.snapshots.push_back(order);
         if self.output.keeps() && self.dump.is_none() {
-            self.begin_dump();
+            self.dump_again();
         }
     }
 
@@ -436,7 +441,7 @@ impl Drain<'_> {
         if !self.output.keeps() {
             return Ok(());
         }
-        self.begin_dump();
+        self.dump_again();
         while self.dump.is_some() {
             std::thread::sleep(BUSY);
             self.round()?;

@@ -6,6 +6,7 @@
 
 pub mod control;
 mod launch;
+mod perf_maps;
 mod probes;
 mod session;
 mod target;

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary, clock_offset};
 use tracebraid_probe::finish::Finished;
 
-use crate::SessionError;
 use crate::probes::{Probes, Stacks, finish_probes, prepare};
+use crate::{SessionError, perf_maps};
 
 /// What is recorded, and where.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,8 @@ pub struct Session {
     kernel: Option<Recording>,
     /// Where programs with probes write their traces.
     probes: Option<PathBuf>,
+    /// Where maps of what was compiled meanwhile go, if call stacks need them; and since when they count.
+    compiled: Option<(PathBuf, SystemTime)>,
     begun: Instant,
 }
 
@@ -101,10 +103,17 @@ impl Session {
             None => None,
         };
         let probes = options.probes.is_some().then(|| options.directory.clone());
+        let takes_stacks = options.stacks.is_some()
+            || options
+                .kernel
+                .as_ref()
+                .is_some_and(|kernel| kernel.stacks.is_some());
+        let compiled = takes_stacks.then(|| (options.directory.clone(), SystemTime::now()));
         let begun = Instant::now();
         Ok(Session {
             kernel,
             probes,
+            compiled,
             begun,
         })
     }
@@ -140,6 +149,9 @@ impl Session {
     /// # Errors
     /// When something could not be written.
     pub fn stop(self) -> Result<SessionSummary, SessionError> {
+        if let Some((directory, since)) = &self.compiled {
+            perf_maps::keep(directory, *since);
+        }
         let kernel = self.kernel.map(Recording::stop).transpose()?;
         let probes = self
             .probes

@@ -39,6 +39,9 @@ pub(crate) struct StacksArgs {
     /// More directories with debug information, which has .build-id below
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
+    /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps otherwise
+    #[arg(long, value_name = "DIR")]
+    perf_map_dir: Vec<PathBuf>,
 }
 
 /// Formats of stacks.
@@ -57,7 +60,7 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
-    let profile = profile(&set, args.debug_dir.clone())?;
+    let profile = profile(&set, args)?;
     let mut output = Output::open(None)?;
     match args.format {
         Format::Table => output.write(tables(&profile, args.top).as_bytes())?,
@@ -67,11 +70,11 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.input.strict))
 }
 
-fn profile(set: &TraceSet, directories: Vec<PathBuf>) -> Result<Profile, Failure> {
-    let profile = Profile::new(set, &mut Symbols::new(directories));
+fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
+    let mut symbols = Symbols::new(args.debug_dir.clone());
+    let profile = Profile::new(set, &mut symbols, &args.perf_map_dir);
     if profile.processes.is_empty() {
-        let message =
-            "there are no call stacks in the trace: record them by `tracebraid record --stacks -- COMMAND`";
+        let message = "there are no call stacks in the trace: record them by `tracebraid record --stacks`";
         return Err(Failure::nothing_readable(message));
     }
     Ok(profile)

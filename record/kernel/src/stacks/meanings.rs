@@ -46,6 +46,7 @@ impl Ids {
 /// Tells what addresses mean while stacks are recorded.
 pub(crate) struct Meanings {
     ids: Ids,
+    state: Vec<u8>,
     symbols: RefCell<KernelSymbols>,
     mappings: RefCell<Mappings>,
 }
@@ -61,10 +62,11 @@ impl Meanings {
     ) -> Result<Meanings, RecordError> {
         let failed = |error| RecordError::Load(format!("the kernel does not tell what is mapped: {error}"));
         let mappings = Mappings::open(cpus).map_err(failed)?;
-        let ids = Ids::new(class);
-        add(lane, time, ids.state, &stacks.state());
+        let (ids, state) = (Ids::new(class), stacks.state());
+        add(lane, time, ids.state, &state);
         Ok(Meanings {
             ids,
+            state,
             symbols: RefCell::new(KernelSymbols::read()),
             mappings: RefCell::new(mappings),
         })
@@ -104,8 +106,9 @@ impl Meanings {
         });
     }
 
-    /// Tells again what was told of functions, which may be gone.
+    /// Tells again how stacks are taken, and what was told of functions, which may be gone.
     pub(crate) fn again(&self, time: u64, lane: &mut Lane) {
+        add(lane, time, self.ids.state, &self.state);
         for payload in self.symbols.borrow().told() {
             add(lane, time, self.ids.symbol, &payload);
         }

@@ -1,0 +1,67 @@
+//! The events that tell of stacks and of what their addresses mean.
+
+use crate::Process;
+
+/// Kinds of events that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// In the trace of a process that takes its own stacks.
+    Load,
+    BuildId,
+    Unload,
+    OwnState,
+    OwnCpu,
+    OwnWait,
+    /// In that of a kernel.
+    State,
+    Cpu,
+    Wait,
+    Symbol,
+    MapLoad,
+    MapFork,
+    MapExec,
+}
+
+impl Kind {
+    /// Of an event class of that name.
+    pub(crate) fn named(name: &str) -> Option<Kind> {
+        Some(match name {
+            "lttng_ust_lib:load" => Kind::Load,
+            "lttng_ust_lib:build_id" => Kind::BuildId,
+            "lttng_ust_lib:unload" => Kind::Unload,
+            "tracebraid:stacks_state" => Kind::OwnState,
+            "tracebraid:cpu_stack" => Kind::OwnCpu,
+            "tracebraid:syscall_stack" => Kind::OwnWait,
+            "tracebraid_stacks_state" => Kind::State,
+            "tracebraid_cpu_stack" => Kind::Cpu,
+            "tracebraid_syscall_stack" => Kind::Wait,
+            "tracebraid_kernel_symbol" => Kind::Symbol,
+            "tracebraid_map_load" => Kind::MapLoad,
+            "tracebraid_map_fork" => Kind::MapFork,
+            "tracebraid_map_exec" => Kind::MapExec,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is a stack of a process that takes its own.
+    pub(crate) fn is_own(self) -> bool {
+        matches!(self, Kind::OwnCpu | Kind::OwnWait)
+    }
+
+    /// Whether it is a stack that the kernel took.
+    pub(crate) fn is_kernels(self) -> bool {
+        matches!(self, Kind::Cpu | Kind::Wait)
+    }
+}
+
+/// A stack that was met.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) process: Process,
+    /// The innermost first.
+    pub(crate) functions: Vec<String>,
+    /// It is of a wait of so many nanoseconds; else of one more period of CPU time.
+    pub(crate) wait_ns: Option<u64>,
+    /// That period in nanoseconds.
+    pub(crate) period_ns: u64,
+}

@@ -1,0 +1,115 @@
+//! What is mapped where in a process, and the names of the functions there.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use tracebraid_symbols::{AddressSpace, BuildId, Module, PerfMap, Placed, Symbols};
+
+use crate::fields::Fields;
+
+/// What is known of a process by now.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mapped {
+    space: AddressSpace,
+    /// By first address: modules of which more is to be told.
+    known: HashMap<u64, Module>,
+    /// Names at addresses, while nothing is mapped or taken away.
+    names: HashMap<u64, Vec<String>>,
+    /// What compilers made while the process ran.
+    compiled: Option<PerfMap>,
+}
+
+impl Mapped {
+    /// With that map of what was compiled while it ran.
+    pub(crate) fn new(compiled: Option<PerfMap>) -> Mapped {
+        Mapped {
+            compiled,
+            ..Mapped::default()
+        }
+    }
+
+    /// A module is mapped, as a whole or in parts.
+    pub(crate) fn load(&mut self, module: Module) {
+        self.space.load(module.clone());
+        self.known.insert(module.begin, module);
+        self.names.clear();
+    }
+
+    /// The build id of the module that begins there becomes known.
+    pub(crate) fn identify(&mut self, begin: u64, id: Vec<u8>) {
+        if let Some(module) = self.known.get(&begin).cloned() {
+            self.load(Module {
+                build_id: Some(BuildId(id)),
+                ..module
+            });
+        }
+    }
+
+    /// The module that begins there is gone.
+    pub(crate) fn unload(&mut self, begin: u64) {
+        if let Some(module) = self.known.remove(&begin) {
+            self.space.unload(module.begin, module.end);
+            self.names.clear();
+        }
+    }
+
+    /// The functions of a stack, the innermost first; `later` is what is mapped in the end.
+    pub(crate) fn functions(
+        &mut self,
+        addresses: &[u64],
+        later: Option<&AddressSpace>,
+        symbols: &mut Symbols,
+    ) -> Vec<String> {
+        let mut functions = Vec::new();
+        for (place, &address) in addresses.iter().enumerate() {
+            // All but the innermost are where calls return to: the call itself is before that.
+            let asked = address.wrapping_sub(u64::from(place != 0));
+            if !self.names.contains_key(&asked) {
+                let names = self.names_at(asked, later, symbols);
+                self.names.insert(asked, names);
+            }
+            functions.extend(self.names.get(&asked).into_iter().flatten().cloned());
+        }
+        functions
+    }
+
+    /// Functions at an address, the innermost first; without any, the module, or the address.
+    fn names_at(&self, address: u64, later: Option<&AddressSpace>, symbols: &mut Symbols) -> Vec<String> {
+        let module = self.space.module(address);
+        let module = module.or_else(|| later?.module(address));
+        let is_file = module.is_some_and(|module| module.path.is_absolute() && !is_anonymous(module));
+        if !is_file && let Some(name) = self.compiled.as_ref().and_then(|map| map.name(address)) {
+            return vec![name.to_owned()];
+        }
+        let Some(module) = module else {
+            return vec![format!("[{address:#x}]")];
+        };
+        let frames = symbols.frames(module, address);
+        if frames.is_empty() {
+            let file = module.path.file_name().unwrap_or(module.path.as_os_str());
+            let offset = address - module.begin;
+            return vec![format!("[{}+{offset:#x}]", file.to_string_lossy())];
+        }
+        frames.into_iter().map(|frame| frame.function).collect()
+    }
+}
+
+/// What the kernel calls memory that is no file's.
+fn is_anonymous(module: &Module) -> bool {
+    let path = module.path.as_os_str().as_bytes();
+    path.starts_with(b"//anon") || path.starts_with(b"/memfd:") || path.starts_with(b"/dev/zero")
+}
+
+/// The module that an event tells of, placed as that event says.
+pub(crate) fn module(fields: &Fields, placed: impl FnOnce(u64) -> Placed) -> Option<Module> {
+    let (begin, size) = (fields.integer("baddr")?, fields.integer("memsz")?);
+    let build_id = fields.bytes("build_id");
+    Some(Module {
+        begin,
+        end: begin.checked_add(size)?,
+        placed: placed(begin),
+        path: PathBuf::from(std::ffi::OsStr::from_bytes(fields.text("path"))),
+        build_id: (!build_id.is_empty()).then_some(BuildId(build_id)),
+    })
+}

@@ -1,0 +1,125 @@
+//! The trace of a kernel, with stacks of processes that knew nothing of it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tracebraid_symbols::{AddressSpace, PerfMap, Placed, Symbols};
+
+use crate::Process;
+use crate::events::{Kind, Sample};
+use crate::fields::Fields;
+use crate::mapped::{Mapped, module};
+
+/// What is known of a machine by now.
+pub(crate) struct System<'s> {
+    processes: HashMap<u32, Mapped>,
+    /// What processes have mapped in the end. A trace that lacks its beginning is told only then what is there.
+    later: HashMap<u32, AddressSpace>,
+    /// Functions of the kernel: behind their last address, and the name, by first address.
+    kernel: BTreeMap<u64, (u64, String)>,
+    /// Nanoseconds of CPU time from one sample to the next.
+    period_ns: u64,
+    /// What compilers made while a process ran.
+    compiled: &'s dyn Fn(u32) -> Option<PerfMap>,
+}
+
+impl<'s> System<'s> {
+    /// Nothing is known yet.
+    pub(crate) fn new(compiled: &'s dyn Fn(u32) -> Option<PerfMap>) -> System<'s> {
+        System {
+            processes: HashMap::new(),
+            later: HashMap::new(),
+            kernel: BTreeMap::new(),
+            period_ns: 0,
+            compiled,
+        }
+    }
+
+    /// Learns from an event what holds for all of the trace.
+    pub(crate) fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()> {
+        match kind {
+            Kind::Symbol => {
+                let (begin, size) = (fields.integer("addr")?, fields.integer("size")?);
+                let name = String::from_utf8_lossy(fields.text("name")).into_owned();
+                self.kernel.insert(begin, (begin.checked_add(size)?, name));
+            }
+            Kind::MapLoad => {
+                let module = part(fields)?;
+                self.later.entry(pid(fields, "pid")?).or_default().load(module);
+            }
+            Kind::MapExec => {
+                self.later.remove(&pid(fields, "pid")?);
+            }
+            Kind::State => self.period_ns = fields.integer("period_ns")?,
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// An event; gives the stack that it tells of.
+    pub(crate) fn event(&mut self, kind: Kind, fields: &Fields, symbols: &mut Symbols) -> Option<Sample> {
+        match kind {
+            Kind::Cpu => return self.sample(fields, None, symbols),
+            Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), symbols),
+            Kind::MapLoad => self.process(pid(fields, "pid")?).load(part(fields)?),
+            Kind::MapFork => {
+                let parent = self.processes.get(&pid(fields, "parent_pid")?)?.clone();
+                self.processes.insert(pid(fields, "pid")?, parent);
+            }
+            Kind::MapExec => {
+                self.processes.remove(&pid(fields, "pid")?);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn process(&mut self, pid: u32) -> &mut Mapped {
+        let compiled = self.compiled;
+        self.processes
+            .entry(pid)
+            .or_insert_with(|| Mapped::new(compiled(pid)))
+    }
+
+    fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, symbols: &mut Symbols) -> Option<Sample> {
+        let pid = pid(fields, "pid")?;
+        let mut functions = self.kernel_functions(fields.array("callstack_kernel"));
+        let later = self.later.remove(&pid);
+        let own = self
+            .process(pid)
+            .functions(fields.array("callstack_user"), later.as_ref(), symbols);
+        self.later.extend(later.map(|later| (pid, later)));
+        functions.extend(own);
+        Some(Sample {
+            process: Process {
+                pid: Some(i64::from(pid)),
+                name: String::from_utf8_lossy(fields.text("comm")).into_owned(),
+                ..Process::default()
+            },
+            functions,
+            wait_ns,
+            period_ns: self.period_ns,
+        })
+    }
+
+    /// Marked as flame graphs know functions of the kernel.
+    fn kernel_functions(&self, addresses: &[u64]) -> Vec<String> {
+        let name = |&address: &u64| {
+            let found = self.kernel.range(..=address).next_back();
+            match found.filter(|(begin, (end, _))| address < *end || address == **begin) {
+                Some((_, (_, name))) => format!("{name}_[k]"),
+                None => format!("[{address:#x}]_[k]"),
+            }
+        };
+        addresses.iter().map(name).collect()
+    }
+}
+
+fn part(fields: &Fields) -> Option<tracebraid_symbols::Module> {
+    let offset = fields.integer("offset")?;
+    module(fields, |_| Placed::Part(offset))
+}
+
+fn pid(fields: &Fields, name: &str) -> Option<u32> {
+    // A signed field is given as its bits.
+    fields.integer(name).map(|pid| pid as u32)
+}

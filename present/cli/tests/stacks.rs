@@ -1,0 +1,282 @@
+//! Call stacks by the kernel: of commands that are told of their waits, and of programs that know nothing of it.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use support::{can_record_kernel, skipped, text, tracebraid};
+use tempfile::TempDir;
+
+/// Compiles a C file; gives the program.
+fn compile(source: &Path, directory: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let program = directory.join(name);
+    let output = Command::new("cc")
+        .args(flags)
+        .arg("-pthread")
+        .arg("-o")
+        .arg(&program)
+        .arg(source)
+        .arg("-ldl")
+        .output();
+    let output = output.expect("a C compiler runs");
+    assert!(output.status.success(), "{}", error(&output));
+    program
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Records a command; gives what it said, and the trace.
+fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, String) {
+    let trace = directory.join("trace").to_str().expect("UTF-8").to_owned();
+    let mut record = tracebraid();
+    record.env("TRACEBRAID_LIBRARIES", support::libraries());
+    record.arg("record").args(options).args(["-o", &trace, "--"]);
+    (record.args(command).output().expect("the binary runs"), trace)
+}
+
+/// What `stacks` says of a trace.
+fn profile(trace: &str) -> Value {
+    serde_json::from_str(&text(&["stacks", "--format", "json", trace])).expect("JSON")
+}
+
+/// A number of a function.
+fn of(profile: &Value, function: &str, which: &str, sum: &str) -> u64 {
+    let functions = profile["functions"].as_array().expect("functions");
+    let found = functions.iter().find(|row| row["name"] == function);
+    found.and_then(|row| row[which][sum].as_u64()).unwrap_or(0)
+}
+
+/// Events of a class as text, a line each.
+fn events(trace: &str, class: &str) -> Vec<String> {
+    let printed = text(&["print", trace]);
+    let lines = printed
+        .lines()
+        .filter(|line| line.contains(&format!(" {class}:")));
+    lines.map(str::to_owned).collect()
+}
+
+/// Whether threads can be told of their waits: the newest kernels only.
+fn can_resume() -> bool {
+    let btf = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    let name = b"\0bpf_task_work_schedule_resume_impl\0";
+    can_record_kernel()
+        && (memchr::memmem::find(&btf, name).is_some() || {
+            skipped("this kernel has no task work for BPF (6.18): waits are found by perf events");
+            false
+        })
+}
+
+#[test]
+fn the_kernel_tells_of_waits_and_interrupts_none() {
+    if !can_resume() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/stacks/tests/programs/chains.c");
+    let chains = compile(&source, directory.path(), "chains", &["-O2"]);
+    let options = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks=waits=kernel,period_us=0",
+    ];
+    let (output, trace) = record(directory.path(), &options, &[chains.to_str().unwrap(), "waits"]);
+    // It names each call that was interrupted.
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "end\n",
+        "{}",
+        error(&output)
+    );
+    let states = events(&trace, "tracebraid:stacks_state");
+    assert!(
+        states.iter().any(|state| state.contains("wait_error = 0")),
+        "{states:?}"
+    );
+    let waits = events(&trace, "tracebraid:syscall_stack").join("\n");
+    for (name, number) in [
+        ("poll", 7),
+        ("clock_nanosleep", 230),
+        ("read", 0),
+        ("epoll_wait", 232),
+        ("ppoll", 271),
+        ("rt_sigtimedwait", 128),
+        ("connect", 42),
+        ("wait4", 61),
+    ] {
+        assert!(
+            waits.contains(&format!("syscall = {number},")),
+            "{name} in {waits}"
+        );
+    }
+    // Nobody takes the stacks of a process that takes its own.
+    let pid = |line: &String| line.contains("comm = \"chains\"");
+    assert!(!events(&trace, "tracebraid_syscall_stack").iter().any(pid));
+}
+
+#[test]
+fn programs_that_become_others_are_not_killed() {
+    if !can_resume() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    // Each wait is told of, in the middle of exec too, and whatever way it is called.
+    let script = "import os, subprocess
+for i in range(100):
+    assert subprocess.run(['/bin/true']).returncode == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)[1]) == 0
+    child = os.fork()
+    if child == 0:
+        os.execve('/bin/true', ['true'], dict(os.environ))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print('whole')";
+    let options = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks=waits=kernel,threshold_us=0",
+    ];
+    let (output, _) = record(directory.path(), &options, &["python3", "-c", script]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "whole\n",
+        "{}",
+        error(&output)
+    );
+}
+
+/// Uses the CPU in one function, and waits in another one that is not the last before the C library.
+const PLAIN: &str = r"
+#include <time.h>
+#include <unistd.h>
+#define PLAIN __attribute__((noinline, optimize(0)))
+PLAIN long burn(long n) { volatile long x = 0; for (long i = 0; i < n; i++) x += i; return x; }
+PLAIN int doze(void) { struct timespec t = {0, 5000000}; return nanosleep(&t, 0) + 1; }
+PLAIN int rest(void) { return doze() + 1; }
+int main(int count, char **words) { long x = 0; while (count) x += burn(10000000) + rest(); return x == 42; }
+";
+
+/// A program that runs until it is dropped.
+struct Running(Child);
+
+impl Running {
+    fn new(program: &Path) -> Running {
+        let mut command = Command::new(program);
+        Running(
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn plain(directory: &Path) -> PathBuf {
+    let source = directory.join("plain.c");
+    fs::write(&source, PLAIN).unwrap();
+    compile(&source, directory, "plain", &["-O2", "-fno-omit-frame-pointer"])
+}
+
+/// Functions of the program and of the kernel stand in what was recorded for a while with these options.
+fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let running = Running::new(&plain(directory.path()));
+    let trace = directory.path().join("trace").to_str().unwrap().to_owned();
+    let mut record = tracebraid();
+    record.args([
+        "record",
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks",
+        "-o",
+        &trace,
+    ]);
+    let output = record
+        .args(["--duration", "600ms"])
+        .args(options(running.0.id()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", error(&output));
+    let profile = profile(&trace);
+    let burnt = of(&profile, "burn", "own", "cpu_samples");
+    assert!(burnt >= 50, "{profile:#}");
+    assert!(of(&profile, "main", "total", "cpu_samples") >= burnt);
+    assert!(of(&profile, "rest", "total", "waits") >= 5, "{profile:#}");
+    let functions = profile["functions"].as_array().unwrap();
+    let in_kernel = |row: &&Value| row["name"].as_str().unwrap().ends_with("nanosleep_[k]");
+    let slept = functions.iter().find(in_kernel).expect("the kernel's function");
+    assert!(slept["total"]["wait_ns"].as_u64().unwrap() >= 25_000_000);
+    let name = |row: &Value| row["name"] == "plain" && row["pid"] == running.0.id();
+    assert!(
+        profile["processes"].as_array().unwrap().iter().any(name),
+        "{profile:#}"
+    );
+}
+
+#[test]
+fn stacks_of_a_process_that_runs_already() {
+    sees_plain(|pid| vec!["--pid".to_owned(), pid.to_string()]);
+}
+
+#[test]
+fn stacks_of_the_whole_system() {
+    sees_plain(|_| vec!["--system".to_owned()]);
+}
+
+#[test]
+fn stacks_of_the_newest_only() {
+    // What was mapped long ago is told again.
+    sees_plain(|_| {
+        ["--system", "--snapshot", "--max-size", "256K"]
+            .map(str::to_owned)
+            .to_vec()
+    });
+}
+
+#[test]
+fn what_was_compiled_while_a_program_ran_has_its_names() {
+    let directory = TempDir::new().unwrap();
+    let script = "
+function burntAway(n) { let x = 0; for (let i = 0; i < n; i++) x += Math.sqrt(i ^ x); return x; }
+const end = process.cpuUsage().user + 500000;
+let x = 0; while (process.cpuUsage().user < end) x += burntAway(100000);";
+    let node = Command::new("node").arg("--version").output();
+    if !node.is_ok_and(|output| output.status.success()) {
+        return skipped("there is no node: names of compiled functions are not tried");
+    }
+    let command = ["node", "--perf-basic-prof", "-e", script];
+    let options = ["--kernel", "none", "--syscalls", "none", "--stacks"];
+    let (output, trace) = record(directory.path(), &options, &command);
+    assert!(output.status.success(), "{}", error(&output));
+    let profile = profile(&trace);
+    let functions = profile["functions"].as_array().unwrap();
+    let burnt = functions
+        .iter()
+        .filter(|row| row["name"].as_str().unwrap().contains("burntAway"));
+    let samples: u64 = burnt.filter_map(|row| row["own"]["cpu_samples"].as_u64()).sum();
+    let all = profile["cpu_samples"].as_u64().unwrap();
+    if all == 0 {
+        return skipped("perf events are refused here: no stacks");
+    }
+    assert!(samples >= 250, "{samples} of {all}: {profile:#}");
+}
