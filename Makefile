@@ -17,6 +17,10 @@ $(DATA)/%: tests/data/%.tar.xz
 demo: build $(DATA)/kernel-mix-small ## Build, and look into a real kernel trace
 	@scripts/demo target/release/tracebraid $(DATA)/kernel-mix-small
 
+PREFIX ?= /usr/local
+install: ## Install below PREFIX (/usr/local), built before: the program, its libraries, man pages, completions
+	scripts/install target/release "$(DESTDIR)$(PREFIX)"
+
 test: ## Run all tests, and each fuzz target for some seconds
 	@scripts/setup test
 	scripts/test
@@ -43,4 +47,4 @@ clean: ## Remove what was built
 	$(CARGO) clean
 	rm -rf .cache
 
-.PHONY: help build demo test bench lint screenshots fuzz clean
+.PHONY: help build demo install test bench lint screenshots fuzz clean
