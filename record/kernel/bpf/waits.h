@@ -38,7 +38,9 @@ struct {
 /* A thread that has waited long, or may have. */
 struct waited {
 	struct bpf_task_work work;
-	u64 signals;
+	/* It has not been back in its program since. */
+	u32 is_pending;
+	u32 signals;
 	struct stack stack;
 };
 
@@ -82,6 +84,7 @@ static int on_resume(struct bpf_map *map, void *key, void *value)
 	struct waited *waited = value;
 	u32 process = task->tgid;
 
+	waited->is_pending = 0;
 	if (!waited->signals) {
 		waited->stack.syscall = call_of(task);
 		take_user(&waited->stack, task);
@@ -120,9 +123,16 @@ INLINE void tell(struct task_struct *task, u64 ns, bool signals)
 	struct waited *waited = waited_of(task->pid);
 	struct stack *stack;
 
-	if (!waited)
+	if (!waited) {
+		count_loss(bpf_get_smp_processor_id());
 		return;
+	}
 	stack = &waited->stack;
+	if (waited->is_pending) {
+		/* One system call waits several times: it has one stack. */
+		stack->wait_ns += ns;
+		return;
+	}
 	stack->wait_ns = ns;
 	waited->signals = signals;
 	if (!signals) {
@@ -133,10 +143,12 @@ INLINE void tell(struct task_struct *task, u64 ns, bool signals)
 		stack->pid = task->tgid;
 		copy_comm(&stack->comm, task);
 	}
-	if (stack_options.can_resume)
-		bpf_task_work_schedule_resume_impl(task, &waited->work, &waits, on_resume, 0);
-	else if (!signals)
+	if (!stack_options.can_resume)
 		send_stack(stack, KIND_tracebraid_syscall_stack);
+	else if (bpf_task_work_schedule_resume_impl(task, &waited->work, &waits, on_resume, 0))
+		count_loss(bpf_get_smp_processor_id());
+	else
+		waited->is_pending = 1;
 }
 
 SEC("tp_btf/sched_switch")
