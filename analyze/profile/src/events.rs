@@ -1,6 +1,7 @@
 //! The events that tell of stacks and of what their addresses mean.
 
 use crate::Process;
+use crate::naming::NameId;
 
 /// Kinds of events that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Kind {
 pub(crate) struct Sample {
     pub(crate) process: Process,
     /// The innermost first.
-    pub(crate) functions: Vec<String>,
+    pub(crate) functions: Vec<NameId>,
     /// It is of a wait of so many nanoseconds; else of one more period of CPU time.
     pub(crate) wait_ns: Option<u64>,
     /// That period in nanoseconds.

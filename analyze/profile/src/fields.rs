@@ -2,15 +2,15 @@
 
 use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::node::Node;
-use tracebraid_ctf::schema::{Encoding, IntClass};
+use tracebraid_ctf::schema::{Encoding, IntClass, Name};
 use tracebraid_ctf::walk::Visitor;
 
 /// Fields by name, of what these events have: integers, texts, arrays of integers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
-    integers: Vec<(String, u64)>,
-    texts: Vec<(String, Vec<u8>)>,
-    arrays: Vec<(String, Vec<u64>)>,
+    integers: Vec<(Name, u64)>,
+    texts: Vec<(Name, Vec<u8>)>,
+    arrays: Vec<(Name, Vec<u64>)>,
     is_in_array: bool,
 }
 
@@ -44,10 +44,10 @@ impl Fields {
     }
 }
 
-fn of<'f, T>(fields: &'f [(String, T)], name: &str) -> Option<&'f T> {
+fn of<'f, T>(fields: &'f [(Name, T)], name: &str) -> Option<&'f T> {
     fields
         .iter()
-        .find(|(known, _)| known == name)
+        .find(|(known, _)| **known == *name)
         .map(|(_, value)| value)
 }
 
@@ -55,21 +55,21 @@ impl Visitor for Fields {
     fn integer(&mut self, node: &Node, _: &IntClass, raw: u64) {
         match self.arrays.last_mut() {
             Some((_, array)) if self.is_in_array => array.push(raw),
-            _ => self.integers.push((node.name.to_string(), raw)),
+            _ => self.integers.push((node.name.clone(), raw)),
         }
     }
 
     fn string(&mut self, node: &Node, _: Encoding, bytes: &[u8]) {
-        self.texts.push((node.name.to_string(), bytes.to_vec()));
+        self.texts.push((node.name.clone(), bytes.to_vec()));
     }
 
     fn blob(&mut self, node: &Node, bytes: &[u8]) {
         let bytes = bytes.iter().map(|&byte| u64::from(byte)).collect();
-        self.arrays.push((node.name.to_string(), bytes));
+        self.arrays.push((node.name.clone(), bytes));
     }
 
     fn begin_array(&mut self, node: &Node, _: u64) {
-        self.arrays.push((node.name.to_string(), Vec::new()));
+        self.arrays.push((node.name.clone(), Vec::new()));
         self.is_in_array = true;
     }
 

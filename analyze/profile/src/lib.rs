@@ -12,6 +12,7 @@
 mod events;
 mod fields;
 mod mapped;
+mod naming;
 mod process;
 mod profile;
 mod system;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tracebraid_symbols::{AddressSpace, BuildId, Module, PerfMap, Placed, Symbols};
 
 use crate::fields::Fields;
+use crate::naming::{NameId, Naming};
 
 /// What is known of a process by now.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +16,7 @@ pub(crate) struct Mapped {
     /// By first address: modules of which more is to be told.
     known: HashMap<u64, Module>,
     /// Names at addresses, while nothing is mapped or taken away.
-    names: HashMap<u64, Vec<String>>,
+    names: HashMap<u64, Vec<NameId>>,
     /// What compilers made while the process ran.
     compiled: Option<PerfMap>,
 }
@@ -59,17 +60,18 @@ impl Mapped {
         &mut self,
         addresses: &[u64],
         later: Option<&AddressSpace>,
-        symbols: &mut Symbols,
-    ) -> Vec<String> {
-        let mut functions = Vec::new();
+        naming: &mut Naming<'_>,
+    ) -> Vec<NameId> {
+        let mut functions = Vec::with_capacity(addresses.len());
         for (place, &address) in addresses.iter().enumerate() {
             // All but the innermost are where calls return to: the call itself is before that.
             let asked = address.wrapping_sub(u64::from(place != 0));
             if !self.names.contains_key(&asked) {
-                let names = self.names_at(asked, later, symbols);
+                let names = self.names_at(asked, later, naming.symbols);
+                let names = names.into_iter().map(|name| naming.id(name)).collect();
                 self.names.insert(asked, names);
             }
-            functions.extend(self.names.get(&asked).into_iter().flatten().cloned());
+            functions.extend(self.names.get(&asked).into_iter().flatten());
         }
         functions
     }

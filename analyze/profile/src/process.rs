@@ -1,11 +1,12 @@
 //! The trace of a process that took its own stacks.
 
-use tracebraid_symbols::{PerfMap, Placed, Symbols};
+use tracebraid_symbols::{PerfMap, Placed};
 
 use crate::Process;
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
 use crate::mapped::{Mapped, module};
+use crate::naming::Naming;
 
 /// What is known of it by now.
 #[derive(Debug)]
@@ -27,10 +28,10 @@ impl OwnStacks {
     }
 
     /// An event; gives the stack that it tells of.
-    pub(crate) fn event(&mut self, kind: Kind, fields: &Fields, symbols: &mut Symbols) -> Option<Sample> {
+    pub(crate) fn event(&mut self, kind: Kind, fields: &Fields, naming: &mut Naming<'_>) -> Option<Sample> {
         match kind {
-            Kind::OwnCpu => return Some(self.sample(fields, None, symbols)),
-            Kind::OwnWait => return Some(self.sample(fields, fields.integer("wait_ns"), symbols)),
+            Kind::OwnCpu => return Some(self.sample(fields, None, naming)),
+            Kind::OwnWait => return Some(self.sample(fields, fields.integer("wait_ns"), naming)),
             Kind::Load => self.mapped.load(module(fields, Placed::Image)?),
             Kind::BuildId => self
                 .mapped
@@ -42,11 +43,11 @@ impl OwnStacks {
         None
     }
 
-    fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, symbols: &mut Symbols) -> Sample {
+    fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Sample {
         let addresses = fields.array("callstack_user");
         Sample {
             process: self.process.clone(),
-            functions: self.mapped.functions(addresses, None, symbols),
+            functions: self.mapped.functions(addresses, None, naming),
             wait_ns,
             period_ns: self.period_ns,
         }

@@ -12,6 +12,7 @@ use tracebraid_symbols::{PerfMap, Symbols};
 
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
+use crate::naming::{NameId, Naming};
 use crate::process::OwnStacks;
 use crate::system::System;
 
@@ -110,6 +111,7 @@ impl Profile {
     /// (`perf-PID.map`) are looked for in those directories, and then in `symbols` above the traces.
     pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf]) -> Profile {
         let mut all = Stacks::default();
+        let mut naming = Naming::new(symbols);
         for trace in &set.traces {
             let kinds = Kinds::new(trace);
             let compiled = |pid| perf_map(maps, &trace.paths, pid);
@@ -118,20 +120,20 @@ impl Profile {
                 let map = process.pid.and_then(|pid| compiled(u32::try_from(pid).ok()?));
                 let mut own = OwnStacks::new(process, map);
                 kinds.read(set, trace, |kind, fields| {
-                    all.extend(own.event(kind, fields, symbols))
+                    all.extend(own.event(kind, fields, &mut naming));
                 });
             }
             if kinds.any(Kind::is_kernels) {
                 let mut system = System::new(&compiled);
-                kinds.read(set, trace, |kind, fields| {
+                kinds.without_stacks().read(set, trace, |kind, fields| {
                     system.learn(kind, fields);
                 });
                 kinds.read(set, trace, |kind, fields| {
-                    all.extend(system.event(kind, fields, symbols))
+                    all.extend(system.event(kind, fields, &mut naming));
                 });
             }
         }
-        all.profile()
+        all.profile(&naming)
     }
 
     fn fill(&mut self, stacks: BTreeMap<(String, Vec<String>), Sums>) {
@@ -164,8 +166,8 @@ impl Profile {
 struct Stacks {
     /// By process, number and name.
     processes: BTreeMap<(Option<i64>, String), Sums>,
-    /// By name of the process and functions, the outermost first.
-    stacks: BTreeMap<(String, Vec<String>), Sums>,
+    /// By functions, the innermost first, and name of the process.
+    stacks: HashMap<Vec<NameId>, BTreeMap<String, Sums>>,
 }
 
 impl Stacks {
@@ -176,19 +178,26 @@ impl Stacks {
         let sums = Sums::of(&sample);
         let Process { pid, name, .. } = sample.process;
         self.processes.entry((pid, name.clone())).or_default().add(sums);
-        let mut functions = sample.functions;
-        functions.reverse();
-        self.stacks.entry((name, functions)).or_default().add(sums);
+        let stack = self.stacks.entry(sample.functions).or_default();
+        stack.entry(name).or_default().add(sums);
     }
 
-    fn profile(self) -> Profile {
+    fn profile(self, naming: &Naming<'_>) -> Profile {
         let process = |((pid, name), sums)| Process { pid, name, sums };
         let mut profile = Profile {
             processes: self.processes.into_iter().map(process).collect(),
             ..Profile::default()
         };
         profile.processes.sort_by_key(|process| process.sums.order());
-        profile.fill(self.stacks);
+        let mut stacks = BTreeMap::new();
+        for (functions, processes) in &self.stacks {
+            let functions = functions.iter().rev().map(|&id| naming.name(id).to_owned());
+            let functions: Vec<String> = functions.collect();
+            for (process, sums) in processes {
+                stacks.insert((process.clone(), functions.clone()), *sums);
+            }
+        }
+        profile.fill(stacks);
         profile
     }
 }
@@ -236,6 +245,12 @@ impl Kinds {
 
     fn any(&self, is_wanted: impl Fn(Kind) -> bool) -> bool {
         self.0.values().any(|&kind| is_wanted(kind))
+    }
+
+    /// Those that tell what addresses mean.
+    fn without_stacks(&self) -> Kinds {
+        let others = self.0.iter().filter(|(_, kind)| !kind.is_kernels());
+        Kinds(others.map(|(&class, &kind)| (class, kind)).collect())
     }
 
     /// Gives all events of a trace that matter, in the order of time.

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracebraid_symbols::{AddressSpace, PerfMap, Placed, Symbols};
+use tracebraid_symbols::{AddressSpace, PerfMap, Placed};
 
 use crate::Process;
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
 use crate::mapped::{Mapped, module};
+use crate::naming::{NameId, Naming};
 
 /// What is known of a machine by now.
 pub(crate) struct System<'s> {
@@ -16,6 +17,8 @@ pub(crate) struct System<'s> {
     later: HashMap<u32, AddressSpace>,
     /// Functions of the kernel: behind their last address, and the name, by first address.
     kernel: BTreeMap<u64, (u64, String)>,
+    /// Names at addresses in the kernel.
+    known: HashMap<u64, NameId>,
     /// Nanoseconds of CPU time from one sample to the next.
     period_ns: u64,
     /// What compilers made while a process ran.
@@ -29,6 +32,7 @@ impl<'s> System<'s> {
             processes: HashMap::new(),
             later: HashMap::new(),
             kernel: BTreeMap::new(),
+            known: HashMap::new(),
             period_ns: 0,
             compiled,
         }
@@ -56,10 +60,10 @@ impl<'s> System<'s> {
     }
 
     /// An event; gives the stack that it tells of.
-    pub(crate) fn event(&mut self, kind: Kind, fields: &Fields, symbols: &mut Symbols) -> Option<Sample> {
+    pub(crate) fn event(&mut self, kind: Kind, fields: &Fields, naming: &mut Naming<'_>) -> Option<Sample> {
         match kind {
-            Kind::Cpu => return self.sample(fields, None, symbols),
-            Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), symbols),
+            Kind::Cpu => return self.sample(fields, None, naming),
+            Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
             Kind::MapLoad => self.process(pid(fields, "pid")?).load(part(fields)?),
             Kind::MapFork => {
                 let parent = self.processes.get(&pid(fields, "parent_pid")?)?.clone();
@@ -80,13 +84,13 @@ impl<'s> System<'s> {
             .or_insert_with(|| Mapped::new(compiled(pid)))
     }
 
-    fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, symbols: &mut Symbols) -> Option<Sample> {
+    fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Option<Sample> {
         let pid = pid(fields, "pid")?;
-        let mut functions = self.kernel_functions(fields.array("callstack_kernel"));
+        let mut functions = self.kernel_functions(fields.array("callstack_kernel"), naming);
         let later = self.later.remove(&pid);
         let own = self
             .process(pid)
-            .functions(fields.array("callstack_user"), later.as_ref(), symbols);
+            .functions(fields.array("callstack_user"), later.as_ref(), naming);
         self.later.extend(later.map(|later| (pid, later)));
         functions.extend(own);
         Some(Sample {
@@ -102,15 +106,17 @@ impl<'s> System<'s> {
     }
 
     /// Marked as flame graphs know functions of the kernel.
-    fn kernel_functions(&self, addresses: &[u64]) -> Vec<String> {
-        let name = |&address: &u64| {
-            let found = self.kernel.range(..=address).next_back();
-            match found.filter(|(begin, (end, _))| address < *end || address == **begin) {
-                Some((_, (_, name))) => format!("{name}_[k]"),
-                None => format!("[{address:#x}]_[k]"),
-            }
+    fn kernel_functions(&mut self, addresses: &[u64], naming: &mut Naming<'_>) -> Vec<NameId> {
+        let Self { kernel, known, .. } = self;
+        let mut id = |&address: &u64| {
+            *known.entry(address).or_insert_with(|| {
+                let found = kernel.range(..=address).next_back();
+                let found = found.filter(|(begin, (end, _))| address < *end || address == **begin);
+                let name = found.map_or_else(|| format!("[{address:#x}]"), |(_, (_, name))| name.clone());
+                naming.id(format!("{name}_[k]"))
+            })
         };
-        addresses.iter().map(name).collect()
+        addresses.iter().map(&mut id).collect()
     }
 }
 
