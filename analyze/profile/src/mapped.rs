@@ -17,21 +17,37 @@ pub(crate) struct Mapped {
     known: HashMap<u64, Module>,
     /// Names at addresses, while nothing is mapped or taken away.
     names: HashMap<u64, Vec<NameId>>,
-    /// What compilers made while the process ran.
-    compiled: Option<PerfMap>,
+    beside: Beside,
 }
 
+/// What stands beside a trace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    /// What compilers made while the process ran.
+    pub(crate) compiled: Option<PerfMap>,
+    /// The library that the kernel gives each program, which is no file elsewhere.
+    pub(crate) vdso: Option<PathBuf>,
+}
+
+/// What that library is called: by the loader, and by the kernel.
+const VDSO: [&str; 2] = ["linux-vdso.so.1", "[vdso]"];
+
 impl Mapped {
-    /// With that map of what was compiled while it ran.
-    pub(crate) fn new(compiled: Option<PerfMap>) -> Mapped {
+    /// Nothing is mapped yet.
+    pub(crate) fn new(beside: Beside) -> Mapped {
         Mapped {
-            compiled,
+            beside,
             ..Mapped::default()
         }
     }
 
     /// A module is mapped, as a whole or in parts.
-    pub(crate) fn load(&mut self, module: Module) {
+    pub(crate) fn load(&mut self, mut module: Module) {
+        if let Some(vdso) = &self.beside.vdso
+            && VDSO.iter().any(|name| module.path.as_os_str() == *name)
+        {
+            module.path.clone_from(vdso);
+        }
         self.space.load(module.clone());
         self.known.insert(module.begin, module);
         self.names.clear();
@@ -81,7 +97,7 @@ impl Mapped {
         let module = self.space.module(address);
         let module = module.or_else(|| later?.module(address));
         let is_file = module.is_some_and(|module| module.path.is_absolute() && !is_anonymous(module));
-        if !is_file && let Some(name) = self.compiled.as_ref().and_then(|map| map.name(address)) {
+        if !is_file && let Some(name) = self.beside.compiled.as_ref().and_then(|map| map.name(address)) {
             return vec![name.to_owned()];
         }
         let Some(module) = module else {

@@ -1,11 +1,11 @@
 //! The trace of a process that took its own stacks.
 
-use tracebraid_symbols::{PerfMap, Placed};
+use tracebraid_symbols::Placed;
 
 use crate::Process;
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
-use crate::mapped::{Mapped, module};
+use crate::mapped::{Beside, Mapped, module};
 use crate::naming::Naming;
 
 /// What is known of it by now.
@@ -19,10 +19,10 @@ pub(crate) struct OwnStacks {
 
 impl OwnStacks {
     /// Of that process.
-    pub(crate) fn new(process: Process, compiled: Option<PerfMap>) -> OwnStacks {
+    pub(crate) fn new(process: Process, beside: Beside) -> OwnStacks {
         OwnStacks {
             process,
-            mapped: Mapped::new(compiled),
+            mapped: Mapped::new(beside),
             period_ns: 0,
         }
     }

@@ -12,6 +12,7 @@ use tracebraid_symbols::{PerfMap, Symbols};
 
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
+use crate::mapped::Beside;
 use crate::naming::{NameId, Naming};
 use crate::process::OwnStacks;
 use crate::system::System;
@@ -114,17 +115,23 @@ impl Profile {
         let mut naming = Naming::new(symbols);
         for trace in &set.traces {
             let kinds = Kinds::new(trace);
-            let compiled = |pid| perf_map(maps, &trace.paths, pid);
+            let found = |name: &str| beside(maps, &trace.paths, name);
+            let vdso = found("vdso.so");
+            let beside = |pid: u32| Beside {
+                compiled: found(&format!("perf-{pid}.map")).and_then(|file| PerfMap::open(&file).ok()),
+                vdso: vdso.clone(),
+            };
             if kinds.any(Kind::is_own) {
                 let process = Process::of(trace);
-                let map = process.pid.and_then(|pid| compiled(u32::try_from(pid).ok()?));
-                let mut own = OwnStacks::new(process, map);
+                // Its own number, if it says so.
+                let pid = process.pid.and_then(|pid| u32::try_from(pid).ok());
+                let mut own = OwnStacks::new(process, beside(pid.unwrap_or(0)));
                 kinds.read(set, trace, |kind, fields| {
                     all.extend(own.event(kind, fields, &mut naming));
                 });
             }
             if kinds.any(Kind::is_kernels) {
-                let mut system = System::new(&compiled);
+                let mut system = System::new(&beside);
                 kinds.without_stacks().read(set, trace, |kind, fields| {
                     system.learn(kind, fields);
                 });
@@ -202,14 +209,14 @@ impl Stacks {
     }
 }
 
-/// The map of what was compiled in a process while it ran, if there is one.
-fn perf_map(directories: &[PathBuf], traces: &[PathBuf], pid: u32) -> Option<PerfMap> {
-    let name = format!("perf-{pid}.map");
+/// A file that is kept beside traces, or in one of those directories.
+fn beside(directories: &[PathBuf], traces: &[PathBuf], name: &str) -> Option<PathBuf> {
     // A trace is in the recording's directory, or some levels below.
     let above = traces.iter().flat_map(|trace| trace.ancestors().take(5));
     let recorded = above.map(|directory| directory.join("symbols"));
-    let mut files = directories.iter().cloned().chain(recorded);
-    files.find_map(|directory| PerfMap::open(&directory.join(&name)).ok())
+    let places = directories.iter().cloned().chain(recorded);
+    let mut files = places.map(|directory| directory.join(name));
+    files.find(|file| file.is_file())
 }
 
 impl Process {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracebraid_symbols::{AddressSpace, PerfMap, Placed};
+use tracebraid_symbols::{AddressSpace, Placed};
 
 use crate::Process;
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
-use crate::mapped::{Mapped, module};
+use crate::mapped::{Beside, Mapped, module};
 use crate::naming::{NameId, Naming};
 
 /// What is known of a machine by now.
@@ -21,20 +21,20 @@ pub(crate) struct System<'s> {
     known: HashMap<u64, NameId>,
     /// Nanoseconds of CPU time from one sample to the next.
     period_ns: u64,
-    /// What compilers made while a process ran.
-    compiled: &'s dyn Fn(u32) -> Option<PerfMap>,
+    /// What stands beside the trace for a process.
+    beside: &'s dyn Fn(u32) -> Beside,
 }
 
 impl<'s> System<'s> {
     /// Nothing is known yet.
-    pub(crate) fn new(compiled: &'s dyn Fn(u32) -> Option<PerfMap>) -> System<'s> {
+    pub(crate) fn new(beside: &'s dyn Fn(u32) -> Beside) -> System<'s> {
         System {
             processes: HashMap::new(),
             later: HashMap::new(),
             kernel: BTreeMap::new(),
             known: HashMap::new(),
             period_ns: 0,
-            compiled,
+            beside,
         }
     }
 
@@ -78,10 +78,10 @@ impl<'s> System<'s> {
     }
 
     fn process(&mut self, pid: u32) -> &mut Mapped {
-        let compiled = self.compiled;
+        let beside = self.beside;
         self.processes
             .entry(pid)
-            .or_insert_with(|| Mapped::new(compiled(pid)))
+            .or_insert_with(|| Mapped::new(beside(pid)))
     }
 
     fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Option<Sample> {

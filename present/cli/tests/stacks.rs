@@ -280,3 +280,36 @@ let x = 0; while (process.cpuUsage().user < end) x += burntAway(100000);";
     }
     assert!(samples >= 250, "{samples} of {all}: {profile:#}");
 }
+
+#[test]
+fn the_library_that_is_no_file_has_names() {
+    let directory = TempDir::new().unwrap();
+    let source = directory.path().join("clock.c");
+    let text = "#include <time.h>
+int main(void) { struct timespec t; for (int i = 0; i < 10000000; i++) clock_gettime(CLOCK_MONOTONIC, &t); return 0; }";
+    fs::write(&source, text).unwrap();
+    let program = compile(&source, directory.path(), "clock", &["-O2"]);
+    let options = ["--kernel", "none", "--syscalls", "none", "--stacks"];
+    let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", error(&output));
+    let profile = profile(&trace);
+    let all = profile["cpu_samples"].as_u64().unwrap();
+    if all == 0 {
+        return skipped("perf events are refused here: no stacks");
+    }
+    let functions = profile["functions"].as_array().unwrap();
+    let named = |row: &&Value| row["name"].as_str().unwrap().contains("vdso.so");
+    assert_eq!(functions.iter().find(named), None, "{profile:#}");
+    // In the kernel's library, and in the C library's function that calls it.
+    let names = [
+        "clock_gettime",
+        "__vdso_clock_gettime",
+        "__GI___clock_gettime",
+        "main",
+    ];
+    let samples: u64 = names
+        .iter()
+        .map(|name| of(&profile, name, "own", "cpu_samples"))
+        .sum();
+    assert!(samples * 10 >= all * 8, "{samples} of {all}: {profile:#}");
+}

@@ -9,6 +9,7 @@ mod launch;
 mod perf_maps;
 mod probes;
 mod session;
+mod symbols;
 mod target;
 
 use std::io;

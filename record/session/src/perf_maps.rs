@@ -14,8 +14,7 @@ const PLACE: &str = "/tmp";
 /// Larger ones are not kept.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// Copies those that processes have written to since that time, or whose process still runs, into `symbols` below the
-/// directory. What cannot be read is passed over: names are missing then, and nothing else.
+/// Copies those that processes have written to since that time, or whose process still runs, into a directory.
 pub(crate) fn keep(directory: &Path, since: SystemTime) {
     for entry in fs::read_dir(PLACE).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -24,7 +23,7 @@ pub(crate) fn keep(directory: &Path, since: SystemTime) {
             digits.parse::<u32>().ok()
         });
         if let Some(pid) = pid {
-            let _ = copy(pid, &entry.path(), &directory.join("symbols"), since);
+            let _ = copy(pid, &entry.path(), directory, since);
         }
     }
 }

@@ -9,7 +9,7 @@ use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary, clock_of
 use tracebraid_probe::finish::Finished;
 
 use crate::probes::{Probes, Stacks, finish_probes, prepare};
-use crate::{SessionError, perf_maps};
+use crate::{SessionError, symbols};
 
 /// What is recorded, and where.
 #[derive(Clone, Debug, Default)]
@@ -136,7 +136,11 @@ impl Session {
         let Some(kernel) = &self.kernel else {
             return Err(SessionError::Refused("nothing is kept in memory".into()));
         };
-        Ok(kernel.snapshot(&directory.join("kernel"))?)
+        let progress = kernel.snapshot(&directory.join("kernel"))?;
+        if let Some((_, since)) = &self.compiled {
+            symbols::keep(directory, *since);
+        }
+        Ok(progress)
     }
 
     /// True if a recorder has ended by itself: [`Session::stop`] says why.
@@ -150,7 +154,7 @@ impl Session {
     /// When something could not be written.
     pub fn stop(self) -> Result<SessionSummary, SessionError> {
         if let Some((directory, since)) = &self.compiled {
-            perf_maps::keep(directory, *since);
+            symbols::keep(directory, *since);
         }
         let kernel = self.kernel.map(Recording::stop).transpose()?;
         let probes = self

@@ -166,6 +166,21 @@ fn functions(profile: &Profile, rows: usize) -> String {
     table::render(&columns, used.take(rows).map(row))
 }
 
+/// The innermost function and what called it, of a stack from the outermost function on; of the kernel's functions,
+/// where there are others too, only the first.
+fn innermost(functions: &[String]) -> Vec<&str> {
+    let in_kernel = |function: &&str| function.ends_with("_[k]");
+    let all = || functions.iter().rev().map(String::as_str);
+    let mut own = all().filter(|function| !in_kernel(function)).peekable();
+    let kernels = if own.peek().is_some() { 1 } else { 4 };
+    all()
+        .take_while(in_kernel)
+        .take(kernels)
+        .chain(own)
+        .take(4)
+        .collect()
+}
+
 /// The longest waits by stack, from the function that is nearest to the program's own code.
 fn waits(profile: &Profile, rows: usize) -> String {
     let columns = [
@@ -181,7 +196,7 @@ fn waits(profile: &Profile, rows: usize) -> String {
         .collect();
     stacks.sort_by_key(|stack| std::cmp::Reverse(stack.sums.wait_ns));
     let row = |stack: &&Stack| {
-        let innermost: Vec<&str> = stack.functions.iter().rev().take(4).map(String::as_str).collect();
+        let innermost = innermost(&stack.functions);
         let Sums { waits, wait_ns, .. } = stack.sums;
         vec![
             table::duration(wait_ns),
