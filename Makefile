@@ -23,6 +23,7 @@ install: ## Install below PREFIX (/usr/local), built before: the program, its li
 
 test: ## Run all tests, and each fuzz target for some seconds
 	@scripts/setup test
+	@scripts/programs
 	scripts/test
 
 bench: build ## Measure beside babeltrace 1.5 and babeltrace2 (minutes)

@@ -1,5 +1,5 @@
-//! Compiles the BPF programs. The ids of event classes, which both sides must agree upon, stand in
-//! `src/events.tsdl` only: they become a header here.
+//! Compiles the BPF programs. What both sides must agree upon stands in one place: ids of event classes in
+//! `src/events.tsdl`, which become a header and Rust here; numbers in `bpf/shared.h`, which become Rust.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,19 +11,44 @@ fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let events = fs::read_to_string("src/events.tsdl").expect("src/events.tsdl can be read");
-    fs::write(out.join("kinds.h"), kinds(&events)).expect("OUT_DIR can be written");
+    let shared = fs::read_to_string("bpf/shared.h").expect("bpf/shared.h can be read");
+    let kinds = kinds(&events);
+    let header = |(name, id): &(String, String)| format!("#define KIND_{name} {id}\n");
+    let write = |file: &str, text: String| fs::write(out.join(file), text).expect("OUT_DIR can be written");
+    write("kinds.h", kinds.iter().map(header).collect());
+    write("kinds.rs", constants(&kinds, "u16"));
+    write("shared.rs", constants(&numbers(&shared), "usize"));
     compile(&out);
 }
 
-/// A line for each event class: `KIND_name id`.
-fn kinds(events: &str) -> String {
+/// Names of event classes, and their ids.
+fn kinds(events: &str) -> Vec<(String, String)> {
     let classes = events.split("event { name = \"").skip(1);
-    let line = |class: &str| {
+    let kind = |class: &str| {
         let (name, rest) = class.split_once("\"; id = ")?;
         let (id, _) = rest.split_once(';')?;
-        Some(format!("#define KIND_{name} {id}\n"))
+        Some((name.to_owned(), id.to_owned()))
     };
-    classes.filter_map(line).collect()
+    classes.filter_map(kind).collect()
+}
+
+/// Names of a header that stand for numbers, and these.
+fn numbers(header: &str) -> Vec<(String, String)> {
+    let lines = header.lines().filter_map(|line| line.strip_prefix("#define "));
+    let number = |line: &str| {
+        let (name, number) = line.split_once(' ')?;
+        Some((name.to_owned(), number.trim().to_owned()))
+    };
+    lines.filter_map(number).collect()
+}
+
+/// The same as constants of Rust.
+fn constants(numbers: &[(String, String)], class: &str) -> String {
+    let line = |(name, number): &(String, String)| {
+        let name = name.to_uppercase();
+        format!("pub(crate) const {name}: {class} = {number};\n")
+    };
+    numbers.iter().map(line).collect()
 }
 
 fn compile(out: &Path) {

@@ -158,6 +158,17 @@ impl<S: PacketSink> StreamWriter<S> {
         self.offset
     }
 
+    /// Bytes that the stream has when the packet that is being filled has been written as it is now, and how many
+    /// packets that makes.
+    pub fn bytes_so_far(&self) -> (u64, u64) {
+        let open = match self.size {
+            _ if !self.packet.is_open => 0,
+            PacketSize::Fixed(bytes) => u64::from(bytes),
+            PacketSize::UpTo(_) => self.out.pos.div_ceil(8),
+        };
+        (self.offset + open, self.sequence + u64::from(self.packet.is_open))
+    }
+
     /// The number that the next packet has among those of the stream, if its class has such numbers.
     pub fn set_sequence(&mut self, sequence: u64) {
         self.sequence = sequence;

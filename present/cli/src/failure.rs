@@ -11,6 +11,10 @@ pub(crate) const NOTHING_READABLE: u8 = 3;
 /// The exit code after Ctrl-C, as shells give it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
+/// Exit codes of shells: of a command that is not there, and of one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
 /// A reason, and the exit code that goes with it.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -39,6 +43,25 @@ impl Failure {
     pub(crate) fn output(message: impl Into<String>) -> Self {
         Failure {
             code: DAMAGED,
+            message: message.into(),
+        }
+    }
+
+    /// A command that was to be run cannot be: 127 if it is not there, 126 else, as shells have it.
+    pub(crate) fn command(error: &std::io::Error, message: impl Into<String>) -> Self {
+        Failure {
+            code: match error.kind() {
+                std::io::ErrorKind::NotFound => NOT_FOUND,
+                _ => NOT_RUN,
+            },
+            message: message.into(),
+        }
+    }
+
+    /// What another process said, with the exit code that it had.
+    pub(crate) fn said(code: u8, message: impl Into<String>) -> Self {
+        Failure {
+            code,
             message: message.into(),
         }
     }

@@ -110,6 +110,7 @@ fn options(select: &SelectArgs) -> Option<String> {
         ("--tid", !select.tid.is_empty()),
         ("--pid", !select.pid.is_empty()),
         ("--procname", !select.procname.is_empty()),
+        ("--no-recorder", select.no_recorder),
     ]
     .into_iter()
     .filter_map(|(option, is_given)| is_given.then_some(option))

@@ -7,7 +7,8 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::reader::StreamReader;
-use tracebraid_ctf::trace::TraceSet;
+use tracebraid_ctf::schema::EnvValue;
+use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::glob::Glob;
 
 use crate::failure::Failure;
@@ -120,6 +121,21 @@ pub(crate) struct SelectArgs {
     /// Only of threads with such a name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub(crate) procname: Vec<String>,
+    /// Leave out the process that recorded the trace, where the trace names it (tracebraid's do)
+    #[arg(long)]
+    pub(crate) no_recorder: bool,
+}
+
+/// What a trace's environment calls the process that recorded it.
+pub(crate) const RECORDER: &str = "tracebraid_pid";
+
+/// Processes that recorded the traces, each with the index of its trace.
+pub(crate) fn recorders(set: &TraceSet) -> Vec<(u32, i64)> {
+    let of = |(trace, index): (&Trace, u32)| match trace.layout.class.env(RECORDER) {
+        Some(&EnvValue::Int(pid)) => Some((index, i64::try_from(pid).ok()?)),
+        _ => None,
+    };
+    set.traces.iter().zip(0..).filter_map(of).collect()
 }
 
 fn thread_id(text: &str) -> Result<i64, String> {

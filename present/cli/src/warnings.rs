@@ -6,6 +6,7 @@ use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::failure::DAMAGED;
+use crate::options::SelectArgs;
 
 /// More warnings than this are only counted.
 const MOST_SHOWN: usize = 20;
@@ -50,6 +51,13 @@ impl Warnings {
         // The order of event records may be wrong: that is no sound result.
         if let Some(message) = crate::options::unrelated_clocks(set) {
             self.damage(&message);
+        }
+    }
+
+    /// Says that nobody knows who recorded the traces, if that is to be left out.
+    pub(crate) fn recorder(&mut self, set: &TraceSet, select: &SelectArgs) {
+        if select.no_recorder && crate::options::recorders(set).is_empty() {
+            self.note("--no-recorder leaves nothing out: no trace says which process recorded it");
         }
     }
 

@@ -7,29 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::{can_record_kernel, run, text, tracebraid};
+use support::{can_record_kernel, compiled, recording_directory, run, text, tracebraid};
 use tempfile::TempDir;
-
-/// A C program, compiled.
-fn program(directory: &Path, name: &str, source: &str) -> PathBuf {
-    let path = directory.join(name);
-    let file = path.with_extension("c");
-    fs::write(&file, source).expect("the source can be written");
-    let output = Command::new("cc")
-        .arg("-O2")
-        .arg("-pthread")
-        .arg("-o")
-        .arg(&path)
-        .arg(&file)
-        .output();
-    let output = output.expect("a C compiler runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    path
-}
 
 /// Records a command with some options, and gives its output and the directory of the trace.
 fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, String) {
@@ -84,11 +63,10 @@ fn fields(line: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn every_call_of_a_program_is_there_once_with_its_arguments_and_its_result() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
-    let writer = program(directory.path(), "writer", WRITER);
+    };
+    let writer = compiled(directory.path(), "writer", WRITER);
     let file = directory.path().join("file");
     let command = [writer.to_str().unwrap(), file.to_str().unwrap()];
     let (output, trace) = record(directory.path(), &["--syscalls", "write,openat"], &command);
@@ -119,10 +97,9 @@ fn every_call_of_a_program_is_there_once_with_its_arguments_and_its_result() {
 
 #[test]
 fn babeltrace2_reads_the_same_without_a_warning() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let script = "ls / > /dev/null; cat /etc/passwd | wc -l > /dev/null; sleep 0.01";
     let (output, trace) = record(directory.path(), &["--kernel", "all"], &["sh", "-c", script]);
     succeeds(&output);
@@ -150,10 +127,9 @@ fn babeltrace2_reads_the_same_without_a_warning() {
 
 #[test]
 fn only_the_command_and_what_it_starts_are_followed() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     // Others make calls all the while.
     let mut other = Command::new("sh")
         .args(["-c", "while :; do umask 0123; done"])
@@ -184,11 +160,10 @@ int main(void) {
 
 #[test]
 fn what_finds_no_room_is_counted_to_the_last_event() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
-    let storm = program(directory.path(), "storm", STORM);
+    };
+    let storm = compiled(directory.path(), "storm", STORM);
     let options = [
         "--kernel",
         "none",
@@ -254,10 +229,9 @@ fn probed_program(directory: &Path) -> PathBuf {
 
 #[test]
 fn probes_and_kernel_are_one_recording_in_the_order_of_time() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let program = probed_program(directory.path());
     let (output, trace) = record(
         directory.path(),
@@ -346,10 +320,9 @@ fn unprivileged() -> Command {
 
 #[test]
 fn reports_know_what_the_program_did() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let zeros = directory.path().join("zeros");
     let target = format!("of={}", zeros.display());
     let (output, trace) = record(
@@ -379,10 +352,9 @@ fn reports_know_what_the_program_did() {
 
 #[test]
 fn ctf_2_has_the_same_events() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let (output, trace) = record(directory.path(), &["--ctf2"], &["sh", "-c", "ls / > /dev/null"]);
     succeeds(&output);
     let info = text(&["info", &trace]);
@@ -420,10 +392,9 @@ fn begun(trace: &Path) {
 
 #[test]
 fn an_interrupted_recording_is_whole() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let trace = directory.path().join("trace");
     let mut record = tracebraid();
     record
@@ -445,10 +416,9 @@ fn an_interrupted_recording_is_whole() {
 
 #[test]
 fn what_is_there_is_told_to_the_end_however_short_the_command() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let (output, trace) = record(directory.path(), &[], &["true"]);
     succeeds(&output);
     let printed = text(&["print", "--name", "lttng_statedump_*", &trace]);
@@ -499,11 +469,10 @@ int main(void) {
 
 #[test]
 fn odd_calls_are_told_as_they_are() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
-    let odd = program(directory.path(), "odd", ODD);
+    };
+    let odd = compiled(directory.path(), "odd", ODD);
     let (output, trace) = record(directory.path(), &["--kernel", "none"], &[odd.to_str().unwrap()]);
     succeeds(&output);
     let count = |name: &str| text(&["print", "--name", name, &trace]).lines().count();
@@ -534,10 +503,9 @@ fn odd_calls_are_told_as_they_are() {
 
 #[test]
 fn nothing_lasts_from_before_the_recording() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let (output, trace) = record(
         directory.path(),
         &["--kernel", "all", "--system"],
@@ -588,10 +556,9 @@ fn a_recording_that_is_terminated_is_whole() {
 
 #[test]
 fn a_killed_recorder_leaves_what_it_had_written() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let trace = directory.path().join("trace");
     let mut record = tracebraid();
     record.arg("record").args(["--system", "-o"]).arg(&trace);
@@ -633,7 +600,7 @@ int main(void) { long x = 0; for (int i = 0; i < 10; i++) x += work() + rest(); 
 #[test]
 fn stacks_of_a_command_are_recorded_and_named() {
     let directory = TempDir::new().unwrap();
-    let stacked = program(directory.path(), "stacked", STACKED);
+    let stacked = compiled(directory.path(), "stacked", STACKED);
     let (output, trace) = record(directory.path(), &["--stacks"], &[stacked.to_str().unwrap()]);
     succeeds(&output);
     let report: serde_json::Value =
@@ -665,10 +632,9 @@ fn stacks_of_a_command_are_recorded_and_named() {
 
 #[test]
 fn limits_end_a_recording() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let (output, trace) = record(
         directory.path(),
         &["--duration", "200ms"],
@@ -707,10 +673,9 @@ fn wrong_usage_leaves_nothing_behind() {
 
 #[test]
 fn without_privileges_it_says_which_are_missing() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let trace = directory.path().join("trace");
     let mut drop = unprivileged();
     drop.args(["record", "--system", "-o"]).arg(&trace);
@@ -724,4 +689,213 @@ fn without_privileges_it_says_which_are_missing() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("CAP_PERFMON and CAP_BPF"), "{said}");
     assert!(!trace.exists());
+}
+
+/// Opens the file that it is told, of a path as long as paths can be.
+const OPENER: &str = r"
+#include <fcntl.h>
+#include <string.h>
+int main(void) {
+    static char path[4096];
+    memset(path, 'x', sizeof path - 1);
+    for (int i = 0; i < 4090; i += 100) path[i] = '/';
+    open(path, O_RDONLY);
+    path[300] = 0;
+    execl(path, path, (char *)0);
+    return 0;
+}
+";
+
+#[test]
+fn paths_are_told_whole() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let source = OPENER.replace("<string.h>", "<string.h>\n#include <unistd.h>");
+    let opener = compiled(directory.path(), "opener", &source);
+    let (output, trace) = record(
+        directory.path(),
+        &["--syscalls", "openat", "--kernel", "none"],
+        &[opener.to_str().unwrap()],
+    );
+    succeeds(&output);
+    let printed = text(&["print", "--name", "syscall_entry_openat", &trace]);
+    let longest = printed.lines().map(|line| fields(line)["filename"].len()).max();
+    // With its quotes.
+    assert_eq!(longest, Some(4095 + 2));
+}
+
+/// Bytes of all files of a trace.
+fn file_bytes(trace: &Path) -> u64 {
+    let entries = fs::read_dir(trace).unwrap().flatten();
+    let bytes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
+        true => file_bytes(&entry.path()),
+        false => entry.metadata().unwrap().len(),
+    });
+    bytes.sum()
+}
+
+#[test]
+fn a_trace_is_not_larger_than_it_may_be() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let storm = compiled(directory.path(), "storm", STORM);
+    let storm = format!("{0} & {0} & {0}; wait", storm.display());
+    let (output, trace) = record(directory.path(), &["--max-size", "3M"], &["sh", "-c", &storm]);
+    succeeds(&output);
+    let bytes = file_bytes(Path::new(&trace));
+    assert!((5 << 19..=3 << 20).contains(&bytes), "{bytes}");
+    let counted = text(&["count", "--strict", "--format", "json", &trace]);
+    let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+    assert!(counted["events"].as_u64().unwrap() > 10_000);
+    // All CPUs end at one time.
+    let info: serde_json::Value = serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
+    let streams = info["traces"][0]["streams"].as_array().unwrap();
+    let mut ends: Vec<&serde_json::Value> = streams.iter().map(|stream| &stream["end"]).collect();
+    assert!(!ends[0].is_null(), "{}", streams[0]);
+    ends.dedup();
+    assert_eq!(ends.len(), 1, "{ends:?}");
+    let mut small = tracebraid();
+    let output = small
+        .args(["record", "--max-size", "100K", "--", "true"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn nobody_waits_for_a_recorder_that_was_killed() {
+    let directory = TempDir::new().unwrap();
+    let gate = directory.path().join(".gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    // A shell launches a command as the recorder does, and is killed before it says go.
+    let script = r#""$0" __launch "$1" $$ = true & echo $!; wait"#;
+    let mut recorder = Command::new("sh");
+    recorder
+        .args(["-c", script, env!("CARGO_BIN_EXE_tracebraid")])
+        .arg(&gate);
+    let mut recorder = recorder.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut number = String::new();
+    let said = recorder.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut number).unwrap();
+    let waits = || {
+        let status = fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
+        // A process that nobody has waited for yet is none any more.
+        status.contains("tracebraid") && !status.contains(") Z ")
+    };
+    let until = |is_so: &dyn Fn() -> bool| {
+        for _ in 0..200 {
+            if is_so() {
+                return true;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        false
+    };
+    assert!(until(&waits));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(waits());
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    assert!(until(&|| !waits()));
+}
+
+/// Makes system calls as 32-bit programs do; such programs have pointers of 32 bits.
+const NARROW: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+static long call(long number, long a, long b, long c) {
+    long result;
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c)
+        : "r8", "r9", "r10", "r11", "memory");
+    return result;
+}
+int main(int argc, char **argv) {
+    char *low = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    strcpy(low, argv[1]);
+    long fd = call(5, (long)low, 0101, 0600);
+    if (fd < 0) return 1;
+    for (int i = 0; i < 10; i++) call(4, fd, (long)low, 100);
+    call(6, fd, 0, 0);
+    call(400, 0, 0, 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn calls_of_32_bit_programs_have_names() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    if !cfg!(target_arch = "x86_64") {
+        return support::skipped("only x86-64 has calls of i386");
+    }
+    let narrow = compiled(directory.path(), "narrow", NARROW);
+    let file = directory.path().join("file");
+    let (output, trace) = record(
+        directory.path(),
+        &[],
+        &[narrow.to_str().unwrap(), file.to_str().unwrap()],
+    );
+    if output.status.code() != Some(0) {
+        return support::skipped("this kernel has no calls of 32-bit programs");
+    }
+    let opened = text(&["print", "--name", "compat_syscall_entry_open", &trace]);
+    let opened = fields(opened.lines().next().unwrap());
+    assert_eq!(opened["filename"], format!("\"{}\"", file.display()));
+    assert_eq!((&*opened["flags"], &*opened["mode"]), ("65", "384"));
+    let report = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&text(&[name, "--format", "json", &trace])).unwrap()
+    };
+    let io = report("files");
+    let rows = io["files"].as_array().unwrap();
+    let row = rows
+        .iter()
+        .find(|row| row["path"] == *file.to_str().unwrap())
+        .unwrap();
+    assert_eq!(row["written_bytes"], 1000);
+    let syscalls = report("syscalls");
+    let rows = syscalls["syscalls"].as_array().unwrap();
+    let count = |name: &str| {
+        let of_name = rows.iter().filter(|row| row["syscall"] == name);
+        of_name.map(|row| row["count"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert!(count("open") >= 1 && count("write") >= 10, "{rows:?}");
+    // No call has that number.
+    let unknown = text(&["print", "--name", "compat_syscall_entry_unknown", &trace]);
+    assert_eq!(unknown.lines().count(), 1);
+    assert_eq!(count("other"), 1, "{rows:?}");
+}
+
+#[test]
+fn the_recorder_can_be_left_out() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let (output, trace) = record(directory.path(), &["--system"], &["sleep", "0.3"]);
+    succeeds(&output);
+    let has = |report: &[&str]| {
+        let shown = text(&[report, &[&*trace]].concat());
+        shown.contains("tracebraid")
+    };
+    for report in ["cpu", "syscalls", "processes", "sched", "io"] {
+        let shown = ["--format", "csv"];
+        assert!(has(&[&[report][..], &shown].concat()), "{report}");
+        let without = [&[report, "--no-recorder"][..], &shown].concat();
+        assert!(!has(&without), "{report}");
+    }
+    let info: serde_json::Value = serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
+    let pid = info["traces"][0]["environment"]["tracebraid_pid"].to_string();
+    let count = |options: &[&str]| {
+        let printed = text(&[&["print"], options, &[&*trace]].concat());
+        printed.lines().count()
+    };
+    let own = count(&["--pid", &pid]);
+    assert!(own > 0);
+    assert_eq!(count(&["--no-recorder"]), count(&[]) - own);
+    let counted = text(&["count", "--no-recorder", "--format", "json", &trace]);
+    let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+    assert_eq!(counted["events"], count(&["--no-recorder"]));
 }

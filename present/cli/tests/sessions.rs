@@ -2,10 +2,13 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
-use support::{can_record_kernel, text, tracebraid};
+use support::{recording_directory, text, tracebraid};
 use tempfile::TempDir;
 
 /// A command whose sessions are those of a directory only.
@@ -34,10 +37,9 @@ fn fails(output: &Output) -> (i32, String) {
 
 #[test]
 fn a_session_is_started_asked_and_stopped() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let run = directory.path();
     succeeds(&command(run, &["start", "one", "--system", "-o", "trace"]));
     let (code, said) = fails(&command(run, &["start", "one", "--system", "-o", "other"]));
@@ -67,10 +69,9 @@ fn a_session_is_started_asked_and_stopped() {
 
 #[test]
 fn a_snapshot_has_the_newest_and_what_is_there() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let run = directory.path();
     let size = ["--snapshot", "--max-size", "1M"];
     let options = [&["start", "box", "--system", "-o", "last"][..], &size].concat();
@@ -131,10 +132,9 @@ fn what_cannot_be_started_says_why() {
 
 #[test]
 fn a_session_that_was_killed_is_no_more() {
-    if !can_record_kernel() {
+    let Some(directory) = recording_directory() else {
         return;
-    }
-    let directory = TempDir::new().unwrap();
+    };
     let run = directory.path();
     succeeds(&command(run, &["start", "doomed", "--system", "-o", "trace"]));
     let listed: serde_json::Value =
@@ -156,4 +156,77 @@ fn a_session_that_was_killed_is_no_more() {
     text(&["info", "--strict", trace.to_str().unwrap()]);
     succeeds(&command(run, &["start", "doomed", "--system", "-o", "again"]));
     succeeds(&command(run, &["stop", "doomed"]));
+}
+
+#[test]
+fn a_command_that_is_not_there_begins_no_session() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let run = directory.path();
+    for (name, program, expected) in [
+        ("absent", "/there/is/no/such/program", 127),
+        ("unfit", "/etc/passwd", 126),
+    ] {
+        let (code, said) = fails(&command(run, &["start", name, "-o", "trace", "--", program]));
+        assert_eq!(code, expected, "{said}");
+        assert!(said.starts_with(&format!("error: {program}: ")), "{said}");
+        let left: Vec<_> = std::fs::read_dir(run.join("tracebraid")).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+        assert!(!run.join("trace").exists());
+    }
+}
+
+#[test]
+fn a_snapshot_goes_into_a_directory_of_its_own() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let run = directory.path();
+    let size = ["--snapshot", "--max-size", "1M"];
+    succeeds(&command(
+        run,
+        &[&["start", "box", "--system", "-o", "last"][..], &size].concat(),
+    ));
+    std::fs::create_dir(run.join("full")).unwrap();
+    std::fs::write(run.join("full/file"), "mine").unwrap();
+    let (code, said) = fails(&command(run, &["snapshot", "box", "-o", "full"]));
+    assert_eq!(code, 1);
+    assert!(
+        said.contains("the directory is not empty: give another one by -o"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read_dir(run.join("full")).unwrap().count(), 1);
+    // It goes on.
+    std::fs::create_dir(run.join("empty")).unwrap();
+    succeeds(&command(run, &["snapshot", "box", "-o", "empty"]));
+    text(&["info", "--strict", run.join("empty").to_str().unwrap()]);
+    succeeds(&command(run, &["stop", "box"]));
+}
+
+#[test]
+fn who_connects_and_says_nothing_keeps_nobody_waiting() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let run = directory.path();
+    succeeds(&command(run, &["start", "one", "--system", "-o", "trace"]));
+    let socket = run.join("tracebraid/one.sock");
+    let connect = || UnixStream::connect(&socket).unwrap();
+    let silent: Vec<UnixStream> = (0..3).map(|_| connect()).collect();
+    let mut slow = connect();
+    slow.write_all(b"\"sta").unwrap();
+    let began = Instant::now();
+    succeeds(&command(run, &["status", "one"]));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    // Half a line may come later.
+    slow.write_all(b"tus\"\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(&slow).read_line(&mut answer).unwrap();
+    assert!(answer.starts_with("{\"done\":"), "{answer}");
+    let mut mad = connect();
+    mad.write_all(b"nonsense\n").unwrap();
+    assert_eq!(mad.read(&mut [0; 8]).unwrap(), 0);
+    succeeds(&command(run, &["stop", "one"]));
+    drop(silent);
 }

@@ -6,7 +6,7 @@
 struct irq_began {
 	struct head head;
 	s32 irq;
-	char name[32];
+	char name[INTERRUPT_SLOT];
 } PACKED;
 
 SEC("tp_btf/irq_handler_entry")

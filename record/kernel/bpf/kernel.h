@@ -106,6 +106,8 @@ struct pt_regs {
 };
 #else
 struct pt_regs {
+	u64 bp;
+	u64 bx;
 	u64 r10;
 	u64 r9;
 	u64 r8;

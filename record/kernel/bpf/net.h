@@ -28,7 +28,7 @@ struct packet {
 	struct head head;
 	u64 skbaddr;
 	u32 len;
-	char name[16];
+	char name[NAME_SLOT];
 	u8 network;
 	u8 headers[IPV6_SIZE + 1 + TCP_SIZE];
 } PACKED;
@@ -120,7 +120,7 @@ struct transmitted {
 	u64 skbaddr;
 	s32 rc;
 	u32 len;
-	char name[16];
+	char name[NAME_SLOT];
 } PACKED;
 
 SEC("tp_btf/net_dev_xmit")

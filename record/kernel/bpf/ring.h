@@ -2,8 +2,7 @@
 #pragma once
 
 #include "kernel.h"
-
-#define MOST_CPUS 1024
+#include "shared.h"
 
 struct ring {
 	MAP_INT(type, MAP_RINGBUF);
@@ -36,6 +35,7 @@ struct head {
 	/* A number that some kinds have use for. */
 	u16 more;
 } PACKED;
+_Static_assert(sizeof(struct head) == HEAD_SIZE, "HEAD_SIZE in shared.h");
 
 /* The ring of a CPU; none if the machine has grown since the recording began. */
 INLINE void *ring_of(u32 cpu)

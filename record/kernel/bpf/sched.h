@@ -14,8 +14,6 @@
 #define STATE_NOLOAD 0x400
 #define STATE_RTLOCK_WAIT 0x1000
 #define STATE_FROZEN 0x8000
-/* Namespaces of process ids that a child is numbered in at most. */
-#define MOST_LEVELS 4
 
 struct comm {
 	char text[16];
@@ -193,7 +191,7 @@ int on_sched_process_fork(u64 *args)
 
 struct executed {
 	struct head head;
-	char filename[256];
+	char filename[PATH_SLOT];
 	s32 tid;
 	s32 old_tid;
 } PACKED;

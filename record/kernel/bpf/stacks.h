@@ -5,10 +5,6 @@
 #include "sched.h"
 #include "targets.h"
 
-/* Frames of the kernel and of the program at most; the kernel itself gives no more than these of a program. */
-#define MOST_KERNEL_FRAMES 48
-#define MOST_USER_FRAMES 127
-
 /* What is set before loading. */
 struct stack_options {
 	/* Waits that are shorter are passed over. */

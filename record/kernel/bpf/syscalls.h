@@ -4,22 +4,10 @@
 #include "ring.h"
 #include "targets.h"
 
-#define MOST_CALLS 512
-#define ARGUMENTS 6
-#define MOST_PARTS 3
-/* Bytes of a part at most, and with the two that say how many. */
-#define MOST_BYTES 1024
-#define PART_SIZE (2 + MOST_BYTES)
-
-/* Kinds of records that become events of many classes; raw.rs has them too. */
-#define KIND_syscall_entry 0xfff0
-#define KIND_syscall_exit 0xfff1
-#define KIND_syscall_entry_parts 0xfff2
-#define KIND_syscall_exit_parts 0xfff3
+/* Bytes of a part at most, with the two that say how many. */
+#define PART_SIZE (2 + MOST_TEXT)
 
 /* Memory of the program that a call's argument points at. */
-enum part_kind { PART_NONE, PART_TEXT, PART_BYTES };
-
 struct part {
 	u8 kind;
 	/* Which argument points there. */
@@ -30,13 +18,6 @@ struct part {
 	u8 unit;
 };
 
-#define COUNT_RESULT 6
-#define COUNT_ONE 7
-/* One bit for each, and the argument is the first one. */
-#define COUNT_BITS 8
-/* The argument behind it points at how many there are. */
-#define COUNT_POINTED 9
-
 /* What is wanted of a call. */
 struct plan {
 	u8 is_wanted;
@@ -45,22 +26,20 @@ struct plan {
 	struct part entry[MOST_PARTS];
 	struct part exit[MOST_PARTS];
 };
+_Static_assert(sizeof(struct part) == PART_DESCRIPTION, "PART_DESCRIPTION in shared.h");
+_Static_assert(sizeof(struct plan) == PLAN_SIZE, "PLAN_SIZE in shared.h");
 
-/* By number. */
+/* By number; those of 32-bit programs behind the others. */
 struct {
 	MAP_INT(type, MAP_ARRAY);
-	MAP_INT(max_entries, MOST_CALLS);
+	MAP_INT(max_entries, 2 * MOST_CALLS);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct plan);
 } plans SEC(".maps");
 
-/* Calls of 32-bit programs have other numbers: they are marked, and all have the last plan. */
-#define STATUS_COMPAT 2
-#define CALL_COMPAT 0x8000
-#define COMPAT_PLAN (MOST_CALLS - 1)
-/* Numbers that no call has go by this one. */
-#define CALL_OTHER 0x7fff
+/* The plan of all calls whose numbers no call has. */
 #define OTHER_PLAN (MOST_CALLS - 2)
+#define STATUS_COMPAT 2
 /* Coming back from a signal handler, the number is gone. */
 #if defined(__TARGET_ARCH_arm64)
 #define CALL_SIGRETURN 139
@@ -93,8 +72,25 @@ struct {
 	MAP_TYPE(value, struct call);
 } scratch SEC(".maps");
 
-INLINE void copy_arguments(u64 *to, struct pt_regs *regs)
+/* As 32-bit programs pass them. */
+INLINE void copy_compat_arguments(u64 *to, struct pt_regs *regs)
 {
+#if defined(__TARGET_ARCH_x86)
+	to[0] = (u32)regs->bx;
+	to[1] = (u32)regs->cx;
+	to[2] = (u32)regs->dx;
+	to[3] = (u32)regs->si;
+	to[4] = (u32)regs->di;
+	to[5] = (u32)regs->bp;
+#endif
+}
+
+INLINE void copy_arguments(u64 *to, struct pt_regs *regs, u16 number)
+{
+	if (number & CALL_COMPAT) {
+		copy_compat_arguments(to, regs);
+		return;
+	}
 #if defined(__TARGET_ARCH_arm64)
 	/* The first one makes room for the result. */
 	to[0] = regs->orig_x0;
@@ -116,7 +112,7 @@ INLINE u16 number_of(u64 number)
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	if (task->thread_info.status & STATUS_COMPAT)
-		return (number & (CALL_COMPAT - 1)) | CALL_COMPAT;
+		return (number < OTHER_PLAN ? number : CALL_OTHER) | CALL_COMPAT;
 #endif
 	return number < OTHER_PLAN ? number : CALL_OTHER;
 }
@@ -173,7 +169,7 @@ INLINE u32 copy_part(struct call *call, u32 at, const struct part *part)
 	from = (void *)call->arguments[part->argument];
 	to = call->parts + at;
 	if (part->kind == PART_TEXT) {
-		size = bpf_probe_read_user_str(to + 2, MOST_BYTES, from);
+		size = bpf_probe_read_user_str(to + 2, MOST_TEXT, from);
 	} else if (from) {
 		u64 wanted = size_of_part(part, call);
 
@@ -181,7 +177,7 @@ INLINE u32 copy_part(struct call *call, u32 at, const struct part *part)
 			wanted = MOST_BYTES;
 		size = bpf_probe_read_user(to + 2, wanted, from) ? 0 : wanted;
 	}
-	if (size < 0 || size > MOST_BYTES)
+	if (size < 0 || size > MOST_TEXT)
 		size = 0;
 	*(u16 *)to = size;
 	return 2 + size;
@@ -201,7 +197,8 @@ INLINE void send_call(struct call *call, u16 kind, u16 number, const struct part
 
 INLINE struct plan *plan_of(u16 number)
 {
-	u32 key = number & CALL_COMPAT ? COMPAT_PLAN : number == CALL_OTHER ? OTHER_PLAN : number;
+	u32 call = number & (CALL_COMPAT - 1);
+	u32 key = (call < OTHER_PLAN ? call : OTHER_PLAN) + (number & CALL_COMPAT ? MOST_CALLS : 0);
 	struct plan *plan = bpf_map_lookup_elem(&plans, &key);
 
 	return plan && plan->is_wanted ? plan : 0;
@@ -211,7 +208,7 @@ INLINE int send_entry(struct pt_regs *regs, u16 number)
 {
 	BEGIN(record, call_entered, syscall_entry);
 	record->head.more = number;
-	copy_arguments(record->arguments, regs);
+	copy_arguments(record->arguments, regs, number);
 	end(record);
 	return 0;
 }
@@ -233,7 +230,7 @@ INLINE int send_with_parts(struct pt_regs *regs, s64 result, u16 kind, u16 numbe
 	if (!call)
 		return 0;
 	call->result = result;
-	copy_arguments(call->arguments, regs);
+	copy_arguments(call->arguments, regs, number);
 	send_call(call, kind, number, parts);
 	return 0;
 }

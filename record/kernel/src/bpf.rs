@@ -10,11 +10,12 @@ use libbpf_rs::{
 
 use perf_event::Counter;
 
-use crate::calls::Call;
+use crate::calls::Calls;
 use crate::error::RecordError;
 use crate::groups::Group;
 use crate::options::Options;
 use crate::plan::Syscalls;
+use crate::shared::MOST_CPUS;
 use crate::stacks::{Stacks, cpu_clocks};
 
 /// Programs that run in the kernel as long as this lives.
@@ -32,12 +33,9 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o")
 /// The kernel's types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// CPUs that the programs know; see `ring.h`.
-const MOST_CPUS: usize = 1024;
-
 impl Programs {
     /// Loads what is wanted for a machine of so many CPUs. Nothing is recorded before [`Programs::attach`].
-    pub(crate) fn load(options: &Options, calls: &[Call], cpus: usize) -> Result<Programs, RecordError> {
+    pub(crate) fn load(options: &Options, calls: &Calls, cpus: usize) -> Result<Programs, RecordError> {
         if !Path::new(BTF).exists() {
             return Err(RecordError::NoBtf);
         }
@@ -69,7 +67,7 @@ impl Programs {
     }
 
     /// Makes the programs know the rings, the calls that are wanted, and the processes.
-    fn fill(&self, options: &Options, calls: &[Call]) -> Result<(), RecordError> {
+    fn fill(&self, options: &Options, calls: &Calls) -> Result<(), RecordError> {
         for (cpu, ring) in (0u32..).zip(&self.rings) {
             self.put(
                 "rings",

@@ -1,4 +1,4 @@
-//! What is recorded of each system call: the table `calls.txt`.
+//! What is recorded of each system call: the tables `calls.txt` and, of 32-bit programs, `compat.txt`.
 
 use crate::shapes::Shape;
 
@@ -35,21 +35,36 @@ const COLUMN: usize = 0;
 #[cfg(not(target_arch = "x86_64"))]
 const COLUMN: usize = 1;
 
-/// All calls that this machine has.
-pub(crate) fn calls() -> Vec<Call> {
-    let lines = include_str!("calls.txt").lines();
-    lines
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(call)
-        .collect()
+/// All calls that this machine has, by the program.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    /// Of programs as wide as the machine.
+    pub(crate) own: Vec<Call>,
+    /// Of 32-bit programs.
+    pub(crate) compat: Vec<Call>,
 }
 
-fn call(line: &'static str) -> Option<Call> {
+/// All calls that this machine has.
+pub(crate) fn calls() -> Calls {
+    let has_compat = cfg!(target_arch = "x86_64");
+    let compat = include_str!("compat.txt");
+    Calls {
+        own: table(include_str!("calls.txt"), [COLUMN, 2]),
+        compat: table(if has_compat { compat } else { "" }, [0, 1]),
+    }
+}
+
+/// The calls of a table in which the number and the name stand in those columns.
+fn table(text: &'static str, columns: [usize; 2]) -> Vec<Call> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| call(line, columns)).collect()
+}
+
+fn call(line: &'static str, [number, name]: [usize; 2]) -> Option<Call> {
     let mut parts = line.split('|').map(str::split_whitespace);
-    let mut head = parts.next()?;
-    let numbers = [head.next()?, head.next()?];
-    let number = numbers.get(COLUMN)?.parse().ok()?;
-    let name = head.next()?;
+    let head: Vec<&str> = parts.next()?.collect();
+    let number = head.get(number)?.parse().ok()?;
+    let name = head.get(name)?;
     let mut fields = || parts.next().into_iter().flatten().filter_map(field).collect();
     Some(Call {
         number,
@@ -104,29 +119,38 @@ mod tests {
 
     use super::*;
 
+    fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+        text.lines().filter(|line| !line.starts_with('#'))
+    }
+
     #[test]
     fn every_line_is_understood_whole() {
-        let lines = include_str!("calls.txt")
-            .lines()
-            .filter(|line| !line.starts_with('#'));
-        for line in lines {
+        let (own, compat) = (include_str!("calls.txt"), include_str!("compat.txt"));
+        for line in lines(own).chain(lines(compat)) {
             for text in line.split('|').skip(1).flat_map(str::split_whitespace) {
                 assert!(field(text).is_some(), "{text} in {line}");
             }
+        }
+        for line in lines(compat) {
+            assert!(call(line, [0, 1]).is_some(), "{line}");
+        }
+        for line in lines(own) {
             let numbers: Vec<&str> = line.split_whitespace().take(2).collect();
             let numbers: Vec<i16> = numbers.iter().map(|number| number.parse().unwrap()).collect();
             let is_here = numbers[COLUMN] >= 0;
-            assert_eq!(call(line).is_some(), is_here, "{line}");
+            assert_eq!(call(line, [COLUMN, 2]).is_some(), is_here, "{line}");
         }
     }
 
     #[test]
     fn numbers_and_names_are_distinct() {
-        let calls = calls();
-        let numbers: HashSet<u16> = calls.iter().map(|call| call.number).collect();
-        let names: HashSet<&str> = calls.iter().map(|call| call.name).collect();
-        assert_eq!((numbers.len(), names.len()), (calls.len(), calls.len()));
-        assert!(calls.len() > 250);
+        let Calls { own, compat } = calls();
+        assert!(own.len() > 250);
+        for calls in [own, compat] {
+            let numbers: HashSet<u16> = calls.iter().map(|call| call.number).collect();
+            let names: HashSet<&str> = calls.iter().map(|call| call.name).collect();
+            assert_eq!((numbers.len(), names.len()), (calls.len(), calls.len()));
+        }
     }
 
     #[test]
@@ -136,7 +160,8 @@ mod tests {
             Field::Text { .. } => true,
             Field::Shape { shape, .. } => shape.part().is_some(),
         };
-        for call in calls() {
+        let Calls { own, compat } = calls();
+        for call in own.into_iter().chain(compat) {
             for fields in [&call.entry, &call.exit] {
                 assert!(
                     fields.iter().filter(|field| has_part(field)).count() <= 3,

@@ -2,46 +2,47 @@
 
 use tracebraid_ctf::schema::TraceClass;
 
-use crate::calls::{Call, Field};
+use crate::calls::{Call, Calls, Field};
 use crate::raw::{Head, RawCall};
 use crate::recipe::Recipe;
 use crate::schema::{COMPAT_CALL, UNKNOWN_CALL, call_ids};
+use crate::shared::CALL_COMPAT;
 
 /// Knows all event classes.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     /// By kind.
     recipes: Vec<Recipe>,
+    own: Table,
+    compat: Table,
+}
+
+/// Calls, which are looked up by number.
+#[derive(Debug)]
+struct Table {
     calls: Vec<Call>,
     /// By number: one more than the place among the calls; 0 if there is none.
     places: Vec<u16>,
 }
 
 /// Marks the number of a call of a 32-bit program.
-const COMPAT: u16 = 0x8000;
+const COMPAT: u16 = CALL_COMPAT as u16;
 /// Ids below are kinds.
 const MOST_KINDS: usize = 256;
 
 impl Encoder {
     /// For a schema that was made of those calls.
-    pub(crate) fn new(class: &TraceClass, calls: Vec<Call>) -> Encoder {
+    pub(crate) fn new(class: &TraceClass, calls: Calls) -> Encoder {
         let mut recipes = vec![Recipe::default(); MOST_KINDS];
         for event in class.streams.iter().flat_map(|stream| &stream.events) {
             if let Some(place) = recipes.get_mut(event.id as usize) {
                 *place = Recipe::new(event);
             }
         }
-        let most = calls.iter().map(|call| call.number).max().unwrap_or(0);
-        let mut places = vec![0; usize::from(most) + 1];
-        for (place, call) in (1..).zip(&calls) {
-            if let Some(slot) = places.get_mut(usize::from(call.number)) {
-                *slot = place;
-            }
-        }
         Encoder {
             recipes,
-            calls,
-            places,
+            own: Table::new(calls.own),
+            compat: Table::new(calls.compat),
         }
     }
 
@@ -57,12 +58,12 @@ impl Encoder {
     }
 
     fn call(&self, number: u16, mut raw: RawCall<'_>, to: &mut Vec<u8>) -> u16 {
-        let place = self.places.get(usize::from(number)).copied().unwrap_or(0);
-        let place = usize::from(place).wrapping_sub(1);
-        let Some(call) = self.calls.get(place) else {
+        let is_compat = number & COMPAT != 0;
+        let table = if is_compat { &self.compat } else { &self.own };
+        let Some((place, call)) = table.find(number & !COMPAT) else {
             return unknown(number, &raw, to);
         };
-        let [entry, exit] = call_ids(place);
+        let [entry, exit] = call_ids(is_compat, place);
         let (id, fields) = if raw.is_exit {
             to.extend_from_slice(&raw.result.to_le_bytes());
             (exit, &call.exit)
@@ -73,6 +74,26 @@ impl Encoder {
             write(field, &mut raw, to);
         }
         id
+    }
+}
+
+impl Table {
+    fn new(calls: Vec<Call>) -> Table {
+        let most = calls.iter().map(|call| call.number).max().unwrap_or(0);
+        let mut places = vec![0; usize::from(most) + 1];
+        for (place, call) in (1..).zip(&calls) {
+            if let Some(slot) = places.get_mut(usize::from(call.number)) {
+                *slot = place;
+            }
+        }
+        Table { calls, places }
+    }
+
+    /// The call of that number, and its place.
+    fn find(&self, number: u16) -> Option<(usize, &Call)> {
+        let place = self.places.get(usize::from(number)).copied().unwrap_or(0);
+        let place = usize::from(place).wrapping_sub(1);
+        Some((place, self.calls.get(place)?))
     }
 }
 

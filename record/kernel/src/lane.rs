@@ -25,6 +25,10 @@ struct Waiting {
     payload: Range<usize>,
 }
 
+/// Bytes of an event's header at most, and of what is around a packet, with its entry in the index.
+const AROUND_EVENT: u64 = 14;
+pub(crate) const AROUND_PACKET: u64 = 256;
+
 /// Events of one CPU that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
@@ -107,6 +111,29 @@ impl Lane {
         self.payloads.extend_from_slice(&payloads);
     }
 
+    /// What was lost before the event that was given away last, in all.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Events that wait and happened before a time: when, and how many bytes they take at most with what the trace
+    /// says around them.
+    pub(crate) fn sizes(&self, until: Option<u64>) -> impl Iterator<Item = (u64, u64)> {
+        // A loss ends a packet.
+        let mut lost = self.lost as u32;
+        self.waiting.iter().filter_map(move |waiting| {
+            let gap = if std::mem::replace(&mut lost, waiting.lost) == waiting.lost {
+                0
+            } else {
+                AROUND_PACKET
+            };
+            let size = waiting.payload.len() as u64 + AROUND_EVENT + gap;
+            until
+                .is_none_or(|until| waiting.time < until)
+                .then_some((waiting.time, size))
+        })
+    }
+
     /// What was lost at the end, in all, given the count at the end.
     pub(crate) fn lost_at_end(&mut self, lost: u32) -> u64 {
         let more = lost.wrapping_sub(self.lost as u32) as i32;
@@ -151,6 +178,18 @@ mod tests {
         assert_eq!(released(&mut lane, Some(26)), [(20, 0), (25, 2)]);
         assert_eq!(released(&mut lane, None), [(30, 2)]);
         assert!(lane.payloads.is_empty());
+    }
+
+    #[test]
+    fn sizes_are_those_of_what_waits_and_of_its_surroundings() {
+        let mut lane = Lane::default();
+        add(&mut lane, 10, 0);
+        add(&mut lane, 20, 3);
+        add(&mut lane, 30, 3);
+        let around = 8 + AROUND_EVENT;
+        let sizes: Vec<(u64, u64)> = lane.sizes(Some(30)).collect();
+        assert_eq!(sizes, [(10, around), (20, around + AROUND_PACKET)]);
+        assert_eq!(lane.sizes(None).count(), 3);
     }
 
     #[test]

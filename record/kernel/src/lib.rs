@@ -32,6 +32,7 @@ mod recipe;
 mod recorder;
 mod schema;
 mod shapes;
+mod shared;
 mod stacks;
 mod state;
 mod streams;

@@ -21,6 +21,9 @@ pub struct Options {
     pub packet_bytes: u32,
     /// Keep only the newest so many bytes, in memory, until the recording ends or a snapshot is asked for.
     pub keep: Option<u64>,
+    /// End by itself before the files of the trace have more than so many bytes. What is kept in memory only has
+    /// its own limit.
+    pub limit: Option<u64>,
     /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, where other traces shall have the same;
     /// measured if `None`.
     pub clock_offset: Option<u64>,
@@ -44,6 +47,7 @@ impl Default for Options {
             ring_bytes: 8 << 20,
             packet_bytes: 256 << 10,
             keep: None,
+            limit: None,
             clock_offset: None,
             ctf2: false,
             name: String::new(),

@@ -25,6 +25,8 @@ pub(crate) enum Output {
 /// It grows, and can be read meanwhile.
 pub(crate) struct InFiles {
     session: Session,
+    /// Bytes of the metadata, which does not grow.
+    described: u64,
     trace: TraceWriter,
     streams: Streams<StreamFiles>,
 }
@@ -76,8 +78,10 @@ impl Output {
         let writer = |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
         let writers = (0..cpus).map(writer).collect::<Result<_, _>>()?;
         let streams = Streams::new(writers, Arc::new(events), begin)?;
+        let described = std::fs::metadata(directory.join("metadata")).map_or(0, |file| file.len());
         Ok(Output::Files(Box::new(InFiles {
             session,
+            described,
             trace,
             streams,
         })))
@@ -145,6 +149,14 @@ impl Output {
                 bytes: memory.kept.borrow().bytes(),
                 ..memory.streams.progress()
             },
+        }
+    }
+
+    /// Bytes of all files, if the trace ended here; of what is in memory there are none yet.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        match self {
+            Output::Files(files) => files.described + files.streams.file_bytes(),
+            Output::Memory(_) => 0,
         }
     }
 

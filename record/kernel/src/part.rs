@@ -1,5 +1,7 @@
 //! Memory of a program that is recorded with a system call: what BPF is told of it (`struct part`).
 
+use crate::shared::{self, PART_DESCRIPTION};
+
 /// Memory that an argument points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -22,23 +24,20 @@ pub(crate) enum Count {
     Pointed,
 }
 
-/// Bytes of `struct part`.
-pub(crate) const PART_SIZE: usize = 4;
-
 impl Part {
     /// As BPF has it.
-    pub(crate) fn encode(self, argument: u8) -> [u8; PART_SIZE] {
+    pub(crate) fn encode(self, argument: u8) -> [u8; PART_DESCRIPTION] {
         match self {
-            Part::Text => [1, argument, 7, 1],
+            Part::Text => [shared::PART_TEXT as u8, argument, shared::COUNT_ONE as u8, 1],
             Part::Bytes { count, unit } => {
                 let count = match count {
                     Count::Argument(argument) => argument,
-                    Count::Result => 6,
-                    Count::One => 7,
-                    Count::Bits => 8,
-                    Count::Pointed => 9,
+                    Count::Result => shared::COUNT_RESULT as u8,
+                    Count::One => shared::COUNT_ONE as u8,
+                    Count::Bits => shared::COUNT_BITS as u8,
+                    Count::Pointed => shared::COUNT_POINTED as u8,
                 };
-                [2, argument, count, unit]
+                [shared::PART_BYTES as u8, argument, count, unit]
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Which system calls are recorded, and what BPF programs are told of each (`struct plan`).
 
-use crate::calls::{Call, Field};
-use crate::part::{PART_SIZE, Part};
+use crate::calls::{Call, Calls, Field};
+use crate::part::Part;
+use crate::shared::{MOST_CALLS, MOST_PARTS, PART_DESCRIPTION, PLAN_SIZE};
 
 /// Which system calls are recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,13 +28,6 @@ const ALIASES: [(&str, &str); 8] = [
     ("pread", "pread64"),
 ];
 
-/// Parts of an event at most.
-const MOST_PARTS: usize = 3;
-/// Bytes of `struct plan`.
-pub(crate) const PLAN_SIZE: usize = 2 + 2 * MOST_PARTS * PART_SIZE;
-/// Plans that there are; the last one is for all calls of 32-bit programs.
-pub(crate) const MOST_CALLS: usize = 512;
-
 impl Syscalls {
     /// The names among them that no call has.
     pub fn unknown(&self) -> Vec<String> {
@@ -41,7 +35,8 @@ impl Syscalls {
             return Vec::new();
         };
         let calls = crate::calls::calls();
-        let is_known = |name: &&String| calls.iter().any(|call| call.name == **name);
+        let all = calls.own.iter().chain(&calls.compat).map(|call| call.name);
+        let is_known = |name: &&String| all.clone().any(|known| known == **name);
         names.iter().filter(|name| !is_known(name)).cloned().collect()
     }
 
@@ -66,17 +61,19 @@ impl Syscalls {
         }
     }
 
-    /// By number, what BPF programs do with a call.
-    pub(crate) fn plans(&self, calls: &[Call]) -> Vec<[u8; PLAN_SIZE]> {
+    /// By number, what BPF programs do with a call; those of 32-bit programs behind the others.
+    pub(crate) fn plans(&self, calls: &Calls) -> Vec<[u8; PLAN_SIZE]> {
         // Of what is not known the arguments are told as they are, at the exit too.
         let mut other = [0; PLAN_SIZE];
         if *self == Syscalls::All {
             (other[0], other[1]) = (1, 1);
         }
-        let mut plans = vec![other; MOST_CALLS];
-        for call in calls {
-            if let Some(plan) = plans.get_mut(usize::from(call.number)) {
-                *plan = self.plan(call);
+        let mut plans = vec![other; 2 * MOST_CALLS];
+        for (plans, calls) in plans.chunks_mut(MOST_CALLS).zip([&calls.own, &calls.compat]) {
+            for call in calls {
+                if let Some(plan) = plans.get_mut(usize::from(call.number)) {
+                    *plan = self.plan(call);
+                }
             }
         }
         plans
@@ -86,10 +83,10 @@ impl Syscalls {
         let mut plan = [0; PLAN_SIZE];
         plan[0] = u8::from(self.wants(call.name));
         plan[1] = u8::from(!call.exit.is_empty());
-        let (entry, exit) = plan[2..].split_at_mut(MOST_PARTS * PART_SIZE);
+        let (entry, exit) = plan[2..].split_at_mut(MOST_PARTS * PART_DESCRIPTION);
         for (parts, fields) in [(entry, &call.entry), (exit, &call.exit)] {
             let found = fields.iter().filter_map(part);
-            for (place, part) in parts.chunks_exact_mut(PART_SIZE).zip(found) {
+            for (place, part) in parts.chunks_exact_mut(PART_DESCRIPTION).zip(found) {
                 place.copy_from_slice(&part);
             }
         }
@@ -97,7 +94,7 @@ impl Syscalls {
     }
 }
 
-fn part(field: &Field) -> Option<[u8; PART_SIZE]> {
+fn part(field: &Field) -> Option<[u8; PART_DESCRIPTION]> {
     match *field {
         Field::Value { .. } => None,
         Field::Text { argument, .. } => Some(Part::Text.encode(argument)),

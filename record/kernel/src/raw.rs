@@ -1,5 +1,7 @@
 //! Records as BPF programs write them.
 
+use crate::shared;
+
 /// What all records begin with: `struct head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
@@ -12,19 +14,16 @@ pub(crate) struct Head {
     pub(crate) more: u16,
 }
 
-/// Bytes of a head.
-pub(crate) const HEAD: usize = 16;
-
 /// Kinds that are no event class of `events.tsdl`: system calls, without and with parts.
-pub(crate) const ENTRY: u16 = 0xfff0;
-pub(crate) const EXIT: u16 = 0xfff1;
-pub(crate) const ENTRY_WITH_PARTS: u16 = 0xfff2;
-pub(crate) const EXIT_WITH_PARTS: u16 = 0xfff3;
+pub(crate) const ENTRY: u16 = shared::KIND_SYSCALL_ENTRY as u16;
+pub(crate) const EXIT: u16 = shared::KIND_SYSCALL_EXIT as u16;
+pub(crate) const ENTRY_WITH_PARTS: u16 = shared::KIND_SYSCALL_ENTRY_PARTS as u16;
+pub(crate) const EXIT_WITH_PARTS: u16 = shared::KIND_SYSCALL_EXIT_PARTS as u16;
 
 impl Head {
     /// The head of a record and what is behind it.
     pub(crate) fn split(record: &[u8]) -> Option<(Head, &[u8])> {
-        let (head, rest) = record.split_first_chunk::<HEAD>()?;
+        let (head, rest) = record.split_first_chunk::<{ shared::HEAD_SIZE }>()?;
         let head = Head {
             time: u64_at(head, 0)?,
             lost: u32::from_le_bytes(*head.get(8..)?.first_chunk()?),

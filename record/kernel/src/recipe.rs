@@ -5,6 +5,8 @@
 
 use tracebraid_ctf::schema::{EventClass, FieldClass, IntClass};
 
+use crate::shared;
+
 /// How to make the payload of one event class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recipe {
@@ -32,18 +34,21 @@ enum Step {
 /// Elements of a sequence that a record has room for, by field.
 fn most_elements(field: &str) -> usize {
     match field {
-        "callstack_kernel" => 48,
-        "callstack_user" => 127,
-        _ => 4,
+        "callstack_kernel" => shared::MOST_KERNEL_FRAMES,
+        "callstack_user" => shared::MOST_USER_FRAMES,
+        _ => shared::MOST_LEVELS,
     }
 }
 
-/// Bytes that BPF programs keep for text, by event class (see the structures there).
+/// Stands behind text that was cut.
+const MARK: &[u8] = b"...";
+
+/// Bytes that BPF programs keep for text, by event class.
 fn slot(event: &str) -> usize {
     match event {
-        "sched_process_exec" => 256,
-        "irq_handler_entry" => 32,
-        _ => 16,
+        "sched_process_exec" => shared::PATH_SLOT,
+        "irq_handler_entry" => shared::INTERRUPT_SLOT,
+        _ => shared::NAME_SLOT,
     }
 }
 
@@ -97,6 +102,10 @@ impl Recipe {
                 Step::Text(slot) => {
                     let text = take(&mut rest, slot)?.split(|&byte| byte == 0).next()?;
                     to.extend_from_slice(text);
+                    // Names that fill their slots of the least size are whole: the kernel's are not longer.
+                    if slot > shared::NAME_SLOT && text.len() + 1 >= slot {
+                        to.extend_from_slice(MARK);
+                    }
                     to.push(0);
                 }
                 Step::Sequence { count, element, most } => {
@@ -138,7 +147,7 @@ mod tests {
     use crate::schema::schema;
 
     fn recipe(name: &str) -> Recipe {
-        let class = schema(&[]);
+        let class = schema(&crate::calls::calls());
         let event = class.streams[0].events.iter().find(|event| event.name == *name);
         Recipe::new(event.unwrap())
     }
@@ -165,9 +174,15 @@ mod tests {
             written("irq_handler_entry", &record).unwrap(),
             b"\x07\0\0\0eth0\0"
         );
-        // What the kernel did not end fills its slot.
-        record[4..].fill(b'x');
-        assert_eq!(written("irq_handler_entry", &record).unwrap().len(), 4 + 32 + 1);
+        // What the kernel cut is marked.
+        record[4..35].fill(b'x');
+        let cut = written("irq_handler_entry", &record).unwrap();
+        assert_eq!((cut.len(), &cut[34..]), (4 + 31 + 3 + 1, &b"x...\0"[..]));
+        record[35] = b'x';
+        assert_eq!(
+            written("irq_handler_entry", &record).unwrap().len(),
+            4 + 32 + 3 + 1
+        );
         assert_eq!(written("irq_handler_entry", &record[..20]), None);
     }
 

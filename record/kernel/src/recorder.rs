@@ -16,7 +16,7 @@ use crate::bpf::{Programs, failed};
 use crate::calls::calls;
 use crate::encoder::Encoder;
 use crate::error::RecordError;
-use crate::lane::Lane;
+use crate::lane::{AROUND_PACKET, Lane};
 use crate::machine::{self, now};
 use crate::options::Options;
 use crate::output::Output;
@@ -205,6 +205,7 @@ fn record(
         snapshots: VecDeque::new(),
         meanings: meanings.as_ref(),
         options,
+        full_since: None,
     };
     drain.begin_dump();
     drain.run(orders, counters)?;
@@ -324,6 +325,8 @@ struct Drain<'d> {
     snapshots: VecDeque<Order>,
     meanings: Option<&'d Meanings>,
     options: &'d Options,
+    /// When what happened had no room any more.
+    full_since: Option<u64>,
 }
 
 /// After that long, what has been recorded is written even if it is little: it shall survive this process.
@@ -355,6 +358,9 @@ impl Drain<'_> {
                 flushed = Instant::now();
             }
             counters.set(self.output.progress());
+            if self.full_since.is_some() {
+                return Ok(());
+            }
             if self.dump.is_none() {
                 self.snapshot()?;
                 if is_stopped {
@@ -450,13 +456,44 @@ impl Drain<'_> {
         Ok(())
     }
 
+    /// Writes what happened before a time, or everything; as far as there is room for it.
     fn write(&mut self, until: Option<u64>) -> Result<(), RecordError> {
+        if self.full_since.is_some() {
+            return Ok(());
+        }
+        self.full_since = self.options.limit.and_then(|limit| self.over(limit, until));
+        let until = self.full_since.or(until);
         let output = &mut self.output;
         for (cpu, lane) in self.lanes.iter().enumerate() {
             lane.borrow_mut()
                 .release(until, |event| output.event(cpu, &event))?;
         }
         Ok(())
+    }
+
+    /// The time of the first event before `until` that the trace has no room for. All CPUs' events end there, so
+    /// that the trace does not end earlier on one of them.
+    fn over(&self, limit: u64, until: Option<u64>) -> Option<u64> {
+        // Each CPU ends its packet a few times before this is asked again.
+        let packets = 4 * self.lanes.len() as u64 * AROUND_PACKET;
+        let mut room = limit.saturating_sub(self.output.file_bytes() + packets);
+        let sum = |lane: &RefCell<Lane>| lane.borrow().sizes(until).map(|(_, size)| size).sum::<u64>();
+        if self.lanes.iter().map(sum).sum::<u64>() <= room {
+            return None;
+        }
+        let mut waiting = Vec::new();
+        for lane in self.lanes {
+            waiting.extend(lane.borrow().sizes(until));
+        }
+        waiting.sort_unstable();
+        let over = waiting.iter().find(|&&(_, size)| match room.checked_sub(size) {
+            Some(left) => {
+                room = left;
+                false
+            }
+            None => true,
+        });
+        over.map(|&(time, _)| time)
     }
 
     /// Ends the trace; gives what was recorded, and by CPU what was lost.
@@ -469,11 +506,14 @@ impl Drain<'_> {
         self.write(None)?;
         let mut all = Vec::new();
         for (cpu, (lane, &lost)) in self.lanes.iter().zip(lost).enumerate() {
-            let lost = lane.borrow_mut().lost_at_end(lost);
+            let lost = match self.full_since {
+                None => lane.borrow_mut().lost_at_end(lost),
+                Some(_) => lane.borrow().lost(),
+            };
             self.output.lost(cpu, lost)?;
             all.push(lost);
         }
-        Ok((self.output.finish(now())?, all))
+        Ok((self.output.finish(self.full_since.unwrap_or_else(now))?, all))
     }
 }
 

@@ -5,24 +5,27 @@ use std::fmt::Write as _;
 use tracebraid_ctf::metadata;
 use tracebraid_ctf::schema::TraceClass;
 
-use crate::calls::{Call, Field};
+use crate::calls::{Call, Calls, Field};
 
-/// Id of the entry of the first system call; each has two.
+/// Ids of the entries of the first system calls, of programs as wide as the machine and of 32-bit ones; each call has
+/// two.
 const FIRST_CALL: u16 = 1000;
+const FIRST_COMPAT_CALL: u16 = 3000;
 
 /// Ids of entry and exit of calls whose arguments are not known: of numbers that the table does not
 /// have, and of 32-bit programs.
 pub(crate) const UNKNOWN_CALL: [u16; 2] = [990, 991];
 pub(crate) const COMPAT_CALL: [u16; 2] = [992, 993];
 
-/// Ids of entry and exit of the call that stands there in the table.
-pub(crate) fn call_ids(place: usize) -> [u16; 2] {
-    let entry = FIRST_CALL + 2 * place as u16;
+/// Ids of entry and exit of the call that stands there in its table.
+pub(crate) fn call_ids(is_compat: bool, place: usize) -> [u16; 2] {
+    let first = if is_compat { FIRST_COMPAT_CALL } else { FIRST_CALL };
+    let entry = first + 2 * place as u16;
     [entry, entry + 1]
 }
 
 /// The schema, with an empty environment and a clock that begins at 0.
-pub(crate) fn schema(calls: &[Call]) -> TraceClass {
+pub(crate) fn schema(calls: &Calls) -> TraceClass {
     let mut text = String::from("/* CTF 1.8 */\n");
     text.push_str(include_str!("events.tsdl"));
     let args = "u64 _args[6];";
@@ -40,20 +43,25 @@ pub(crate) fn schema(calls: &[Call]) -> TraceClass {
             &format!("i32 _id; i64 _ret; {args}"),
         );
     }
-    for (place, call) in calls.iter().enumerate() {
-        let [entry, exit] = call_ids(place);
-        event(
-            &mut text,
-            &format!("syscall_entry_{}", call.name),
-            entry,
-            &members(&call.entry),
-        );
-        // lttng-modules shows this result as the address that it is.
-        let result = if call.name == "mmap" { "x64" } else { "i64" };
-        let results = format!("{result} _ret; {}", members(&call.exit));
-        event(&mut text, &format!("syscall_exit_{}", call.name), exit, &results);
+    for (is_compat, calls) in [(false, &calls.own), (true, &calls.compat)] {
+        for (place, call) in calls.iter().enumerate() {
+            events_of(&mut text, call, is_compat, call_ids(is_compat, place));
+        }
     }
     metadata::parse(text.as_bytes()).expect("our own metadata is valid: a test reads all of it")
+}
+
+/// The two events of a call.
+fn events_of(to: &mut String, call: &Call, is_compat: bool, [entry, exit]: [u16; 2]) {
+    let prefix = if is_compat { "compat_" } else { "" };
+    let name = format!("{prefix}syscall_entry_{}", call.name);
+    event(to, &name, entry, &members(&call.entry));
+    // lttng-modules shows this result as the address that it is.
+    let is_address = ["mmap", "mmap2"].contains(&call.name);
+    let result = if is_address { "x64" } else { "i64" };
+    let results = format!("{result} _ret; {}", members(&call.exit));
+    let name = format!("{prefix}syscall_exit_{}", call.name);
+    event(to, &name, exit, &results);
 }
 
 fn members(fields: &[Field]) -> String {

@@ -9,6 +9,10 @@ use tracebraid_ctf::write::{EventPlan, WriteError};
 use crate::lane::Event;
 use crate::recorder::Progress;
 
+/// Bytes of an index of packets, and of its entry for each (LTTng's format 1.1).
+const INDEX_HEAD: u64 = 16;
+const INDEX_ENTRY: u64 = 72;
+
 /// All streams, whose packets go to sinks of that kind.
 pub(crate) struct Streams<S> {
     streams: Vec<Stream<S>>,
@@ -107,6 +111,15 @@ impl<S: PacketSink> Streams<S> {
             lost: self.streams.iter().map(|stream| stream.lost).sum(),
             bytes: self.streams.iter().map(|stream| stream.writer.bytes()).sum(),
         }
+    }
+
+    /// Bytes of the files, if they ended here: packets and their indices.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let of = |stream: &Stream<S>| {
+            let (bytes, packets) = stream.writer.bytes_so_far();
+            bytes + INDEX_HEAD + packets * INDEX_ENTRY
+        };
+        self.streams.iter().map(of).sum()
     }
 
     /// Ends all packets that have events, each at its last one, so that what comes still has its own time.

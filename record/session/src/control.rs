@@ -3,12 +3,13 @@
 //! Each has a socket by its name in a directory that is the user's own. Whoever connects sends one line, a
 //! [`Request`] as JSON, and gets one line back, an [`Answer`].
 
+use std::cell::RefCell;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,24 @@ pub enum Answer {
 pub struct Server {
     listener: UnixListener,
     path: PathBuf,
+    /// Who has connected and not said a whole line yet.
+    callers: RefCell<Vec<Caller>>,
+}
+
+/// Somebody who has not said a whole line yet.
+#[derive(Debug)]
+struct Caller {
+    stream: UnixStream,
+    said: Vec<u8>,
+    since: Instant,
+}
+
+/// What has become of a caller.
+enum Heard {
+    Asks(Request),
+    Waits,
+    /// It is gone, or says what makes no sense.
+    Nothing,
 }
 
 /// A question that waits for its answer.
@@ -72,6 +91,10 @@ pub struct Question {
 
 /// How long the other side may take to say its line.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of a line: paths are not longer.
+const MOST_BYTES: u64 = 64 << 10;
+/// Callers that are waited for at a time.
+const MOST_CALLERS: usize = 64;
 /// How long a session may take to do what it is told: ending a recording is writing what is left of it.
 const LONG: Duration = Duration::from_secs(120);
 
@@ -171,10 +194,8 @@ fn send(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {
 }
 
 fn receive<T: for<'d> Deserialize<'d>>(stream: &UnixStream) -> io::Result<T> {
-    /// Paths are not longer.
-    const MOST: u64 = 64 << 10;
     let mut line = String::new();
-    BufReader::new(io::Read::take(stream, MOST)).read_line(&mut line)?;
+    BufReader::new(io::Read::take(stream, MOST_BYTES)).read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)
 }
 
@@ -193,19 +214,67 @@ impl Server {
             Ok(listener)
         });
         match listener {
-            Ok(listener) => Ok(Server { listener, path }),
+            Ok(listener) => Ok(Server {
+                listener,
+                path,
+                callers: RefCell::default(),
+            }),
             Err(source) => Err(SessionError::File { path, source }),
         }
     }
 
-    /// The next question, if there is one. Who says nothing that makes sense is not answered.
+    /// The next question, if there is one now: nobody is waited for. Who says nothing that makes sense is not
+    /// answered.
     pub fn question(&self) -> Option<Question> {
-        let (stream, _) = self.listener.accept().ok()?;
-        stream.set_nonblocking(false).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        stream.set_write_timeout(Some(PATIENCE)).ok()?;
-        let request = receive(&stream).ok()?;
-        Some(Question { request, stream })
+        let mut callers = self.callers.borrow_mut();
+        while callers.len() < MOST_CALLERS
+            && let Ok((stream, _)) = self.listener.accept()
+        {
+            callers.extend(Caller::new(stream).ok());
+        }
+        let mut at = 0;
+        while let Some(caller) = callers.get_mut(at) {
+            match caller.hear() {
+                Heard::Waits => at += 1,
+                Heard::Nothing => drop(callers.remove(at)),
+                Heard::Asks(request) => {
+                    let stream = callers.remove(at).stream;
+                    stream.set_nonblocking(false).ok()?;
+                    return Some(Question { request, stream });
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Caller {
+    fn new(stream: UnixStream) -> io::Result<Caller> {
+        stream.set_nonblocking(true)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Caller {
+            stream,
+            said: Vec::new(),
+            since: Instant::now(),
+        })
+    }
+
+    /// Takes what has been said by now.
+    fn hear(&mut self) -> Heard {
+        let room = MOST_BYTES.saturating_sub(self.said.len() as u64);
+        let heard = io::Read::take(&self.stream, room).read_to_end(&mut self.said);
+        let line = self.said.iter().position(|&byte| byte == b'\n');
+        let line = line.and_then(|end| self.said.get(..end));
+        match (line, heard) {
+            (Some(line), _) => serde_json::from_slice(line).map_or(Heard::Nothing, Heard::Asks),
+            (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                match self.since.elapsed() < PATIENCE {
+                    true => Heard::Waits,
+                    false => Heard::Nothing,
+                }
+            }
+            _ => Heard::Nothing,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! A command that waits until recording has begun.
 //!
 //! Its process must be known before it does anything: a launcher, which is this very program, waits at a
-//! gate (a named pipe) and becomes the command when the gate opens.
+//! gate (a named pipe) and becomes the command when the gate opens. It keeps its end of the gate until it has: the
+//! kernel closes that end in the middle of exec, and so says that the command runs.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -10,11 +11,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::Signal;
 
 use crate::SessionError;
 
@@ -23,6 +26,7 @@ use crate::SessionError;
 pub struct Launched {
     child: Child,
     gate: PathBuf,
+    name: OsString,
 }
 
 /// The end of the environment among the launcher's arguments; no variable has such a name.
@@ -30,6 +34,12 @@ const END: &str = "=";
 
 /// What goes through the gate.
 const GO: u8 = b'g';
+
+/// Where the launcher says, beside the gate, that it could not become the command: the number of the error.
+const REFUSED: &str = ".refused";
+
+/// A launcher that is stopped, or whose program comes over a slow network, is not waited for longer.
+const LONGEST: Duration = Duration::from_secs(10);
 
 impl Launched {
     /// Launches a command, which waits. `launcher` is a program that calls [`wait_and_become`] with what follows
@@ -59,12 +69,17 @@ impl Launched {
         launch
             .arg(first)
             .arg(&gate)
+            .arg(std::process::id().to_string())
             .args(environment)
             .arg(END)
             .args(command);
         let child = launch.spawn().map_err(|source| SessionError::Launch { source });
         match child {
-            Ok(child) => Ok(Launched { child, gate }),
+            Ok(child) => Ok(Launched {
+                child,
+                gate,
+                name: command.first().cloned().unwrap_or_default(),
+            }),
             Err(error) => {
                 let _ = std::fs::remove_file(&gate);
                 Err(error)
@@ -77,11 +92,28 @@ impl Launched {
         self.child.id()
     }
 
-    /// Opens the gate.
+    /// Opens the gate. When this returns the command runs.
     ///
     /// # Errors
-    /// When the launcher has ended instead of waiting.
+    /// When there is no such command, or it cannot be run; when the launcher has ended instead of waiting.
     pub fn release(&mut self) -> Result<(), SessionError> {
+        let refused = self.gate.with_file_name(REFUSED);
+        self.open()?;
+        let Ok(number) = std::fs::read_to_string(&refused) else {
+            return Ok(());
+        };
+        let _ = std::fs::remove_file(&refused);
+        let _ = self.child.wait();
+        let source = match number.trim().parse() {
+            Ok(number) => io::Error::from_raw_os_error(number),
+            Err(_) => io::Error::other("it says no reason"),
+        };
+        let name = self.name.clone();
+        Err(SessionError::Command { name, source })
+    }
+
+    /// Opens the gate and waits until the launcher no longer has its end of it.
+    fn open(&mut self) -> Result<(), SessionError> {
         let mut options = OpenOptions::new();
         options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
         loop {
@@ -89,6 +121,7 @@ impl Launched {
                 Ok(mut gate) => {
                     let opened = gate.write_all(&[GO]);
                     let _ = std::fs::remove_file(&self.gate);
+                    wait_for_end(&gate);
                     return opened.map_err(|source| SessionError::Launch { source });
                 }
                 // Nobody is at the gate yet.
@@ -130,19 +163,57 @@ impl Drop for Launched {
     }
 }
 
+/// Waits until nobody has the other end of a pipe any more.
+fn wait_for_end(pipe: &File) {
+    let since = Instant::now();
+    let pause = Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
+    while since.elapsed() < LONGEST {
+        // That there is no other end is told unasked.
+        let mut asked = [PollFd::new(pipe, PollFlags::empty())];
+        if rustix::event::poll(&mut asked, Some(&pause)).is_ok_and(|found| found > 0) {
+            return;
+        }
+    }
+}
+
+/// Has this process killed when the one that launched it ends without a word; an error if it has already.
+fn die_with(parent: Option<&str>) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let now = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
+    match now.as_deref() == parent {
+        true => Ok(()),
+        false => Err(io::Error::other("the recorder has ended")),
+    }
+}
+
 /// Waits at the gate, and becomes the command. Comes back only with the reason why not, and the name of the
-/// command.
+/// command; then the recorder knows it too.
 pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsString, io::Error) {
-    let gate = arguments.next().unwrap_or_default();
+    let gate = PathBuf::from(arguments.next().unwrap_or_default());
+    let parent = arguments.next();
     let mut environment = Vec::new();
     while let Some(name) = arguments.next().filter(|name| name != END) {
         environment.push((name, arguments.next().unwrap_or_default()));
     }
     let program = arguments.next().unwrap_or_default();
     let mut go = [0];
-    if let Err(error) = File::open(gate).and_then(|mut gate| gate.read_exact(&mut go)) {
-        return (program, error);
-    }
+    let opened = die_with(parent.as_deref().and_then(OsStr::to_str)).and_then(|()| {
+        let mut opened = File::open(&gate)?;
+        opened.read_exact(&mut go)?;
+        // From here on it lives by itself.
+        rustix::process::set_parent_process_death_signal(None)?;
+        Ok(opened)
+    });
+    let opened = match opened {
+        Ok(opened) => opened,
+        Err(error) => return (program, error),
+    };
     let error = Command::new(&program).args(arguments).envs(environment).exec();
+    let number = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
+    let _ = std::fs::write(gate.with_file_name(REFUSED), number.to_string());
+    drop(opened);
     (program, error)
 }

@@ -12,6 +12,7 @@ mod session;
 mod symbols;
 mod target;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
@@ -34,6 +35,14 @@ pub enum SessionError {
     /// A command cannot be launched.
     #[error("the command cannot be launched: {source}")]
     Launch {
+        /// Why.
+        source: io::Error,
+    },
+    /// A command is not there, or cannot be run.
+    #[error("{}: {source}", name.display())]
+    Command {
+        /// Its name.
+        name: OsString,
         /// Why.
         source: io::Error,
     },

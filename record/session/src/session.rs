@@ -44,26 +44,33 @@ pub struct SessionSummary {
     pub probes: Option<Finished>,
 }
 
+/// Makes a directory for a trace; false if it was there already.
+///
+/// # Errors
+/// When it cannot be made, or has something in it.
+fn make_empty(directory: &Path) -> Result<bool, SessionError> {
+    let failed = |source| SessionError::File {
+        path: directory.to_owned(),
+        source,
+    };
+    let is_new = !directory.exists();
+    fs::create_dir_all(directory).map_err(failed)?;
+    match fs::read_dir(directory).map_err(failed)?.next() {
+        None => Ok(is_new),
+        Some(_) => {
+            let why = "the directory is not empty: give another one by -o";
+            Err(failed(std::io::Error::other(why)))
+        }
+    }
+}
+
 impl SessionOptions {
     /// Makes the directory; false if it was there already.
     ///
     /// # Errors
     /// When it cannot be made, or has something in it.
     pub fn make_directory(&self) -> Result<bool, SessionError> {
-        let failed = |source| SessionError::File {
-            path: self.directory.clone(),
-            source,
-        };
-        let is_new = !self.directory.exists();
-        fs::create_dir_all(&self.directory).map_err(failed)?;
-        let mut entries = fs::read_dir(&self.directory).map_err(failed)?;
-        match entries.next() {
-            None => Ok(is_new),
-            Some(_) => {
-                let why = "the directory is not empty: give another one by -o";
-                Err(failed(std::io::Error::other(why)))
-            }
-        }
+        make_empty(&self.directory)
     }
 
     /// Gives all traces the same relation to the time of day, and tells programs with probes what to record.
@@ -131,12 +138,17 @@ impl Session {
     /// Writes what is kept in memory into that directory; the recording goes on.
     ///
     /// # Errors
-    /// When nothing is kept in memory, or the trace cannot be written.
+    /// When nothing is kept in memory, the directory has something in it, or the trace cannot be written.
     pub fn snapshot(&self, directory: &Path) -> Result<Progress, SessionError> {
         let Some(kernel) = &self.kernel else {
             return Err(SessionError::Refused("nothing is kept in memory".into()));
         };
-        let progress = kernel.snapshot(&directory.join("kernel"))?;
+        let is_new = make_empty(directory)?;
+        let written = kernel.snapshot(&directory.join("kernel"));
+        if is_new && written.is_err() {
+            let _ = fs::remove_dir(directory);
+        }
+        let progress = written?;
         if let Some((_, since)) = &self.compiled {
             symbols::keep(directory, *since);
         }

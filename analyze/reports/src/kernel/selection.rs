@@ -223,6 +223,8 @@ pub struct ThreadFilter {
     pub pids: Vec<i64>,
     /// Patterns of threads' last known names, with `*` and `?`.
     pub names: Vec<Glob>,
+    /// Processes to leave out, each with the index of its trace.
+    pub without: Vec<(u32, i64)>,
 }
 
 impl ThreadFilter {
@@ -237,7 +239,11 @@ impl ThreadFilter {
                 .as_ref()
                 .is_some_and(|name| self.names.iter().any(|glob| glob.matches(name.as_bytes())))
         };
-        among(&self.tids, thread.tid) && among(&self.pids, thread.pid) && (self.names.is_empty() || named())
+        let is_left_out = |pid: i32| self.without.contains(&(thread.trace, i64::from(pid)));
+        among(&self.tids, thread.tid)
+            && among(&self.pids, thread.pid)
+            && (self.names.is_empty() || named())
+            && !thread.pid.is_some_and(is_left_out)
     }
 }
 
@@ -257,12 +263,22 @@ mod tests {
             tids: Vec::new(),
             pids: vec![7, 8],
             names: vec![Glob::new("red*")],
+            without: Vec::new(),
         };
         assert!(filter.shows(&thread(9, Some(7), "redis")));
         assert!(!filter.shows(&thread(9, Some(6), "redis")));
         assert!(!filter.shows(&thread(9, None, "redis")));
         assert!(!filter.shows(&thread(9, Some(8), "bored")));
         assert!(ThreadFilter::default().shows(&Thread::default()));
+        let without = |trace| ThreadFilter {
+            without: vec![(trace, 7)],
+            ..ThreadFilter::default()
+        };
+        assert!(!without(0).shows(&thread(9, Some(7), "redis")));
+        assert!(without(0).shows(&thread(9, Some(8), "redis")));
+        assert!(without(0).shows(&thread(9, None, "redis")));
+        // A process of that number on another machine.
+        assert!(without(1).shows(&thread(9, Some(7), "redis")));
         assert!(
             !ThreadFilter {
                 tids: vec![1],

@@ -62,8 +62,11 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     } = &mut subject;
     let window = report::window(*range);
     let count = Count::new(set, window, report::cpus(&args.select), PARTS);
-    let by_thread =
-        !(args.select.tid.is_empty() && args.select.pid.is_empty() && args.select.procname.is_empty());
+    warnings.recorder(set, &args.select);
+    let by_thread = !(args.select.tid.is_empty()
+        && args.select.pid.is_empty()
+        && args.select.procname.is_empty()
+        && !args.select.no_recorder);
     let report = if by_thread {
         let start = || options::start_of(set);
         let selection = Selection::new(set, &args.select, &[], None, start, zone)?;

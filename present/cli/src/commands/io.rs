@@ -48,7 +48,7 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     }
     others.retain(|view| *view != View::Stats);
     let mut subject = args.report.open()?;
-    let mut selection = args.report.selection(subject.range);
+    let mut selection = args.report.selection(&subject);
     selection.limits = args.views.limits();
     let mut report = args.report.fold::<IoAnalysis>(&mut subject, selection.clone())?;
     if !others.is_empty() {

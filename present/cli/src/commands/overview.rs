@@ -52,7 +52,7 @@ pub(super) fn lami() -> Analysis {
 /// Runs it.
 pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     let mut subject = args.report.open()?;
-    let selection = args.report.selection(subject.range);
+    let selection = args.report.selection(&subject);
     let analysis = overview::analysis(&subject.set, &selection);
     if analysis.lacks_all() {
         subject.warnings.note(LACK);

@@ -217,6 +217,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
+    warnings.recorder(&set, &args.select);
     let zone = options::zone(args.clock_gmt);
     let offset = args
         .clock_offset

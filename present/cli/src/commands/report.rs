@@ -148,7 +148,9 @@ impl ReportArgs {
     /// When none can be read, or the range makes no sense.
     pub(super) fn open(&self) -> Result<Subject, Failure> {
         self.show.say_progress();
-        Subject::open(&self.input, &self.time, self.show.clock_gmt)
+        let mut subject = Subject::open(&self.input, &self.time, self.show.clock_gmt)?;
+        subject.warnings.recorder(&subject.set, &self.select);
+        Ok(subject)
     }
 
     /// Shows a report.
@@ -181,11 +183,11 @@ impl ReportArgs {
     }
 
     /// What was chosen.
-    pub(super) fn selection(&self, range: TimeRange) -> Selection {
+    pub(super) fn selection(&self, subject: &Subject) -> Selection {
         Selection {
-            window: window(range),
+            window: window(subject.range),
             cpus: cpus(&self.select),
-            threads: threads(&self.select),
+            threads: threads(&self.select, &subject.set),
             rows: self.show.longest(),
             ..Selection::default()
         }
@@ -267,7 +269,7 @@ impl Subject {
 
     /// Says which options chose nothing, though there is something to show for all of them.
     fn some_not_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
-        let lacks_threads = report.lacks_threads(&threads(select));
+        let lacks_threads = report.lacks_threads(&threads(select, &self.set));
         let around = (self.range, &self.zone);
         crate::hints::some_not_selected(&self.set, select, around, lacks_threads, &mut self.warnings);
     }
@@ -308,11 +310,15 @@ pub(super) fn window(range: TimeRange) -> Window {
 }
 
 /// The threads that were chosen.
-fn threads(args: &SelectArgs) -> ThreadFilter {
+fn threads(args: &SelectArgs, set: &TraceSet) -> ThreadFilter {
     ThreadFilter {
         tids: args.tid.clone(),
         pids: args.pid.clone(),
         names: options::globs(&args.procname),
+        without: match args.no_recorder {
+            true => options::recorders(set),
+            false => Vec::new(),
+        },
     }
 }
 

@@ -12,7 +12,7 @@ use tracebraid_session::SessionError;
 use tracebraid_session::control::{self, Request, Server, Status};
 
 use crate::commands::record::{RecordArgs, record, stamped};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{DAMAGED, Failure};
 use crate::table::{self, Column, grouped};
 
 /// Starts a recording in the background. It goes on until `tracebraid stop`, or a limit.
@@ -133,13 +133,16 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     let mut child = background.process_group(0).spawn().map_err(cannot)?;
     let Some(status) = begun(&args.name, &mut child)? else {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
+        // It is said here.
+        let _ = std::fs::remove_file(&log);
         let said = said.trim();
         let said = said.strip_prefix("error: ").unwrap_or(said);
         let code = child.try_wait().ok().flatten().and_then(|status| status.code());
-        return Err(match code {
-            Some(code) if code == i32::from(USAGE) => Failure::usage(said),
-            _ => Failure::output(said),
-        });
+        let code = code.and_then(|code| u8::try_from(code).ok());
+        return Err(Failure::said(
+            code.filter(|&code| code != 0).unwrap_or(DAMAGED),
+            said,
+        ));
     };
     println!(
         "Recording into {} (process {})",

@@ -136,7 +136,7 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     choose: impl FnOnce(&mut Selection),
 ) -> Result<ExitCode, Failure> {
     let mut subject = args.open()?;
-    let mut selection = args.selection(subject.range);
+    let mut selection = args.selection(&subject);
     selection.views = views.views();
     selection.limits = views.limits();
     choose(&mut selection);
@@ -178,7 +178,7 @@ pub(super) fn run_framed<A: KernelAnalysis<Report: Framed>>(
     views: &ViewArgs,
 ) -> Result<ExitCode, Failure> {
     let mut subject = args.open()?;
-    let mut selection = args.selection(subject.range);
+    let mut selection = args.selection(&subject);
     selection.views = views.views();
     selection.limits = views.limits();
     let mut report = args.fold::<A>(&mut subject, selection.clone())?;

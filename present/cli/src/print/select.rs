@@ -13,7 +13,7 @@ use tracebraid_filter::tasks::{Running, Tasks};
 use tracebraid_filter::{Filter, Subject};
 
 use crate::failure::Failure;
-use crate::options::SelectArgs;
+use crate::options::{self, SelectArgs};
 use crate::time::TimeSpec;
 
 /// What is known of a stream's packet.
@@ -75,6 +75,18 @@ impl<'t> Selection<'t> {
             let one =
                 |name: &String| Expr::Compare(Field::Procname, Operator::Matches, Value::Text(name.clone()));
             parts.push(Expr::Or(select.procname.iter().map(one).collect()));
+        }
+        let recorders = if select.no_recorder {
+            options::recorders(set)
+        } else {
+            Vec::new()
+        };
+        for (_, pid) in recorders {
+            // On another machine that number is somebody else's.
+            let is = |field, pid| Expr::Compare(field, Operator::Equal, Value::Integer(pid));
+            let named = Field::Environment(options::RECORDER.to_owned());
+            let recorder = Expr::And(vec![is(Field::Pid, pid.into()), is(named, pid.into())]);
+            parts.push(Expr::Not(Box::new(recorder)));
         }
         if !names.is_empty() {
             parts.push(Expr::Or(

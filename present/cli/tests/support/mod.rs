@@ -129,6 +129,27 @@ pub fn can_record_kernel() -> bool {
     })
 }
 
+/// A directory for what a test records, if kernel events can be recorded here.
+pub fn recording_directory() -> Option<TempDir> {
+    can_record_kernel().then(|| TempDir::new().expect("a temporary directory"))
+}
+
+/// A C program, compiled.
+pub fn compiled(directory: &Path, name: &str, source: &str) -> PathBuf {
+    let path = directory.join(name);
+    let file = path.with_extension("c");
+    std::fs::write(&file, source).expect("the source can be written");
+    let mut compile = Command::new("cc");
+    compile.args(["-O2", "-pthread", "-o"]).arg(&path).arg(&file);
+    let output = compile.output().expect("a C compiler runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    path
+}
+
 /// SHA-256 of bytes, in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
     let mut child = Command::new("sha256sum")

@@ -14,16 +14,14 @@ pub(crate) trait Sink {
     fn event(&mut self, id: u16, payload: &[u8]);
 }
 
-/// Ids of event classes; see `events.tsdl`.
+/// Ids of event classes, by short names.
 mod ids {
-    pub(super) const START: u16 = 80;
-    pub(super) const END: u16 = 81;
-    pub(super) const PROCESS: u16 = 82;
-    pub(super) const FILE: u16 = 83;
-    pub(super) const BLOCK: u16 = 84;
-    pub(super) const INTERFACE: u16 = 85;
-    pub(super) const INTERRUPT: u16 = 86;
-    pub(super) const NAMESPACE: u16 = 87;
+    pub(super) use crate::shared::kinds::{
+        LTTNG_STATEDUMP_BLOCK_DEVICE as BLOCK, LTTNG_STATEDUMP_END as END,
+        LTTNG_STATEDUMP_FILE_DESCRIPTOR as FILE, LTTNG_STATEDUMP_INTERRUPT as INTERRUPT,
+        LTTNG_STATEDUMP_NETWORK_INTERFACE as INTERFACE, LTTNG_STATEDUMP_PROCESS_PID_NS as NAMESPACE,
+        LTTNG_STATEDUMP_PROCESS_STATE as PROCESS, LTTNG_STATEDUMP_START as START,
+    };
 }
 
 /// Tells of everything.

@@ -13,10 +13,6 @@ use crate::failure::{Failure, INTERRUPTED};
 /// What this program is called with to become a command that is recorded.
 const LAUNCH: &str = "__launch";
 
-/// Exit codes of shells: of a command that is not there, and of one that cannot be run.
-const NOT_FOUND: u8 = 127;
-const NOT_RUN: u8 = 126;
-
 /// Launches a command, with that in its environment; it waits to be released.
 pub(super) fn launch(
     command: &[OsString],
@@ -34,10 +30,9 @@ pub(crate) fn become_command() -> Option<ExitCode> {
     if arguments.next()? != LAUNCH {
         return None;
     }
-    let (name, error) = wait_and_become(arguments);
-    eprintln!("error: {}: {error}", name.display());
-    let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-    Some(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_RUN }))
+    // The recorder, which waits for it, says why not.
+    let _ = wait_and_become(arguments);
+    Some(ExitCode::FAILURE)
 }
 
 /// The exit code of the whole: the command's, as shells give it.

@@ -95,6 +95,9 @@ pub(crate) struct RecordArgs {
     command: Vec<OsString>,
 }
 
+/// Bytes that a recording must be allowed.
+const LEAST: u64 = 1 << 20;
+
 /// Bytes that are kept in memory.
 const KEPT: u64 = 64 << 20;
 
@@ -124,10 +127,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
     let is_new = options.make_directory().map_err(failed)?;
     let begun = begin(args, &mut options);
     let (session, mut command) = begun.inspect_err(|_| clear(&options.directory, is_new))?;
-    let limits = Limits {
-        bytes: args.max_size.filter(|_| !args.snapshot),
-        time: args.duration,
-    };
+    let limits = Limits { time: args.duration };
     let asked = server.map(|(name, server)| Asked::new(name, server, &options.directory));
     let (ended, elapsed) = watch(
         &session,
@@ -150,7 +150,11 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
 }
 
 fn failed(error: SessionError) -> Failure {
-    Failure::output(error.to_string())
+    let message = error.to_string();
+    match error {
+        SessionError::Command { source, .. } => Failure::command(&source, message),
+        _ => Failure::output(message),
+    }
 }
 
 /// Begins to record, and then lets the command go.
@@ -236,6 +240,11 @@ fn kernel_options(
     if !has_events && args.stacks.is_none() {
         return Ok(None);
     }
+    if args.max_size.is_some_and(|most| most < LEAST) {
+        return Err(Failure::usage(
+            "--max-size: at least 1M, of which the descriptions of all events alone take a quarter",
+        ));
+    }
     let missing = missing_privileges();
     if !missing.is_empty() && !has_events && library.is_some() {
         // A command's stacks need none.
@@ -255,6 +264,7 @@ fn kernel_options(
         stacks: args.stacks.as_ref().map(|wanted| wanted.of_kernel(library)),
         ring_bytes: args.buffer_size,
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
+        limit: args.max_size.filter(|_| !args.snapshot),
         ctf2: args.ctf2,
         name,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),

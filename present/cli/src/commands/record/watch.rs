@@ -30,7 +30,6 @@ pub(super) enum Ended {
 /// What a recording may use up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Limits {
-    pub(super) bytes: Option<u64>,
     pub(super) time: Option<Duration>,
 }
 
@@ -72,9 +71,7 @@ pub(super) fn watch(
             None => None,
         };
         let progress = session.progress();
-        let is_over = limits.bytes.is_some_and(|most| progress.bytes >= most)
-            || limits.time.is_some_and(|most| elapsed >= most)
-            || session.has_failed();
+        let is_over = limits.time.is_some_and(|most| elapsed >= most) || session.has_failed();
         let told = asked.and_then(|asked| asked.look(session, elapsed));
         let ended = match status {
             _ if told.is_some() => told.map(Ended::Told),

@@ -1,0 +1,148 @@
+//! What holds for every recording.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{self, first_difference, run, skipped, text, without_known_faults};
+
+/// Reports that every recording has something to say for.
+const REPORTS: [&str; 13] = [
+    "info",
+    "count",
+    "cpu",
+    "io",
+    "syscalls",
+    "sched",
+    "irq",
+    "net",
+    "processes",
+    "files",
+    "waits",
+    "report",
+    "memory",
+];
+
+/// babeltrace2 reads the same, without a warning; so do all reports, and nothing was lost.
+pub(crate) fn is_sound(trace: &str) {
+    reads_alike(trace);
+    for report in REPORTS {
+        let output = run(&[report, "--strict", "--format", "json", trace]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{report}: {said}");
+        assert!(!said.contains("lost"), "{report}: {said}");
+        let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert!(
+            shown.as_object().is_some_and(|shown| !shown.is_empty()),
+            "{report}"
+        );
+    }
+    let disk = run(&["disk", trace]);
+    assert_eq!(disk.status.code(), Some(0));
+    let counted = json("count", trace);
+    assert_eq!(counted["discarded_events"].as_u64().unwrap_or(0), 0);
+    runs_on_cpus_that_there_are(trace);
+}
+
+fn reads_alike(trace: &str) {
+    let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(trace).output();
+    let Ok(peer) = peer else {
+        return skipped("babeltrace2 does not run");
+    };
+    assert_eq!(String::from_utf8_lossy(&peer.stderr), "");
+    let ours = text(&["print", trace]);
+    let theirs = without_known_faults(ours.as_bytes(), &peer.stdout);
+    if let Some(difference) = first_difference(ours.as_bytes(), &theirs) {
+        panic!("{difference}");
+    }
+    assert!(ours.lines().count() > 1000);
+}
+
+/// No CPU works longer than the recording lasts, and nobody longer than all CPUs.
+fn runs_on_cpus_that_there_are(trace: &str) {
+    let cpu = json("cpu", trace);
+    let duration = number(&cpu["duration_ns"]);
+    for row in rows(&cpu["cpus"]) {
+        let whole = number(&row["active_ns"]) + number(&row["idle_ns"]) + number(&row["unknown_ns"]);
+        assert!(whole <= duration, "{row}");
+    }
+    for row in rows(&cpu["threads"]) {
+        assert!(number(&row["active_ns"]) <= duration, "{row}");
+    }
+}
+
+/// A report as JSON.
+pub(crate) fn json(report: &str, trace: &str) -> Value {
+    let shown = text(&[report, "--format", "json", trace]);
+    serde_json::from_str(&shown).expect("JSON")
+}
+
+pub(crate) fn rows(table: &Value) -> &[Value] {
+    table.as_array().map_or(&[], Vec::as_slice)
+}
+
+pub(crate) fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("a number, not {value}"))
+}
+
+/// How many system calls of that name there were.
+pub(crate) fn calls(trace: &str, name: &str) -> u64 {
+    let report = json("syscalls", trace);
+    let of_name = rows(&report["syscalls"])
+        .iter()
+        .filter(|row| row["syscall"] == name);
+    of_name.map(|row| number(&row["count"])).sum()
+}
+
+/// Bytes that were read from and written to sockets.
+///
+/// Where the kernel tells nothing of a switch between threads (some machines' managers hide theirs), the descriptor of a
+/// call is not known: all but files count.
+pub(crate) fn network_bytes(trace: &str) -> (u64, u64) {
+    let report = json("io", trace);
+    let of = |field: &str| {
+        let is_socket = |row: &&Value| row["type"] == "network" || row["type"] == "unknown";
+        let rows = rows(&report["types"]).iter().filter(is_socket);
+        rows.map(|row| number(&row[field])).sum()
+    };
+    (of("read_bytes"), of("written_bytes"))
+}
+
+/// Lines of `print` with events of that name.
+pub(crate) fn events(trace: &str, name: &str) -> Vec<String> {
+    text(&["print", "--name", name, trace])
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The value of an event's field, of its line; text without its quotes.
+pub(crate) fn field<'l>(line: &'l str, name: &str) -> Option<&'l str> {
+    let payload = line.rsplit_once("}, { ")?.1.trim_end_matches(" }");
+    let mut fields = payload.split(", ").filter_map(|field| field.split_once(" = "));
+    let value = fields.find(|(key, _)| *key == name)?.1;
+    Some(value.trim_matches('"'))
+}
+
+/// Looks for a function among those with stacks. Says so if there are no stacks, which takes a privilege.
+pub(crate) fn has_stacks_of(trace: &str, names: &[&str]) {
+    let report = json("stacks", trace);
+    if number(&report["cpu_samples"]) == 0 {
+        return support::skipped("perf events are refused here: no stacks");
+    }
+    let functions = rows(&report["functions"]);
+    for name in names {
+        let found = functions.iter().any(|row| row["name"] == *name);
+        let all: Vec<&Value> = functions.iter().map(|row| &row["name"]).collect();
+        assert!(found, "no stack has {name}: {all:?}");
+    }
+}
+
+/// `--stacks`, if its library has been built.
+pub(crate) fn stacks() -> &'static [&'static str] {
+    if support::libraries().join("libtracebraid_stacks.so").is_file() {
+        return &["--stacks"];
+    }
+    skipped("libtracebraid_stacks.so has not been built: no stacks");
+    &[]
+}

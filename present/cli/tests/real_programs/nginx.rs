@@ -1,0 +1,109 @@
+//! nginx under wrk: the server's own log has a line for each request, with the bytes that were sent.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use crate::checks::{events, field, has_stacks_of, is_sound, network_bytes, stacks};
+use crate::programs::program;
+use crate::server::{Recorded, client, free_port, process_in, signal};
+use crate::support::recording_directory;
+
+/// Bytes of the page.
+const PAGE: u64 = 3000;
+
+/// One process, which does the work; everything in that directory.
+fn configuration(directory: &Path, port: u16) -> String {
+    let at = directory.display();
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("{name}_temp_path {at}/{name};"))
+        .join(" ");
+    format!(
+        "daemon off; master_process off; pid {at}/pid; error_log {at}/errors; events {{}}
+        http {{
+            log_format sent '$connection $bytes_sent $status'; access_log {at}/access sent; {temporary}
+            server {{ listen 127.0.0.1:{port}; root {at}/pages; }}
+        }}"
+    )
+}
+
+#[test]
+fn nginx_sent_what_its_log_says() {
+    let (Some(server), Some(wrk)) = (program("nginx"), program("wrk")) else {
+        return;
+    };
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let at = directory.path();
+    let port = free_port();
+    fs::create_dir(at.join("pages")).unwrap();
+    fs::write(at.join("pages/page"), "x".repeat(PAGE as usize)).unwrap();
+    fs::write(at.join("conf"), configuration(at, port)).unwrap();
+    let configuration = at.join("conf");
+    let command = [
+        server.name(),
+        "-p",
+        at.to_str().unwrap(),
+        "-c",
+        configuration.to_str().unwrap(),
+    ];
+    let options = [stacks(), &["--kernel", "sched,irq,net,block"]].concat();
+    let mut recorded = Recorded::start(&directory, &server, &options, &command);
+    recorded.wait_for(port);
+    recorded.wait_until("it says who it is", || process_in(&at.join("pid")).is_some());
+    let page = format!("http://127.0.0.1:{port}/page");
+    client(wrk.command().args(["-t1", "-c4", "-d1s", &page]));
+    let process = process_in(&at.join("pid")).unwrap();
+    signal("-QUIT", &process);
+    let trace = recorded.end();
+    is_sound(&trace);
+    agrees(&trace, &fs::read_to_string(at.join("access")).unwrap());
+    if !stacks().is_empty() {
+        has_stacks_of(
+            &trace,
+            &["ngx_process_events_and_timers", "ngx_http_process_request"],
+        );
+    }
+}
+
+/// The trace agrees with the log.
+fn agrees(trace: &str, log: &str) {
+    let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
+    let whole = lines.iter().filter(|line| line[2] == "200").count() as u64;
+    assert!(whole > 100, "{whole}");
+    let sent: u64 = lines.iter().map(|line| line[1].parse::<u64>().unwrap()).sum();
+    assert_eq!(network_bytes(trace).1, sent);
+    assert!(sent >= whole * PAGE);
+    assert_eq!(log_writes(trace), lines.len());
+    let connections: HashSet<&str> = lines.iter().map(|line| line[0]).collect();
+    let accepted = events(trace, "syscall_exit_accept4");
+    let accepted = accepted
+        .iter()
+        .filter(|line| !field(line, "ret").unwrap().starts_with('-'));
+    // Who only looked whether it listens, and wrk's first look, ask for nothing.
+    let idle = accepted.count() - connections.len();
+    assert!(idle <= 2, "{idle}");
+    let opened = events(trace, "syscall_entry_openat");
+    let pages = opened
+        .iter()
+        .filter(|line| field(line, "filename").is_some_and(|name| name.ends_with("/pages/page")));
+    assert_eq!(pages.count(), lines.len());
+}
+
+/// How often nginx wrote to its log: each line is a write.
+fn log_writes(trace: &str) -> usize {
+    let mut opens = false;
+    let mut log = None;
+    let mut count = 0;
+    for line in events(trace, "syscall_*_openat,syscall_entry_write") {
+        if line.contains("_entry_openat:") {
+            opens = field(&line, "filename").is_some_and(|name| name.ends_with("/access"));
+        } else if line.contains("_exit_openat:") && opens {
+            log = field(&line, "ret").map(str::to_owned);
+        } else if log.is_some() && field(&line, "fd") == log.as_deref() {
+            count += 1;
+        }
+    }
+    count
+}

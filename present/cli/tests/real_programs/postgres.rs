@@ -1,0 +1,169 @@
+//! PostgreSQL under pgbench: each transaction is so many messages, and its log is on the disk when it is done.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::checks::{calls, events, has_stacks_of, is_sound, json, number, rows, stacks};
+use crate::programs::{Program, program};
+use crate::server::{Recorded, client, free_port, process_in, signal};
+use crate::support::recording_directory;
+
+/// pgbench's, of one client.
+const TRANSACTIONS: u64 = 200;
+/// Of pgbench's usual transaction: BEGIN, three times UPDATE, SELECT, INSERT, END.
+const MESSAGES: u64 = 7;
+
+/// PostgreSQL refuses to run as root: it runs as nobody, who needs no account of its own.
+const NOBODY: u32 = 65534;
+const AS_NOBODY: [&str; 6] = [
+    "setpriv",
+    "--reuid",
+    "65534",
+    "--regid",
+    "65534",
+    "--clear-groups",
+];
+
+/// A cluster of databases in a directory that nobody can use.
+struct Cluster {
+    data: String,
+    port: String,
+    server: Program,
+}
+
+impl Cluster {
+    fn new(directory: &TempDir, server: Program, initdb: &Program) -> Cluster {
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let data = directory.path().join("data");
+        fs::create_dir(&data).unwrap();
+        chown(&data, Some(NOBODY), Some(NOBODY)).expect("recording is for root, who may do this");
+        let data = data.to_str().unwrap().to_owned();
+        let mut init = Command::new(AS_NOBODY[0]);
+        initdb.prepare(&mut init);
+        init.args(&AS_NOBODY[1..]).arg(initdb.name());
+        client(init.args([
+            "-D",
+            &data,
+            "-U",
+            "bench",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            "--locale=C",
+        ]));
+        Cluster {
+            data,
+            port: free_port().to_string(),
+            server,
+        }
+    }
+
+    /// What runs the server. Nothing happens in it but what it is asked for.
+    fn command(&self) -> Vec<&str> {
+        let server = [
+            self.server.name(),
+            "-D",
+            &self.data,
+            "-k",
+            "",
+            "-p",
+            &self.port,
+            "-h",
+            "127.0.0.1",
+        ];
+        let quiet = ["-c", "autovacuum=off", "-c", "shared_buffers=16MB"];
+        [&AS_NOBODY[..], &server, &quiet].concat()
+    }
+
+    fn bench(&self, pgbench: &Program, arguments: &[&str]) -> String {
+        let mut command = pgbench.command();
+        command.args(["-h", "127.0.0.1", "-p", &self.port, "-U", "bench"]);
+        client(command.args(arguments).arg("postgres"))
+    }
+
+    fn process(&self) -> Option<String> {
+        process_in(&Path::new(&self.data).join("postmaster.pid"))
+    }
+}
+
+/// Runs the server without recording it, while `client` has its way.
+fn unrecorded(cluster: &Cluster, client: impl FnOnce()) {
+    let command = cluster.command();
+    let mut server = Command::new(command[0]);
+    cluster.server.prepare(&mut server);
+    let null = std::process::Stdio::null;
+    let mut server = server
+        .args(&command[1..])
+        .stderr(null())
+        .stdout(null())
+        .spawn()
+        .unwrap();
+    let address = format!("127.0.0.1:{}", cluster.port);
+    for _ in 0..500 {
+        if std::net::TcpStream::connect(&address).is_ok() && cluster.process().is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    client();
+    signal("-INT", &server.id().to_string());
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn postgresql_writes_its_log_for_each_transaction() {
+    let found = ["postgres", "initdb", "pgbench"].map(program);
+    let [Some(server), Some(initdb), Some(pgbench)] = found else {
+        return;
+    };
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let cluster = Cluster::new(&directory, server, &initdb);
+    unrecorded(&cluster, || {
+        cluster.bench(&pgbench, &["-i", "-q"]);
+    });
+    let options = [stacks(), &["--kernel", "sched,irq,net,block"]].concat();
+    let mut recorded = Recorded::start(&directory, &cluster.server, &options, &cluster.command());
+    recorded.wait_for(cluster.port.parse().unwrap());
+    let transactions = TRANSACTIONS.to_string();
+    let told = cluster.bench(&pgbench, &["-n", "-c", "1", "-t", &transactions]);
+    assert!(told.contains(&format!("{TRANSACTIONS}/{TRANSACTIONS}")), "{told}");
+    signal("-INT", &cluster.process().unwrap());
+    let trace = recorded.end();
+    is_sound(&trace);
+    // Each message of the client is one, and so is each answer; what is more is said at the beginning.
+    let sent = calls(&trace, "sendto");
+    let expected = TRANSACTIONS * MESSAGES;
+    assert!((expected..expected + 50).contains(&sent), "{sent}");
+    assert!(calls(&trace, "recvfrom") >= expected);
+    // The end of a transaction waits for its log; checkpoints do too.
+    let synced = calls(&trace, "fdatasync");
+    assert!(synced >= TRANSACTIONS, "{synced}");
+    assert!(log_written(&trace) >= TRANSACTIONS * 8192);
+    let processes = json("processes", &trace);
+    let of_server = rows(&processes["processes"])
+        .iter()
+        .filter(|row| row["name"].as_str().is_some_and(|name| name.contains("postgres")));
+    assert!(of_server.count() >= 5);
+    if !stacks().is_empty() {
+        has_stacks_of(&trace, &["PostgresMain", "PostmasterMain"]);
+    }
+    assert!(!events(&trace, "sched_process_fork").is_empty());
+}
+
+/// Bytes that were written to the log of transactions.
+fn log_written(trace: &str) -> u64 {
+    let report = json("files", trace);
+    let is_log = |path: &str| path.contains("pg_wal/");
+    let logs = rows(&report["files"])
+        .iter()
+        .filter(|row| row["path"].as_str().is_some_and(is_log));
+    logs.map(|row| number(&row["written_bytes"])).sum()
+}

@@ -1,0 +1,64 @@
+//! Where programs are: installed, or unpacked by `scripts/programs`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::skipped;
+
+/// A program that can be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// Where it has been unpacked, if it is not installed.
+    unpacked: Option<PathBuf>,
+}
+
+/// Directories of programs below a root.
+const PLACES: [&str; 3] = ["usr/bin", "usr/sbin", "usr/lib/postgresql/15/bin"];
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+
+/// The program of that name; says loudly if there is none. What Debian has goes before what somebody put in front of
+/// it (a version manager's script is another program).
+pub(crate) fn program(name: &str) -> Option<Program> {
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/programs");
+    let below = |root: &Path| PLACES.map(|place| root.join(place).join(name));
+    let installed = below(Path::new("/")).into_iter();
+    let told = env::var_os("PATH").unwrap_or_default();
+    let told: Vec<PathBuf> = env::split_paths(&told).map(|place| place.join(name)).collect();
+    if let Some(path) = installed.chain(told).find(|path| path.is_file()) {
+        return Some(Program { path, unpacked: None });
+    }
+    let Some(path) = below(&unpacked).into_iter().find(|path| path.is_file()) else {
+        skipped(&format!("{name} is not there: run scripts/programs"));
+        return None;
+    };
+    let unpacked = unpacked.canonicalize().ok();
+    Some(Program { path, unpacked })
+}
+
+impl Program {
+    /// The one at that path.
+    pub(crate) fn installed(path: PathBuf) -> Program {
+        Program { path, unpacked: None }
+    }
+
+    /// Its path as text.
+    pub(crate) fn name(&self) -> &str {
+        self.path.to_str().expect("UTF-8")
+    }
+
+    /// A command that runs it.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        self.prepare(&mut command);
+        command
+    }
+
+    /// Lets a command that runs it in the end find its libraries.
+    pub(crate) fn prepare(&self, command: &mut Command) {
+        if let Some(root) = &self.unpacked {
+            command.env("LD_LIBRARY_PATH", root.join(LIBRARIES));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! redis-server under redis-benchmark: the server counts its bytes itself.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::checks::{calls, has_stacks_of, is_sound, network_bytes, stacks};
+use crate::programs::program;
+use crate::server::{Recorded, client, free_port};
+use crate::support::recording_directory;
+
+/// Of each kind.
+const REQUESTS: u64 = 2000;
+
+/// What the server answers.
+fn ask(stream: &mut TcpStream, question: &str) -> String {
+    stream.write_all(question.as_bytes()).expect("it listens");
+    let mut answer = Vec::new();
+    let mut bytes = [0; 4096];
+    loop {
+        let count = stream.read(&mut bytes).expect("it answers");
+        answer.extend_from_slice(&bytes[..count]);
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        // `$SIZE`, then so many bytes.
+        let whole = text.split_once("\r\n").and_then(|(size, rest)| {
+            let size: usize = size.strip_prefix('$')?.parse().ok()?;
+            Some(rest.len() >= size + 2)
+        });
+        if count == 0 || whole == Some(true) {
+            return text;
+        }
+    }
+}
+
+fn value(info: &str, key: &str) -> u64 {
+    let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+    let found = lines.find(|(name, _)| *name == key).expect("it tells that").1;
+    found.trim().parse().expect("a number")
+}
+
+#[test]
+fn redis_received_and_sent_what_it_says() {
+    let (Some(server), Some(benchmark)) = (program("redis-server"), program("redis-benchmark")) else {
+        return;
+    };
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let port = free_port().to_string();
+    let command = [
+        server.name(),
+        "--port",
+        &port,
+        "--save",
+        "",
+        "--bind",
+        "127.0.0.1",
+    ];
+    let mut recorded = Recorded::start(&directory, &server, stacks(), &command);
+    recorded.wait_for(port.parse().unwrap());
+    let requests = REQUESTS.to_string();
+    client(
+        benchmark
+            .command()
+            .args(["-p", &port, "-c", "10", "-t", "set,get", "-q", "-n", &requests]),
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
+    let info = ask(&mut stream, "INFO stats\r\n");
+    // It ends without a word, and closes the connection.
+    let last = "SHUTDOWN NOSAVE\r\n";
+    ask(&mut stream, last);
+    let trace = recorded.end();
+    is_sound(&trace);
+    // It counts a request before, and an answer after it looks at the counts.
+    let received = value(&info, "total_net_input_bytes") + last.len() as u64;
+    let sent = value(&info, "total_net_output_bytes") + info.len() as u64;
+    assert_eq!(network_bytes(&trace), (received, sent));
+    assert!(value(&info, "total_commands_processed") >= 2 * REQUESTS);
+    // Each client has one request on its way at a time.
+    assert!(calls(&trace, "write") >= 2 * REQUESTS);
+    assert!(calls(&trace, "read") >= 2 * REQUESTS);
+    assert!(calls(&trace, "epoll_wait") > 0);
+    if !stacks().is_empty() {
+        has_stacks_of(&trace, &["aeMain", "readQueryFromClient"]);
+    }
+}

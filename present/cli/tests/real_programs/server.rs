@@ -1,0 +1,127 @@
+//! A server that runs while it is recorded.
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::programs::Program;
+use crate::support::tracebraid;
+
+/// A recording of a server that goes on until the server ends.
+pub(crate) struct Recorded {
+    recorder: Child,
+    said: PathBuf,
+    trace: String,
+}
+
+/// How long a server may take to begin and to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A port of this machine that nobody listens at.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    listener.local_addr().expect("it has an address").port()
+}
+
+impl Recorded {
+    /// Begins to record a command that runs that program; `options` are those of `record`.
+    pub(crate) fn start(
+        directory: &TempDir,
+        program: &Program,
+        options: &[&str],
+        command: &[&str],
+    ) -> Recorded {
+        let trace = directory.path().join("trace");
+        let said = directory.path().join("said");
+        let mut recorder = tracebraid();
+        program.prepare(&mut recorder);
+        recorder.arg("record").args(options).arg("-o").arg(&trace);
+        recorder.arg("--").args(command);
+        recorder.stdin(Stdio::null());
+        recorder.stdout(File::create(directory.path().join("out")).expect("a file"));
+        recorder.stderr(File::create(&said).expect("a file"));
+        Recorded {
+            recorder: recorder.spawn().expect("the binary runs"),
+            said,
+            trace: trace.to_str().expect("UTF-8").to_owned(),
+        }
+    }
+
+    /// Waits until the server listens.
+    pub(crate) fn wait_for(&mut self, port: u16) {
+        self.wait_until("it listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn wait_until(&mut self, what: &str, is_so: impl Fn() -> bool) {
+        let since = Instant::now();
+        while !is_so() {
+            let ended = self.recorder.try_wait().expect("it can be asked");
+            assert!(ended.is_none(), "it ended before {what}: {}", self.said());
+            assert!(
+                since.elapsed() < PATIENCE,
+                "too long until {what}: {}",
+                self.said()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until the server has ended; gives the trace, of which nothing was lost.
+    pub(crate) fn end(mut self) -> String {
+        let since = Instant::now();
+        let status = loop {
+            if let Some(status) = self.recorder.try_wait().expect("it can be asked") {
+                break status;
+            }
+            assert!(since.elapsed() < PATIENCE, "it does not end: {}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let said = self.said();
+        assert!(status.success(), "{status}: {said}");
+        assert!(!said.contains("found no room"), "{said}");
+        std::mem::take(&mut self.trace)
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.said).unwrap_or_default()
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        // A test that fails leaves nothing running: the recorder ends its command, or it is ended.
+        if self.recorder.try_wait().is_ok_and(|status| status.is_none()) {
+            let children = format!("/proc/{0}/task/{0}/children", self.recorder.id());
+            let children = fs::read_to_string(children).unwrap_or_default();
+            for child in children.split_whitespace() {
+                signal("-TERM", child);
+            }
+            let _ = self.recorder.wait();
+        }
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(signal: &str, process: &str) {
+    let sent = Command::new("kill").args([signal, process]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+/// The process whose number stands at the beginning of a file.
+pub(crate) fn process_in(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.split_whitespace().next().map(str::to_owned)
+}
+
+/// What a client prints that succeeds.
+pub(crate) fn client(command: &mut Command) -> String {
+    let output = command.output().expect("the client runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,0 +1,99 @@
+//! A program with threads that hand a turn to each other, and use the CPU for known times.
+
+use std::fs;
+
+use crate::checks::{has_stacks_of, is_sound, json, number, rows, stacks};
+use crate::programs::Program;
+use crate::server::Recorded;
+use crate::support::{compiled, recording_directory};
+
+/// Turns that each thread takes.
+const TURNS: u64 = 150;
+
+/// Logs each thread's number, its CPU time, and how often it was asleep until its turn came.
+const PROGRAM: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int turn;
+static FILE *log_file;
+static double used(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec + time.tv_nsec * 1e-9;
+}
+__attribute__((noinline)) void burn_cpu(double seconds) {
+    double until = used() + seconds;
+    while (used() < until) for (volatile int i = 0; i < 1000; i++);
+}
+static void *work(void *argument) {
+    int number = (int)(long)argument, waits = 0;
+    burn_cpu(0.1 * (number + 1));
+    for (int i = 0; i < TURNS; i++) {
+        pthread_mutex_lock(&mutex);
+        while (turn % 3 != number) { waits++; pthread_cond_wait(&changed, &mutex); }
+        turn++;
+        pthread_cond_broadcast(&changed);
+        pthread_mutex_unlock(&mutex);
+    }
+    fprintf(log_file, "%ld %.0f %d\n", syscall(SYS_gettid), used() * 1e9, waits);
+    return 0;
+}
+int main(int argc, char **argv) {
+    pthread_t threads[3];
+    log_file = fopen(argv[1], "w");
+    for (long i = 0; i < 3; i++) pthread_create(&threads[i], 0, work, (void *)i);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+    return fclose(log_file);
+}
+"#;
+
+#[test]
+fn threads_run_and_wait_as_they_say() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let source = PROGRAM.replace("TURNS", &TURNS.to_string());
+    let path = compiled(directory.path(), "threads", &source);
+    let program = Program::installed(path);
+    let log = directory.path().join("log");
+    let command = [program.name(), log.to_str().unwrap()];
+    let trace = Recorded::start(&directory, &program, stacks(), &command).end();
+    is_sound(&trace);
+    let log = fs::read_to_string(&log).unwrap();
+    assert_eq!(log.lines().count(), 3);
+    let (cpu, waits) = (json("cpu", &trace), json("waits", &trace));
+    for line in log.lines() {
+        let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        let [thread, used, slept] = words[..] else {
+            panic!("three numbers: {line}");
+        };
+        let of = |table: &serde_json::Value| {
+            let row = rows(table).iter().find(|row| row["tid"] == thread);
+            row.unwrap_or_else(|| panic!("thread {thread} is in the report"))
+                .clone()
+        };
+        // From switch to switch interrupts count too, and on a guest the time that its host was elsewhere.
+        let active = number(&of(&cpu["threads"])["active_ns"]);
+        assert!(active * 10 > used * 8, "{active} of {used}");
+        assert!(active < used * 2, "{active} of {used}");
+        // Not each wait for a turn sleeps, and the mutex makes it sleep as well.
+        let calls = of_call(&waits, thread);
+        assert!(calls <= 4 * slept + 3 * TURNS, "{calls} and {slept}");
+        assert!(calls * 2 >= slept, "{calls} and {slept}");
+    }
+    if !stacks().is_empty() {
+        has_stacks_of(&trace, &["burn_cpu", "work"]);
+    }
+}
+
+/// How many futex calls a thread made that waited.
+fn of_call(waits: &serde_json::Value, thread: u64) -> u64 {
+    let reasons = rows(&waits["thread_reasons"]).iter();
+    let futex = reasons.filter(|row| row["tid"] == thread && row["why"] == "futex");
+    futex.map(|row| number(&row["count"])).sum()
+}

@@ -1,0 +1,54 @@
+/* Numbers that both sides must agree upon. build.rs makes constants of Rust of all lines with a number. */
+#pragma once
+
+/* CPUs that there can be. */
+#define MOST_CPUS 1024
+/* Bytes of struct head. */
+#define HEAD_SIZE 16
+
+/* Bytes for text in records: of a program's path, of an interrupt's name, of a thread's or an interface's. */
+#define PATH_SLOT 256
+#define INTERRUPT_SLOT 32
+#define NAME_SLOT 16
+
+/* Plans of system calls. */
+#define MOST_CALLS 512
+#define ARGUMENTS 6
+#define MOST_PARTS 3
+/* Bytes of struct part and struct plan. */
+#define PART_DESCRIPTION 4
+#define PLAN_SIZE 26
+/* Bytes of a part at most: of text (PATH_MAX, with the null), and of anything else. */
+#define MOST_TEXT 4096
+#define MOST_BYTES 1024
+
+/* Namespaces of process ids that a child is numbered in at most. */
+#define MOST_LEVELS 4
+
+/* Frames of the kernel and of the program at most; the kernel itself gives no more than these of a program. */
+#define MOST_KERNEL_FRAMES 48
+#define MOST_USER_FRAMES 127
+
+/* Kinds of parts. */
+#define PART_NONE 0
+#define PART_TEXT 1
+#define PART_BYTES 2
+
+/* What says how many elements a part has: the number of an argument, the result, nothing (there is one), ... */
+#define COUNT_RESULT 6
+#define COUNT_ONE 7
+/* ... one bit for each, and the argument is the first one ... */
+#define COUNT_BITS 8
+/* ... or the argument behind it points at how many there are. */
+#define COUNT_POINTED 9
+
+/* Kinds of records that become events of many classes. */
+#define KIND_syscall_entry 0xfff0
+#define KIND_syscall_exit 0xfff1
+#define KIND_syscall_entry_parts 0xfff2
+#define KIND_syscall_exit_parts 0xfff3
+
+/* Calls of 32-bit programs have other numbers: they are marked. */
+#define CALL_COMPAT 0x8000
+/* Numbers that no call has go by this one. */
+#define CALL_OTHER 0x7fff
