@@ -263,3 +263,14 @@ fn what_cannot_be_understood_is_shown_with_its_place() {
         assert!(message.contains(&format!("{word} is expected")), "{message}");
     }
 }
+
+#[test]
+fn who_recorded_is_left_out_only_where_the_trace_says_who() {
+    same(&["--no-recorder"], |_| true);
+    for report in ["print", "count", "cpu", "syscalls"] {
+        let output = run(&[report, "--no-recorder", &trace()]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(said.contains("no trace says which process recorded it"), "{said}");
+    }
+}

@@ -108,6 +108,13 @@ pub(crate) fn network_bytes(trace: &str) -> (u64, u64) {
     (of("read_bytes"), of("written_bytes"))
 }
 
+/// Bytes that all calls of that name wrote.
+pub(crate) fn written_by(trace: &str, call: &str) -> u64 {
+    let report = json("io", trace);
+    let of_name = rows(&report["syscalls"]).iter().filter(|row| row["name"] == call);
+    of_name.map(|row| number(&row["written_bytes"])).sum()
+}
+
 /// Lines of `print` with events of that name.
 pub(crate) fn events(trace: &str, name: &str) -> Vec<String> {
     text(&["print", "--name", name, trace])
