@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_void};
+use core::sync::atomic::Ordering;
 
 use crate::class::Class;
 use crate::{emit, probe, standard};
@@ -29,6 +30,23 @@ unsafe extern "C" fn tb_register(class: *const Class) {
 unsafe extern "C" fn tb_reserve(class: *const Class, size: usize) -> *mut c_void {
     // SAFETY: the caller's.
     emit::reserve(unsafe { &*class }, size).cast()
+}
+
+/// Records an event whose fields are encoded already; see the header.
+///
+/// # Safety
+/// The descriptor is registered; there are so many bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tb_record(class: *const Class, fields: *const c_void, size: usize) {
+    // SAFETY: the caller's; room that was given is of that size.
+    unsafe {
+        let class = &*class;
+        let room = emit::reserve(class, size);
+        if !room.is_null() {
+            room.copy_from_nonoverlapping(fields.cast(), size);
+            crate::reserve::commit(room, class.id.load(Ordering::Relaxed));
+        }
+    }
 }
 
 fn text<'a>(name: *const c_char) -> &'a str {
