@@ -101,7 +101,7 @@ fn events_of_a_python_program_are_what_it_gave() {
     );
     // An é has two bytes: one of the 4095 is left.
     let long = format!(
-        "{{ long = \"{}\", nul = \"a?b\", odd = \"\\\\udc80\", none = \"(null)\" }}",
+        "{{ long = \"{}\", nul = \"a\\?b\", odd = \"\\\\udc80\", none = \"(null)\" }}",
         "é".repeat(2047)
     );
     assert_eq!(payloads("shop:text"), [long]);
