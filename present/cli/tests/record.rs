@@ -877,12 +877,13 @@ fn the_recorder_can_be_left_out() {
     let (output, trace) = record(directory.path(), &["--system"], &["sleep", "0.3"]);
     succeeds(&output);
     let info: serde_json::Value = serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
-    let pid = info["traces"][0]["environment"]["tracebraid_pid"].to_string();
+    let recorder = &info["traces"][0]["environment"]["tracebraid_pid"];
+    let pid = recorder.to_string();
     // Of whatever table, a row with its number.
     let has = |options: &[&str]| {
         let shown = text(&[options, &["--format", "json", &*trace]].concat());
         let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
-        let is_its = |row: &serde_json::Value| row["pid"].to_string() == pid;
+        let is_its = |row: &serde_json::Value| row["pid"] == *recorder;
         let tables = shown.as_object().unwrap().values();
         let rows = tables.filter_map(serde_json::Value::as_array);
         rows.flatten().any(is_its)
