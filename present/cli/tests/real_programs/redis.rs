@@ -47,7 +47,9 @@ fn answered(trace: &str) -> u64 {
         if line.contains("_exit_accept4:") {
             connections.extend(of("ret"));
         } else if line.contains("_entry_close:") {
-            of("fd").is_some_and(|fd| connections.remove(&fd));
+            if let Some(fd) = of("fd") {
+                connections.remove(&fd);
+            }
         } else if line.contains("_entry_write:") {
             writes = of("fd").is_some_and(|fd| connections.contains(&fd));
         } else if writes {
