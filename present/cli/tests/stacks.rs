@@ -34,7 +34,8 @@ fn error(output: &Output) -> String {
 fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, String) {
     let trace = directory.join("trace").to_str().expect("UTF-8").to_owned();
     let mut record = tracebraid();
-    record.env("TRACEBRAID_LIBRARIES", support::libraries());
+    // Commands leave files where they are.
+    record.env("TRACEBRAID_LIBRARIES", support::libraries()).current_dir(directory);
     record.arg("record").args(options).args(["-o", &trace, "--"]);
     (record.args(command).output().expect("the binary runs"), trace)
 }
