@@ -26,9 +26,8 @@ unsafe extern "C" fn tb_register(class: *const Class) {
 /// # Safety
 /// The descriptor is registered.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tb_reserve(class: *const Class, size: usize) -> *mut c_void {
-    // SAFETY: the caller's.
-    emit::reserve(unsafe { &*class }, size).cast()
+unsafe extern "C" fn tb_reserve(class: &'static Class, size: usize) -> *mut c_void {
+    emit::reserve(class, size).cast()
 }
 
 fn text<'a>(name: *const c_char) -> &'a str {

@@ -73,6 +73,25 @@ static int storm(uint64_t count)
 	return 0;
 }
 
+/* The same in a child that shares all memory, and that the kernel does not watch. */
+static int vforked(uint64_t count)
+{
+	numbered(0);
+	pid_t pid = vfork();
+	if (pid == 0) {
+		tick(SIGUSR1, 23000);
+		for (uint64_t n = 1; n < count; n++)
+			numbered(n);
+		_exit(0);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	for (uint64_t n = 0; n < 1000; n++)
+		tb_trace(test, after, n);
+	printf("%lu %lu %d\n", (unsigned long)count, atomic_load(&inner_count), status);
+	return 0;
+}
+
 static sigjmp_buf back;
 
 static void jump_handler(int signal)
@@ -280,6 +299,8 @@ int main(int argc, char **argv)
 		return values();
 	if (!strcmp(what, "storm"))
 		return storm(count);
+	if (!strcmp(what, "vforked"))
+		return vforked(count);
 	if (!strcmp(what, "jump"))
 		return jump(count);
 	if (!strcmp(what, "killed"))

@@ -6,7 +6,12 @@ use crate::support::{Session, babeltrace, compile, read};
 
 #[test]
 fn forked_in_the_middle_of_probes() {
-    let session = Session::new("packet_size = 4K\ncorrelation = off\n");
+    for without in [false, true] {
+        forked(&Session::new("packet_size = 4K\ncorrelation = off\n").without_sequences(without));
+    }
+}
+
+fn forked(session: &Session) {
     let printed = session.run(&["forks"]);
     assert_eq!(printed[1], 0, "children failed");
     let traces = session.traces();
