@@ -110,7 +110,7 @@ def show(results, scenarios, titles, runs, out):
     for scenario in scenarios:
         columns = [results[scenario, title][0] for title in titles]
         out.row(scenario, *(f"{statistics.mean(column):.3f} ± {deviation(column):.3f}" for column in columns))
-    out("\nMore than the base, in per cent, of means (of medians):\n")
+    out("\nMore than the base, in per cent, of means (of medians, of the fastest runs):\n")
     out.head("", *titles)
     for scenario in scenarios[1:]:
         out.row(scenario, *(overhead(results, scenario, scenarios[0], title) for title in titles))
@@ -129,5 +129,5 @@ def deviation(values):
 
 def overhead(results, scenario, base, title):
     more = [100 * (kind(results[scenario, title][0]) / kind(results[base, title][0]) - 1)
-            for kind in (statistics.mean, statistics.median)]
-    return f"{more[0]:+.1f} ({more[1]:+.1f})"
+            for kind in (statistics.mean, statistics.median, min)]
+    return f"{more[0]:+.1f} ({more[1]:+.1f}, {more[2]:+.1f})"

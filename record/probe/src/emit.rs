@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::packet::{HEAD, MOST_PAYLOAD};
 use crate::reserve;
 use crate::thread::Owned;
-use crate::{process, restart, sys, tls};
+use crate::{fork, process, restart, sys, tls};
 
 /// Takes room for a record of a class with that many bytes of fields; null when there is none, or the class is off:
 /// then nothing is left to be done.
@@ -94,7 +94,10 @@ fn slower(class: &Class, payload: usize) -> *mut u8 {
     let state = unsafe { tls::get().as_ref() };
     let mut owned = match state.filter(|state| state.epoch.load(Ordering::Relaxed) == process.epoch()) {
         Some(state) => process.attached(state),
-        None => process.attach(),
+        None => {
+            fork::leave_buffer();
+            process.attach()
+        }
     };
     let fits = payload <= MOST_PAYLOAD && HEAD + reserve::room(payload) <= process.config().packet_size;
     if process.is_nowhere(owned.state) || !fits {

@@ -14,7 +14,7 @@
 //! removed behind the sequence, so that it means just that, and no code that is unloaded is ever named.
 //!
 //! Registers: `rdi` and `rsi` keep the arguments for the slow path. All other ones that are used belong to the called
-//! function in the C ABI, so nothing is saved, and there is no stack to be unwound.
+//! function in the C ABI, so nothing is saved on the stack.
 //!
 //! Safety: the sequence touches the marks of the kernel's area of the thread, the thread's state, and the open packet
 //! up to its limit, which are what [`crate::reserve`] touches. `limit` is 0 where there is no packet; where the
@@ -83,6 +83,8 @@ pub(crate) fn is_watched() -> bool {
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn reserve(class: &Class, payload: usize) -> *mut u8 {
     core::arch::naked_asm!(
+        // Who unwinds from a signal handler needs to be told that nothing is on the stack.
+        ".cfi_startproc",
         "mov rcx, qword ptr [rip + {mark}]",
         "lea rax, [rip + 7f]",
         "test rcx, rcx",
@@ -143,6 +145,7 @@ pub(crate) unsafe extern "C" fn reserve(class: &Class, payload: usize) -> *mut u
         ".long 0x53053053",
         "6:",
         "jmp {slow}",
+        ".cfi_endproc",
         ".pushsection .data.rel.ro.tracebraid_probe_sequence, \"aw\", @progbits",
         ".balign 32",
         "7:",

@@ -74,7 +74,12 @@ impl ThreadState {
         self.watched.load(RELAXED) != 0
     }
 
-    /// Says so, before the first packet of an owner.
+    /// Whether it is that of a thread of the process from which this one was forked.
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.epoch.load(RELAXED) == 0
+    }
+
+    /// Sets whether they are, before the first packet of an owner.
     pub(crate) fn set_watched(&self, watched: bool) {
         self.watched.store(watched.into(), RELAXED);
     }
@@ -184,8 +189,10 @@ impl Owned<'_> {
 
     /// Begins a packet that has room for a record; else the buffer is full.
     pub(crate) fn next_packet(&mut self, payload: usize) {
-        // SAFETY: the state is that of this thread.
-        unsafe { reserve::help(self.state) };
+        if !self.state.is_watched() {
+            // SAFETY: the state is that of this thread.
+            unsafe { reserve::help(self.state) };
+        }
         let need = HEAD + reserve::room(payload);
         let config = self.process.config();
         let ring = config.mode == Mode::Ring;

@@ -36,16 +36,6 @@ extern "C" {
 #define TB_IMPORT
 #endif
 
-/* Called through the address that the loader found, without a stub in between. */
-#ifdef __has_attribute
-#if __has_attribute(noplt)
-#define TB_DIRECT __attribute__((noplt))
-#endif
-#endif
-#ifndef TB_DIRECT
-#define TB_DIRECT
-#endif
-
 /* Bytes of a string or byte array that are recorded at most. */
 #define TB_MOST_TEXT 4095
 
@@ -64,7 +54,7 @@ struct tb_class {
 void tb_register(struct tb_class *event_class) TB_IMPORT;
 
 /* Takes room for `size` bytes of fields. NULL: there is none, which has been counted. */
-void *tb_reserve(const struct tb_class *event_class, size_t size) TB_IMPORT TB_DIRECT;
+void *tb_reserve(const struct tb_class *event_class, size_t size) TB_IMPORT;
 
 /* Event classes that reports know (tracebraid:prof_in, ...). Ids of user-level threads are above 0. */
 void tb_prof_in(const char *name) TB_IMPORT;

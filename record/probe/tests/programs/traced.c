@@ -175,6 +175,36 @@ static int forks(void)
 	return 0;
 }
 
+static int is_early;
+
+/* Called in a child before the library's own handler is. */
+static void early_child(void)
+{
+	if (is_early)
+		numbered(0);
+}
+
+__attribute__((constructor(101))) static void take_first_place(void)
+{
+	pthread_atfork(NULL, NULL, early_child);
+}
+
+static int early(uint64_t count)
+{
+	is_early = 1;
+	tb_trace(test, after, 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (uint64_t n = 1; n < count; n++)
+			numbered(n);
+		return 0;
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	tb_trace(test, after, 1);
+	return status;
+}
+
 static void *short_thread(void *number)
 {
 	for (uint64_t i = 0; i < 10; i++)
@@ -307,6 +337,8 @@ int main(int argc, char **argv)
 		return killed(argument);
 	if (!strcmp(what, "forks"))
 		return forks();
+	if (!strcmp(what, "early"))
+		return early(count);
 	if (!strcmp(what, "threads"))
 		return threads(count);
 	if (!strcmp(what, "overrun"))

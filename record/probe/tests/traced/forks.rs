@@ -35,6 +35,23 @@ fn forked(session: &Session) {
 }
 
 #[test]
+fn a_child_that_traces_before_the_library_knows_of_the_fork() {
+    // Enough for several files.
+    let session = Session::new("packet_size = 4K\ncorrelation = off\n");
+    session.run(&["early", "50000"]);
+    let traces = session.traces();
+    assert_eq!(traces.len(), 2);
+    for trace in &traces {
+        let read = read(trace);
+        assert_eq!(read.discarded, 0);
+        match read.count("test:after") {
+            0 => assert!(read.numbers("test:numbered").into_iter().eq(0..50_000)),
+            count => assert_eq!((count, read.count("test:numbered")), (2, 0)),
+        }
+    }
+}
+
+#[test]
 fn ten_thousand_threads() {
     let session = Session::new("correlation = off\n");
     session.run(&["threads", "10000"]);
