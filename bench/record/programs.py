@@ -47,7 +47,7 @@ class Prime(Program):
         self.program = needed(compile_c(directory, "prime"))
 
     def command(self):
-        return [self.program, "2500000"]
+        return [self.program, "1600000"]
 
 
 class Babeltrace(Program):

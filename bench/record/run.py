@@ -11,6 +11,7 @@ Prints Markdown tables. Tracing the kernel needs root: rows that are left out wi
 """
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def main():
     parser.add_argument("--programs", type=names(programs.KINDS), default=list(programs.KINDS))
     parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
+    # Servers and daemons that run are then ended, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     out = common.Output()
     out(f"{common.today()}, {common.machine()}; `bench/record/run.py {' '.join(sys.argv[1:])}`\n")
     for part in arguments.only:

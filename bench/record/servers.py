@@ -64,7 +64,7 @@ class Redis(Server):
         return ["redis-server", "--port", self.port, "--save", "", "--appendonly", "no"]
 
     def client(self):
-        return ["redis-benchmark", "-p", self.port, "-n", "30000", "-c", "20", "-t", "set,get", "-q"]
+        return ["redis-benchmark", "-p", self.port, "-n", "15000", "-c", "20", "-t", "set,get", "-q"]
 
     def question(self):
         return ["redis-cli", "-p", self.port, "ping"]
@@ -115,7 +115,7 @@ class Postgres(Server):
                 "-k", str(self.data), "-c", "fsync=off", "-c", "autovacuum=off"]
 
     def client(self):
-        return ["pgbench", *self.address(), "-n", "-c", "4", "-t", "500", POSTGRES]
+        return ["pgbench", *self.address(), "-n", "-c", "4", "-t", "250", POSTGRES]
 
     def question(self):
         return ["pg_isready", *self.address(), "-d", POSTGRES]
