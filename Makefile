@@ -26,10 +26,12 @@ test: ## Run all tests, and each fuzz target for some seconds
 	@scripts/programs
 	scripts/test
 
-bench: build ## Measure beside babeltrace 1.5 and babeltrace2 (minutes)
-	@scripts/setup test
+bench: build ## Measure reading and recording beside their peers (an hour; recording the kernel needs root)
+	@scripts/setup bench
 	$(CARGO) build --release --locked -p tracebraid-testkit -p tracebraid-bench
+	$(CARGO) build --release --locked -p tracebraid-stacks --example unwinders
 	python3 bench/run.py
+	python3 bench/record/run.py
 
 lint: ## Check formatting, lints and documentation
 	$(CARGO) fmt --all --check

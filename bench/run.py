@@ -13,7 +13,6 @@ and the ratio to babeltrace2's counter of the same run; each as the median with 
 
 import argparse
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -22,10 +21,10 @@ import threading
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-CACHE = ROOT / ".cache" / "bench"
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-TRACEBRAID = TARGET / "tracebraid"
+import common
+from common import TARGET, TRACEBRAID
+
+CACHE = common.CACHE / "bench"
 TESTKIT = TARGET / "tracebraid-testkit"
 BENCH = TARGET / "tracebraid-bench"
 
@@ -190,12 +189,6 @@ def scaling(trace, events, threads, out):
     out("")
 
 
-def machine():
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
-                  if line.startswith("model name")), "unknown")
-    return f"{model}, {os.cpu_count()} CPUs, Linux {platform.release()}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trace", type=Path)
@@ -204,18 +197,9 @@ def main():
     parser.add_argument("--save", type=Path)
     parser.add_argument("--no-text", action="store_true")
     arguments = parser.parse_args()
-    source = arguments.trace or ROOT / ".cache" / "traces" / "kernel-mix-small"
-    if not source.exists() and arguments.trace is None:
-        source.parent.mkdir(parents=True, exist_ok=True)
-        archive = ROOT / "tests" / "data" / "kernel-mix-small.tar.xz"
-        subprocess.run(["tar", "-xJf", archive, "-C", source.parent], check=True)
-    lines = []
-
-    def out(line):
-        print(line, flush=True)
-        lines.append(line)
-
-    out(f"{time.strftime('%Y-%m-%d')}, {machine()}, trace {source.name}\n")
+    source = arguments.trace or common.committed_trace()
+    out = common.Output()
+    out(f"{common.today()}, {common.machine()}, trace {source.name}\n")
     for events in arguments.events or [6_000_000, 45_000_000]:
         trace = grown(source, source.name, events)
         warm(trace)
@@ -229,7 +213,7 @@ def main():
             if not arguments.no_text:
                 text_side_by_side(trace, exact, out)
     if arguments.save:
-        arguments.save.write_text("\n".join(lines), encoding="utf-8")
+        out.save(arguments.save)
 
 
 if __name__ == "__main__":

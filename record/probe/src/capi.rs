@@ -27,9 +27,8 @@ unsafe extern "C" fn tb_register(class: *const Class) {
 /// # Safety
 /// The descriptor is registered.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tb_reserve(class: *const Class, size: usize) -> *mut c_void {
-    // SAFETY: the caller's.
-    emit::reserve(unsafe { &*class }, size).cast()
+unsafe extern "C" fn tb_reserve(class: &'static Class, size: usize) -> *mut c_void {
+    emit::reserve(class, size).cast()
 }
 
 /// Records an event whose fields are encoded already; see the header.

@@ -29,7 +29,7 @@ pub(crate) struct Line {
     pub(crate) base: Pair,
     /// Nanoseconds per cycle, times 2^32.
     pub(crate) factor: u64,
-    /// Cycles for which it holds.
+    /// Cycles for which it holds; times the factor that is below 2^64.
     pub(crate) span: u64,
 }
 
@@ -115,6 +115,14 @@ impl Line {
         let passed = u128::from(cycles.wrapping_sub(self.base.cycles)) * u128::from(self.factor);
         self.base.ns.wrapping_add((passed >> 32) as u64)
     }
+
+    fn new(base: Pair, factor: u64, span: u64) -> Line {
+        Line {
+            base,
+            factor,
+            span: span.min(u64::MAX / factor.max(1)),
+        }
+    }
 }
 
 fn factor(from: Pair, to: Pair) -> u64 {
@@ -140,11 +148,7 @@ impl Clock {
         }
         let factor = factor(first, now);
         Clock {
-            line: Line {
-                base: now,
-                factor,
-                span: span(LEAST_STRETCH_NS, factor),
-            },
+            line: Line::new(now, factor, span(LEAST_STRETCH_NS, factor)),
             anchor: first,
             stretch_ns: LEAST_STRETCH_NS,
         }
@@ -178,11 +182,7 @@ impl Clock {
         };
         // An end before the base, which no clock that is worth the name gives, makes a line that is nearly level.
         let ns = end.ns.max(base.ns.wrapping_add(1));
-        self.line = Line {
-            base,
-            factor: factor(base, Pair { ns, ..end }),
-            span,
-        };
+        self.line = Line::new(base, factor(base, Pair { ns, ..end }), span);
     }
 }
 

@@ -9,12 +9,18 @@ use crate::class::Class;
 use crate::packet::{HEAD, MOST_PAYLOAD};
 use crate::reserve;
 use crate::thread::Owned;
-use crate::{process, sys, tls};
+use crate::{fork, process, restart, sys, tls};
 
 /// Takes room for a record of a class with that many bytes of fields; null when there is none, or the class is off:
 /// then nothing is left to be done.
 #[inline(always)]
 pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
+    // SAFETY: the class is there.
+    unsafe { restart::reserve(class, payload) }
+}
+
+/// The same without restartable sequences.
+pub(crate) extern "C" fn reserve_exchanging(class: &Class, payload: usize) -> *mut u8 {
     let state = tls::get();
     // SAFETY: the states of threads are never given back; this is the thread's own.
     if let Some(state) = unsafe { state.as_ref() }
@@ -41,7 +47,7 @@ pub(crate) fn register(class: &Class) {
 /// What is not the usual, but needs no lock and no system call.
 #[cold]
 #[inline(never)]
-fn slow(class: &Class, payload: usize) -> *mut u8 {
+pub(crate) extern "C" fn slow(class: &Class, payload: usize) -> *mut u8 {
     // SAFETY: as above.
     if let Some(state) = unsafe { tls::get().as_ref() } {
         let epoch = state.epoch.load(Ordering::Relaxed);
@@ -49,14 +55,27 @@ fn slow(class: &Class, payload: usize) -> *mut u8 {
             if state.lose_if_full() {
                 return null_mut();
             }
-            // SAFETY: as above.
-            let place = unsafe { reserve::try_again(state, payload) };
-            if !place.is_null() {
-                return place;
+            // Under the eyes of the kernel the same needs blocked signals.
+            if !state.is_watched() {
+                // SAFETY: as above.
+                let place = unsafe { reserve::try_again(state, payload) };
+                if !place.is_null() {
+                    return place;
+                }
             }
         }
     }
     slower(class, payload)
+}
+
+/// Counts an event as lost whose handler interrupted a reservation that the kernel does not watch.
+#[cold]
+pub(crate) extern "C" fn lose(_: &Class, _: usize) -> *mut u8 {
+    // SAFETY: as above.
+    if let Some(state) = unsafe { tls::get().as_ref() } {
+        state.lose();
+    }
+    null_mut()
 }
 
 fn slower(class: &Class, payload: usize) -> *mut u8 {
@@ -75,7 +94,10 @@ fn slower(class: &Class, payload: usize) -> *mut u8 {
     let state = unsafe { tls::get().as_ref() };
     let mut owned = match state.filter(|state| state.epoch.load(Ordering::Relaxed) == process.epoch()) {
         Some(state) => process.attached(state),
-        None => process.attach(),
+        None => {
+            fork::leave_buffer();
+            process.attach()
+        }
     };
     let fits = payload <= MOST_PAYLOAD && HEAD + reserve::room(payload) <= process.config().packet_size;
     if process.is_nowhere(owned.state) || !fits {

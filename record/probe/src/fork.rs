@@ -12,6 +12,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use crate::thread::ThreadState;
 use crate::{sys, tls};
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
@@ -39,13 +40,25 @@ pub(crate) fn watch() {
     }
 }
 
-extern "C" fn in_child() {
+/// Puts private memory in the place of the parent's buffer. Whichever comes first in a child does it: [`in_child`], or
+/// the first event record, which may be another handler's of the same fork.
+pub(crate) fn leave_buffer() {
     let (address, bytes) = tls::mapping();
     if bytes != 0 {
         sys::replace_by_private(address, bytes);
     }
     tls::set_mapping(0, 0);
-    if UNWIPED.load(Ordering::Relaxed) {
+}
+
+extern "C" fn in_child() {
+    let is_unwiped = UNWIPED.load(Ordering::Relaxed);
+    // SAFETY: the states of threads are never given back.
+    let state = unsafe { tls::get().as_ref() };
+    // One that is not wiped is of a buffer that this child has made itself.
+    if is_unwiped || state.is_none_or(ThreadState::is_wiped) {
+        leave_buffer();
+    }
+    if is_unwiped {
         crate::process::forget();
         tls::set(core::ptr::null());
     }

@@ -8,7 +8,8 @@
 //!
 //! # What it promises
 //! - Without a session a probe is a load of a byte and a branch, and nothing else ever happens.
-//! - An enabled probe takes no lock and makes no system call, except when a packet is full. It may be
+//! - An enabled probe takes no lock and makes no system call, except when a packet is full or the probe was
+//!   interrupted while it took room. It may be
 //!   interrupted anywhere by a signal handler that traces, jumps away (`siglongjmp`), switches
 //!   to another user-level thread or forks. Nothing here calls `malloc` of the host.
 //! - Whatever kills the process at whatever moment, the files of the modes *grow* and *discard* are a valid
@@ -26,14 +27,20 @@
 //! another file of the same stream. This is why no file is ever lengthened (the design had
 //! asked for that): a file that grows and the size in its last packet cannot change together.
 //!
-//! **Reservation** (`src/reserve.rs`): the word `state` of a thread holds where its last record begins and ends; one
+//! **Reservation** (`src/restart.rs`): a record gets the head of a record of the class `tracebraid:unfinished`, which
+//! carries its length, and the time, behind the packet's content; one store of the content's new length *publishes*
+//! it. The kernel takes a thread that is interrupted before that store out of the sequence (rseq), and the slow path
+//! begins anew. So records lie in the order of time and the published part never has holes.
+//! **Commit** is one store: the true class's id over that of
+//! `unfinished`. So there is no depth to be counted, nothing to be recovered when a handler never comes back,
+//! and no need to know which thread commits. A record that was abandoned, or cut short by SIGKILL,
+//! stays as `tracebraid:unfinished` and tells of itself.
+//!
+//! **Where there are no such sequences** (an old C library, other processors; `src/reserve.rs`) the word `state` of a thread holds where its last record begins and ends; one
 //! compare-exchange (without a lock prefix: only signal handlers of the same thread compete) takes room
 //! behind it, with the time taken just before, so that records lie in the order of time. The reserved room
 //! gets the head of a record of the class `tracebraid:unfinished`, which carries its length, and is
-//! *published then*, by the packet's `content_size`. **Commit** is one store: the true class's id over that of
-//! `unfinished`. So there is no depth to be counted, nothing to be recovered when a handler never comes back,
-//! and no need to know which thread commits. A record that was abandoned, or cut short by SIGKILL,
-//! stays as `tracebraid:unfinished` and tells of itself. Whoever comes between the reservation and its
+//! *published then*, by the packet's `content_size`. Whoever comes between the reservation and its
 //! publishing does the latter for the interrupted one ("helps"), so the published part never has holes.
 //!
 //! **fork**: everything that a thread and the process know of their buffers lies in pages that the kernel wipes in
@@ -62,6 +69,8 @@ mod fork;
 mod glob;
 mod packet;
 mod reserve;
+#[cfg_attr(not(target_arch = "x86_64"), path = "restart/without.rs")]
+mod restart;
 pub mod site;
 pub mod standard;
 mod thread;

@@ -20,7 +20,7 @@ use crate::packet::{HEAD, Head, Packet};
 use crate::site::Description;
 use crate::sys::{self, Errno, Path};
 use crate::thread::{Owned, ThreadState};
-use crate::{clock, fork, metadata, tls};
+use crate::{clock, fork, metadata, restart, tls};
 
 const BEGUN: u32 = 1;
 const OFF: u32 = 2;
@@ -184,6 +184,7 @@ impl Process {
         sys::rename(&hidden, &directory)?;
         shared.directory = directory;
         shared.clock = Clock::begin(shared.config.cycles);
+        restart::begin();
         shared.scan_at = 64;
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
         self.lost.store(lost, Ordering::Release);
@@ -426,6 +427,7 @@ impl Process {
         // SAFETY: as above; from here on it is this thread's.
         let state = unsafe { &*state };
         unsafe { state.slow() }.owner = tid;
+        state.set_watched(restart::is_watched() && shared.clock.line.span != 0);
         state.epoch.store(self.epoch(), Ordering::Relaxed);
         Some(state)
     }

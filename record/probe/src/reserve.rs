@@ -1,4 +1,5 @@
-//! The fast path: taking room for an event record. The module page of the crate tells the protocol.
+//! Taking room for an event record, where there are no restartable sequences ([`crate::restart`] has the fast path
+//! for where they are). The module page of the crate tells the protocol.
 //!
 //! Safety. A [`ThreadState`] is changed by its own thread only: by [`try_reserve`], through one word, and by the slow
 //! path, with signals blocked. So the only competitor of a line here is a signal handler that runs
@@ -97,8 +98,8 @@ fn counted(thread: &ThreadState) -> Option<u64> {
     if passed >= span.load(Ordering::Relaxed) {
         return None;
     }
-    let passed = u128::from(passed) * u128::from(factor.load(Ordering::Relaxed));
-    Some(ns.load(Ordering::Relaxed).wrapping_add((passed >> 32) as u64))
+    let passed = passed.wrapping_mul(factor.load(Ordering::Relaxed));
+    Some(ns.load(Ordering::Relaxed).wrapping_add(passed >> 32))
 }
 
 /// The time by CLOCK_MONOTONIC where there is no line.
@@ -125,19 +126,58 @@ pub(crate) unsafe fn try_reserve(thread: &ThreadState, payload: usize) -> *mut u
 
 /// Whether a record with that payload fits into the packet.
 pub(crate) fn has_room(thread: &ThreadState, payload: usize) -> bool {
-    let start = Word(thread.word.load(Ordering::Relaxed))
-        .end()
-        .next_multiple_of(UNIT as u64);
+    let start = end_of(thread).next_multiple_of(UNIT as u64);
     payload <= MOST_PAYLOAD && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
+}
+
+/// Bytes of the packet that are taken.
+fn end_of(thread: &ThreadState) -> u64 {
+    let address = thread.packet.load(Ordering::Relaxed);
+    if !thread.is_watched() || address.is_null() {
+        return Word(thread.word.load(Ordering::Relaxed)).end();
+    }
+    // SAFETY: begun packets stay mapped.
+    let bits = unsafe { Packet::at(address) }.content().load(Ordering::Relaxed);
+    (bits / 8).min(MASK)
+}
+
+/// As [`try_reserve`], for a thread that the kernel watches, with signals blocked.
+///
+/// # Safety
+/// As for [`try_reserve`].
+unsafe fn reserve_alone(thread: &ThreadState, payload: usize) -> *mut u8 {
+    let address = thread.packet.load(Ordering::Relaxed);
+    if address.is_null() || !has_room(thread, payload) {
+        return core::ptr::null_mut();
+    }
+    let Some(now) = counted(thread) else {
+        return core::ptr::null_mut();
+    };
+    let start = end_of(thread).next_multiple_of(UNIT as u64);
+    // SAFETY: begun packets stay mapped; the record lies below the limit.
+    unsafe {
+        let packet = Packet::at(address);
+        let now = now.max(packet.end().load(Ordering::Relaxed));
+        let record = address.add(start as usize);
+        write_head(record, payload, now);
+        packet.end().store(now, Ordering::Relaxed);
+        let end = start + (RECORD_HEAD + payload) as u64;
+        packet.content().store(end * 8, Ordering::Release);
+        record.add(RECORD_HEAD)
+    }
 }
 
 /// As [`try_reserve`], as often as signal handlers come in between and with whatever clock there is; null when the
 /// packet is full or the clock's line is over.
 ///
 /// # Safety
-/// As for [`try_reserve`].
+/// As for [`try_reserve`]; if the kernel watches the thread, signals are blocked.
 #[inline(never)]
 pub(crate) unsafe fn try_again(thread: &ThreadState, payload: usize) -> *mut u8 {
+    if thread.is_watched() {
+        // SAFETY: the caller's.
+        return unsafe { reserve_alone(thread, payload) };
+    }
     let time = if thread.line().span == 0 { asked } else { counted };
     for _ in 0..MOST_TRIES {
         // SAFETY: the caller's.

@@ -32,11 +32,15 @@ pub(crate) struct ThreadState {
     pub(crate) packet: AtomicPtr<u8>,
     /// Bytes of the packet behind which no record may reach.
     pub(crate) limit: AtomicU64,
-    line: [AtomicU64; 4],
+    /// The same in bits for [`crate::restart`]; 0 if that does not serve this thread.
+    pub(crate) sequence_limit: AtomicU64,
+    pub(crate) line: [AtomicU64; 4],
     /// [`Process::epoch`] of the process that it belongs to.
     pub(crate) epoch: AtomicU32,
     /// There is no room, and looking for some is of no use before `retry_at`.
     full: AtomicU32,
+    /// Whether records are reserved by [`crate::restart`], and `word` is not used.
+    watched: AtomicU32,
     retry_at: AtomicU64,
     /// Where lost events are counted.
     discarded: AtomicPtr<AtomicU64>,
@@ -63,6 +67,21 @@ impl ThreadState {
     #[inline(always)]
     pub(crate) fn line_parts(&self) -> &[AtomicU64; 4] {
         &self.line
+    }
+
+    /// Whether records are reserved by restartable sequences.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(RELAXED) != 0
+    }
+
+    /// Whether it is that of a thread of the process from which this one was forked.
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.epoch.load(RELAXED) == 0
+    }
+
+    /// Sets whether they are, before the first packet of an owner.
+    pub(crate) fn set_watched(&self, watched: bool) {
+        self.watched.store(watched.into(), RELAXED);
     }
 
     /// The line of the clock.
@@ -135,6 +154,7 @@ impl ThreadState {
 
     fn close(&self, retry_at: u64) {
         self.limit.store(0, RELAXED);
+        self.sequence_limit.store(0, RELAXED);
         self.retry_at.store(retry_at, RELAXED);
         self.full.store(1, RELAXED);
         let word = Word(self.word.load(RELAXED));
@@ -169,8 +189,10 @@ impl Owned<'_> {
 
     /// Begins a packet that has room for a record; else the buffer is full.
     pub(crate) fn next_packet(&mut self, payload: usize) {
-        // SAFETY: the state is that of this thread.
-        unsafe { reserve::help(self.state) };
+        if !self.state.is_watched() {
+            // SAFETY: the state is that of this thread.
+            unsafe { reserve::help(self.state) };
+        }
         let need = HEAD + reserve::room(payload);
         let config = self.process.config();
         let ring = config.mode == Mode::Ring;
@@ -286,6 +308,8 @@ impl Owned<'_> {
             .discarded
             .store(core::ptr::from_ref(packet.discarded()).cast_mut(), RELAXED);
         state.limit.store(limit, RELAXED);
+        let bits = if state.is_watched() { limit * 8 } else { 0 };
+        state.sequence_limit.store(bits, RELAXED);
         state.full.store(0, RELAXED);
         let word = Word(state.word.load(RELAXED));
         state.word.store(word.renewed(HEAD as u64).0, RELAXED);

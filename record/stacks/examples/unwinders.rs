@@ -14,14 +14,28 @@ use tracebraid_stacks::measure;
 
 const ROUNDS: usize = 2001;
 
-/// Calls itself, not by a tail call, then the work.
+type Step = fn(usize, &mut dyn FnMut()) -> usize;
+
+/// As many functions as there are frames, so that each frame needs a rule of its own.
+static STEPS: [Step; 32] = {
+    macro_rules! steps {
+        ($($number:literal)*) => { [$(step::<$number>),*] };
+    }
+    steps!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+};
+
+/// Calls the next one, not by a tail call, and in the end the work.
 #[inline(never)]
-fn descend(depth: usize, work: &mut dyn FnMut()) -> usize {
+fn step<const N: usize>(depth: usize, work: &mut dyn FnMut()) -> usize {
     if depth == 0 {
         work();
-        return 1;
+        return N;
     }
-    black_box(descend(black_box(depth - 1), work)) + 1
+    black_box(STEPS[(N + 1) % STEPS.len()](black_box(depth - 1), work)) + N
+}
+
+fn descend(depth: usize, work: &mut dyn FnMut()) -> usize {
+    step::<0>(depth, work)
 }
 
 fn median(mut once: impl FnMut()) -> u128 {

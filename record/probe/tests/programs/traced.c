@@ -73,6 +73,25 @@ static int storm(uint64_t count)
 	return 0;
 }
 
+/* The same in a child that shares all memory, and that the kernel does not watch. */
+static int vforked(uint64_t count)
+{
+	numbered(0);
+	pid_t pid = vfork();
+	if (pid == 0) {
+		tick(SIGUSR1, 23000);
+		for (uint64_t n = 1; n < count; n++)
+			numbered(n);
+		_exit(0);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	for (uint64_t n = 0; n < 1000; n++)
+		tb_trace(test, after, n);
+	printf("%lu %lu %d\n", (unsigned long)count, atomic_load(&inner_count), status);
+	return 0;
+}
+
 static sigjmp_buf back;
 
 static void jump_handler(int signal)
@@ -154,6 +173,36 @@ static int forks(void)
 		failed += status != 0;
 	printf("%lu %d\n", (unsigned long)n, failed);
 	return 0;
+}
+
+static int is_early;
+
+/* Called in a child before the library's own handler is. */
+static void early_child(void)
+{
+	if (is_early)
+		numbered(0);
+}
+
+__attribute__((constructor(101))) static void take_first_place(void)
+{
+	pthread_atfork(NULL, NULL, early_child);
+}
+
+static int early(uint64_t count)
+{
+	is_early = 1;
+	tb_trace(test, after, 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (uint64_t n = 1; n < count; n++)
+			numbered(n);
+		return 0;
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	tb_trace(test, after, 1);
+	return status;
 }
 
 static void *short_thread(void *number)
@@ -280,12 +329,16 @@ int main(int argc, char **argv)
 		return values();
 	if (!strcmp(what, "storm"))
 		return storm(count);
+	if (!strcmp(what, "vforked"))
+		return vforked(count);
 	if (!strcmp(what, "jump"))
 		return jump(count);
 	if (!strcmp(what, "killed"))
 		return killed(argument);
 	if (!strcmp(what, "forks"))
 		return forks();
+	if (!strcmp(what, "early"))
+		return early(count);
 	if (!strcmp(what, "threads"))
 		return threads(count);
 	if (!strcmp(what, "overrun"))

@@ -6,7 +6,12 @@ use crate::support::{Session, babeltrace, compile, read};
 
 #[test]
 fn forked_in_the_middle_of_probes() {
-    let session = Session::new("packet_size = 4K\ncorrelation = off\n");
+    for without in [false, true] {
+        forked(&Session::new("packet_size = 4K\ncorrelation = off\n").without_sequences(without));
+    }
+}
+
+fn forked(session: &Session) {
     let printed = session.run(&["forks"]);
     assert_eq!(printed[1], 0, "children failed");
     let traces = session.traces();
@@ -27,6 +32,23 @@ fn forked_in_the_middle_of_probes() {
     }
     assert_eq!(parents, 1);
     babeltrace(session.path());
+}
+
+#[test]
+fn a_child_that_traces_before_the_library_knows_of_the_fork() {
+    // Enough for several files.
+    let session = Session::new("packet_size = 4K\ncorrelation = off\n");
+    session.run(&["early", "50000"]);
+    let traces = session.traces();
+    assert_eq!(traces.len(), 2);
+    for trace in &traces {
+        let read = read(trace);
+        assert_eq!(read.discarded, 0);
+        match read.count("test:after") {
+            0 => assert!(read.numbers("test:numbered").into_iter().eq(0..50_000)),
+            count => assert_eq!((count, read.count("test:numbered")), (2, 0)),
+        }
+    }
 }
 
 #[test]

@@ -73,13 +73,23 @@ pub fn traced() -> PathBuf {
 /// A directory for a session, and its options.
 pub struct Session {
     pub directory: tempfile::TempDir,
+    without_sequences: bool,
 }
 
 impl Session {
     pub fn new(options: &str) -> Session {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("probe.conf"), options).unwrap();
-        Session { directory }
+        Session {
+            directory,
+            without_sequences: false,
+        }
+    }
+
+    /// Programs' C library does not tell the kernel of restartable sequences.
+    pub fn without_sequences(mut self, without: bool) -> Session {
+        self.without_sequences = without;
+        self
     }
 
     pub fn path(&self) -> &Path {
@@ -90,6 +100,9 @@ impl Session {
         let mut command = Command::new(program);
         command.args(arguments).env("TRACEBRAID_SESSION", self.path());
         command.env_remove("TRACEBRAID_PROBE");
+        if self.without_sequences {
+            command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+        }
         command
     }
 

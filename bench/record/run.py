@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Measures what recording costs, beside its peers, in one run; each round begins with another scenario.
+
+Prints Markdown tables. Tracing the kernel needs root: rows that are left out without it are named.
+
+  python3 bench/record/run.py                        everything (half an hour and more)
+  python3 bench/record/run.py --only probes,calls    parts: probes, calls, stacks, programs
+  python3 bench/record/run.py --runs 5               fewer runs of each program and scenario than 20
+  python3 bench/record/run.py --programs prime,redis only some programs
+  python3 bench/record/run.py --save FILE            also write the tables to a file
+"""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import calls
+import common
+import probes
+import programs
+import stacks
+
+PARTS = {
+    "probes": lambda arguments, out: probes.measure(min(arguments.runs, 9), out),
+    "calls": lambda arguments, out: calls.measure(min(arguments.runs, 9), out),
+    "stacks": lambda arguments, out: stacks.measure(min(arguments.runs, 5), out),
+    "programs": lambda arguments, out: programs.measure(arguments.runs, arguments.programs, out),
+}
+
+
+def names(known):
+    def parse(text):
+        chosen = text.split(",")
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: there are {', '.join(known)}")
+        return chosen
+    return parse
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", type=names(PARTS), default=list(PARTS))
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--programs", type=names(programs.KINDS), default=list(programs.KINDS))
+    parser.add_argument("--save", type=Path)
+    arguments = parser.parse_args()
+    # Servers and daemons that run are then ended, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    out = common.Output()
+    out(f"{common.today()}, {common.machine()}; `bench/record/run.py {' '.join(sys.argv[1:])}`\n")
+    for part in arguments.only:
+        PARTS[part](arguments, out)
+        if arguments.save:
+            out.save(arguments.save)
+
+
+if __name__ == "__main__":
+    main()
