@@ -35,7 +35,9 @@ fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, Stri
     let trace = directory.join("trace").to_str().expect("UTF-8").to_owned();
     let mut record = tracebraid();
     // Commands leave files where they are.
-    record.env("TRACEBRAID_LIBRARIES", support::libraries()).current_dir(directory);
+    record
+        .env("TRACEBRAID_LIBRARIES", support::libraries())
+        .current_dir(directory);
     record.arg("record").args(options).args(["-o", &trace, "--"]);
     (record.args(command).output().expect("the binary runs"), trace)
 }
