@@ -250,7 +250,7 @@ fn stacks_of_the_whole_system() {
 fn stacks_of_the_newest_only() {
     // What was mapped long ago is told again.
     sees_plain(|_| {
-        ["--system", "--snapshot", "--max-size", "256K"]
+        ["--system", "--snapshot", "--max-size", "1M"]
             .map(str::to_owned)
             .to_vec()
     });
