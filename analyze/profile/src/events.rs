@@ -1,5 +1,7 @@
 //! The events that tell of stacks and of what their addresses mean.
 
+use tracebraid_ctf::clock::Timestamp;
+
 use crate::Process;
 use crate::naming::NameId;
 
@@ -55,9 +57,21 @@ impl Kind {
     }
 }
 
+/// Where an event was met.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) time: Timestamp,
+    /// The CPU, or that on which the packet was begun.
+    pub(crate) cpu: Option<u64>,
+    /// The thread whose packet it is in.
+    pub(crate) tid: Option<i64>,
+}
+
 /// A stack that was met.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
+    /// The thread.
+    pub(crate) tid: Option<i64>,
     pub(crate) process: Process,
     /// The innermost first.
     pub(crate) functions: Vec<NameId>,

@@ -17,4 +17,4 @@ mod process;
 mod profile;
 mod system;
 
-pub use profile::{Function, Process, Profile, Stack, Sums};
+pub use profile::{Function, Met, Missing, Process, Profile, Stack, Sums};

@@ -41,6 +41,18 @@ impl Mapped {
         }
     }
 
+    /// What a child has that is forked now. What was compiled before stands in the parent's map only, if the child
+    /// makes one of its own.
+    pub(crate) fn forked(&self, beside: Beside) -> Mapped {
+        let compiled = beside.compiled.or_else(|| self.beside.compiled.clone());
+        Mapped {
+            space: self.space.clone(),
+            known: self.known.clone(),
+            names: HashMap::new(),
+            beside: Beside { compiled, ..beside },
+        }
+    }
+
     /// A module is mapped, as a whole or in parts.
     pub(crate) fn load(&mut self, mut module: Module) {
         if let Some(vdso) = &self.beside.vdso
@@ -78,7 +90,11 @@ impl Mapped {
         later: Option<&AddressSpace>,
         naming: &mut Naming<'_>,
     ) -> Vec<NameId> {
-        let mut functions = Vec::with_capacity(addresses.len());
+        // A chain of frame pointers may end in what is no address.
+        let is_none = |address: &&u64| matches!(**address, 0 | u64::MAX);
+        let count = addresses.len() - addresses.iter().rev().take_while(is_none).count();
+        let addresses = addresses.get(..count).unwrap_or_default();
+        let mut functions = Vec::with_capacity(count);
         for (place, &address) in addresses.iter().enumerate() {
             // All but the innermost are where calls return to: the call itself is before that.
             let asked = address.wrapping_sub(u64::from(place != 0));

@@ -2,11 +2,11 @@
 
 use tracebraid_symbols::Placed;
 
-use crate::Process;
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
 use crate::mapped::{Beside, Mapped, module};
 use crate::naming::Naming;
+use crate::{Missing, Process};
 
 /// What is known of it by now.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct OwnStacks {
     mapped: Mapped,
     /// Nanoseconds of CPU time from one sample to the next.
     period_ns: u64,
+    /// Why there are no stacks of CPU time, and none of waits: numbers of `errno`, 0 for no reason.
+    errors: [i32; 2],
 }
 
 impl OwnStacks {
@@ -24,7 +26,14 @@ impl OwnStacks {
             process,
             mapped: Mapped::new(beside),
             period_ns: 0,
+            errors: [0; 2],
         }
+    }
+
+    /// What could not be taken.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = Missing> {
+        let of = |(&error, waits)| (error > 0).then_some(Missing { waits, error });
+        self.errors.iter().zip([false, true]).filter_map(of)
     }
 
     /// An event; gives the stack that it tells of.
@@ -37,7 +46,11 @@ impl OwnStacks {
                 .mapped
                 .identify(fields.integer("baddr")?, fields.bytes("build_id")),
             Kind::Unload => self.mapped.unload(fields.integer("baddr")?),
-            Kind::OwnState => self.period_ns = fields.integer("period_ns")?,
+            Kind::OwnState => {
+                self.period_ns = fields.integer("period_ns")?;
+                self.errors =
+                    ["cpu_error", "wait_error"].map(|name| fields.integer(name).unwrap_or(0) as i32);
+            }
             _ => {}
         }
         None
@@ -46,6 +59,8 @@ impl OwnStacks {
     fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Sample {
         let addresses = fields.array("callstack_user");
         Sample {
+            // That whose packet it is in.
+            tid: None,
             process: self.process.clone(),
             functions: self.mapped.functions(addresses, None, naming),
             wait_ns,

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use serde::Serialize;
+use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_symbols::{PerfMap, Symbols};
 
-use crate::events::{Kind, Sample};
+use crate::events::{Kind, Place, Sample};
 use crate::fields::Fields;
 use crate::mapped::Beside;
 use crate::naming::{NameId, Naming};
@@ -29,6 +30,17 @@ pub struct Profile {
     pub functions: Vec<Function>,
     /// Stacks, those with the most CPU time first, and of those with as much, the longest waits.
     pub stacks: Vec<Stack>,
+    /// What could not be recorded.
+    pub missing: Vec<Missing>,
+}
+
+/// Stacks that could not be taken in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Missing {
+    /// Those of waits; else those of CPU time.
+    pub waits: bool,
+    /// Why, as a number of `errno`.
+    pub error: i32,
 }
 
 /// Of a process.
@@ -110,10 +122,20 @@ impl Sums {
 impl Profile {
     /// Of all processes of the traces that have stacks. Maps of what was compiled while a process ran
     /// (`perf-PID.map`) are looked for in those directories, and then in `symbols` above the traces.
-    pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf]) -> Profile {
+    ///
+    /// Only stacks that `wants` wants count.
+    pub fn new(
+        set: &TraceSet,
+        symbols: &mut Symbols,
+        maps: &[PathBuf],
+        wants: &dyn Fn(&Met<'_>) -> bool,
+    ) -> Profile {
         let mut all = Stacks::default();
         let mut naming = Naming::new(symbols);
-        for trace in &set.traces {
+        for (trace, index) in set.traces.iter().zip(0..) {
+            let wanted = |place: &Place, sample: Option<Sample>| {
+                sample.filter(|sample| wants(&Met::new(index, place, sample)))
+            };
             let kinds = Kinds::new(trace);
             let found = |name: &str| beside(maps, &trace.paths, name);
             let vdso = found("vdso.so");
@@ -126,17 +148,18 @@ impl Profile {
                 // Its own number, if it says so.
                 let pid = process.pid.and_then(|pid| u32::try_from(pid).ok());
                 let mut own = OwnStacks::new(process, beside(pid.unwrap_or(0)));
-                kinds.read(set, trace, |kind, fields| {
-                    all.extend(own.event(kind, fields, &mut naming));
+                kinds.read(set, trace, |place, kind, fields| {
+                    all.extend(wanted(place, own.event(kind, fields, &mut naming)));
                 });
+                all.errors.extend(own.errors());
             }
             if kinds.any(Kind::is_kernels) {
                 let mut system = System::new(&beside);
-                kinds.without_stacks().read(set, trace, |kind, fields| {
+                kinds.without_stacks().read(set, trace, |_, kind, fields| {
                     system.learn(kind, fields);
                 });
-                kinds.read(set, trace, |kind, fields| {
-                    all.extend(system.event(kind, fields, &mut naming));
+                kinds.read(set, trace, |place, kind, fields| {
+                    all.extend(wanted(place, system.event(kind, fields, &mut naming)));
                 });
             }
         }
@@ -168,9 +191,40 @@ impl Profile {
     }
 }
 
+/// A stack, as far as it may be wanted or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Met<'m> {
+    /// Index of its trace in the set.
+    pub trace: u32,
+    /// When it was taken.
+    pub time: Timestamp,
+    /// On which CPU; of programs that take their own stacks, where the packet was begun.
+    pub cpu: Option<u64>,
+    /// The thread.
+    pub tid: Option<i64>,
+    /// The process.
+    pub pid: Option<i64>,
+    /// Name of the process, or of the thread where the kernel took the stack.
+    pub name: &'m str,
+}
+
+impl<'m> Met<'m> {
+    fn new(trace: u32, place: &Place, sample: &'m Sample) -> Met<'m> {
+        Met {
+            trace,
+            time: place.time,
+            cpu: place.cpu,
+            tid: sample.tid.or(place.tid),
+            pid: sample.process.pid,
+            name: &sample.process.name,
+        }
+    }
+}
+
 /// All stacks that were met.
 #[derive(Default)]
 struct Stacks {
+    errors: BTreeSet<Missing>,
     /// By process, number and name.
     processes: BTreeMap<(Option<i64>, String), Sums>,
     /// By functions, the innermost first, and name of the process.
@@ -193,6 +247,7 @@ impl Stacks {
         let process = |((pid, name), sums)| Process { pid, name, sums };
         let mut profile = Profile {
             processes: self.processes.into_iter().map(process).collect(),
+            missing: self.errors.into_iter().collect(),
             ..Profile::default()
         };
         profile.processes.sort_by_key(|process| process.sums.order());
@@ -261,17 +316,25 @@ impl Kinds {
     }
 
     /// Gives all events of a trace that matter, in the order of time.
-    fn read(&self, set: &TraceSet, trace: &Trace, mut to: impl FnMut(Kind, &Fields)) {
+    fn read(&self, set: &TraceSet, trace: &Trace, mut to: impl FnMut(&Place, Kind, &Fields)) {
         let mut merged = MergedReader::chosen(set, |of, stream| match std::ptr::eq(of, trace) {
             true => 0..stream.packets.len(),
             false => 0..0,
         });
-        while let Some((_, reader)) = merged.next() {
+        while let Some((time, reader)) = merged.next() {
             let class = reader.stream().class;
+            let layout = reader.trace().layout.streams.get(class);
+            let head = reader.packet_head();
+            let value = |name: &str| layout.and_then(|layout| head.value(layout, name));
+            let place = Place {
+                time,
+                cpu: value("cpu_id").or_else(|| value("begin_cpu_id")),
+                tid: value("tid").map(|tid| tid as i64),
+            };
             if let Some(mut event) = reader.event()
                 && let Some(&kind) = self.0.get(&(class, event.class_index))
             {
-                to(kind, &Fields::of(&mut event));
+                to(&place, kind, &Fields::of(&mut event));
             }
         }
     }

@@ -66,8 +66,10 @@ impl<'s> System<'s> {
             Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
             Kind::MapLoad => self.process(pid(fields, "pid")?).load(part(fields)?),
             Kind::MapFork => {
-                let parent = self.processes.get(&pid(fields, "parent_pid")?)?.clone();
-                self.processes.insert(pid(fields, "pid")?, parent);
+                let parent = self.processes.get(&pid(fields, "parent_pid")?)?;
+                let pid = pid(fields, "pid")?;
+                let child = parent.forked((self.beside)(pid));
+                self.processes.insert(pid, child);
             }
             Kind::MapExec => {
                 self.processes.remove(&pid(fields, "pid")?);
@@ -94,6 +96,7 @@ impl<'s> System<'s> {
         self.later.extend(later.map(|later| (pid, later)));
         functions.extend(own);
         Some(Sample {
+            tid: fields.integer("tid").map(|tid| i64::from(tid as i32)),
             process: Process {
                 pid: Some(i64::from(pid)),
                 name: String::from_utf8_lossy(fields.text("comm")).into_owned(),

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs,
-    MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProcessesArgs, RecordArgs, SchedArgs,
-    SnapshotArgs, StacksArgs, StartArgs, StatusArgs, StopArgs, SyscallsArgs, WaitsArgs,
+    MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs,
+    SchedArgs, SnapshotArgs, StacksArgs, StartArgs, StatusArgs, StopArgs, SyscallsArgs, WaitsArgs,
 };
 
 /// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and wrote, and
@@ -35,6 +35,7 @@ pub(crate) enum Command {
     Snapshot(SnapshotArgs),
     Status(StatusArgs),
     List(ListArgs),
+    Probes(ProbesArgs),
     Stacks(StacksArgs),
     Report(OverviewArgs),
     Info(InfoArgs),

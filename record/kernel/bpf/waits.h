@@ -120,9 +120,13 @@ INLINE void leave(struct task_struct *task, u64 now)
 /* That thread has waited long. */
 INLINE void tell(struct task_struct *task, u64 ns, bool signals)
 {
-	struct waited *waited = waited_of(task->pid);
+	struct waited *waited;
 	struct stack *stack;
 
+	/* One that ends has no program to go back to, and nobody to take its entry away. */
+	if (!task->mm)
+		return;
+	waited = waited_of(task->pid);
 	if (!waited) {
 		count_loss(bpf_get_smp_processor_id());
 		return;

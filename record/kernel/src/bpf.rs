@@ -16,7 +16,7 @@ use crate::groups::Group;
 use crate::options::Options;
 use crate::plan::Syscalls;
 use crate::shared::MOST_CPUS;
-use crate::stacks::{Stacks, cpu_clocks};
+use crate::stacks::{Stacks, cpu_clocks, readiness};
 
 /// Programs that run in the kernel as long as this lives.
 pub(crate) struct Programs {
@@ -24,6 +24,8 @@ pub(crate) struct Programs {
     /// By CPU.
     rings: Vec<MapHandle>,
     links: Vec<Link>,
+    /// See [`readiness`].
+    readiness: Option<Counter>,
     /// Tracepoints that this kernel does not have.
     missing: Vec<String>,
 }
@@ -50,6 +52,7 @@ impl Programs {
             object,
             rings,
             links: Vec::new(),
+            readiness: None,
             missing,
         };
         programs.fill(options, calls)?;
@@ -115,6 +118,8 @@ impl Programs {
                 }
             }
         }
+        // Without it things only take longer.
+        self.readiness = stacks.and_then(|_| readiness().ok());
         self.switch(true)
     }
 
@@ -136,6 +141,7 @@ impl Programs {
         // Without the switch the programs go one after the other, which is as good.
         let _ = self.switch(false);
         self.links.clear();
+        self.readiness = None;
     }
 
     /// By CPU, what was lost in all; and how many processes could not be followed.

@@ -23,7 +23,19 @@ pub(crate) fn wiping_is_unsupported() {
     UNWIPED.store(true, Ordering::Relaxed);
 }
 
-/// Sees to it that [`in_child`] is called, once per program.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+/// When the program, or the library that this is in, is loaded.
+extern "C" fn begin() {
+    if sys::environment(c"TRACEBRAID_SESSION").is_some_and(|session| !session.is_empty()) {
+        watch();
+    }
+}
+
+/// Sees to it that [`in_child`] is called, once per program. Never to be called in a signal handler, nor while another
+/// lock is held: the C library holds its own throughout a fork, in which a handler may trace.
 pub(crate) fn watch() {
     unsafe extern "C" {
         fn pthread_atfork(

@@ -56,8 +56,6 @@
 //! **Rings** live in files with a leading dot, which readers of CTF pass over, until [`finish`] writes their packets
 //! in order. A packet with an unfinished record is not overwritten, since its writer may come back.
 //!
-//! There is no Python module.
-
 #![cfg(target_os = "linux")]
 
 mod class;

@@ -20,7 +20,7 @@ use crate::packet::{HEAD, Head, Packet};
 use crate::site::Description;
 use crate::sys::{self, Errno, Path};
 use crate::thread::{Owned, ThreadState};
-use crate::{clock, fork, metadata, restart, tls};
+use crate::{clock, metadata, restart, tls};
 
 const BEGUN: u32 = 1;
 const OFF: u32 = 2;
@@ -190,7 +190,6 @@ impl Process {
         self.lost.store(lost, Ordering::Release);
         self.nowhere.without_buffer(epoch, lost);
         self.epoch.store(epoch, Ordering::Release);
-        fork::watch();
         make_exit_key();
         Ok(())
     }

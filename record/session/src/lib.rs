@@ -24,6 +24,8 @@ pub use probes::{Probes, Stacks};
 pub use session::{Session, SessionOptions, SessionSummary};
 pub use target::check_process;
 pub use tracebraid_kernel_recorder as kernel;
+/// Switching event classes of programs that run.
+pub use tracebraid_probe::control as classes;
 pub use tracebraid_probe::finish::Finished;
 
 /// What can keep a session from being recorded.

@@ -15,6 +15,7 @@ mod net;
 mod overview;
 mod periods;
 mod print;
+mod probes;
 mod processes;
 mod record;
 mod report;
@@ -41,6 +42,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Info(args) => info::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Count(args) => count::run(&args),
+        Command::Probes(args) => probes::run(&args),
         Command::Cpu(args) => cpu::run(&args),
         Command::Disk(args) => disk::run(&args),
         Command::Files(args) => files::run(&args),
@@ -128,6 +130,7 @@ pub(crate) use net::NetArgs;
 pub(crate) use overview::OverviewArgs;
 pub(crate) use periods::PeriodsArgs;
 pub(crate) use print::PrintArgs;
+pub(crate) use probes::ProbesArgs;
 pub(crate) use processes::ProcessesArgs;
 pub(crate) use record::{RecordArgs, become_command};
 pub(crate) use report::Show;

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_profile::{Profile, Stack, Sums};
+use tracebraid_filter::glob::Glob;
+use tracebraid_profile::{Met, Profile, Stack, Sums};
 use tracebraid_symbols::Symbols;
 
 use crate::failure::Failure;
-use crate::options::{self, InputArgs};
+use crate::options::{self, InputArgs, SelectArgs, TimeArgs};
 use crate::output::Output;
 use crate::table::{self, Column, grouped};
 use crate::warnings::Warnings;
@@ -27,6 +28,13 @@ use crate::warnings::Warnings;
 pub(crate) struct StacksArgs {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    time: TimeArgs,
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Times are given in UTC, not in local time
+    #[arg(long)]
+    gmt: bool,
     /// Rows of each table at most; 0 for all
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -60,6 +68,7 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
+    warnings.recorder(&set, &args.select);
     let profile = profile(&set, args)?;
     let mut output = Output::open(None)?;
     match args.format {
@@ -72,12 +81,57 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
 
 fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
     let mut symbols = Symbols::new(args.debug_dir.clone());
-    let profile = Profile::new(set, &mut symbols, &args.perf_map_dir);
+    let range = args.time.range(set, &options::zone(args.gmt), 0)?;
+    let wanted = Wanted::new(set, &args.select);
+    let is_choice = std::cell::Cell::new(false);
+    let wants = |met: &Met<'_>| {
+        is_choice.set(true);
+        (range.from..=range.to).contains(&met.time.0) && wanted.wants(met)
+    };
+    let profile = Profile::new(set, &mut symbols, &args.perf_map_dir, &wants);
+    if profile.processes.is_empty() && is_choice.get() {
+        return Err(Failure::nothing_readable("no call stack is of what was chosen"));
+    }
     if profile.processes.is_empty() {
         let message = "there are no call stacks in the trace: record them by `tracebraid record --stacks`";
         return Err(Failure::nothing_readable(message));
     }
     Ok(profile)
+}
+
+/// Whose stacks are shown.
+struct Wanted<'a> {
+    select: &'a SelectArgs,
+    cpus: Vec<u64>,
+    names: Vec<Glob>,
+    without: Vec<(u32, i64)>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(set: &TraceSet, select: &'a SelectArgs) -> Wanted<'a> {
+        Wanted {
+            select,
+            cpus: crate::numbers::all(&select.cpu).into_iter().collect(),
+            names: options::globs(&select.procname),
+            without: match select.no_recorder {
+                true => options::recorders(set),
+                false => Vec::new(),
+            },
+        }
+    }
+
+    fn wants(&self, met: &Met<'_>) -> bool {
+        let is_among = |wanted: &[i64], number: Option<i64>| {
+            wanted.is_empty() || number.is_some_and(|number| wanted.contains(&number))
+        };
+        is_among(&self.select.pid, met.pid)
+            && is_among(&self.select.tid, met.tid)
+            && (self.cpus.is_empty() || met.cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
+            && (self.names.is_empty() || self.names.iter().any(|glob| glob.matches(met.name.as_bytes())))
+            && !met
+                .pid
+                .is_some_and(|pid| self.without.contains(&(met.trace, pid)))
+    }
 }
 
 fn folded(profile: &Profile, waits: bool) -> String {
@@ -104,6 +158,15 @@ fn tables(profile: &Profile, top: usize) -> String {
         table::duration(profile.total.wait_ns),
         grouped(profile.total.waits)
     );
+    let missing = profile.missing.iter().map(|missing| {
+        let (what, remedy) = match missing.waits {
+            true => ("waits", "CAP_PERFMON, or kernel.perf_event_paranoid of at most 1"),
+            false => ("CPU time", "kernel.perf_event_paranoid of at most 2"),
+        };
+        let error = std::io::Error::from_raw_os_error(missing.error);
+        format!("\n{what} could not be recorded in some processes ({error}): that needs {remedy}")
+    });
+    let summary = summary + &missing.collect::<String>();
     [
         table::paragraph(&summary),
         processes(profile, rows),

@@ -11,7 +11,7 @@ mod symbols;
 
 use std::path::PathBuf;
 
-pub(crate) use clock::cpu_clocks;
+pub(crate) use clock::{cpu_clocks, readiness};
 pub(crate) use files::dump;
 use mappings::Mappings;
 pub(crate) use meanings::Meanings;

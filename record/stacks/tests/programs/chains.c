@@ -176,6 +176,22 @@ static void *waker(void *pipe) {
     if ((call) < 0 && errno == EINTR) printf("%s ", name); \
   } while (0)
 
+static void *forker(void *none) {
+  for (int i = 0; i < 20; i++) {
+    pid_t child = fork();
+    if (!child) _exit(0);
+    waitpid(child, NULL, 0);
+  }
+  return none;
+}
+
+/* Signals come for the first time while other threads fork. */
+static void forking(void) {
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, forker, NULL);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+}
+
 static void waits(void) {
   struct timespec ms10 = {0, 10000000};
   int ends[2];
@@ -272,5 +288,6 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "traps")) traps();
   if (!strcmp(what, "int3")) __asm__ volatile("int3");
   if (!strcmp(what, "waits")) waits();
+  if (!strcmp(what, "forking")) forking();
   return 0;
 }

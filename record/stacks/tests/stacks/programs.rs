@@ -94,6 +94,27 @@ fn threads_that_block_all_signals_are_sampled() {
 }
 
 #[test]
+fn threads_that_fork_from_the_beginning_come_to_an_end() {
+    for _ in 0..20 {
+        let session = Session::new();
+        let mut child = session.command(&chains(), "").arg("forking").spawn().unwrap();
+        let begun = std::time::Instant::now();
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break Some(status),
+                None if begun.elapsed().as_secs() > 30 => break None,
+                None => std::thread::sleep(std::time::Duration::from_millis(5)),
+            }
+        };
+        if status.is_none() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(status.is_some_and(|status| status.success()), "{status:?}");
+    }
+}
+
+#[test]
 fn own_sigtrap_handlers_get_their_signals_and_not_ours() {
     let session = Session::new();
     let output = session.run(&["traps"], "");

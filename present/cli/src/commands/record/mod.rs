@@ -203,8 +203,8 @@ fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
         ring: args.snapshot,
         limit: args.max_size.filter(|_| !args.snapshot),
     };
-    // Others than a command have begun without it.
-    let has_library = args.stacks.is_some() && !args.command.is_empty();
+    // Others than a command have begun without it; and of the newest only, what tells about modules would be gone.
+    let has_library = args.stacks.is_some() && !args.command.is_empty() && !args.snapshot;
     let library = has_library.then(stacks::library).transpose()?;
     Ok(SessionOptions {
         kernel: kernel_options(args, name, library.as_deref())?,
@@ -246,13 +246,20 @@ fn kernel_options(
         ));
     }
     let missing = missing_privileges();
-    if !missing.is_empty() && !has_events && library.is_some() {
-        // A command's stacks need none.
+    // Stacks of others than a command that loads the library are taken by the kernel.
+    let needs_none = args.stacks.is_none() || library.is_some();
+    if !missing.is_empty() && !has_events && needs_none {
         return Ok(None);
     }
-    if !missing.is_empty() && args.kernel.is_none() && args.syscalls.is_none() && !args.command.is_empty() {
+    let is_choice = args.kernel.is_some() || args.syscalls.is_some();
+    if !missing.is_empty() && !is_choice && !args.command.is_empty() && needs_none {
+        let stacks = if library.is_some() {
+            " and its call stacks"
+        } else {
+            ""
+        };
         eprintln!(
-            "warning: kernel events are not recorded, which needs {}: only the command's own probes are",
+            "warning: kernel events are not recorded, which needs {}: only the command's own probes{stacks} are",
             missing.join(" and ")
         );
         return Ok(None);

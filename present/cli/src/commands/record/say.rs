@@ -36,6 +36,16 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     if let Some(probes) = &summary.probes {
         tell(probes);
     }
+    let has_loaded = summary
+        .probes
+        .as_ref()
+        .is_some_and(|probes| probes.traces > 0 || !probes.running.is_empty());
+    if options.stacks.is_some() && summary.kernel.is_none() && !has_loaded {
+        say!(
+            "warning: no program loaded the library that takes call stacks (is it static, or setuid?): without it they \
+             need CAP_BPF and CAP_PERFMON"
+        );
+    }
     say!("See it by: tracebraid report {directory}");
 }
 

@@ -1,0 +1,123 @@
+//! Switching the probes of a program that is being recorded.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use support::{failure, text, tracebraid};
+use tempfile::TempDir;
+
+/// Fires one event of each of two classes for each line that it reads, and answers.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <tracebraid/probe.h>
+TB_EVENT(shop, order, TB_INT32(n));
+TB_EVENT(shop, visit, TB_INT32(n));
+int main(void) {
+	int n = 0;
+	for (int c; (c = getchar()) != EOF; n++) {
+		tb_trace(shop, order, n);
+		tb_trace(shop, visit, n);
+		puts("done");
+		fflush(stdout);
+	}
+	return 0;
+}
+"#;
+
+fn compiled(directory: &Path) -> std::path::PathBuf {
+    let (source, program) = (directory.join("shop.c"), directory.join("shop"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
+    let libraries = support::libraries();
+    let output = Command::new("cc")
+        .arg("-I")
+        .arg(include)
+        .arg("-o")
+        .arg(&program)
+        .arg(&source)
+        .arg("-L")
+        .arg(&libraries)
+        .arg(format!("-Wl,-rpath,{}", libraries.display()))
+        .arg("-ltracebraid_probe")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    program
+}
+
+#[test]
+fn classes_are_listed_and_switched_while_a_program_runs() {
+    let directory = TempDir::new().unwrap();
+    let trace = directory.path().join("trace").to_str().unwrap().to_owned();
+    let mut record = tracebraid();
+    record.args([
+        "record",
+        "--quiet",
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "-o",
+        &trace,
+        "--",
+    ]);
+    record
+        .arg(compiled(directory.path()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut record = record.spawn().unwrap();
+    let (mut input, output) = (record.stdin.take().unwrap(), record.stdout.take().unwrap());
+    let mut output = BufReader::new(output);
+    let mut fire = || {
+        input.write_all(b"x").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "done\n");
+    };
+    fire();
+    let listed = text(&["probes", &trace]);
+    let is_on = |listed: &str, class: &str| {
+        let line = listed
+            .lines()
+            .find(|line| line.contains(class))
+            .unwrap_or_else(|| panic!("{listed}"));
+        line.trim_end().ends_with("yes")
+    };
+    assert!(
+        is_on(&listed, "shop:order") && is_on(&listed, "shop:visit"),
+        "{listed}"
+    );
+    let listed = text(&["probes", &trace, "--disable", "shop:*", "--enable", "shop:order"]);
+    assert!(
+        is_on(&listed, "shop:order") && !is_on(&listed, "shop:visit"),
+        "{listed}"
+    );
+    fire();
+    text(&["probes", &trace, "--enable", "*"]);
+    fire();
+    drop(input);
+    assert!(record.wait().unwrap().success());
+    let printed = text(&["print", &trace]);
+    let numbers = |class: &str| {
+        let lines = printed.lines().filter(|line| line.contains(class));
+        lines
+            .filter_map(|line| line.split("n = ").nth(1)?.split(' ').next()?.parse().ok())
+            .collect::<Vec<u32>>()
+    };
+    assert_eq!(numbers("shop:order"), [0, 1, 2]);
+    assert_eq!(numbers("shop:visit"), [0, 2]);
+    // Nobody runs there any more.
+    assert!(text(&["probes", &trace]).contains("no program"));
+    let (code, said) = failure(&["probes", directory.path().to_str().unwrap()]);
+    assert!(
+        code == 3 && said.contains("no recording of programs with probes"),
+        "{code}: {said}"
+    );
+}
