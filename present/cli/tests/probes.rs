@@ -27,9 +27,9 @@ int main(void) {
 }
 "#;
 
-fn compiled(directory: &Path) -> std::path::PathBuf {
+fn compiled(directory: &Path, program_text: &str) -> std::path::PathBuf {
     let (source, program) = (directory.join("shop.c"), directory.join("shop"));
-    std::fs::write(&source, PROGRAM).unwrap();
+    std::fs::write(&source, program_text).unwrap();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
     let libraries = support::libraries();
     let output = Command::new("cc")
@@ -69,7 +69,7 @@ fn classes_are_listed_and_switched_while_a_program_runs() {
         "--",
     ]);
     record
-        .arg(compiled(directory.path()))
+        .arg(compiled(directory.path(), PROGRAM))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut record = record.spawn().unwrap();
@@ -120,4 +120,57 @@ fn classes_are_listed_and_switched_while_a_program_runs() {
         code == 3 && said.contains("no recording of programs with probes"),
         "{code}: {said}"
     );
+}
+
+/// Fires so many events, one each millisecond.
+const TICKER: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+#include <tracebraid/probe.h>
+TB_EVENT(shop, tick, TB_INT32(n));
+int main(int count, char **words) {
+	int most = count > 1 ? atoi(words[1]) : 0;
+	for (int n = 0; n < most; n++) {
+		tb_trace(shop, tick, n);
+		usleep(1000);
+	}
+	return 0;
+}
+"#;
+
+#[test]
+fn the_newest_of_a_program_that_goes_on_is_written() {
+    let directory = TempDir::new().unwrap();
+    let ticker = compiled(directory.path(), TICKER);
+    let session = |arguments: &[&str]| {
+        let mut command = tracebraid();
+        command.args(arguments).current_dir(directory.path());
+        let output = command.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    };
+    let options = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--snapshot",
+        "-o",
+        "last",
+    ];
+    let command = ["--", ticker.to_str().unwrap(), "3000"];
+    session(&[&["start", "ticks"], &options[..], &command].concat());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    session(&["snapshot", "ticks", "-o", "first"]);
+    session(&["stop", "ticks"]);
+    let ticks = |name: &str| {
+        let trace = directory.path().join(name);
+        let printed = text(&["print", "--strict", trace.to_str().unwrap()]);
+        printed.lines().filter(|line| line.contains("shop:tick")).count()
+    };
+    let (first, last) = (ticks("first"), ticks("last"));
+    assert!(first > 20 && last >= first, "{first} and {last}");
 }

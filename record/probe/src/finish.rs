@@ -18,7 +18,8 @@ use crate::packet::{self, HEAD};
 pub struct Finished {
     /// Traces that have their last shape now.
     pub traces: usize,
-    /// Traces of processes that are running: left as they are.
+    /// Traces of processes that are running: left as they are, but for rings, of which there is a stream now as
+    /// they were.
     pub running: Vec<PathBuf>,
     /// Traces with a file that could not be changed.
     pub failed: Vec<(PathBuf, String)>,
@@ -41,7 +42,12 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
             continue;
         }
         match Control::open(&path) {
-            Ok(control) if control.is_running() => finished.running.push(path),
+            Ok(control) if control.is_running() => {
+                if let Err(error) = write_rings(&path, &path) {
+                    finished.failed.push((path.clone(), error.to_string()));
+                }
+                finished.running.push(path);
+            }
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 finished.failed.push((path, error.to_string()));
             }
@@ -55,6 +61,93 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
     finished.running.sort();
     finished.failed.sort();
     Ok(finished)
+}
+
+/// Writes a session's traces into another directory as they are now, rings in order; their processes may run. Gives how
+/// many.
+///
+/// # Errors
+/// When a directory cannot be read, or a file not be written.
+pub fn copy(session: &Path, to: &Path) -> io::Result<usize> {
+    let (parent, new) = (session.join("ust").join("pid"), to.join("ust").join("pid"));
+    let mut count = 0;
+    if !parent.exists() {
+        return Ok(count);
+    }
+    for entry in fs::read_dir(parent)? {
+        let trace = entry?.path();
+        let name = name_of(&trace);
+        if name.starts_with('.') {
+            continue;
+        }
+        let new = new.join(name);
+        fs::create_dir_all(&new)?;
+        for entry in fs::read_dir(&trace)? {
+            let name = name_of(&entry?.path());
+            if name == "metadata" || name.starts_with("stream_") {
+                fs::copy(trace.join(&name), new.join(&name))?;
+            }
+        }
+        write_rings(&trace, &new)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Writes the rings of a trace as streams of another one, or of itself, as they are now.
+fn write_rings(trace: &Path, to: &Path) -> io::Result<()> {
+    for (buffer, rings) in rings_of(trace)? {
+        // Then these are no rings, but files of another mode that have no name yet.
+        if to.join(format!("stream_{buffer}_0")).exists() {
+            continue;
+        }
+        let mut copies = Vec::new();
+        for ring in rings {
+            let copy = to.join(format!(".finish_{}", name_of(&ring).trim_start_matches('.')));
+            copy_ring(&ring, &copy)?;
+            copies.push(copy);
+        }
+        order(to, buffer, &copies)?;
+        copies.iter().try_for_each(fs::remove_file)?;
+    }
+    Ok(())
+}
+
+/// Copies a ring that may be written to meanwhile, as it was at one time: packets that were overwritten while they were
+/// copied are left out, and so are those that were begun behind one that still grew then.
+fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
+    let file = File::open(from)?;
+    let length = file.metadata()?.len();
+    let slot = slot_of(&file, length)?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, 0)?;
+    let slot = usize::try_from(slot).unwrap_or(usize::MAX).max(HEAD);
+    let mut grown = u64::MAX;
+    for (packet, offset) in bytes.chunks_mut(slot).zip((0..).step_by(slot)) {
+        let room = packet.len() as u64;
+        let mut head = vec![0; HEAD.min(packet.len())];
+        file.read_exact_at(&mut head, offset)?;
+        match (
+            packet::bytes::content(packet, room),
+            packet::bytes::content(&head, room),
+        ) {
+            (Some((copied, sequence)), Some((content, same))) if sequence == same => {
+                if copied != content {
+                    grown = grown.min(sequence);
+                }
+                // Which may be too late, and was perhaps too early when the rest of the head was copied.
+                packet::bytes::take_end(packet, &head);
+            }
+            _ => packet::bytes::forget(packet),
+        }
+    }
+    for packet in bytes.chunks_mut(slot) {
+        let room = packet.len() as u64;
+        if packet::bytes::content(packet, room).is_some_and(|(_, sequence)| sequence > grown) {
+            packet::bytes::forget(packet);
+        }
+    }
+    fs::write(to, bytes)
 }
 
 /// Removes what a process left that was killed before its directory was complete: there is nothing in it.
@@ -73,14 +166,23 @@ fn remove_incomplete(directory: &Path) -> io::Result<()> {
 /// Files of rings by the number of their buffer.
 type Rings = BTreeMap<u64, Vec<PathBuf>>;
 
-fn finish_trace(trace: &Path) -> io::Result<()> {
+fn rings_of(trace: &Path) -> io::Result<Rings> {
     let mut rings = Rings::new();
     for entry in fs::read_dir(trace)? {
         let path = entry?.path();
-        let name = name_of(&path);
-        if let Some(buffer) = name.strip_prefix(".ring_").and_then(buffer_of) {
+        if let Some(buffer) = name_of(&path).strip_prefix(".ring_").and_then(buffer_of) {
             rings.entry(buffer).or_default().push(path);
-        } else if name.starts_with(".finish_") {
+        }
+    }
+    Ok(rings)
+}
+
+fn finish_trace(trace: &Path) -> io::Result<()> {
+    let rings = rings_of(trace)?;
+    for entry in fs::read_dir(trace)? {
+        let path = entry?.path();
+        let name = name_of(&path);
+        if name.starts_with(".finish_") {
             fs::remove_file(path)?;
         } else if name.starts_with("stream_") {
             cut(&path)?;

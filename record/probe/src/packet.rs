@@ -129,7 +129,7 @@ impl Packet {
 
 /// A packet's head as bytes of a file, for [`crate::finish`].
 pub(crate) mod bytes {
-    use super::{CONTENT, HEAD, MAGIC, SEQUENCE, SIZE};
+    use super::{CONTENT, END, HEAD, MAGIC, SEQUENCE, SIZE};
 
     fn word(head: &[u8], at: usize) -> Option<u64> {
         Some(u64::from_ne_bytes(head.get(at..at + 8)?.try_into().ok()?))
@@ -148,6 +148,18 @@ pub(crate) mod bytes {
     /// The packet's length in bytes, as its head tells.
     pub(crate) fn size(packet: &[u8]) -> Option<usize> {
         usize::try_from(word(packet, SIZE)? / 8).ok()
+    }
+
+    /// Makes it no packet.
+    pub(crate) fn forget(packet: &mut [u8]) {
+        packet.iter_mut().take(4).for_each(|byte| *byte = 0);
+    }
+
+    /// Takes the end of time of another head.
+    pub(crate) fn take_end(packet: &mut [u8], head: &[u8]) {
+        if let (Some(to), Some(from)) = (packet.get_mut(END..END + 8), head.get(END..END + 8)) {
+            to.copy_from_slice(from);
+        }
     }
 
     /// Changes the packet's length.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tracebraid_probe::finish::{Finished, finish};
+use tracebraid_probe::finish::{Finished, copy, finish};
 
 use crate::SessionError;
 
@@ -79,6 +79,17 @@ pub(crate) fn prepare(
     fs::write(&path, text).map_err(failed)?;
     let session = fs::canonicalize(directory).map_err(failed)?;
     Ok(vec![("TRACEBRAID_SESSION".to_owned(), session.into_os_string())])
+}
+
+/// Writes what programs with probes keep into another directory.
+///
+/// # Errors
+/// When something cannot be read or written.
+pub(crate) fn copy_probes(session: &Path, directory: &Path) -> Result<usize, SessionError> {
+    copy(session, directory).map_err(|source| SessionError::File {
+        path: directory.to_owned(),
+        source,
+    })
 }
 
 /// Gives the traces of programs that have ended their last shape.

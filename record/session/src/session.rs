@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary, clock_offset};
 use tracebraid_probe::finish::Finished;
 
-use crate::probes::{Probes, Stacks, finish_probes, prepare};
+use crate::probes::{Probes, Stacks, copy_probes, finish_probes, prepare};
 use crate::{SessionError, symbols};
 
 /// What is recorded, and where.
@@ -30,6 +30,8 @@ pub struct Session {
     kernel: Option<Recording>,
     /// Where programs with probes write their traces.
     probes: Option<PathBuf>,
+    /// They keep only the newest.
+    keeps_probes: bool,
     /// Where maps of what was compiled meanwhile go, if call stacks need them; and since when they count.
     compiled: Option<(PathBuf, SystemTime)>,
     begun: Instant,
@@ -120,6 +122,7 @@ impl Session {
         Ok(Session {
             kernel,
             probes,
+            keeps_probes: options.probes.as_ref().is_some_and(|probes| probes.ring),
             compiled,
             begun,
         })
@@ -140,17 +143,26 @@ impl Session {
     /// # Errors
     /// When nothing is kept in memory, the directory has something in it, or the trace cannot be written.
     pub fn snapshot(&self, directory: &Path) -> Result<Progress, SessionError> {
-        let Some(kernel) = &self.kernel else {
-            return Err(SessionError::Refused("nothing is kept in memory".into()));
-        };
         let is_new = make_empty(directory)?;
-        let written = kernel.snapshot(&directory.join("kernel"));
+        let written = self.write_newest(directory);
         if is_new && written.is_err() {
             let _ = fs::remove_dir(directory);
         }
         let progress = written?;
         if let Some((_, since)) = &self.compiled {
             symbols::keep(directory, *since);
+        }
+        Ok(progress)
+    }
+
+    fn write_newest(&self, directory: &Path) -> Result<Progress, SessionError> {
+        let progress = match &self.kernel {
+            Some(kernel) => kernel.snapshot(&directory.join("kernel"))?,
+            None if self.keeps_probes => Progress::default(),
+            None => return Err(SessionError::Refused("nothing is kept in memory".into())),
+        };
+        if let (Some(session), true) = (&self.probes, self.keeps_probes) {
+            copy_probes(session, directory)?;
         }
         Ok(progress)
     }

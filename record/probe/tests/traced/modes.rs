@@ -1,5 +1,7 @@
 //! Buffers that are full: what is lost is counted, or it is the oldest.
 
+use tracebraid_probe::finish;
+
 use crate::support::{Session, babeltrace, numbers, read, traced};
 
 #[test]
@@ -77,6 +79,46 @@ fn a_ring_survives_sigkill() {
             assert!(numbers[numbers.len() - 1] + 1 >= written);
         }
     }
+}
+
+#[test]
+fn a_ring_is_copied_while_it_is_written() {
+    let session = Session::new("mode = ring\npacket_size = 64K\npackets = 16\ncorrelation = off\n");
+    let progress = session.path().join("progress");
+    let mut child = session
+        .command(&traced(), &["killed", progress.to_str().unwrap()])
+        .spawn()
+        .unwrap();
+    let mut last = 0;
+    for round in 0..30 {
+        std::thread::sleep(std::time::Duration::from_micros(10_000 + round * 137));
+        let copy = session.path().join(format!("copy{round}"));
+        if finish::copy(session.path(), &copy).unwrap() == 0 {
+            continue;
+        }
+        let trace = std::fs::read_dir(copy.join("ust/pid"))
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap();
+        let numbers = read(&trace.path()).numbers("test:numbered");
+        let pairs = numbers.windows(2);
+        assert!(
+            pairs.clone().all(|pair| pair[0] + 1 == pair[1]),
+            "gaps in round {round}"
+        );
+        if let Some(&newest) = numbers.last() {
+            assert!(newest >= last, "{newest} after {last}");
+            last = newest;
+        }
+        if round == 29 {
+            babeltrace(&trace.path());
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // More than the ring holds, so that it was overwritten meanwhile.
+    assert!(last > 100_000, "{last}");
 }
 
 #[test]
