@@ -164,11 +164,11 @@ fn tables(profile: &Profile, top: usize) -> String {
             false => ("CPU time", "kernel.perf_event_paranoid of at most 2"),
         };
         let error = std::io::Error::from_raw_os_error(missing.error);
-        format!("\n{what} could not be recorded in some processes ({error}): that needs {remedy}")
+        let text = format!("{what} could not be recorded in some processes ({error}): that needs {remedy}");
+        table::paragraph(&text)
     });
-    let summary = summary + &missing.collect::<String>();
     [
-        table::paragraph(&summary),
+        table::paragraph(&summary) + &missing.collect::<String>(),
         processes(profile, rows),
         functions(profile, rows),
         waits(profile, rows),
