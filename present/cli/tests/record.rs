@@ -745,7 +745,8 @@ fn a_trace_is_not_larger_than_it_may_be() {
     let (output, trace) = record(directory.path(), &["--max-size", "3M"], &["sh", "-c", &storm]);
     succeeds(&output);
     let bytes = file_bytes(Path::new(&trace));
-    assert!((2 << 20..=3 << 20).contains(&bytes), "{bytes}");
+    // Room is kept for the gaps of what is lost, which nobody knows before.
+    assert!((3 << 19..=3 << 20).contains(&bytes), "{bytes}");
     let counted = text(&["count", "--strict", "--format", "json", &trace]);
     let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
     assert!(counted["events"].as_u64().unwrap() > 10_000);

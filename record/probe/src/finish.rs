@@ -122,7 +122,8 @@ fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0)?;
     let slot = usize::try_from(slot).unwrap_or(usize::MAX).max(HEAD);
-    let mut grown = u64::MAX;
+    // The newest packet of that time.
+    let mut newest = u64::MAX;
     for (packet, offset) in bytes.chunks_mut(slot).zip((0..).step_by(slot)) {
         let room = packet.len() as u64;
         let mut head = vec![0; HEAD.min(packet.len())];
@@ -133,17 +134,21 @@ fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
         ) {
             (Some((copied, sequence)), Some((content, same))) if sequence == same => {
                 if copied != content {
-                    grown = grown.min(sequence);
+                    newest = newest.min(sequence);
                 }
                 // Which may be too late, and was perhaps too early when the rest of the head was copied.
                 packet::bytes::take_end(packet, &head);
             }
-            _ => packet::bytes::forget(packet),
+            (_, now) => {
+                packet::bytes::forget(packet);
+                // What was begun since then, or behind it, is of a later time.
+                newest = now.map_or(newest, |(_, begun)| newest.min(begun.saturating_sub(1)));
+            }
         }
     }
     for packet in bytes.chunks_mut(slot) {
         let room = packet.len() as u64;
-        if packet::bytes::content(packet, room).is_some_and(|(_, sequence)| sequence > grown) {
+        if packet::bytes::content(packet, room).is_some_and(|(_, sequence)| sequence > newest) {
             packet::bytes::forget(packet);
         }
     }

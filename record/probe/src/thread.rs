@@ -269,7 +269,9 @@ impl Owned<'_> {
         let (discarded, end) = before.map_or((0, 0), |before| {
             (before.discarded().load(RELAXED), before.end().load(RELAXED))
         });
-        let now = self.now().max(end);
+        // Later than all before: two files of a stream are read side by side, and of records with the same time nobody
+        // could tell which came first. Times are the same where the clock's new line is a little behind the old one.
+        let now = self.now().max(end.saturating_add(1));
         let uuid = self.process.uuid();
         let buffer = self.buffer();
         packet.begin(&Head {
