@@ -2,24 +2,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "rounds.h"
 
 enum { ROUNDS = 1000, EVENTS = 5000, WAYS = 4 };
 
 static double rounds[WAYS][ROUNDS];
-
-static double now(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 #define MEASURE(way, round, work) \
 	do { \

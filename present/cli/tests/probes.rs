@@ -4,9 +4,9 @@ mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use support::{failure, text, tracebraid};
+use support::{compiled_with, failure, text, tracebraid};
 use tempfile::TempDir;
 
 /// Fires one event of each of two classes for each line that it reads, and answers.
@@ -27,29 +27,17 @@ int main(void) {
 }
 "#;
 
-fn compiled(directory: &Path, program_text: &str) -> std::path::PathBuf {
-    let (source, program) = (directory.join("shop.c"), directory.join("shop"));
-    std::fs::write(&source, program_text).unwrap();
+fn with_probes(directory: &Path, source: &str) -> std::path::PathBuf {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
-    let libraries = support::libraries();
-    let output = Command::new("cc")
-        .arg("-I")
-        .arg(include)
-        .arg("-o")
-        .arg(&program)
-        .arg(&source)
-        .arg("-L")
-        .arg(&libraries)
-        .arg(format!("-Wl,-rpath,{}", libraries.display()))
-        .arg("-ltracebraid_probe")
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    program
+    let libraries = support::libraries().display().to_string();
+    let include = format!("-I{}", include.display());
+    let (places, found) = (format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}"));
+    compiled_with(
+        directory,
+        "shop",
+        source,
+        &[&include, &places, &found, "-ltracebraid_probe"],
+    )
 }
 
 #[test]
@@ -69,7 +57,7 @@ fn classes_are_listed_and_switched_while_a_program_runs() {
         "--",
     ]);
     record
-        .arg(compiled(directory.path(), PROGRAM))
+        .arg(with_probes(directory.path(), PROGRAM))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut record = record.spawn().unwrap();
@@ -141,7 +129,7 @@ int main(int count, char **words) {
 #[test]
 fn the_newest_of_a_program_that_goes_on_is_written() {
     let directory = TempDir::new().unwrap();
-    let ticker = compiled(directory.path(), TICKER);
+    let ticker = with_probes(directory.path(), TICKER);
     let session = |arguments: &[&str]| {
         let mut command = tracebraid();
         command.args(arguments).current_dir(directory.path());

@@ -136,11 +136,17 @@ pub fn recording_directory() -> Option<TempDir> {
 
 /// A C program, compiled.
 pub fn compiled(directory: &Path, name: &str, source: &str) -> PathBuf {
+    compiled_with(directory, name, source, &[])
+}
+
+/// The same with more options of the compiler, behind the source's name.
+pub fn compiled_with(directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
     let path = directory.join(name);
     let file = path.with_extension("c");
     std::fs::write(&file, source).expect("the source can be written");
     let mut compile = Command::new("cc");
     compile.args(["-O2", "-pthread", "-o"]).arg(&path).arg(&file);
+    compile.args(options);
     let output = compile.output().expect("a C compiler runs");
     assert!(
         output.status.success(),
