@@ -323,6 +323,12 @@ impl Kinds {
         });
         while let Some((time, reader)) = merged.next() {
             let class = reader.stream().class;
+            let kind = reader
+                .event()
+                .and_then(|event| self.0.get(&(class, event.class_index)));
+            let Some(&kind) = kind else {
+                continue;
+            };
             let layout = reader.trace().layout.streams.get(class);
             let head = reader.packet_head();
             let value = |name: &str| layout.and_then(|layout| head.value(layout, name));
@@ -331,9 +337,7 @@ impl Kinds {
                 cpu: value("cpu_id").or_else(|| value("begin_cpu_id")),
                 tid: value("tid").map(|tid| tid as i64),
             };
-            if let Some(mut event) = reader.event()
-                && let Some(&kind) = self.0.get(&(class, event.class_index))
-            {
+            if let Some(mut event) = reader.event() {
                 to(&place, kind, &Fields::of(&mut event));
             }
         }

@@ -64,7 +64,9 @@ impl<'s> System<'s> {
         match kind {
             Kind::Cpu => return self.sample(fields, None, naming),
             Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
-            Kind::MapLoad => self.process(pid(fields, "pid")?).load(part(fields)?),
+            Kind::MapLoad => {
+                process(&mut self.processes, self.beside, pid(fields, "pid")?).load(part(fields)?);
+            }
             Kind::MapFork => {
                 let parent = self.processes.get(&pid(fields, "parent_pid")?)?;
                 let pid = pid(fields, "pid")?;
@@ -79,21 +81,14 @@ impl<'s> System<'s> {
         None
     }
 
-    fn process(&mut self, pid: u32) -> &mut Mapped {
-        let beside = self.beside;
-        self.processes
-            .entry(pid)
-            .or_insert_with(|| Mapped::new(beside(pid)))
-    }
-
     fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Option<Sample> {
         let pid = pid(fields, "pid")?;
         let mut functions = self.kernel_functions(fields.array("callstack_kernel"), naming);
-        let later = self.later.remove(&pid);
-        let own = self
-            .process(pid)
-            .functions(fields.array("callstack_user"), later.as_ref(), naming);
-        self.later.extend(later.map(|later| (pid, later)));
+        let own = process(&mut self.processes, self.beside, pid).functions(
+            fields.array("callstack_user"),
+            self.later.get(&pid),
+            naming,
+        );
         functions.extend(own);
         Some(Sample {
             tid: fields.integer("tid").map(|tid| i64::from(tid as i32)),
@@ -121,6 +116,14 @@ impl<'s> System<'s> {
         };
         addresses.iter().map(&mut id).collect()
     }
+}
+
+fn process<'p>(
+    processes: &'p mut HashMap<u32, Mapped>,
+    beside: &dyn Fn(u32) -> Beside,
+    pid: u32,
+) -> &'p mut Mapped {
+    processes.entry(pid).or_insert_with(|| Mapped::new(beside(pid)))
 }
 
 fn part(fields: &Fields) -> Option<tracebraid_symbols::Module> {

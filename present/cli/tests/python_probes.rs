@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::{first_difference, libraries, skipped, text, without_known_faults};
+use support::{libraries, reads_alike, skipped, text};
 use tempfile::TempDir;
 
 /// Events of all types, some of them at their limits; spans within spans, threads, and a child.
@@ -131,17 +131,6 @@ fn events_of_a_python_program_are_what_it_gave() {
     assert_eq!(payloads("tracebraid:span_end").len(), 3);
     assert_eq!(payloads("tracebraid:counter").len(), 1);
     reads_alike(trace);
-}
-
-fn reads_alike(trace: &str) {
-    let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(trace).output();
-    let Ok(peer) = peer else {
-        return skipped("babeltrace2 does not run");
-    };
-    assert_eq!(String::from_utf8_lossy(&peer.stderr), "");
-    let ours = text(&["print", trace]);
-    let theirs = without_known_faults(ours.as_bytes(), &peer.stdout);
-    assert_eq!(first_difference(ours.as_bytes(), &theirs), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::{can_record_kernel, compiled, recording_directory, run, text, tracebraid};
+use support::{can_record_kernel, compiled, compiled_with, recording_directory, run, text, tracebraid};
 use tempfile::TempDir;
 
 /// Records a command with some options, and gives its output and the directory of the trace.
@@ -205,26 +205,14 @@ int main(void) {
 fn probed_program(directory: &Path) -> PathBuf {
     let built = support::libraries();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
-    let (source, path) = (directory.join("probed.c"), directory.join("probed"));
-    fs::write(&source, PROBED).unwrap();
-    let mut compile = Command::new("cc");
-    compile
-        .arg("-O2")
-        .arg("-I")
-        .arg(include)
-        .arg("-o")
-        .arg(&path)
-        .arg(&source);
-    compile
-        .arg(built.join("libtracebraid_probe.a"))
-        .args(["-lpthread", "-ldl", "-lm"]);
-    let output = compile.output().expect("a C compiler runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    path
+    let include = format!("-I{}", include.display());
+    let library = built.join("libtracebraid_probe.a").display().to_string();
+    compiled_with(
+        directory,
+        "probed",
+        PROBED,
+        &[&include, &library, "-lpthread", "-ldl", "-lm"],
+    )
 }
 
 #[test]

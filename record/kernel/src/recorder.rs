@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
-use tracebraid_ctf::schema::TraceClass;
 
 use crate::bpf::{Programs, failed};
 use crate::calls::calls;
@@ -22,6 +21,7 @@ use crate::options::Options;
 use crate::output::Output;
 use crate::raw::Head;
 use crate::schema::schema;
+use crate::shared::kinds;
 use crate::stacks::{self, Meanings};
 use crate::state;
 
@@ -190,7 +190,7 @@ fn record(
     let mut programs = Programs::load(options, &calls, cpus)?;
     let output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
     let lanes: Vec<RefCell<Lane>> = programs.rings().iter().map(|_| RefCell::default()).collect();
-    let meanings = meanings(options, &class, cpus, &lanes)?;
+    let meanings = meanings(options, cpus, &lanes)?;
     let encoder = Encoder::new(&class, calls);
     let rings = rings(&programs, &lanes, &encoder, meanings.as_ref())?;
     programs.attach(options.stacks.as_ref())?;
@@ -271,7 +271,6 @@ struct Found {
 /// Listens to what addresses of stacks mean, if any are recorded here.
 fn meanings(
     options: &Options,
-    class: &TraceClass,
     cpus: usize,
     lanes: &[RefCell<Lane>],
 ) -> Result<Option<Meanings>, RecordError> {
@@ -279,7 +278,7 @@ fn meanings(
     let (Some(stacks), Some(lane)) = (stacks, lanes.first()) else {
         return Ok(None);
     };
-    Meanings::begin(class, stacks, cpus, now(), &mut lane.borrow_mut()).map(Some)
+    Meanings::begin(stacks, cpus, now(), &mut lane.borrow_mut()).map(Some)
 }
 
 /// Looks at what is there in a thread of its own: with ten thousand processes that takes its time. `mappings` is the id
@@ -380,7 +379,7 @@ impl Drain<'_> {
 
     /// Begins to tell what is there.
     fn begin_dump(&mut self) {
-        let mappings = self.meanings.map(Meanings::load_id);
+        let mappings = self.meanings.map(|_| kinds::TRACEBRAID_MAP_LOAD);
         if !self.options.state_dump && mappings.is_none() {
             return;
         }

@@ -156,6 +156,20 @@ pub fn compiled_with(directory: &Path, name: &str, source: &str, options: &[&str
     path
 }
 
+/// That a trace's text is that of babeltrace2, which has nothing to warn of; gives it. None where there is no babeltrace2.
+pub fn reads_alike(trace: &str) -> Option<String> {
+    let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(trace).output();
+    let Ok(peer) = peer else {
+        skipped("babeltrace2 does not run");
+        return None;
+    };
+    assert_eq!(String::from_utf8_lossy(&peer.stderr), "");
+    let ours = text(&["print", trace]);
+    let theirs = without_known_faults(ours.as_bytes(), &peer.stdout);
+    assert_eq!(first_difference(ours.as_bytes(), &theirs), None);
+    Some(ours)
+}
+
 /// SHA-256 of bytes, in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
     let mut child = Command::new("sha256sum")
