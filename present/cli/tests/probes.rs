@@ -2,11 +2,13 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use support::{compiled_with, failure, text, tracebraid};
+use support::{compiled_with, failure, succeeds, text, tracebraid};
 use tempfile::TempDir;
 
 /// Fires one event of each of two classes for each line that it reads, and answers.
@@ -27,7 +29,8 @@ int main(void) {
 }
 "#;
 
-fn with_probes(directory: &Path, source: &str) -> std::path::PathBuf {
+/// A program with probes, compiled.
+fn with_probes(directory: &Path, source: &str) -> PathBuf {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
     let libraries = support::libraries().display().to_string();
     let include = format!("-I{}", include.display());
@@ -126,6 +129,103 @@ int main(int count, char **words) {
 }
 "#;
 
+/// All files below a directory, and what is in them.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(contents(&path)),
+            false => drop(found.insert(path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found
+}
+
+/// Computes for so many milliseconds, while it traces, forks children that do, and starts programs.
+const BUSY: &str = r#"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <tracebraid/probe.h>
+TB_EVENT(shop, tick, TB_INT32(n));
+static long now(void) {
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+int main(int count, char **words) {
+	long end = now() + (count > 1 ? atoi(words[1]) : 0);
+	for (int n = 0; now() < end; n++) {
+		tb_trace(shop, tick, n);
+		if (n % 100000)
+			continue;
+		if (fork() == 0) {
+			for (long most = now() + 20; now() < most; n++)
+				tb_trace(shop, tick, n);
+			_exit(0);
+		}
+		wait(NULL);
+		if (system("true"))
+			return 1;
+	}
+	return 0;
+}
+"#;
+
+#[test]
+fn what_goes_on_behind_its_recording_writes_nothing() {
+    let directory = TempDir::new().unwrap();
+    let busy = with_probes(directory.path(), BUSY);
+    for (name, option) in [
+        ("plain", "--quiet"),
+        ("stacks", "--stacks"),
+        ("newest", "--snapshot"),
+    ] {
+        let trace = directory.path().join(name);
+        let mut record = tracebraid();
+        record.args([
+            "record",
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+            "--duration",
+            "400ms",
+        ]);
+        record
+            .args([option, "-o"])
+            .arg(&trace)
+            .arg("--")
+            .arg(&busy)
+            .arg("2500");
+        // Its command goes on with whatever it is given here.
+        let said = directory.path().join("said");
+        record
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&said).unwrap());
+        assert!(record.status().unwrap().success());
+        let (then, since) = (contents(&trace), std::time::Instant::now());
+        assert!(then.keys().any(|path| path.ends_with("metadata")));
+        std::thread::sleep(std::time::Duration::from_millis(1000));
+        assert!(since.elapsed().as_millis() < 2000, "the program had ended");
+        let now = contents(&trace);
+        let grown: Vec<&PathBuf> = now
+            .keys()
+            .filter(|&path| then.get(path) != now.get(path))
+            .collect();
+        assert!(grown.is_empty(), "{name}: {grown:?}");
+        text(&["print", "--strict", trace.to_str().unwrap()]);
+        if option != "--quiet" {
+            let said = fs::read_to_string(said).unwrap();
+            assert!(said.contains("goes on, and is not recorded any more"), "{said}");
+        }
+        let (_, said) = failure(&["probes", trace.to_str().unwrap(), "--enable", "*"]);
+        assert!(said.contains("the recording is over"), "{said}");
+    }
+}
+
 #[test]
 fn the_newest_of_a_program_that_goes_on_is_written() {
     let directory = TempDir::new().unwrap();
@@ -133,12 +233,7 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
     let session = |arguments: &[&str]| {
         let mut command = tracebraid();
         command.args(arguments).current_dir(directory.path());
-        let output = command.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        succeeds(&command.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap());
     };
     let options = [
         "--kernel",

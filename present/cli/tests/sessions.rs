@@ -5,10 +5,10 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{recording_directory, text, tracebraid};
+use support::{recording_directory, succeeds, text, tracebraid};
 use tempfile::TempDir;
 
 /// A command whose sessions are those of a directory only.
@@ -19,15 +19,6 @@ fn command(run: &Path, arguments: &[&str]) -> Output {
         .current_dir(run)
         .args(arguments);
     command.output().expect("the binary runs")
-}
-
-fn succeeds(output: &Output) -> String {
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
 fn fails(output: &Output) -> (i32, String) {
@@ -65,6 +56,47 @@ fn a_session_is_started_asked_and_stopped() {
     assert_eq!(code, 3);
     assert!(said.contains("there is no session `one`"), "{said}");
     assert!(succeeds(&command(run, &["list"])).starts_with("No recording"));
+    // It had nothing more to say.
+    let is_left = || std::fs::read_dir(run.join("tracebraid")).unwrap().next();
+    let is_gone = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        is_left().is_none()
+    });
+    assert!(is_gone, "{:?}", is_left());
+}
+
+#[test]
+fn nobody_has_to_read_what_is_said() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let run = directory.path();
+    let unread = |arguments: &[&str]| {
+        let mut command = tracebraid();
+        command
+            .env("XDG_RUNTIME_DIR", run)
+            .current_dir(run)
+            .args(arguments);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        child.wait().unwrap().code()
+    };
+    assert_eq!(unread(&["list"]), Some(0));
+    assert_eq!(unread(&["status", "--format", "json"]), Some(0));
+    assert_eq!(
+        unread(&["start", "one", "--system", "--snapshot", "-o", "trace"]),
+        Some(0)
+    );
+    assert_eq!(unread(&["list"]), Some(0));
+    assert_eq!(unread(&["snapshot", "one"]), Some(0));
+    assert_eq!(unread(&["stop", "one"]), Some(0));
+    assert_eq!(unread(&["stop", "one"]), Some(3));
+    assert_eq!(unread(&["report", "--mi-version"]), Some(0));
+    text(&["info", "--strict", run.join("trace").to_str().unwrap()]);
 }
 
 #[test]

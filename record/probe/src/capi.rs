@@ -1,4 +1,5 @@
-//! What C programs call. `include/tracebraid/probe.h` declares it and says what it expects.
+//! What C programs call, but for `tb_reserve`, which is [`crate::restart`]'s. `include/tracebraid/probe.h` declares it
+//! and says what it expects.
 //!
 //! Safety: pointers are what the header promises: static descriptors, strings with a NUL.
 
@@ -20,15 +21,6 @@ unsafe extern "C" fn tb_register(class: *const Class) {
     if let Some(class) = unsafe { class.as_ref() } {
         emit::register(class);
     }
-}
-
-/// Takes room for a record; see the header.
-///
-/// # Safety
-/// The descriptor is registered.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn tb_reserve(class: &'static Class, size: usize) -> *mut c_void {
-    emit::reserve(class, size).cast()
 }
 
 /// Records an event whose fields are encoded already; see the header.

@@ -9,6 +9,7 @@
 //! | `clock` | `auto`, `monotonic` | `auto` |
 //! | `clock_offset` | nanoseconds from CLOCK_MONOTONIC to the time since 1970, to be the same in all traces of a session | measured |
 //! | `correlation` | `on`, `off`: event records that compare clocks | `on` |
+//! | `ended` | `yes`: the recording is over, nobody records any more | `no` |
 //! | `enable`, `disable` | pattern of event classes, may be repeated; the last one that matches decides | `enable = *` |
 //!
 //! The environment variable `TRACEBRAID_PROBE` overrides them: the same, with `;` for ends of lines.
@@ -36,9 +37,13 @@ pub(crate) struct Config {
     pub(crate) cycles: bool,
     pub(crate) clock_offset: Option<u64>,
     pub(crate) correlation: bool,
+    pub(crate) ended: bool,
     pub(crate) rules: Rules,
     has_enable: bool,
 }
+
+/// Bytes of `probe.conf` that are read; more has no effect.
+pub(crate) const MOST_BYTES: usize = 8192;
 
 /// Less has no room for event records of some length.
 const LEAST_PACKET: u64 = 512;
@@ -56,6 +61,7 @@ impl Config {
             cycles: true,
             clock_offset: None,
             correlation: true,
+            ended: false,
             rules: Text::new(),
             has_enable: false,
         }
@@ -63,11 +69,9 @@ impl Config {
 
     /// Takes options from text.
     pub(crate) fn take(&mut self, text: &[u8]) {
-        for line in text.split(|&byte| byte == b'\n' || byte == b';') {
-            let line = line.split(|&byte| byte == b'#').next().unwrap_or_default();
-            let mut parts = line.splitn(2, |&byte| byte == b'=');
-            if let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-                self.set(key.trim_ascii(), value.trim_ascii());
+        for line in text.split(is_end_of_line) {
+            if let Some((key, value)) = option(line) {
+                self.set(key, value);
             }
         }
     }
@@ -78,6 +82,7 @@ impl Config {
             (b"mode", b"discard") => self.mode = Mode::Discard,
             (b"mode", b"ring") => self.mode = Mode::Ring,
             (b"clock", _) => self.cycles = value != b"monotonic",
+            (b"ended", _) => self.ended = value == b"yes",
             (b"correlation", _) => self.correlation = value != b"off",
             (b"enable", _) => {
                 self.has_enable = true;
@@ -108,13 +113,30 @@ impl Config {
         self.rules.push(b"\n");
     }
 
-    /// Rules with the default that all is on, unless something is switched on by name. Appended to `rules`.
+    /// Rules with the default that all is on, unless something is switched on by name; none is on when the recording is
+    /// over. Appended to `rules`.
     pub(crate) fn all_rules(&self, rules: &mut Rules) {
+        if self.ended {
+            return;
+        }
         if !self.has_enable {
             rules.push(b"+*\n");
         }
         rules.push(self.rules.bytes());
     }
+}
+
+/// Whether an option ends there.
+pub(crate) fn is_end_of_line(byte: &u8) -> bool {
+    matches!(byte, b'\n' | b';')
+}
+
+/// The key and the value of a line, if it has an option.
+pub(crate) fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = line.split(|&byte| byte == b'#').next()?;
+    let at = line.iter().position(|&byte| byte == b'=')?;
+    let (key, value) = line.split_at_checked(at)?;
+    Some((key.trim_ascii(), value.get(1..)?.trim_ascii()))
 }
 
 fn number(text: &[u8]) -> Option<u64> {

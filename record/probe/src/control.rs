@@ -6,14 +6,15 @@
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+mod conf;
 pub(crate) mod file;
 
-use file::{CLASSES, MAGIC, MOST_CLASSES, NAME, NAMES, PID, RULES, START, STATES};
+use file::{CLASSES, ENDED, MAGIC, MOST_CLASSES, NAME, NAMES, PID, RULES, START, STATES};
 
 /// An event class of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +133,12 @@ impl Control {
     /// When the file cannot be changed, or has no room for another rule.
     pub fn switch(&self, pattern: &str, on: bool) -> io::Result<usize> {
         let _lock = Lock::take(&self.file)?;
+        if self.has_ended()? {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the recording is over",
+            ));
+        }
         let mut rules = vec![0; STATES - RULES];
         self.file.read_exact_at(&mut rules, RULES as u64)?;
         let rules = with_rule(until_nul(&rules), pattern, on);
@@ -151,31 +158,51 @@ impl Control {
         }
         Ok(changed)
     }
+
+    /// Switches everything off that is there or comes: the process records nothing any more.
+    ///
+    /// # Errors
+    /// When the file cannot be changed.
+    pub fn end(&self) -> io::Result<()> {
+        let _lock = Lock::take(&self.file)?;
+        // What is switched on only by its name is switched off by no pattern: no rule is left, and none can be added.
+        self.file.write_all_at(&[1], ENDED as u64)?;
+        self.file.write_all_at(&[0; STATES - RULES], RULES as u64)?;
+        let count = self.classes()?.len();
+        self.file.write_all_at(&vec![0; count], STATES as u64)
+    }
+
+    fn has_ended(&self) -> io::Result<bool> {
+        let mut ended = [0];
+        self.file.read_exact_at(&mut ended, ENDED as u64)?;
+        Ok(ended != [0])
+    }
 }
 
 /// Switches classes in all processes of a session, and in those that begin later. Gives how many classes changed.
 ///
 /// # Errors
-/// When a control file or `probe.conf` cannot be changed.
+/// When a control file or `probe.conf` cannot be changed, there are too many patterns, or the recording is over.
 pub fn switch_session(session: &Path, pattern: &str, on: bool) -> io::Result<usize> {
-    let conf = session.join("probe.conf");
-    let old = std::fs::read_to_string(&conf).unwrap_or_default();
-    let has_enable = old.lines().any(|line| line.trim_start().starts_with("enable"));
-    let mut options = OpenOptions::new().append(true).create(true).open(conf)?;
-    // Without this a pattern that switches on would switch all else off.
-    let all = if has_enable { "" } else { "enable = *\n" };
-    let newline = if old.is_empty() || old.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    let key = if on { "enable" } else { "disable" };
-    options.write_all(format!("{newline}{all}{key} = {pattern}\n").as_bytes())?;
+    // First: a process that begins meanwhile finds it there.
+    conf::switch(session, pattern, on)?;
     let mut changed = 0;
     for trace in traces(session)? {
         changed += Control::open(&trace)?.switch(pattern, on)?;
     }
     Ok(changed)
+}
+
+/// Ends a recording: nothing that runs, or begins later, records any more, or makes a file longer. There is no way back.
+///
+/// # Errors
+/// When `probe.conf` or a control file cannot be changed; the others are then changed nevertheless.
+pub fn end_session(session: &Path) -> io::Result<()> {
+    let mut ended = conf::end(session);
+    for trace in traces(session)? {
+        ended = ended.and(Control::open(&trace).and_then(|control| control.end()));
+    }
+    ended
 }
 
 /// The rules with another one behind, in place of earlier ones on the same pattern.

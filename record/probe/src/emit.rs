@@ -16,7 +16,7 @@ use crate::{fork, process, restart, sys, tls};
 #[inline(always)]
 pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
     // SAFETY: the class is there.
-    unsafe { restart::reserve(class, payload) }
+    unsafe { restart::tb_reserve(class, payload) }
 }
 
 /// The same without restartable sequences.
@@ -117,6 +117,7 @@ const MOST_TRIES: u32 = 100;
 const PATIENCE: u32 = 5;
 
 fn reserve_slowly(owned: &mut Owned<'_>, payload: usize) -> *mut u8 {
+    owned.note_nesting();
     for tries in 0..MOST_TRIES {
         owned.renew_clock();
         // SAFETY: the state is this thread's.

@@ -84,11 +84,14 @@ pub fn copy(session: &Path, to: &Path) -> io::Result<usize> {
         fs::create_dir_all(&new)?;
         for entry in fs::read_dir(&trace)? {
             let name = name_of(&entry?.path());
-            if name == "metadata" || name.starts_with("stream_") {
+            if name.starts_with("stream_") {
                 fs::copy(trace.join(&name), new.join(&name))?;
             }
         }
         write_rings(&trace, &new)?;
+        // Classes are told there before their first event record is written, and stay: so it has those of all that has
+        // been copied only if it comes last.
+        fs::copy(trace.join("metadata"), new.join("metadata"))?;
         count += 1;
     }
     Ok(count)

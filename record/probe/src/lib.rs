@@ -85,4 +85,6 @@ mod text;
 mod tls;
 
 #[doc(hidden)]
+pub use process::has_ended;
+#[doc(hidden)]
 pub use site::{Description, Field, Record, Site};

@@ -98,6 +98,11 @@ impl Packet {
         self.word(SIZE)
     }
 
+    /// Number of the packet in its stream.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.word(SEQUENCE).load(Ordering::Relaxed)
+    }
+
     /// Makes it something that is no packet.
     pub(crate) fn invalidate(&self) {
         self.half(0).store(0, Ordering::Release);

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::class::Class;
 use crate::clock::{Clock, Line};
-use crate::config::{Config, Mode, Rules};
+use crate::config::{Config, MOST_BYTES, Mode, Rules};
 use crate::control::file::{self as control_file, ControlMap, MOST_CLASSES};
 use crate::futex::{Futex, Held};
 use crate::packet::{HEAD, Head, Packet};
@@ -38,6 +38,8 @@ pub(crate) struct Process {
     status: AtomicU32,
     epoch: AtomicU32,
     lost: AtomicPtr<AtomicU64>,
+    /// The control file's [`ControlMap`].
+    control: AtomicPtr<u8>,
     /// The state of threads for which there is no buffer.
     nowhere: ThreadState,
     shared: UnsafeCell<Shared>,
@@ -89,6 +91,21 @@ pub(crate) fn current() -> Option<&'static Process> {
         }
     }
     (process.status.load(Ordering::Acquire) == BEGUN).then_some(process)
+}
+
+/// Whether nothing is recorded any more, whatever is switched: the recording is over, or could not begin. False as long as
+/// nothing has been tried. Takes no lock.
+#[doc(hidden)]
+pub fn has_ended() -> bool {
+    // SAFETY: the pages are never given back.
+    let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else {
+        return false;
+    };
+    match process.status.load(Ordering::Acquire) {
+        BEGUN => ControlMap::at(process.control.load(Ordering::Acquire)).is_some_and(|map| map.has_ended()),
+        OFF => true,
+        _ => false,
+    }
 }
 
 /// In a forked child of a kernel that does not wipe pages.
@@ -161,6 +178,9 @@ impl Process {
         let session = session().ok_or(libc::ENOENT)?;
         // SAFETY: plain data of no drop; zeros are no value of some of its types until here.
         unsafe { core::ptr::write(&mut shared.config, read_config(&session)) };
+        if shared.config.ended {
+            return Err(libc::ECANCELED);
+        }
         shared.uuid = sys::random();
         let mut name = [0; 32];
         let name = program_name(&mut name);
@@ -178,11 +198,13 @@ impl Process {
         let mut rules = Rules::new();
         shared.config.all_rules(&mut rules);
         let control = control_file::create(&below(&hidden, b"/.control"), about.pid, rules.bytes())?;
+        self.control.store(control.address(), Ordering::Release);
         shared.hashes = sys::private(MOST_CLASSES * 8)?.cast();
         shared.control = Some(control);
         let lost = make_losses(&below(&hidden, b"/stream_losses"), shared.uuid)?;
         sys::rename(&hidden, &directory)?;
         shared.directory = directory;
+        shared.renew_rules(&session, &rules)?;
         shared.clock = Clock::begin(shared.config.cycles);
         restart::begin();
         shared.scan_at = 64;
@@ -209,10 +231,15 @@ fn session() -> Option<Path> {
 
 fn read_config(session: &Path) -> Config {
     let mut config = Config::new();
-    let mut text = [0; 8192];
-    let path = below(session, b"/probe.conf");
-    if let Ok(count) = sys::open(&path, libc::O_RDONLY).and_then(|file| sys::read(&file, &mut text)) {
-        config.take(text.get(..count).unwrap_or_default());
+    // Signal handlers, in which a process may begin, have small stacks.
+    if let Ok(text) = sys::private(MOST_BYTES) {
+        // SAFETY: so many bytes, of nobody else.
+        let bytes = unsafe { core::slice::from_raw_parts_mut(text, MOST_BYTES) };
+        let file = sys::open(&below(session, b"/probe.conf"), libc::O_RDONLY);
+        if let Ok(count) = file.and_then(|file| sys::read(&file, bytes)) {
+            config.take(bytes.get(..count).unwrap_or_default());
+        }
+        sys::unmap(text, MOST_BYTES);
     }
     if let Some(text) = sys::environment(c"TRACEBRAID_PROBE") {
         config.take(text);
@@ -332,6 +359,22 @@ impl Process {
 }
 
 impl Shared {
+    /// Takes the session's rules again: who switched classes while the directory was hidden has found nothing here to
+    /// switch.
+    fn renew_rules(&self, session: &Path, old: &Rules) -> Result<(), Errno> {
+        let mut has_ended = false;
+        let now = || {
+            let config = read_config(session);
+            has_ended = config.ended;
+            let mut now = Rules::new();
+            config.all_rules(&mut now);
+            (now.bytes() != old.bytes()).then_some(now)
+        };
+        let control = self.control.as_ref().ok_or(libc::ENOENT)?;
+        control.renew(&below(&self.directory, b"/.control"), now)?;
+        if has_ended { Err(libc::ECANCELED) } else { Ok(()) }
+    }
+
     fn register(&mut self, class: &Class) -> Result<(*mut u8, u16), Errno> {
         let mut description = Description::new();
         class.fields(&mut description);
@@ -341,6 +384,9 @@ impl Shared {
         }
         let hash = hash(name, fields.bytes());
         let control = self.control.as_ref().ok_or(libc::ENOENT)?;
+        if control.has_ended() {
+            return Err(libc::ECANCELED);
+        }
         // SAFETY: as many as there are classes.
         let hashes = unsafe { core::slice::from_raw_parts_mut(self.hashes, MOST_CLASSES) };
         if let Some(at) = hashes
@@ -440,6 +486,7 @@ impl Process {
 
 impl Shared {
     fn release(&mut self, state: &ThreadState) {
+        state.note_open();
         // SAFETY: its owner is gone, or here with signals blocked.
         let buffer = unsafe { state.slow() };
         buffer.owner = 0;

@@ -130,6 +130,16 @@ pub(crate) fn has_room(thread: &ThreadState, payload: usize) -> bool {
     payload <= MOST_PAYLOAD && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
 }
 
+/// Whether the last record of the packet is not finished, of a thread that the kernel watches.
+///
+/// # Safety
+/// As for [`try_reserve`].
+pub(crate) unsafe fn is_last_unfinished(thread: &ThreadState) -> bool {
+    let last = thread.last.load(Ordering::Relaxed);
+    // SAFETY: it is a record of the open packet or its head, which begins with a number that is not 0.
+    !last.is_null() && unsafe { last.cast::<u16>().read_volatile() } == UNFINISHED
+}
+
 /// Bytes of the packet that are taken.
 fn end_of(thread: &ThreadState) -> u64 {
     let address = thread.packet.load(Ordering::Relaxed);
@@ -160,6 +170,7 @@ unsafe fn reserve_alone(thread: &ThreadState, payload: usize) -> *mut u8 {
         let now = now.max(packet.end().load(Ordering::Relaxed));
         let record = address.add(start as usize);
         write_head(record, payload, now);
+        thread.last.store(record, Ordering::Relaxed);
         packet.end().store(now, Ordering::Relaxed);
         let end = start + (RECORD_HEAD + payload) as u64;
         packet.content().store(end * 8, Ordering::Release);

@@ -76,12 +76,14 @@ pub(crate) fn is_watched() -> bool {
     cpu >= 0
 }
 
-/// Takes room for a record: what [`emit::reserve`] promises.
+/// Takes room for a record: what [`emit::reserve`] promises. C programs call it as it is: a function between would cost
+/// a jump.
 ///
 /// # Safety
 /// The class is registered, or switched off.
 #[unsafe(naked)]
-pub(crate) unsafe extern "C" fn reserve(class: &Class, payload: usize) -> *mut u8 {
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mut u8 {
     core::arch::naked_asm!(
         // Who unwinds from a signal handler needs to be told that nothing is on the stack.
         ".cfi_startproc",
@@ -105,6 +107,10 @@ pub(crate) unsafe extern "C" fn reserve(class: &Class, payload: usize) -> *mut u
         "jz 5f",
         "cmp rsi, {most_payload}",
         "ja 5f",
+        // A record that is not finished is one that this handler has interrupted: the slow path notes it.
+        "mov rax, qword ptr [r8 + {last}]",
+        "cmp word ptr [rax], {unfinished}",
+        "je 5f",
         // In bits: where the record begins (r10, a multiple of 4 bytes) and ends (r11).
         "mov r10d, dword ptr [r9 + {content}]",
         "add r10, 31",
@@ -130,6 +136,7 @@ pub(crate) unsafe extern "C" fn reserve(class: &Class, payload: usize) -> *mut u
         "mov dword ptr [r10], {unfinished}",
         "mov qword ptr [r10 + 2], rax",
         "mov word ptr [r10 + 10], si",
+        "mov qword ptr [r8 + {last}], r10",
         "mov qword ptr [r9 + {end}], rax",
         "mov qword ptr [r9 + {content}], r11",
         "3:",
@@ -161,6 +168,7 @@ pub(crate) unsafe extern "C" fn reserve(class: &Class, payload: usize) -> *mut u
         packet = const offset_of!(ThreadState, packet),
         limit = const offset_of!(ThreadState, sequence_limit),
         line = const offset_of!(ThreadState, line),
+        last = const offset_of!(ThreadState, last),
         most_payload = const MOST_PAYLOAD,
         record_head = const RECORD_HEAD,
         unfinished = const UNFINISHED,

@@ -34,6 +34,9 @@ pub(crate) struct ThreadState {
     pub(crate) limit: AtomicU64,
     /// The same in bits for [`crate::restart`]; 0 if that does not serve this thread.
     pub(crate) sequence_limit: AtomicU64,
+    /// Where the last record of the packet begins, if the kernel watches the thread; the packet's beginning if it is
+    /// empty.
+    pub(crate) last: AtomicPtr<u8>,
     pub(crate) line: [AtomicU64; 4],
     /// [`Process::epoch`] of the process that it belongs to.
     pub(crate) epoch: AtomicU32,
@@ -59,6 +62,9 @@ pub(crate) struct Buffer {
     segment: Segment,
     /// Packets begun so far.
     sequence: u64,
+    /// The packets begun before that one may have records that are not finished; only these, if the kernel watches
+    /// the thread.
+    nested_before: u64,
     pub(crate) correlated_at: u64,
 }
 
@@ -152,6 +158,18 @@ impl ThreadState {
         self.full.store(0, RELAXED);
     }
 
+    /// Before another thread takes the buffer over: if a packet may have a record that is not finished, notes that it must be
+    /// looked through before it is written over. Of a thread that the kernel does not watch nobody knows, and the next one
+    /// may be watched.
+    pub(crate) fn note_open(&self) {
+        // SAFETY: the owner is gone, or here with signals blocked.
+        if !self.is_watched() || unsafe { reserve::is_last_unfinished(self) } {
+            // SAFETY: as above.
+            let buffer = unsafe { self.slow() };
+            buffer.nested_before = buffer.sequence;
+        }
+    }
+
     fn close(&self, retry_at: u64) {
         self.limit.store(0, RELAXED);
         self.sequence_limit.store(0, RELAXED);
@@ -213,6 +231,17 @@ impl Owned<'_> {
         }
     }
 
+    /// If the last record is not finished, this is a handler that has interrupted it: notes that its packet must be
+    /// looked through before it is written over.
+    ///
+    /// Whoever takes room next sees the record that was interrupted as the last one, and comes here: no packet has an
+    /// unfinished record unnoticed. (Looking through each packet would cost as much as a fifth of all else.)
+    pub(crate) fn note_nesting(&mut self) {
+        if self.state.is_watched() {
+            self.state.note_open();
+        }
+    }
+
     /// Room behind the content of the open packet, up to the file's end; a head's room stays free there.
     fn behind(&mut self, need: usize) -> Option<(*mut u8, usize)> {
         let packet = self.packet()?;
@@ -231,11 +260,16 @@ impl Owned<'_> {
         let segment = self.buffer().segment;
         let current = self.packet()?.address() as usize - segment.address as usize;
         let slots = segment.bytes / bytes;
+        let nested_before = match self.state.is_watched() {
+            true => self.buffer().nested_before,
+            false => u64::MAX,
+        };
         (1..=slots / 2).find_map(|step| {
             let offset = (current / bytes + step) % slots * bytes;
             // SAFETY: whole packets lie within the mapping.
             let packet = unsafe { Packet::at(segment.address.add(offset)) };
-            if packet.is_valid() && has_unfinished(packet, bytes) {
+            let may_be_open = packet.is_valid() && packet.sequence() < nested_before;
+            if may_be_open && has_unfinished(packet, bytes) {
                 return None;
             }
             packet.invalidate();
@@ -305,6 +339,7 @@ impl Owned<'_> {
         tls::set_mapping(segment.address as usize, segment.bytes);
         // SAFETY: the packet is ready.
         let packet = unsafe { Packet::at(address) };
+        state.last.store(address, RELAXED);
         state.packet.store(address, RELAXED);
         state
             .discarded

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::SessionError;
+use crate::{SessionError, logs};
 
 /// What a session is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,20 +122,13 @@ pub fn directory() -> Result<PathBuf, SessionError> {
     Ok(path)
 }
 
-/// Where a session in the background writes what it has to say.
-///
-/// # Errors
-/// When this cannot be the name of a session, and as [`directory`].
-pub fn log(name: &str) -> Result<PathBuf, SessionError> {
-    Ok(socket(name)?.with_extension("log"))
-}
-
-/// Names of all sessions that have a socket, in order.
+/// Names of all sessions that have a socket, in order. What others have said long ago is removed.
 ///
 /// # Errors
 /// When the directory cannot be read.
 pub fn names() -> Result<Vec<String>, SessionError> {
     let path = directory()?;
+    logs::tidy(&path);
     let entries = fs::read_dir(&path).map_err(|source| SessionError::File { path, source })?;
     let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".sock")?.to_owned());
     let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
@@ -143,7 +136,8 @@ pub fn names() -> Result<Vec<String>, SessionError> {
     Ok(names)
 }
 
-fn socket(name: &str) -> Result<PathBuf, SessionError> {
+/// Where the socket of a session of that name is.
+pub(crate) fn socket(name: &str) -> Result<PathBuf, SessionError> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
         return Err(SessionError::Name(name.to_owned()));

@@ -6,6 +6,7 @@
 
 pub mod control;
 mod launch;
+pub mod logs;
 mod perf_maps;
 mod probes;
 mod session;

@@ -4,9 +4,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use nix::fcntl::OFlag;
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{SysconfVar, sysconf};
 
 /// Where runtimes write them.
 const PLACE: &str = "/tmp";
@@ -14,7 +16,12 @@ const PLACE: &str = "/tmp";
 /// Larger ones are not kept.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// Copies those that processes have written to since that time, or whose process still runs, into a directory.
+/// The kernel tells when a process began in hundredths of a second, and file systems when a file was written by a clock
+/// that ticks; and the time of day may have been set right meanwhile.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// Copies those that processes have written to since that time, or that the process that still runs has written, into a
+/// directory.
 pub(crate) fn keep(directory: &Path, since: SystemTime) {
     for entry in fs::read_dir(PLACE).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -36,12 +43,11 @@ fn copy(pid: u32, from: &Path, to: &Path, since: SystemTime) -> io::Result<()> {
         .custom_flags(flags.bits())
         .open(from)?;
     let about = file.metadata()?;
-    let process = fs::metadata(format!("/proc/{pid}"));
-    let runs = process.as_ref().is_ok_and(|process| process.uid() == about.uid());
+    let written = about.modified()?;
     if !about.is_file()
         || about.nlink() > 1
         || about.len() > MOST_BYTES
-        || !(runs || about.modified()? >= since)
+        || !(written >= since || is_of_running(pid, &about, written))
     {
         return Ok(());
     }
@@ -52,10 +58,27 @@ fn copy(pid: u32, from: &Path, to: &Path, since: SystemTime) -> io::Result<()> {
     fs::rename(part, to.join(name))
 }
 
+/// Whether a map is that of the process that runs under this number now, and not of an earlier one of that number.
+fn is_of_running(pid: u32, about: &fs::Metadata, written: SystemTime) -> bool {
+    let process = fs::metadata(format!("/proc/{pid}"));
+    let is_its_users = process.is_ok_and(|process| process.uid() == about.uid());
+    is_its_users && begun(pid).is_some_and(|begun| written + SLACK >= begun)
+}
+
+/// When a process began.
+fn begun(pid: u32) -> Option<SystemTime> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Field 22, in ticks since the machine was started; the second one may hold anything.
+    let (_, behind) = stat.rsplit_once(')')?;
+    let ticks: u64 = behind.split_whitespace().nth(19)?.parse().ok()?;
+    let in_a_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
+    let begun = Duration::from_millis(ticks.checked_mul(1000)?.checked_div(in_a_second)?);
+    let up = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
+    SystemTime::now().checked_sub(up.saturating_sub(begun))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -75,5 +98,27 @@ mod tests {
         let link = directory.path().join("perf-2.map");
         std::os::unix::fs::symlink(&from, &link).unwrap();
         assert!(copy(u32::MAX, &link, &to, SystemTime::now() - hour).is_err());
+    }
+    #[test]
+    fn of_a_running_process_only_its_own_map_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let to = directory.path().join("symbols");
+        let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = process.id();
+        let from = directory.path().join(format!("perf-{pid}.map"));
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        let keeps = |age: u64| {
+            fs::write(&from, "1000 10 f\n").unwrap();
+            let file = File::options().write(true).open(&from).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age))
+                .unwrap();
+            copy(pid, &from, &to, later).unwrap();
+            fs::remove_dir_all(&to).is_ok()
+        };
+        let (own, earlier) = (keeps(0), keeps(10));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        assert!(own, "written before recording began");
+        assert!(!earlier, "written by another one of that number");
     }
 }

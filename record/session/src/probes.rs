@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tracebraid_probe::control::end_session;
 use tracebraid_probe::finish::{Finished, copy, finish};
 
 use crate::SessionError;
@@ -92,13 +93,21 @@ pub(crate) fn copy_probes(session: &Path, directory: &Path) -> Result<usize, Ses
     })
 }
 
-/// Gives the traces of programs that have ended their last shape.
+/// Has programs that go on record nothing any more, and gives the traces of those that have ended their last shape.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// When the directory cannot be read, or `probe.conf` not be written.
 pub(crate) fn finish_probes(directory: &Path) -> Result<Finished, SessionError> {
-    finish(directory).map_err(|source| SessionError::File {
+    // What cannot be done for one process is told of by what comes next.
+    let ended = end_session(directory);
+    let finished = finish(directory);
+    let failed = |source| SessionError::File {
         path: directory.to_owned(),
         source,
-    })
+    };
+    let finished = finished.map_err(failed)?;
+    match finished.failed.is_empty() {
+        true => ended.map_err(failed).map(|()| finished),
+        false => Ok(finished),
+    }
 }

@@ -172,7 +172,7 @@ impl Session {
         self.kernel.as_ref().is_some_and(Recording::has_failed)
     }
 
-    /// Ends the recording.
+    /// Ends the recording: programs that go on record nothing any more.
     ///
     /// # Errors
     /// When something could not be written.

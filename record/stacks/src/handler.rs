@@ -21,7 +21,7 @@ use crate::modules::Reader;
 use crate::options::MOST_DEPTH;
 use crate::record::{self, Sample, State};
 use crate::rule::{PC, RSP, Registers};
-use crate::{chain, ground, memory, register, sys, unwind};
+use crate::{chain, ground, memory, process, register, sys, unwind};
 
 /// `sig_data` of our perf events.
 pub(crate) const CPU: u64 = 0x7B57_0001;
@@ -184,6 +184,10 @@ struct Task {
 
 /// The work, on a stack with room.
 fn work(task: &mut Task) {
+    if tracebraid_probe::has_ended() {
+        process::switch(false);
+        return;
+    }
     let limit = SETTING.limit.load(Ordering::Relaxed);
     // Three system calls, which are of use only where waits are found here.
     let away = if limit == u64::MAX { None } else { away() };

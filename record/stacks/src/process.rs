@@ -28,19 +28,39 @@ static OWNER: AtomicI32 = AtomicI32::new(0);
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
 
-fn variable(name: &CStr) -> Option<&'static [u8]> {
+/// The environment variable with the session's directory.
+const SESSION: &CStr = c"TRACEBRAID_SESSION";
+
+/// Whether there is a session. Says so if its directory is not there: who has forgotten to make it would wonder why nothing
+/// is recorded. What this program starts says nothing more.
+fn has_session() -> bool {
+    let Some(session) = variable(SESSION).filter(|session| !session.is_empty()) else {
+        return false;
+    };
+    if sys::exists(session) {
+        return true;
+    }
+    sys::say(b"libtracebraid_stacks: nothing is recorded: there is no directory ");
+    sys::say(session.to_bytes());
+    sys::say(b"\n");
+    // SAFETY: constructors run before the program has threads.
+    unsafe { libc::unsetenv(SESSION.as_ptr()) };
+    false
+}
+
+fn variable(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: constructors run before the program can change its environment.
     unsafe {
         let value = libc::getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
+        (!value.is_null()).then(|| CStr::from_ptr(value))
     }
 }
 
 extern "C" fn begin() {
-    if variable(c"TRACEBRAID_SESSION").is_none_or(<[u8]>::is_empty) || is_debugged() {
+    if is_debugged() || !has_session() {
         return;
     }
-    let options = Options::parse(variable(c"TRACEBRAID_STACKS").unwrap_or_default());
+    let options = Options::parse(variable(c"TRACEBRAID_STACKS").map_or(&[], CStr::to_bytes));
     // A program in Go takes SIGTRAP without asking the C library, and ends itself when it gets one.
     let is_go = modules::begin().is_none_or(|headers| headers.is_go());
     if is_go || !ground::begin() || !chain::begin(handler::on_trap) {

@@ -140,6 +140,18 @@ pub(crate) fn program(buffer: &mut [u8]) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
+/// Whether there is something of that name; true as well if nobody knows.
+pub(crate) fn exists(path: &core::ffi::CStr) -> bool {
+    // SAFETY: a path with a NUL.
+    unsafe { libc::access(path.as_ptr(), libc::F_OK) == 0 || errno() != libc::ENOENT }
+}
+
+/// Says something on standard error.
+pub(crate) fn say(text: &[u8]) {
+    // SAFETY: as many bytes as there are.
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+}
+
 /// The beginning of a file; how many bytes of it.
 pub(crate) fn read_file(path: &core::ffi::CStr, buffer: &mut [u8]) -> usize {
     // SAFETY: a path with a NUL; as many bytes as there are; our own descriptor.

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tracebraid_session::SessionError;
 use tracebraid_session::control::{self, Request, Server, Status};
+use tracebraid_session::{SessionError, logs};
 
-use crate::commands::record::{RecordArgs, record, stamped};
+use crate::commands::record::{RecordArgs, make_stamped, record};
 use crate::failure::{DAMAGED, Failure};
+use crate::output::Output;
 use crate::table::{self, Column, grouped};
 
 /// Starts a recording in the background. It goes on until `tracebraid stop`, or a limit.
@@ -104,7 +105,7 @@ fn failed(error: SessionError) -> Failure {
 
 /// What a session said before it ended, if it said anything.
 fn last_words(name: &str) -> Option<String> {
-    let said = std::fs::read_to_string(control::log(name).ok()?).ok()?;
+    let said = std::fs::read_to_string(logs::path(name).ok()?).ok()?;
     let last = said.lines().rfind(|line| line.starts_with("error: "))?;
     Some(last.trim_start_matches("error: ").to_owned())
 }
@@ -113,14 +114,18 @@ fn last_words(name: &str) -> Option<String> {
 pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     if std::env::var_os(IN_BACKGROUND).is_some() {
         let server = Server::new(&args.name).map_err(failed)?;
-        return record(&args.record, Some((&args.name, &server)));
+        let ended = record(&args.record, Some((&args.name, &server)));
+        if ended.is_ok() {
+            logs::ended(&args.name);
+        }
+        return ended;
     }
     match control::ask(&args.name, &Request::Status) {
         Ok(_) => return Err(failed(SessionError::Exists(args.name.clone()))),
         Err(SessionError::NoSession(_)) => {}
         Err(error) => return Err(failed(error)),
     }
-    let log = control::log(&args.name).map_err(failed)?;
+    let log = logs::path(&args.name).map_err(failed)?;
     let cannot = |error: std::io::Error| Failure::output(format!("{}: {error}", log.display()));
     let own = std::env::current_exe().map_err(cannot)?;
     let mut background = Command::new(own);
@@ -144,12 +149,12 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
             said,
         ));
     };
-    println!(
-        "Recording into {} (process {})",
+    Output::print(&format!(
+        "Recording into {} (process {})\nEnd it by: tracebraid stop {}\n",
         status.directory.display(),
-        status.pid
-    );
-    println!("End it by: tracebraid stop {}", args.name);
+        status.pid,
+        args.name
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -176,29 +181,36 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
 /// Runs `stop`.
 pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
     let status = control::ask(&args.name, &Request::Stop).map_err(failed)?;
-    say(&status);
+    say(&status)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `snapshot`.
 pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
-    let directory = args.output.clone().unwrap_or_else(|| stamped(&args.name));
+    let directory = match &args.output {
+        Some(directory) => directory.clone(),
+        None => make_stamped(&args.name)?,
+    };
     let directory = std::path::absolute(&directory).unwrap_or(directory);
-    let status = control::ask(&args.name, &Request::Snapshot(directory)).map_err(failed)?;
-    say(&status);
+    let asked = control::ask(&args.name, &Request::Snapshot(directory.clone()));
+    if asked.is_err() && args.output.is_none() {
+        // It is empty, or stays.
+        let _ = std::fs::remove_dir(&directory);
+    }
+    say(&asked.map_err(failed)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn say(status: &Status) {
+fn say(status: &Status) -> Result<(), Failure> {
     let directory = status.directory.display();
-    println!(
-        "Recorded {} events in {}, {} lost: {} in {directory}",
+    Output::print(&format!(
+        "Recorded {} events in {}, {} lost: {} in {directory}\nSee it by: tracebraid report {directory}\n",
         grouped(status.events),
         table::duration(status.elapsed_ns),
         grouped(status.lost),
         table::bytes(status.bytes),
-    );
-    println!("See it by: tracebraid report {directory}");
+    ))?;
+    Ok(())
 }
 
 /// Runs `status`.
@@ -207,14 +219,12 @@ pub(super) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
         Some(name) => vec![control::ask(name, &Request::Status).map_err(failed)?],
         None => all()?,
     };
-    show(&sessions, args.format);
-    Ok(ExitCode::SUCCESS)
+    show(&sessions, args.format)
 }
 
 /// Runs `list`.
 pub(super) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
-    show(&all()?, args.format);
-    Ok(ExitCode::SUCCESS)
+    show(&all()?, args.format)
 }
 
 /// All sessions that answer.
@@ -224,12 +234,14 @@ fn all() -> Result<Vec<Status>, Failure> {
     Ok(asked.flatten().collect())
 }
 
-fn show(sessions: &[Status], format: Format) {
-    match format {
-        Format::Json => println!("{:#}", json!({ "sessions": sessions })),
-        Format::Table if sessions.is_empty() => println!("No recording is going on in the background."),
-        Format::Table => print!("{}", rows(sessions)),
-    }
+fn show(sessions: &[Status], format: Format) -> Result<ExitCode, Failure> {
+    let text = match format {
+        Format::Json => format!("{:#}\n", json!({ "sessions": sessions })),
+        Format::Table if sessions.is_empty() => "No recording is going on in the background.\n".to_owned(),
+        Format::Table => rows(sessions),
+    };
+    Output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn rows(sessions: &[Status]) -> String {

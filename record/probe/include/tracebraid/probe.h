@@ -54,7 +54,7 @@ struct tb_class {
 void tb_register(struct tb_class *event_class) TB_IMPORT;
 
 /* Takes room for `size` bytes of fields. NULL: there is none, which has been counted. */
-void *tb_reserve(const struct tb_class *event_class, size_t size) TB_IMPORT;
+void *tb_reserve(const struct tb_class *event_class, size_t size) TB_IMPORT __attribute__((noplt));
 
 /* Records an event of an enabled class whose fields are encoded already, one behind the other: for other languages. */
 void tb_record(const struct tb_class *event_class, const void *fields, size_t size) TB_IMPORT;

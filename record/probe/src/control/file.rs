@@ -5,6 +5,7 @@
 //! | 0 | `TBPROBE1` |
 //! | 8 | process id, number of event classes: 32 bits each |
 //! | 16 | start of the process in the kernel's ticks since boot: 64 bits |
+//! | 24 | 1 if the recording is over: a byte; nothing is to be switched on any more |
 //! | 1024 | rules ([`crate::glob::decide`]), up to a NUL |
 //! | 4096 | a byte for each class: 1 if it is on |
 //! | 20480 | names of classes, 256 bytes each, up to a NUL |
@@ -17,6 +18,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
+use crate::config::Rules;
 use crate::glob;
 use crate::sys::{self, Descriptor, Errno, Path};
 
@@ -24,6 +26,7 @@ pub(crate) const MAGIC: &[u8; 8] = b"TBPROBE1";
 pub(crate) const PID: usize = 8;
 pub(crate) const CLASSES: usize = 12;
 pub(crate) const START: usize = 16;
+pub(crate) const ENDED: usize = 24;
 pub(crate) const RULES: usize = 1024;
 pub(crate) const STATES: usize = 4096;
 pub(crate) const NAMES: usize = STATES + MOST_CLASSES;
@@ -75,6 +78,33 @@ pub(crate) fn start_in_stat(stat: &[u8]) -> u64 {
 }
 
 impl ControlMap {
+    /// Where it is.
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.0
+    }
+
+    /// That with this [address](ControlMap::address), or null.
+    pub(crate) fn at(address: *mut u8) -> Option<ControlMap> {
+        (!address.is_null()).then_some(ControlMap(address))
+    }
+
+    /// Whether the recording is over.
+    pub(crate) fn has_ended(&self) -> bool {
+        // SAFETY: within the mapping.
+        unsafe { AtomicU8::from_ptr(self.0.add(ENDED)) }.load(Ordering::Relaxed) != 0
+    }
+
+    /// Writes the rules that `now` gives, if it gives some. No class is registered yet. Who switches meanwhile waits, and has
+    /// the last word.
+    pub(crate) fn renew(&self, path: &Path, now: impl FnOnce() -> Option<Rules>) -> Result<(), Errno> {
+        let file = sys::open(path, libc::O_RDWR)?;
+        lock(&file);
+        let Some(rules) = now() else { return Ok(()) };
+        let bytes = rules.bytes();
+        sys::write_at(&file, bytes, RULES as u64)?;
+        sys::write_at(&file, &[0], (RULES + bytes.len()) as u64)
+    }
+
     /// The byte of a class below [`MOST_CLASSES`].
     pub(crate) fn byte(&self, class: usize) -> *mut u8 {
         // SAFETY: within the mapping.

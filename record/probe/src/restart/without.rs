@@ -11,8 +11,8 @@ pub(crate) fn is_watched() -> bool {
 
 /// # Safety
 /// None; the sequence's function has the same type.
-#[inline(always)]
 #[allow(unsafe_code)]
-pub(crate) unsafe extern "C" fn reserve(class: &Class, payload: usize) -> *mut u8 {
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mut u8 {
     emit::reserve_exchanging(class, payload)
 }

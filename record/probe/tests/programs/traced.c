@@ -73,7 +73,20 @@ static int storm(uint64_t count)
 	return 0;
 }
 
-/* The same in a child that shares all memory, and that the kernel does not watch. */
+/* A record that is open while so many others are written, as when a handler has interrupted its probe. */
+static int held(uint64_t count)
+{
+	const struct tb_class *held_class = &tb_class_test_after;
+	uint64_t n = 7;
+	void *room = tb_reserve(held_class, sizeof(n));
+	for (uint64_t other = 0; other < count; other++)
+		numbered(other);
+	memcpy(room, &n, sizeof(n));
+	tb_commit(held_class, room);
+	return printf("%llu\n", (unsigned long long)count) < 0;
+}
+
+/* As `storm`, in a child that shares all memory, and that the kernel does not watch. */
 static int vforked(uint64_t count)
 {
 	numbered(0);
@@ -231,6 +244,24 @@ static void *flood(void *count)
 	return NULL;
 }
 
+/* Event classes that are registered one after the other, each just before its first event. */
+static int late(uint64_t count)
+{
+	for (uint64_t n = 0; n < count; n++) {
+		struct tb_class *late_class = calloc(1, sizeof(*late_class));
+		char *name = malloc(32);
+		snprintf(name, 32, "late:n%lu", (unsigned long)n);
+		late_class->name = name;
+		late_class->enabled = &late_class->off;
+		late_class->fields = "integer { size = 64; align = 8; signed = false; } _n;\n";
+		tb_register(late_class);
+		if (*late_class->enabled)
+			tb_record(late_class, &n, sizeof(n));
+		usleep(200);
+	}
+	return 0;
+}
+
 static uint64_t nanoseconds(void)
 {
 	struct timespec time;
@@ -331,6 +362,8 @@ int main(int argc, char **argv)
 		return storm(count);
 	if (!strcmp(what, "vforked"))
 		return vforked(count);
+	if (!strcmp(what, "held"))
+		return held(count);
 	if (!strcmp(what, "jump"))
 		return jump(count);
 	if (!strcmp(what, "killed"))
@@ -347,6 +380,8 @@ int main(int argc, char **argv)
 		return limited(count, argc > 3 ? strtoull(argv[3], NULL, 10) : 0);
 	if (!strcmp(what, "clocks"))
 		return clocks();
+	if (!strcmp(what, "late"))
+		return late(count);
 	if (!strcmp(what, "loads"))
 		return loads(argument);
 	if (!strcmp(what, "commanded"))

@@ -2,7 +2,7 @@
 
 use tracebraid_probe::finish;
 
-use crate::support::{Session, babeltrace, numbers, read, traced};
+use crate::support::{Session, babeltrace, compile, numbers, read, traced};
 
 #[test]
 fn overrun_is_counted_exactly() {
@@ -119,6 +119,72 @@ fn a_ring_is_copied_while_it_is_written() {
     child.wait().unwrap();
     // More than the ring holds, so that it was overwritten meanwhile.
     assert!(last > 100_000, "{last}");
+}
+
+#[test]
+fn a_ring_never_writes_over_a_record_that_is_not_finished() {
+    for without in [false, true] {
+        let session = Session::new(RING).without_sequences(without);
+        session.run(&["held", "100000"]);
+        session.finish();
+        let read = read(&session.trace());
+        let held: Vec<u64> = read.of("test:after").map(|record| record.value("n")).collect();
+        assert_eq!(held, [7], "kept by its packet");
+        assert_eq!(read.count("tracebraid:unfinished"), 0);
+        let numbers = read.numbers("test:numbered");
+        assert_eq!(numbers.last(), Some(&99_999));
+        // Those behind it in its packet, and the newest ones in the other three.
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(babeltrace(&session.trace()).len(), read.records.len());
+    }
+}
+
+#[test]
+fn a_ring_that_goes_from_thread_to_thread_keeps_records_that_are_not_finished() {
+    let program = compile("cc", "handed.c", "handed", &[]);
+    // Who left records open, who wrote meanwhile: threads that the kernel watches, and others.
+    for threads in ["OF", "oNF", "oNfF", "ONF", "oF", "oN", "ON", "oFNF", "OfoNF"] {
+        let session = Session::new("mode = ring\npacket_size = 4K\npackets = 16\ncorrelation = off\n");
+        let output = session.command(&program, &[threads]).output().unwrap();
+        let left = numbers(&output)[0];
+        session.finish();
+        let read = read(&session.trace());
+        assert_eq!(
+            read.streams, 2,
+            "{threads}: that of losses, and one buffer for all"
+        );
+        let mut kept = read.numbers("test:open");
+        kept.sort_unstable();
+        assert_eq!(kept, Vec::from_iter(0..left), "{threads}");
+        assert_eq!(read.count("tracebraid:unfinished"), 0, "{threads}");
+        read.numbers("test:numbered");
+        assert_eq!(
+            babeltrace(&session.trace()).len(),
+            read.records.len(),
+            "{threads}"
+        );
+    }
+}
+
+#[test]
+fn a_copy_has_the_classes_of_all_its_records() {
+    let session = Session::new("mode = ring\npacket_size = 64K\npackets = 16\ncorrelation = off\n");
+    let mut child = session.command(&traced(), &["late", "100000"]).spawn().unwrap();
+    let mut newest = 0;
+    for round in 0..25 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let copy = session.path().join(format!("copy{round}"));
+        if finish::copy(session.path(), &copy).unwrap() == 0 {
+            continue;
+        }
+        let mut traces = std::fs::read_dir(copy.join("ust/pid")).unwrap();
+        // An id without a class would be damage.
+        let read = read(&traces.next().unwrap().unwrap().path());
+        newest = newest.max(read.records.len());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(newest > 100, "{newest}");
 }
 
 #[test]

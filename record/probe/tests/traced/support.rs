@@ -100,6 +100,8 @@ impl Session {
         let mut command = Command::new(program);
         command.args(arguments).env("TRACEBRAID_SESSION", self.path());
         command.env_remove("TRACEBRAID_PROBE");
+        // Cargo's would lead to an older library, of a build that was no test.
+        command.env_remove("LD_LIBRARY_PATH");
         if self.without_sequences {
             command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
         }

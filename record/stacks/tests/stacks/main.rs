@@ -3,6 +3,7 @@
 #![allow(missing_docs, unreachable_pub)]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod endings;
 mod programs;
 mod stacks;
 mod support;

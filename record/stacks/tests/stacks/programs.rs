@@ -48,6 +48,21 @@ fn sample_threads() -> Result<(), String> {
 }
 
 #[test]
+fn a_session_that_is_not_there_is_told_of_once() {
+    let session = Session::new();
+    let mut command = session.command(Path::new("sh"), "");
+    command
+        .args(["-c", "sh -c true; true"])
+        .env("TRACEBRAID_SESSION", "/there/is/no/such/place");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "libtracebraid_stacks: nothing is recorded: there is no directory /there/is/no/such/place\n"
+    );
+}
+
+#[test]
 fn forked_children_have_traces_of_their_own() {
     let session = Session::new();
     session.run(&["fork"], "");

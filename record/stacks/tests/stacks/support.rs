@@ -85,6 +85,10 @@ impl Session {
         Session(tempfile::tempdir().unwrap())
     }
 
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     pub fn command(&self, program: &Path, options: &str) -> Command {
         let mut command = Command::new("timeout");
         command.args(["-k", "1", "60"]);

@@ -8,6 +8,7 @@ mod stacks;
 mod watch;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,7 +20,7 @@ use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions
 
 use crate::failure::Failure;
 use crate::fold;
-use crate::output::interruption;
+use crate::output::{interruption, say};
 use asked::Asked;
 use choice::{Groups, Traced};
 pub(crate) use launch::become_command;
@@ -124,7 +125,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
     }
     // From here on an interruption ends the recording as it should be ended.
     let interrupted = interruption();
-    let is_new = options.make_directory().map_err(failed)?;
+    let is_new = make_directory(args.output.as_deref(), &mut options)?;
     let begun = begin(args, &mut options);
     let (session, mut command) = begun.inspect_err(|_| clear(&options.directory, is_new))?;
     let limits = Limits { time: args.duration };
@@ -181,16 +182,46 @@ fn clear(directory: &Path, is_new: bool) {
     }
 }
 
-/// A directory for what is recorded now, by that name and the time.
-pub(super) fn stamped(name: &str) -> PathBuf {
-    let now = Zoned::now().strftime("%Y%m%d-%H%M%S");
-    PathBuf::from(format!("{name}-{now}"))
+/// Makes the directory that is asked for, or one by the time; false if it was there already.
+fn make_directory(wanted: Option<&Path>, options: &mut SessionOptions) -> Result<bool, Failure> {
+    let is_new = match wanted {
+        Some(directory) => {
+            options.directory = directory.to_owned();
+            options.make_directory().map_err(failed)?
+        }
+        None => {
+            options.directory = make_stamped("tracebraid")?;
+            true
+        }
+    };
+    if let Some(kernel) = &mut options.kernel {
+        let name = options.directory.file_name().unwrap_or_default();
+        kernel.name = name.to_string_lossy().into_owned();
+    }
+    Ok(is_new)
 }
 
+/// Directories that are tried for what is recorded in one second.
+const MOST_OF_A_SECOND: u32 = 1000;
+
+/// Makes a directory for what is recorded now, by that name and the time, which nobody else has.
+pub(super) fn make_stamped(name: &str) -> Result<PathBuf, Failure> {
+    let now = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let plain = PathBuf::from(format!("{name}-{now}"));
+    let others = (1..MOST_OF_A_SECOND).map(|number| PathBuf::from(format!("{name}-{now}-{number}")));
+    for directory in std::iter::once(plain.clone()).chain(others) {
+        match std::fs::create_dir(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Failure::output(format!("{}: {error}", directory.display()))),
+        }
+    }
+    let why = "there are too many of this second";
+    Err(Failure::output(format!("{}: {why}", plain.display())))
+}
+
+/// What is asked for; the directory is still to be made.
 fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
-    let directory = args.output.clone().unwrap_or_else(|| stamped("tracebraid"));
-    let name = directory.file_name().unwrap_or_default();
-    let name = name.to_string_lossy().into_owned();
     let patterns: Vec<String> = args
         .probes
         .iter()
@@ -207,24 +238,20 @@ fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
     let has_library = args.stacks.is_some() && !args.command.is_empty() && !args.snapshot;
     let library = has_library.then(stacks::library).transpose()?;
     Ok(SessionOptions {
-        kernel: kernel_options(args, name, library.as_deref())?,
+        kernel: kernel_options(args, library.as_deref())?,
         probes: has_probes.then_some(probes),
         stacks: args
             .stacks
             .as_ref()
             .zip(library)
             .map(|(wanted, library)| wanted.of_command(library)),
-        directory,
+        ..SessionOptions::default()
     })
 }
 
 /// What is recorded of the kernel; nothing if that is not possible, nobody asked for it, and there is something
 /// else to be recorded.
-fn kernel_options(
-    args: &RecordArgs,
-    name: String,
-    library: Option<&Path>,
-) -> Result<Option<Options>, Failure> {
+fn kernel_options(args: &RecordArgs, library: Option<&Path>) -> Result<Option<Options>, Failure> {
     let groups = args
         .kernel
         .as_ref()
@@ -258,7 +285,7 @@ fn kernel_options(
         } else {
             ""
         };
-        eprintln!(
+        say!(
             "warning: kernel events are not recorded, which needs {}: only the command's own probes{stacks} are",
             missing.join(" and ")
         );
@@ -273,7 +300,6 @@ fn kernel_options(
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
         limit: args.max_size.filter(|_| !args.snapshot),
         ctf2: args.ctf2,
-        name,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
         state_dump: !args.no_state_dump,
         ..Options::default()

@@ -1,19 +1,12 @@
 //! What was recorded, where it is, and what to do with it.
 
-use std::io::Write;
 use std::time::Duration;
 
 use tracebraid_session::kernel::{Progress, Summary};
 use tracebraid_session::{Finished, SessionOptions, SessionSummary};
 
+use crate::output::say;
 use crate::table::{bytes, duration, grouped, number_of};
-
-/// Says it as far as anybody listens: that nobody does is no reason not to end well.
-macro_rules! say {
-    ($($text:tt)*) => {{
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
-}
 
 /// Says it on standard error, which is not the command's.
 pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapsed: Duration) {
@@ -83,7 +76,7 @@ fn tell(probes: &Finished) {
     }
     for path in &probes.running {
         say!(
-            "warning: {}: its process goes on: the trace ends when it does",
+            "warning: {}: its process goes on, and is not recorded any more",
             path.display()
         );
     }

@@ -1,0 +1,187 @@
+//! How recordings end, and what they leave.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::record;
+use crate::support::{can_record_kernel, recording_directory, run, succeeds, text, tracebraid};
+
+#[test]
+fn the_exit_code_is_the_command_s() {
+    if !can_record_kernel() {
+        return;
+    }
+    let code = |command: &[&str]| {
+        let directory = TempDir::new().unwrap();
+        record(directory.path(), &[], command).0.status.code()
+    };
+    assert_eq!(code(&["sh", "-c", "exit 7"]), Some(7));
+    assert_eq!(code(&["sh", "-c", "kill -9 $$"]), Some(137));
+    assert_eq!(code(&["/there/is/no/such/program"]), Some(127));
+    assert_eq!(code(&["/etc/passwd"]), Some(126));
+}
+
+/// Waits until something has been recorded, which is written at least each second.
+fn begun(trace: &Path) {
+    for _ in 0..600 {
+        let written = fs::metadata(trace.join("kernel/channel0_0"));
+        if written.is_ok_and(|file| file.len() > 0) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("nothing is recorded");
+}
+
+#[test]
+fn an_interrupted_recording_is_whole() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let trace = directory.path().join("trace");
+    let mut record = tracebraid();
+    record
+        .arg("record")
+        .args(["--system", "--syscalls", "none", "-o"])
+        .arg(&trace);
+    let mut child = record.spawn().unwrap();
+    begun(&trace);
+    let interrupt = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupt.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let trace = trace.to_str().unwrap();
+    let output = run(&["count", "--strict", trace]);
+    succeeds(&output);
+}
+
+#[test]
+fn a_recording_that_is_terminated_is_whole() {
+    if !can_record_kernel() {
+        return;
+    }
+    for signal in ["-TERM", "-HUP"] {
+        let directory = TempDir::new().unwrap();
+        let trace = directory.path().join("trace");
+        let mut record = tracebraid();
+        record
+            .arg("record")
+            .args(["--system", "--syscalls", "none", "-o"])
+            .arg(&trace);
+        let mut child = record.spawn().unwrap();
+        begun(&trace);
+        let sent = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
+        let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);
+        let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+        assert!(counted["events"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_it_had_written() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let trace = directory.path().join("trace");
+    let mut record = tracebraid();
+    record.arg("record").args(["--system", "-o"]).arg(&trace);
+    let mut child = record.spawn().unwrap();
+    begun(&trace);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);
+    let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+    assert!(counted["events"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let trace = directory.path().join("trace");
+    let mut record = tracebraid();
+    record.arg("record").args(["--system", "-o"]).arg(&trace);
+    let mut child = record.spawn().unwrap();
+    let begun = (0..5000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        trace.join("kernel/channel0_1").exists()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(begun);
+    let output = run(&["print", trace.to_str().unwrap()]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    succeeds(&output);
+}
+
+#[test]
+fn each_of_several_recordings_of_a_second_has_a_directory() {
+    let directory = TempDir::new().unwrap();
+    let record = |number: u32| {
+        let mut record = tracebraid();
+        record.args([
+            "record",
+            "--quiet",
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+            "--",
+        ]);
+        record.args(["touch", &number.to_string()]);
+        record.current_dir(directory.path()).spawn().unwrap()
+    };
+    let recordings: Vec<_> = (0..4).map(record).collect();
+    for mut recording in recordings {
+        assert!(recording.wait().unwrap().success());
+    }
+    let count = fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(count, 8, "four files and four directories");
+}
+
+#[test]
+fn nobody_waits_for_a_recorder_that_was_killed() {
+    let directory = TempDir::new().unwrap();
+    let gate = directory.path().join(".gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    // A shell launches a command as the recorder does, and is killed before it says go.
+    let script = r#""$0" __launch "$1" $$ = true & echo $!; wait"#;
+    let mut recorder = Command::new("sh");
+    recorder
+        .args(["-c", script, env!("CARGO_BIN_EXE_tracebraid")])
+        .arg(&gate);
+    let mut recorder = recorder.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut number = String::new();
+    let said = recorder.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut number).unwrap();
+    let waits = || {
+        let status = fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
+        // A process that nobody has waited for yet is none any more.
+        status.contains("tracebraid") && !status.contains(") Z ")
+    };
+    let until = |is_so: &dyn Fn() -> bool| {
+        for _ in 0..200 {
+            if is_so() {
+                return true;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        false
+    };
+    assert!(until(&waits));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(waits());
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    assert!(until(&|| !waits()));
+}
