@@ -13,6 +13,7 @@ use tracebraid_ctf::write::WriteError;
 use tracebraid_ctf::write::stream::PacketSize;
 use tracebraid_ctf::write::trace::{Options, Session};
 use tracebraid_testkit::generate::{Generated, GeneratedEvent, Options as Random, generate};
+use tracebraid_testkit::recorded;
 use tracebraid_testkit::rewrite::{body, copy, write};
 
 const SEEDS: u64 = 500;
@@ -242,10 +243,7 @@ fn copies_of_recorded_traces_have_the_same_events() {
         ("kernel-ust-requests", 10_000),
         ("perf-mix", 1000),
     ] {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/{archive}.tar.xz"));
-        let mut tar = std::process::Command::new("tar");
-        let status = tar.arg("xJf").arg(&file).arg("-C").arg(unpacked.path()).status();
-        assert!(status.unwrap().success(), "{} cannot be unpacked", file.display());
+        recorded::unpack(&recorded::archive(archive), unpacked.path());
         let original = unpacked.path().join(archive);
         let events = all_events(&original);
         let count: usize = events.iter().map(Vec::len).sum();

@@ -1,53 +1,20 @@
 //! What the event classes of recorded traces are to the model.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::schema::IntClass;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_ctf::walk::Visitor;
+use tracebraid_testkit::recorded::unpacked;
 
 use crate::names::{Meaning, meanings};
 use crate::{Body, KernelEvent, KernelModel, StreamModel, Syscall, TaskState, Transport};
 
-const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data");
-
-/// A trace of `tests/data`, unpacked into a directory that goes with the value.
-struct Unpacked(PathBuf);
-
-impl Unpacked {
-    fn new(archive: &str) -> Unpacked {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let directory = std::env::temp_dir().join(format!("kernel-model-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory for the archive");
-        let path = Path::new(DATA).join(format!("{archive}.tar.xz"));
-        let done = Command::new("tar")
-            .arg("-xJf")
-            .arg(path)
-            .arg("-C")
-            .arg(&directory)
-            .status();
-        assert!(
-            done.is_ok_and(|status| status.success()),
-            "{archive} can be unpacked"
-        );
-        Unpacked(directory)
-    }
-
-    fn set(&self, inner: &str) -> TraceSet {
-        TraceSet::open(&[self.0.join(inner).join("kernel")]).expect("the trace can be opened")
-    }
-}
-
-impl Drop for Unpacked {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The kernel trace of `tests/data` of that name.
+fn recorded(name: &str) -> TraceSet {
+    TraceSet::open(&[unpacked(name).join(name).join("kernel")]).expect("the trace can be opened")
 }
 
 /// Names of event classes, what they mean, and whether the fields were found.
@@ -76,8 +43,7 @@ fn call_of(name: &str) -> Option<(bool, &str)> {
 
 #[test]
 fn every_event_class_of_a_recorded_trace_is_what_it_says() {
-    let trace = Unpacked::new("kernel-mix-small");
-    let set = trace.set("kernel-mix-small");
+    let set = recorded("kernel-mix-small");
     let mut lines = String::new();
     let mut calls = 0;
     for (name, meaning, found) in classes(&set) {
@@ -107,8 +73,7 @@ fn every_event_class_of_a_recorded_trace_is_what_it_says() {
 
 #[test]
 fn every_event_of_perf_is_known() {
-    let trace = Unpacked::new("perf-mix");
-    let set = trace.set("perf-mix");
+    let set = recorded("perf-mix");
     // Not the event that perf only makes in order to learn of processes.
     let classes: Vec<_> = classes(&set)
         .into_iter()
@@ -166,9 +131,9 @@ fn every_event(set: &TraceSet, mut see: impl FnMut(&StreamModel, usize, &Plain, 
 
 #[test]
 fn headers_of_packets_are_those_that_a_plain_walk_finds() {
-    let trace = Unpacked::new("kernel-mix-small");
+    let set = recorded("kernel-mix-small");
     let mut segments = 0;
-    every_event(&trace.set("kernel-mix-small"), |model, class, plain, body| {
+    every_event(&set, |model, class, plain, body| {
         let Some(KernelEvent::Packet(packet)) = model.event(class).map(|model| &model.event) else {
             return;
         };
@@ -209,12 +174,11 @@ fn headers_of_packets_are_those_that_a_plain_walk_finds() {
 
 #[test]
 fn threads_leave_their_cpus_for_known_reasons() {
-    let trace = Unpacked::new("kernel-mix-small");
+    let set = recorded("kernel-mix-small");
     let mut states: BTreeMap<TaskState, u32> = BTreeMap::new();
     let mut wakeups = 0;
-    every_event(
-        &trace.set("kernel-mix-small"),
-        |model, class, plain, body| match model.event(class).map(|model| &model.event) {
+    every_event(&set, |model, class, plain, body| {
+        match model.event(class).map(|model| &model.event) {
             Some(KernelEvent::Switch(switch)) => {
                 *states
                     .entry(switch.prev_state(body).expect("a state"))
@@ -229,8 +193,8 @@ fn threads_leave_their_cpus_for_known_reasons() {
                 wakeups += 1;
             }
             _ => {}
-        },
-    );
+        }
+    });
     assert!(!states.contains_key(&TaskState::Other), "{states:?}");
     for state in [
         TaskState::Preempted,
@@ -248,8 +212,7 @@ fn threads_leave_their_cpus_for_known_reasons() {
 
 #[test]
 fn arguments_are_found_by_name() {
-    let trace = Unpacked::new("kernel-mix-small");
-    let set = trace.set("kernel-mix-small");
+    let set = recorded("kernel-mix-small");
     let layout = &set.traces[0].layout.streams[0];
     let futex = Syscall::by_name("futex").expect("a call");
     let mut seen = 0;
@@ -269,8 +232,7 @@ fn arguments_are_found_by_name() {
 
 #[test]
 fn arguments_are_found_by_place_where_a_tracer_gives_registers() {
-    let trace = Unpacked::new("perf-mix");
-    let set = trace.set("perf-mix");
+    let set = recorded("perf-mix");
     let layout = &set.traces[0].layout.streams[0];
     let write = Syscall::by_name("write").expect("a call");
     let mut seen = 0;

@@ -1,27 +1,15 @@
 //! Events have the names, fields and layouts that lttng-modules gives them.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::process::Command;
 
 use tracebraid_ctf::metadata;
 use tracebraid_ctf::schema::{EventClass, FieldClass, TraceClass};
 
 /// The metadata of a trace that lttng-modules 2.13 recorded.
 fn recorded() -> TraceClass {
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/kernel-mix-small.tar.xz");
-    let output = Command::new("tar")
-        .arg("xJOf")
-        .arg(&archive)
-        .arg("kernel-mix-small/kernel/metadata")
-        .output()
-        .expect("tar runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    metadata::parse(&output.stdout).expect("the recorded metadata is valid")
+    let directory = tracebraid_testkit::recorded::unpacked("kernel-mix-small");
+    let text = std::fs::read(directory.join("kernel-mix-small/kernel/metadata")).expect("it can be read");
+    metadata::parse(&text).expect("the recorded metadata is valid")
 }
 
 fn events(class: &TraceClass) -> HashMap<&str, &EventClass> {
