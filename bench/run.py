@@ -27,6 +27,7 @@ from common import TARGET, TRACEBRAID
 CACHE = common.CACHE / "bench"
 TESTKIT = TARGET / "tracebraid-testkit"
 BENCH = TARGET / "tracebraid-bench"
+ASK = TARGET / "tracebraid-bench-history"
 
 
 REPORTS = (
@@ -112,7 +113,14 @@ def commands(trace):
     for report in REPORTS:
         for threads in (1, 2):
             rows.append((f"tracebraid {report} -j {threads}", [TRACEBRAID, report, "-j", str(threads), trace], 7))
+    for threads in (1, 2):
+        build = [TRACEBRAID, "history", "build", "-j", str(threads), trace, "-o", history_of(trace)]
+        rows.append((f"tracebraid history build -j {threads}", build, 5))
     return rows
+
+
+def history_of(trace):
+    return trace.with_name(trace.name + ".history")
 
 
 def side_by_side(trace, events, out):
@@ -174,6 +182,22 @@ def in_memory(trace, peer_rate, out):
     out("")
 
 
+def questions(trace, out):
+    """What asking a history costs, and how large it is."""
+    history = history_of(trace)
+    lines = subprocess.run([ASK, history], check=True, capture_output=True, text=True).stdout.splitlines()
+    size = sum(path.stat().st_size for path in trace.rglob("*") if path.is_file())
+    share = history.stat().st_size * 100 / size
+    out(f"Its history has {history.stat().st_size:,} bytes, {share:.1f} % of the trace's {size:,}.\n")
+    out("| ms | median | 99 % | most |")
+    out("|---|---|---|---|")
+    for line in lines:
+        name, *figures = line.split("\t")
+        cells = [f"{float(figure) / 1000:.2f}" if figure else "" for figure in figures]
+        out(f"| {name} | {' | '.join(cells)} |" if cells[1] else f"| {name}: {figures[0]} | | | |")
+    out("")
+
+
 def scaling(trace, events, threads, out):
     out(f"| {events:,} events | " + " | ".join(f"{n} threads" for n in threads) + " |")
     out("|---|" + "---|" * len(threads))
@@ -208,6 +232,7 @@ def main():
             scaling(trace, exact, [int(n) for n in arguments.scaling.split(",")], out)
             continue
         peer = side_by_side(trace, exact, out)
+        questions(trace, out)
         if events <= 10_000_000:
             in_memory(trace, exact / peer if peer else None, out)
             if not arguments.no_text:

@@ -1,5 +1,6 @@
 //! Clocks: values in cycles to nanoseconds from the clock's origin.
 
+use crate::correction::Correction;
 use crate::schema::{ClockClass, ClockOrigin};
 
 /// Nanoseconds from a clock's origin (for most traces: from 1970-01-01T00:00:00Z).
@@ -13,6 +14,9 @@ const SECOND: i64 = 1_000_000_000;
 pub struct ClockConversion {
     frequency: u64,
     base: i64,
+    /// Cycles are nanoseconds, and nothing is corrected.
+    is_plain: bool,
+    correction: Option<&'static Correction>,
 }
 
 impl ClockConversion {
@@ -29,23 +33,44 @@ impl ClockConversion {
         let base = seconds
             .saturating_mul(SECOND)
             .saturating_add(nanoseconds(rest as u64, frequency));
-        ClockConversion { frequency, base }
+        ClockConversion {
+            frequency,
+            base,
+            is_plain: frequency == SECOND as u64,
+            correction: None,
+        }
     }
 
     /// Values are nanoseconds from 0.
     pub const NONE: ClockConversion = ClockConversion {
         frequency: SECOND as u64,
         base: 0,
+        is_plain: true,
+        correction: None,
     };
+
+    /// The same with its times corrected.
+    pub fn corrected(self, correction: &'static Correction) -> Self {
+        ClockConversion {
+            is_plain: false,
+            correction: Some(correction),
+            ..self
+        }
+    }
 
     /// Nanoseconds from the origin; saturates.
     #[inline(always)]
     pub fn timestamp(self, cycles: u64) -> Timestamp {
-        if self.frequency == SECOND as u64 {
+        if self.is_plain {
             // Wraps for absurd values only, which the saturating form costs every event to exclude.
             return Timestamp(self.base.saturating_add_unsigned(cycles));
         }
-        Timestamp(self.base.saturating_add(nanoseconds(cycles, self.frequency)))
+        self.converted(cycles)
+    }
+
+    fn converted(self, cycles: u64) -> Timestamp {
+        let time = Timestamp(self.base.saturating_add(nanoseconds(cycles, self.frequency)));
+        self.correction.map_or(time, |correction| correction.apply(time))
     }
 
     /// The least value in cycles whose timestamp is not before `time`.
@@ -138,6 +163,27 @@ mod tests {
                 assert!(conversion.timestamp(cycles).0 >= time);
                 assert!(cycles == 0 || conversion.timestamp(cycles - 1).0 < time);
             }
+        }
+    }
+
+    #[test]
+    fn corrected_times_have_an_inverse_too() {
+        let piece = |from, offset_ns, drift_e18| crate::correction::Piece {
+            from: Timestamp(from),
+            offset_ns,
+            offset_e9: 0,
+            drift_e18,
+        };
+        let pieces = [piece(0, -400, -300_000_000_000_000_000), piece(1000, -600, 0)];
+        let correction = Correction::new([&pieces[..]]).expect("sound");
+        let correction: &'static Correction = Box::leak(Box::new(correction));
+        let plain = ClockConversion::new(&clock(1_000_000_000, 0, 5));
+        let conversion = plain.corrected(correction);
+        assert_eq!(conversion.timestamp(1995).0, 1400);
+        for time in [-1000, 0, 300, 399, 400, 401, 5000] {
+            let cycles = conversion.cycles_at(Timestamp(time));
+            assert!(conversion.timestamp(cycles).0 >= time);
+            assert!(cycles == 0 || conversion.timestamp(cycles - 1).0 < time);
         }
     }
 }

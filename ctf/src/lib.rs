@@ -10,6 +10,7 @@
 
 pub mod bits;
 pub mod clock;
+pub mod correction;
 pub mod ctf2;
 pub mod damage;
 mod descent;

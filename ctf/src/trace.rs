@@ -1,11 +1,13 @@
 //! Traces on disk: directories with a `metadata` file, found, opened and joined.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::clock::ClockConversion;
+use crate::correction::Correction;
 use crate::damage::Damage;
 use crate::error::MetadataError;
 use crate::layout::TraceLayout;
@@ -30,6 +32,11 @@ pub struct Trace {
     pub damage: Vec<Damage>,
     /// What is no damage, but worth knowing: files without a single packet.
     pub notes: Vec<Damage>,
+    /// What its times are corrected by, if clocks were synchronized. It lives as long as the program, so that
+    /// conversions can be copied in the loops over event records.
+    pub correction: Option<&'static Correction>,
+    /// True if its times are those of the synchronized clock, corrected or not.
+    pub is_synchronized: bool,
 }
 
 /// Why a directory could not be opened as a trace.
@@ -119,6 +126,8 @@ impl Trace {
             streams: Vec::new(),
             damage: Vec::new(),
             notes: Vec::new(),
+            correction: None,
+            is_synchronized: false,
         };
         let io_error = |error| OpenError::Io {
             path: directory.to_owned(),
@@ -144,7 +153,7 @@ impl Trace {
         });
         match scanned {
             Ok((bytes, scans)) => {
-                if bytes == 0 {
+                if bytes == 0 && !is_being_written(directory, name) {
                     self.notes
                         .push(Damage::of(path, "the stream file is empty: it has no packets"));
                 }
@@ -184,10 +193,14 @@ impl Trace {
         self.streams = streams;
     }
 
-    /// Conversion for the clock of a stream.
+    /// Conversion for the clock of a stream, with the trace's correction.
     pub fn clock(&self, stream: &Stream) -> Option<ClockConversion> {
         let clock = self.layout.streams.get(stream.class)?.clock?;
-        self.layout.class.clocks.get(clock).map(ClockConversion::new)
+        let conversion = ClockConversion::new(self.layout.class.clocks.get(clock)?);
+        Some(match self.correction {
+            Some(correction) => conversion.corrected(correction),
+            None => conversion,
+        })
     }
 
     /// Its UUID.
@@ -397,8 +410,9 @@ fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
         let mut entries: Vec<_> = std::fs::read_dir(path)?.filter_map(Result::ok).collect();
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
-            // Links are not followed: they could lead in a circle.
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            // Links are not followed: they could lead in a circle. What is hidden is not ready.
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let _ = below(&entry.path(), depth - 1, found);
             }
         }
@@ -409,14 +423,25 @@ fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The data stream files of a trace directory, in the order of their names.
+/// Whether a stream file is one that [`crate::write`] has not finished, since it still writes or was killed: there may be
+/// nothing in it yet.
+fn is_being_written(directory: &Path, name: &OsStr) -> bool {
+    let mut index = OsString::from(".");
+    index.push(name);
+    index.push(".idx.part");
+    directory.join("index").join(index).exists()
+}
+
+/// The data stream files of a trace directory, in the order of their names. What is hidden is not ready, nor is what ends
+/// with `.part`.
 fn data_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files: Vec<_> = std::fs::read_dir(directory)?
         .filter_map(Result::ok)
         .filter(|entry| {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            name != "metadata" && !name.starts_with('.') && !name.ends_with(".idx") && entry.path().is_file()
+            let is_other = name == "metadata" || name.starts_with('.');
+            !is_other && !name.ends_with(".idx") && !name.ends_with(".part") && entry.path().is_file()
         })
         .map(|entry| entry.path())
         .collect();

@@ -244,6 +244,25 @@ fn an_empty_file_is_worth_a_note() {
 }
 
 #[test]
+fn what_is_not_ready_is_passed_over() {
+    let place = tempfile::tempdir().unwrap();
+    let streams: [(&str, &[Packet]); 2] = [("channel0_0", &[]), ("channel0_1", &[Packet::new(1, 0, &[1])])];
+    let trace = place.path().join("trace");
+    write(&trace, METADATA, &streams);
+    // As a recorder leaves it that is killed, or just writes.
+    std::fs::create_dir(trace.join("index")).unwrap();
+    for name in ["index/.channel0_0.idx.part", ".gate", "channel0_2.part"] {
+        std::fs::write(trace.join(name), [1]).unwrap();
+    }
+    write(&place.path().join(".hidden"), METADATA, &streams);
+    let set = TraceSet::open(&[place.path()]).unwrap();
+    assert_eq!(set.traces.len(), 1);
+    let trace = &set.traces[0];
+    assert_eq!((trace.streams.len(), trace.paths.len()), (1, 1));
+    assert!(trace.damage.is_empty() && trace.notes.is_empty(), "{trace:?}");
+}
+
+#[test]
 fn one_file_may_have_packets_of_several_streams() {
     let place = tempfile::tempdir().unwrap();
     let packets = [

@@ -1,10 +1,11 @@
 //! Fuzz targets for everything that reads what others wrote: metadata of both languages and in
-//! packets, index files, packets, and whole traces.
+//! packets, index files, packets, whole traces, blocks of state histories, and files of other tools.
 //!
 //! `FUZZ_TARGET` names the target, see [`TARGETS`]; the rest are libFuzzer's arguments. One
 //! program holds all targets, so that there is one thing to build.
 #![no_main]
 
+mod import;
 mod trace;
 
 use libfuzzer_sys::{Corpus, fuzz_target};
@@ -19,6 +20,8 @@ const TARGETS: &[(&str, Target)] = &[
     ("index", trace::index),
     ("packets", trace::packets),
     ("trace", trace::trace),
+    ("history", history),
+    ("import", import::import),
 ];
 
 fn target() -> Target {
@@ -57,5 +60,14 @@ fn packetized(data: &[u8]) -> Corpus {
         Ok(class) => trace::compile(class),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
+    Corpus::Keep
+}
+
+/// A block of a state history: whether it has a snapshot, and its body.
+fn history(data: &[u8]) -> Corpus {
+    let Some((&flag, body)) = data.split_first() else {
+        return Corpus::Reject;
+    };
+    tracebraid_history::fuzzing::block(body, flag & 1 == 1);
     Corpus::Keep
 }

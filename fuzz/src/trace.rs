@@ -34,7 +34,7 @@ pub(crate) fn compile(class: TraceClass) {
 }
 
 /// A directory for this process alone; the script that runs the targets removes it.
-fn directory() -> &'static Path {
+pub(crate) fn directory() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
         let made = tempfile::Builder::new().prefix("tracebraid-fuzz").tempdir();

@@ -11,7 +11,6 @@ pub mod disk;
 pub mod files;
 pub mod io;
 pub mod irq;
-pub mod kernel;
 pub mod memory;
 pub mod net;
 pub mod overview;
@@ -24,3 +23,5 @@ pub mod sched;
 pub mod stats;
 pub mod syscalls;
 pub mod waits;
+
+pub use tracebraid_kernel_fold as kernel;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use tracebraid_clocks::PacketAnalysis;
+use tracebraid_critical_path::GraphAnalysis;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Control, Options, fold};
@@ -46,7 +48,9 @@ macro_rules! for_each_per_cpu {
         $function::<DiskAnalysis>($($argument),*);
         $function::<FilesAnalysis>($($argument),*);
         $function::<NetAnalysis>($($argument),*);
+        $function::<PacketAnalysis>($($argument),*);
         $function::<WaitAnalysis>($($argument),*);
+        $function::<GraphAnalysis>($($argument),*);
     };
 }
 

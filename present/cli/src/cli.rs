@@ -3,9 +3,10 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, DiskArgs, FilesArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs,
-    MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs,
-    SchedArgs, SnapshotArgs, StacksArgs, StartArgs, StatusArgs, StopArgs, SyscallsArgs, WaitsArgs,
+    CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, FilesArgs, HistoryArgs, ImportArgs,
+    InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs,
+    ProbesArgs, ProcessesArgs, RecordArgs, SchedArgs, SnapshotArgs, StacksArgs, StartArgs, StatusArgs,
+    StopArgs, SyncArgs, SyscallsArgs, WaitsArgs,
 };
 
 /// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and wrote, and
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Probes(ProbesArgs),
     Stacks(StacksArgs),
     Report(OverviewArgs),
+    Import(ImportArgs),
     Info(InfoArgs),
     Print(Box<PrintArgs>),
     Count(CountArgs),
@@ -52,7 +54,10 @@ pub(crate) enum Command {
     Processes(ProcessesArgs),
     Syscalls(SyscallsArgs),
     Waits(WaitsArgs),
+    CriticalPath(Box<CriticalPathArgs>),
     Periods(Box<PeriodsArgs>),
+    History(HistoryArgs),
+    Sync(SyncArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::output::say;
+
 /// The exit code for damage under `--strict`, and for output that cannot be written.
 pub(crate) const DAMAGED: u8 = 1;
 /// The exit code for wrong usage.
@@ -74,9 +76,14 @@ impl Failure {
         }
     }
 
+    /// Why.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Says why, and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
-        eprintln!("error: {}", self.message);
+        say!("error: {}", self.message);
         ExitCode::from(self.code)
     }
 }

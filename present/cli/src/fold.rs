@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,7 +16,7 @@ use crate::progress::Progress;
 use crate::warnings::Warnings;
 
 /// How to fold.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct FoldArgs {
     /// Threads; as many as there are CPUs if not given
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -53,24 +54,44 @@ pub(crate) fn run<A: Analysis>(
     until: Option<Timestamp>,
     warnings: &mut Warnings,
 ) -> Result<A::Report, Failure> {
-    let options = Options {
-        threads: args.threads.map_or(0, |threads| threads as usize),
-        chunk_bytes: args.chunk_size.unwrap_or(0),
-        until,
-    };
-    let control = Control::default();
-    let interrupted = output::interruption();
-    let finished = AtomicBool::new(false);
-    let outcome = std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(&control, &interrupted, &finished));
-        let outcome = fold(set, analysis, options, &control);
-        finished.store(true, Ordering::Relaxed);
-        watcher.thread().unpark();
-        outcome
-    });
+    let outcome = watched(|control| fold(set, analysis, args.options(until), control));
     let outcome = outcome.map_err(|_| Failure::interrupted())?;
     warnings.reading(&outcome.damage);
     Ok(outcome.report)
+}
+
+impl FoldArgs {
+    /// What they ask for; `until` is the time at and behind which nothing matters.
+    pub(crate) fn options(&self, until: Option<Timestamp>) -> Options {
+        Options {
+            threads: self.threads.map_or(0, |threads| threads as usize),
+            chunk_bytes: self.chunk_size.unwrap_or(0),
+            until,
+        }
+    }
+}
+
+/// Does something that tells how far it is, showing that on a terminal; Ctrl-C cancels it.
+pub(crate) fn watched<T>(work: impl FnOnce(&Control) -> T) -> T {
+    let control = Control::default();
+    let interrupted = output::interruption();
+    let finished = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch(&control, &interrupted, &finished));
+        // Also if it panics: else the watcher would be waited for.
+        let _end = End(&finished, watcher.thread());
+        work(&control)
+    })
+}
+
+/// Ends the watcher.
+struct End<'a>(&'a AtomicBool, &'a Thread);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.unpark();
+    }
 }
 
 /// Shows how far the fold is and passes interruptions on.

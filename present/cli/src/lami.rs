@@ -15,6 +15,7 @@ use tracebraid_reports::kernel::{Head, KernelAnalysis, Selection};
 use tracebraid_reports::report::{Column, Report, Section, Unit, Value, View};
 
 use crate::commands::Show;
+use crate::output::Output;
 
 /// The version of the interface.
 const VERSION: &str = "1.0";
@@ -65,15 +66,14 @@ impl Phase {
                 command(&name).and_then(|analysis| analysis.test(&trace).map(|()| None))
             }
         };
-        match answer {
-            Ok(text) => {
-                text.iter().for_each(|text| println!("{text}"));
-                ExitCode::SUCCESS
-            }
-            Err(message) => {
-                println!("{}", json!({ "error-message": message }));
-                ExitCode::FAILURE
-            }
+        let (text, code) = match answer {
+            Ok(text) => (text.unwrap_or_default(), ExitCode::SUCCESS),
+            Err(message) => (json!({ "error-message": message }).to_string(), ExitCode::FAILURE),
+        };
+        let newline = if text.is_empty() { "" } else { "\n" };
+        match Output::print(&format!("{text}{newline}")) {
+            Ok(_) => code,
+            Err(failure) => failure.report(),
         }
     }
 }
@@ -112,7 +112,9 @@ impl Analysis {
     }
 
     fn test(&self, trace: &PathBuf) -> Result<(), String> {
-        let set = TraceSet::open(&[trace]).map_err(|error| error.to_string())?;
+        let paths = crate::imported::resolve(std::slice::from_ref(trace))
+            .map_err(|failure| failure.message().to_owned())?;
+        let set = TraceSet::open(&paths).map_err(|error| error.to_string())?;
         (self.lacks)(&set).map_or(Ok(()), |lack| Err(lack.to_owned()))
     }
 }

@@ -10,6 +10,7 @@ mod csv;
 mod failure;
 mod fold;
 mod hints;
+mod imported;
 mod info;
 mod lami;
 mod loss;
@@ -18,6 +19,7 @@ mod options;
 mod output;
 mod print;
 mod progress;
+mod sync;
 mod table;
 mod time;
 mod warnings;
@@ -34,12 +36,10 @@ fn main() -> ExitCode {
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    if let Some(phase) = lami::Phase::of(&arguments) {
-        return phase.answer(commands::lami);
-    }
-    let cli = cli::Cli::parse();
-    match commands::run(cli.command) {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
-    }
+    let code = match lami::Phase::of(&arguments) {
+        Some(phase) => phase.answer(commands::lami),
+        None => commands::run(cli::Cli::parse().command).unwrap_or_else(failure::Failure::report),
+    };
+    imported::clean();
+    code
 }

@@ -18,12 +18,17 @@ use crate::time::TimeSpec;
 /// The traces.
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
-    /// Trace directories, or directories somewhere below which traces are
+    /// Trace directories, or directories somewhere below which traces are; files of perf (perf.data) and
+    /// trace-cmd (trace.dat)
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// End with exit code 1 if anything was damaged
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Let the traces of several hosts have one time: as this file of `tracebraid sync -o` says, or, for the
+    /// word auto, as their packets tell
+    #[arg(long, value_name = "FILE|auto")]
+    pub(crate) sync: Option<PathBuf>,
 }
 
 /// The time range.
@@ -165,12 +170,25 @@ pub(crate) fn globs(patterns: &[String]) -> Vec<Glob> {
     patterns.iter().map(|pattern| Glob::new(pattern)).collect()
 }
 
-/// Opens all traces at the paths.
+/// Opens all traces, with one time if that is asked for.
 ///
 /// # Errors
-/// When there is not one.
+/// When there is not one, or they cannot have one time as it was asked for.
 pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
-    TraceSet::open(&args.paths).map_err(|error| Failure::nothing_readable(error.to_string()))
+    let mut set = open_paths(&args.paths)?;
+    if let Some(from) = &args.sync {
+        crate::sync::apply(from, &mut set)?;
+    }
+    Ok(set)
+}
+
+/// Opens all traces at the paths, also those of other tools' files, with the times that their clocks tell.
+///
+/// # Errors
+/// When there is not one, or a file cannot be imported.
+pub(crate) fn open_paths(paths: &[PathBuf]) -> Result<TraceSet, Failure> {
+    let paths = crate::imported::resolve(paths)?;
+    TraceSet::open(&paths).map_err(|error| Failure::nothing_readable(error.to_string()))
 }
 
 /// Bytes of all streams.
@@ -236,6 +254,9 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
             Some((trace, trace.layout.class.clocks.get(clock)?))
         })
         .collect();
+    if clocks.iter().any(|(trace, _)| trace.is_synchronized) {
+        return unsynchronized(set);
+    }
     let (first, first_clock) = clocks.first()?;
     let (other, _) = clocks
         .iter()
@@ -254,6 +275,22 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
         place(first),
         place(other),
     ))
+}
+
+/// Warnings for traces that are read with others which have one time, but not with that.
+fn unsynchronized(set: &TraceSet) -> Option<String> {
+    let left: Vec<String> = set
+        .traces
+        .iter()
+        .filter(|trace| !trace.is_synchronized)
+        .filter_map(|trace| Some(trace.paths.first()?.display().to_string()))
+        .collect();
+    (!left.is_empty()).then(|| {
+        format!(
+            "nothing relates the clock of {} to that of the reference: its times are as they are",
+            left.join(", ")
+        )
+    })
 }
 
 /// The zone in which times are shown.

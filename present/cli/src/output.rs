@@ -3,12 +3,21 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Once};
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED as INTERRUPTED_CODE};
+
+/// Says a line on standard error, as far as anybody listens: that nobody does is no reason to end, as `eprintln` would.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+pub(crate) use say;
 
 /// Bytes that are gathered before they are written.
 pub(crate) const PIECE: usize = 64 * 1024;
@@ -87,6 +96,14 @@ impl Output {
         written(self.target.write_all(bytes).and_then(|()| self.target.flush()))
     }
 
+    /// Writes lines to standard output.
+    ///
+    /// # Errors
+    /// As [`Output::write`].
+    pub(crate) fn print(text: &str) -> Result<Written, Failure> {
+        Output::open(None)?.write(text.as_bytes())
+    }
+
     /// Writes a value as JSON, in pieces: all of its text may be larger than what it is made from.
     ///
     /// # Errors
@@ -113,11 +130,40 @@ fn written(result: io::Result<()>) -> Result<Written, Failure> {
     }
 }
 
+/// True when the user has interrupted the program, and somebody looks for that.
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Somebody looks whether the user has interrupted the program.
+static IS_LOOKED_FOR: AtomicBool = AtomicBool::new(false);
+
+/// What is to be done when the user interrupts the program.
+fn handle() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without a handler Ctrl-C ends the program at once, which is sound too.
+        let _ = ctrlc::set_handler(|| {
+            INTERRUPTED.store(true, Ordering::Relaxed);
+            if !IS_LOOKED_FOR.load(Ordering::Relaxed) {
+                crate::imported::clean();
+                std::process::exit(INTERRUPTED_CODE.into());
+            }
+        });
+    });
+}
+
 /// Becomes true when the user interrupts the program.
 pub(crate) fn interruption() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let handler = flag.clone();
-    // Without a handler Ctrl-C ends the program at once, which is sound too.
-    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed));
-    flag
+    IS_LOOKED_FOR.store(true, Ordering::Relaxed);
+    handle();
+    INTERRUPTED.clone()
+}
+
+/// From now on an interruption ends the program, and nothing is left of what it made for itself.
+pub(crate) fn end_cleanly() {
+    handle();
+}
+
+/// Nobody looks for interruptions any more: the next one ends the program.
+pub(crate) fn end_at_once() {
+    IS_LOOKED_FOR.store(false, Ordering::Relaxed);
 }

@@ -7,6 +7,7 @@ use tracebraid_ctf::trace::TraceSet;
 
 use crate::failure::DAMAGED;
 use crate::options::SelectArgs;
+use crate::output::say;
 
 /// More warnings than this are only counted.
 const MOST_SHOWN: usize = 20;
@@ -19,22 +20,33 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
+    /// Warnings that are not shown.
+    pub(crate) fn quiet() -> Self {
+        Warnings {
+            shown: MOST_SHOWN,
+            ..Warnings::default()
+        }
+    }
+
     /// Says something that is no damage.
     pub(crate) fn note(&mut self, message: &str) {
-        eprintln!("warning: {message}");
+        say!("warning: {message}");
     }
 
     /// Says that something is damaged.
     pub(crate) fn damage(&mut self, message: &str) {
         self.damaged += 1;
         if self.shown < MOST_SHOWN {
-            eprintln!("warning: {message}");
+            say!("warning: {message}");
             self.shown += 1;
         }
     }
 
     /// Says what was found while the traces were opened.
     pub(crate) fn opening(&mut self, set: &TraceSet) {
+        for damage in crate::imported::take_damage() {
+            self.damage(&damage);
+        }
         for (_, reason) in &set.failed {
             self.damage(&format!("not read: {reason}"));
         }
@@ -69,7 +81,7 @@ impl Warnings {
     /// The exit code of a command that did its work.
     pub(crate) fn finish(self, strict: bool) -> ExitCode {
         if self.damaged > self.shown {
-            eprintln!(
+            say!(
                 "warning: {} more of this kind; `tracebraid info` counts them",
                 self.damaged - self.shown
             );

@@ -210,8 +210,11 @@ fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
     assert!(of(&profile, "rest", "total", "waits") >= 3, "{profile:#}");
     let functions = profile["functions"].as_array().unwrap();
     let in_kernel = |row: &&Value| row["name"].as_str().unwrap().ends_with("nanosleep_[k]");
-    let slept = functions.iter().find(in_kernel).expect("the kernel's function");
-    assert!(slept["total"]["wait_ns"].as_u64().unwrap() >= 15_000_000);
+    let slept = functions.iter().filter(in_kernel).map(|row| &row["total"]);
+    let slept = slept.max_by_key(|total| total["wait_ns"].as_u64());
+    // As long as it sleeps once, at least.
+    let slept = slept.expect("the kernel's function")["wait_ns"].as_u64();
+    assert!(slept.unwrap() >= 5_000_000, "{profile:#}");
     let name = |row: &Value| row["name"] == "plain" && row["pid"] == running.0.id();
     assert!(
         profile["processes"].as_array().unwrap().iter().any(name),
@@ -233,7 +236,7 @@ fn stacks_of_the_whole_system() {
 fn stacks_of_the_newest_only() {
     // What was mapped long ago is told again.
     sees_plain(|_| {
-        ["--system", "--snapshot", "--max-size", "1M"]
+        ["--system", "--snapshot", "--max-size", "4M"]
             .map(str::to_owned)
             .to_vec()
     });

@@ -10,7 +10,8 @@ use crate::cpu::report::CpuThread;
 use crate::cpu::rules::{Bounds, Rules};
 use crate::cpu::state::CpuPartial;
 use crate::cpu::stretches::{Cut, Ran, Stretches};
-use crate::kernel::{CpuKey, Head, Lists, Thread, ThreadKey};
+use crate::kernel::{CpuKey, Head, Thread, ThreadKey};
+use crate::report::Lists;
 use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 use crate::stats::{Bins, Distribution, Ranges};
 

@@ -9,7 +9,8 @@ use crate::io::IoAnalysis;
 use crate::io::partial::IoPartial;
 use crate::io::settle::{Losses, Sheet};
 use crate::io::sums::Sums;
-use crate::kernel::{Head, KernelReport, Lists, People, Process, Thread, ThreadKey};
+use crate::kernel::{Head, KernelReport, People, Process, Thread, ThreadKey};
+use crate::report::Lists;
 
 /// What was read and written. Times and latencies in nanoseconds, sizes in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::{Limits, Lists, Selection, Thread};
+use crate::kernel::{Limits, Selection, Thread};
 use crate::processes::{NamedBy, ProcessRow};
+use crate::report::Lists;
 use crate::report::{Column, Section, Unit, View, distribution_columns, distribution_values};
 use crate::stats::{Bins, Distribution, Ranges};
 

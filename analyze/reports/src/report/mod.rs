@@ -4,10 +4,13 @@
 //! programs, a title for people and a [`Unit`], and whose rows are [`Value`]s.
 
 mod columns;
+mod lists;
 mod serialize;
 mod unmatched;
 
 pub use columns::{distribution_columns, distribution_values, frequencies};
+pub use lists::Lists;
+pub use tracebraid_kernel_fold::View;
 pub(crate) use unmatched::unmatched;
 
 use std::sync::Arc;
@@ -85,34 +88,6 @@ pub struct Section {
     pub rows: Vec<Vec<Value>>,
     /// True if there is a row for each thread and the like: people see the first ones only.
     pub is_long: bool,
-}
-
-/// What of a report is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum View {
-    /// Statistics.
-    Stats,
-    /// The most, the longest, the greatest.
-    Top,
-    /// One after the other, in the order of time.
-    Log,
-    /// How often values of each size occurred.
-    Freq,
-}
-
-impl View {
-    /// All.
-    pub const ALL: [View; 4] = [View::Stats, View::Top, View::Log, View::Freq];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            View::Stats => "stats",
-            View::Top => "top",
-            View::Log => "log",
-            View::Freq => "freq",
-        }
-    }
 }
 
 /// A column.
@@ -258,18 +233,6 @@ impl From<Arc<Thread>> for Value {
 impl From<&Process> for Value {
     fn from(value: &Process) -> Value {
         Thread::from(value).into()
-    }
-}
-
-impl From<&Process> for Thread {
-    /// The first thread of a process stands for it.
-    fn from(process: &Process) -> Thread {
-        Thread {
-            trace: process.trace,
-            tid: process.tid,
-            pid: process.pid,
-            name: process.name.clone(),
-        }
     }
 }
 

@@ -1,12 +1,7 @@
 //! Histograms of equal steps between known bounds.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-
-/// The least and the greatest value of each group: what a second pass over a trace needs to know in
-/// order to count exactly how often values of each size occur.
-pub type Ranges = BTreeMap<String, (u64, u64)>;
+pub use tracebraid_kernel_fold::Ranges;
 
 /// Number of steps.
 pub const BINS: usize = 20;

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
 
-use crate::kernel::{CpuKey, Entered, OpenCall, ThreadKey};
+use crate::kernel::{CpuKey, Entered, Losses, OpenCall, ThreadKey};
 use crate::waits::early::Early;
 use crate::waits::kind::{Kind, Kinds};
-use crate::waits::losses::Losses;
+
 use crate::waits::step::{Details, Left, Parked};
 use crate::waits::sums::{Wait, Waker};
 use crate::waits::why::{WakingThread, Why, why};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
-use crate::kernel::{CallItem, CpuKey, Entered, Exited, Table, ThreadKey};
+use crate::kernel::{CallItem, CpuKey, Entered, Exited, Losses, Table, ThreadKey};
 use crate::report::View;
 use crate::stats::Bins;
 use crate::waits::WaitRules;
@@ -12,7 +12,7 @@ use crate::waits::done::{Done, Owner};
 use crate::waits::futex::Futexes;
 use crate::waits::kind::Kind;
 use crate::waits::life::{Life, Parts, Stretch, Wakeup};
-use crate::waits::losses::Losses;
+
 use crate::waits::socket::Sockets;
 use crate::waits::step::{By, Details, Item, Left, Parked};
 use crate::waits::sums::{Sums, Wait, Waker};

@@ -15,7 +15,6 @@ mod futex;
 mod keyed;
 mod kind;
 mod life;
-mod losses;
 mod machine;
 mod report;
 mod socket;

@@ -7,6 +7,8 @@
 use std::sync::Mutex;
 
 use serde::Serialize;
+use tracebraid_clocks::PacketAnalysis;
+use tracebraid_critical_path::GraphAnalysis;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
@@ -52,12 +54,14 @@ lawful! {
     FilesAnalysis: "files",
     IoAnalysis: "io",
     NetAnalysis: "net",
+    PacketAnalysis: "packets",
     SyscallAnalysis: "syscalls",
     IrqAnalysis: "irq",
     MemoryAnalysis: "memory",
     SchedAnalysis: "sched",
     ProcessAnalysis: "processes",
     WaitAnalysis: "waits",
+    GraphAnalysis: "critical-path",
 }
 
 impl Modelled for CpuAnalysis {

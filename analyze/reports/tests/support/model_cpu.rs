@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_reports::cpu::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
-use tracebraid_reports::kernel::{Head, Host, Lists, Process, Thread};
+use tracebraid_reports::kernel::{Head, Host, Process, Thread};
+use tracebraid_reports::report::Lists;
 
 use super::events::{What, by_cpu, extent, merged};
 use super::model_stretches::{self, Ran};

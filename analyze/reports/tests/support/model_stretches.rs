@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_reports::kernel::{Lists, ROWS};
-use tracebraid_reports::report::{Column, Section, Unit, Value, View};
+use tracebraid_reports::kernel::ROWS;
+use tracebraid_reports::report::{Column, Lists, Section, Unit, Value, View};
 use tracebraid_reports::report::{distribution_columns, distribution_values};
 use tracebraid_reports::stats::Distribution;
 

@@ -1,10 +1,9 @@
 //! Real traces.
 
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_testkit::recorded;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -39,38 +38,13 @@ pub fn oracle(trace: &str, file: &str) -> Option<serde_json::Value> {
 /// The kernel trace of one of our own recordings: `archive` holds `inner`. It is unpacked once and
 /// kept below the target directory.
 pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let name = format!("{archive}.tar.xz");
-    let committed = PathBuf::from(ROOT).join("tests/data").join(&name);
+    let committed = recorded::archive(archive);
     let path = if committed.is_file() {
         committed
     } else {
-        shared(&format!("ours/{name}"))?
+        shared(&format!("ours/{archive}.tar.xz"))?
     };
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // Another archive of that name has another size.
-    let bytes = std::fs::metadata(&path).expect("the archive is there").len();
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{archive}-{bytes}"));
-    if !directory.is_dir() {
-        let fresh = directory.with_extension(std::process::id().to_string());
-        std::fs::create_dir_all(&fresh).expect("a directory for the archive");
-        let done = Command::new("tar")
-            .arg("-xJf")
-            .arg(&path)
-            .arg("-C")
-            .arg(&fresh)
-            .status();
-        assert!(
-            done.is_ok_and(|status| status.success()),
-            "{} can be unpacked",
-            path.display()
-        );
-        // Another test program may have been faster.
-        if std::fs::rename(&fresh, &directory).is_err() {
-            let _ = std::fs::remove_dir_all(&fresh);
-        }
-    }
-    Some(directory.join(inner).join("kernel"))
+    Some(recorded::kept(&path).join(inner).join("kernel"))
 }
 
 /// The kernel traces that the tests use, by name.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport, CpuUsage};
-use tracebraid_reports::kernel::Lists;
+use tracebraid_reports::report::Lists;
 use tracebraid_reports::report::Report;
 
 use crate::commands::cells;

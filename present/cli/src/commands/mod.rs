@@ -4,8 +4,11 @@ mod cells;
 mod completions;
 mod count;
 mod cpu;
+mod critical_path;
 mod disk;
 mod files;
+mod history;
+mod import;
 mod info;
 mod io;
 mod irq;
@@ -23,6 +26,7 @@ mod sched;
 mod sections;
 mod session;
 mod stacks;
+mod sync;
 mod syscalls;
 mod views;
 mod waits;
@@ -39,13 +43,16 @@ use crate::lami::Analysis;
 /// When it cannot do what it was asked for.
 pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
+        Command::Import(args) => import::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Count(args) => count::run(&args),
         Command::Probes(args) => probes::run(&args),
         Command::Cpu(args) => cpu::run(&args),
+        Command::CriticalPath(args) => critical_path::run(&args),
         Command::Disk(args) => disk::run(&args),
         Command::Files(args) => files::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Io(args) => io::run(&args),
         Command::Irq(args) => irq::run(&args),
         Command::Sched(args) => sched::run(&args),
@@ -56,6 +63,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Stop(args) => session::stop(&args),
         Command::Status(args) => session::status(&args),
         Command::Stacks(args) => stacks::run(&args),
+        Command::Sync(args) => sync::run(&args),
         Command::List(args) => session::list(&args),
         Command::Snapshot(args) => session::snapshot(&args),
         Command::Report(args) => overview::run(&args),
@@ -119,8 +127,11 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use count::CountArgs;
 pub(crate) use cpu::CpuArgs;
+pub(crate) use critical_path::CriticalPathArgs;
 pub(crate) use disk::DiskArgs;
 pub(crate) use files::FilesArgs;
+pub(crate) use history::HistoryArgs;
+pub(crate) use import::ImportArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use io::IoArgs;
 pub(crate) use irq::IrqArgs;
@@ -137,5 +148,6 @@ pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
 pub(crate) use session::{ListArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs};
 pub(crate) use stacks::StacksArgs;
+pub(crate) use sync::SyncArgs;
 pub(crate) use syscalls::SyscallsArgs;
 pub(crate) use waits::WaitsArgs;

@@ -98,7 +98,7 @@ enum OrderName {
 
 /// Runs it.
 pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
-    args.show.say_progress();
+    args.show.say_progress()?;
     let periods = definitions(args)?;
     let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
     let mut asked = args.asked(&subject);

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use tracebraid_reports::kernel::{KernelReport, Lists, Thread};
+use tracebraid_reports::kernel::{KernelReport, Thread};
 use tracebraid_reports::processes::{ProcessAnalysis, ProcessRow, ProcessesReport};
+use tracebraid_reports::report::Lists;
 use tracebraid_reports::report::Report;
 
 use crate::commands::cells;

@@ -78,10 +78,11 @@ impl ShowArgs {
     }
 
     /// Says how far it is, if that is asked for: Trace Compass reads lines up to the results.
-    pub(super) fn say_progress(&self) {
+    pub(super) fn say_progress(&self) -> Result<(), Failure> {
         if self.output_progress {
-            println!("0 reading");
+            Output::print("0 reading\n")?;
         }
+        Ok(())
     }
 
     /// Rows of what is greatest.
@@ -147,7 +148,7 @@ impl ReportArgs {
     /// # Errors
     /// When none can be read, or the range makes no sense.
     pub(super) fn open(&self) -> Result<Subject, Failure> {
-        self.show.say_progress();
+        self.show.say_progress()?;
         let mut subject = Subject::open(&self.input, &self.time, self.show.clock_gmt)?;
         subject.warnings.recorder(&subject.set, &self.select);
         Ok(subject)

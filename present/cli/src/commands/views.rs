@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Arg, Args};
-use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Limits, Lists, Selection};
-use tracebraid_reports::report::{Report, View};
+use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Limits, Selection};
+use tracebraid_reports::report::{Lists, Report, View};
 
 use crate::commands::report::{ReportArgs, Show, Subject};
 use crate::failure::Failure;

@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 use tempfile::TempDir;
+use tracebraid_testkit::recorded as testkit;
 
 /// A command of the binary, with nothing of the user's settings.
 pub fn tracebraid() -> Command {
@@ -17,6 +18,8 @@ pub fn tracebraid() -> Command {
     command
         .env("TZ", "UTC")
         .env("TRACEBRAID_LIBRARIES", libraries())
+        // Cargo's would lead to older libraries, of a build that was no test.
+        .env_remove("LD_LIBRARY_PATH")
         .env_remove("NO_COLOR")
         .env_remove("TRACEBRAID_COLUMNS");
     command
@@ -29,13 +32,17 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
 
 /// Its standard output; it must succeed.
 pub fn text<S: AsRef<OsStr>>(arguments: &[S]) -> String {
-    let output = run(arguments);
+    succeeds(&run(arguments))
+}
+
+/// The standard output of a program, which must have succeeded.
+pub fn succeeds(output: &Output) -> String {
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    String::from_utf8(output.stdout).expect("UTF-8")
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
 /// Its exit code and what it says on standard error.
@@ -54,20 +61,7 @@ pub fn recorded(archive: &str) -> PathBuf {
     let root = UNPACKED.get_or_init(|| TempDir::new().expect("a temporary directory"));
     let mut done = DONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if !done.iter().any(|other| other == archive) {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../tests/data")
-            .join(format!("{archive}.tar.xz"));
-        let status = Command::new("tar")
-            .arg("xJf")
-            .arg(&file)
-            .arg("-C")
-            .arg(root.path())
-            .status();
-        assert!(
-            status.expect("tar runs").success(),
-            "{} cannot be unpacked",
-            file.display()
-        );
+        testkit::unpack(&testkit::archive(archive), root.path());
         done.push(archive.to_owned());
     }
     root.path().to_owned()

@@ -1,0 +1,262 @@
+//! From one clock to another over all the time: one line as long as one fits, else one for each stretch.
+//!
+//! A stretch goes on while some line fits all of its inequalities. Two neighbouring stretches share a cell of the
+//! timeline where they can; within it the correction goes over from the one's line to the other's. Both fit there,
+//! and so does what is between them: no inequality is broken anywhere, the correction is continuous, and time never
+//! goes back.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::correction::{Correction, Piece};
+
+use crate::fixed::Fixed;
+use crate::hull::Slope;
+use crate::relation::{Accuracy, Contradiction, Fit, Relation};
+use crate::timeline::Timeline;
+
+/// Part of the time, for which one line fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// First place of which something is known.
+    pub first: i64,
+    /// Last place of which something is known.
+    pub last: i64,
+    /// The lines.
+    pub fit: Fit,
+}
+
+/// A way from the time of one clock to that of another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Path {
+    /// In the order of time; at least one.
+    stretches: Vec<Stretch>,
+    /// Corners of the line that is followed, at least two.
+    corners: Vec<(i64, Fixed)>,
+    /// Cells of the timeline that contradict themselves, and say nothing.
+    left_out: usize,
+}
+
+/// A line is followed at least that long, in nanoseconds, to tell its slope.
+const LEAST: i64 = 1_000_000_000;
+
+impl Path {
+    /// The way for what is known; `None` if that is nothing.
+    ///
+    /// # Errors
+    /// When all inequalities contradict others, or a clock would have to go back or at another speed than any
+    /// clock does.
+    pub fn of(timeline: &Timeline) -> Result<Option<Path>, Contradiction> {
+        let is_sound = |cell: &&Relation| cell.solve().is_ok();
+        let cells: Vec<&Relation> = timeline.cells().filter(is_sound).collect();
+        let left_out = timeline.cells().count() - cells.len();
+        if cells.is_empty() {
+            return match left_out {
+                0 => Ok(None),
+                _ => Err(Contradiction),
+            };
+        }
+        let mut stretches = Vec::new();
+        let mut corners = Vec::new();
+        let mut at = 0;
+        while at < cells.len() {
+            let (end, stretch) = longest(&cells, at)?;
+            match stretches.last() {
+                None => corners.push((stretch.first, stretch.fit.at(stretch.first))),
+                Some(before) => {
+                    let new = transition(before, &stretch, shared(&cells, at));
+                    let last = corners.last().map_or(i64::MIN, |corner: &(i64, Fixed)| corner.0);
+                    // Where one begins at a corner that is there, the line is the same.
+                    corners.extend(new.into_iter().filter(|corner| corner.0 > last));
+                }
+            }
+            stretches.push(stretch);
+            at = next_start(&cells, at, end);
+        }
+        if let Some(stretch) = stretches.last() {
+            let last = corners.last().map_or(stretch.first, |corner| corner.0);
+            let end = stretch.last.max(last.saturating_add(LEAST));
+            corners.push((end, stretch.fit.at(end)));
+        }
+        let path = Path {
+            stretches,
+            corners,
+            left_out,
+        };
+        match path.correction() {
+            Some(_) => Ok(Some(path)),
+            None => Err(Contradiction),
+        }
+    }
+
+    /// Its stretches, in the order of time.
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
+    /// How well it is known: the least of its stretches.
+    pub fn accuracy(&self) -> Accuracy {
+        if self.left_out > 0 {
+            return Accuracy::Fail;
+        }
+        let accuracies = self.stretches.iter().map(|stretch| stretch.fit.accuracy);
+        accuracies.max().unwrap_or_default()
+    }
+
+    /// The first and the last place of which something is known.
+    pub fn extent(&self) -> (i64, i64) {
+        let first = self.stretches.first().map_or(0, |stretch| stretch.first);
+        (first, self.stretches.last().map_or(first, |stretch| stretch.last))
+    }
+
+    /// The least and the greatest slope of all stretches' lines.
+    pub fn slopes(&self) -> Option<(Slope, Slope)> {
+        let slopes = self.stretches.iter().map(|stretch| stretch.fit.slopes());
+        slopes.reduce(|(low, high), (lower, higher)| {
+            (
+                if lower < low { lower } else { low },
+                if higher > high { higher } else { high },
+            )
+        })
+    }
+
+    /// The time by the other clock.
+    pub fn at(&self, x: i64) -> Option<Fixed> {
+        let correction = self.correction()?;
+        Some(Fixed::whole(correction.apply(Timestamp(x)).0))
+    }
+
+    /// The least and the greatest that the time by the other clock can be, if drifts are constant in each
+    /// stretch.
+    pub fn bounds(&self, x: i64) -> (Option<Fixed>, Option<Fixed>) {
+        let distance = |stretch: &Stretch| match x {
+            _ if x < stretch.first => stretch.first.abs_diff(x),
+            _ => x.saturating_sub(stretch.last).max(0).unsigned_abs(),
+        };
+        let nearest = self.stretches.iter().map(distance).min().unwrap_or(0);
+        let near = self
+            .stretches
+            .iter()
+            .filter(|stretch| distance(stretch) == nearest);
+        let bounds = near.map(|stretch| stretch.fit.bounds(x));
+        let tighter = |a: Option<Fixed>, b: Option<Fixed>, choose: fn(Fixed, Fixed) -> Fixed| match (a, b) {
+            (Some(a), Some(b)) => Some(choose(a, b)),
+            (a, b) => a.or(b),
+        };
+        bounds
+            .reduce(|a, b| (tighter(a.0, b.0, Ord::max), tighter(a.1, b.1, Ord::min)))
+            .unwrap_or_default()
+    }
+
+    /// The same as pieces of a correction.
+    pub fn pieces(&self) -> Option<Vec<Piece>> {
+        let ways = self.corners.iter().zip(self.corners.iter().skip(1));
+        ways.map(|(&(from, begin), &(to, end))| {
+            let moved = begin - Fixed::whole(from);
+            let (offset_ns, offset_e9) = moved.parts();
+            let length = to.checked_sub(from)?;
+            let drift = (end - Fixed::whole(to)) - moved;
+            Some(Piece {
+                from: Timestamp(from),
+                offset_ns,
+                offset_e9,
+                drift_e18: drift.over_e18(length)?,
+            })
+        })
+        .collect()
+    }
+
+    /// The same as a correction of one step.
+    pub fn correction(&self) -> Option<Correction> {
+        Correction::new([&self.pieces()?[..]]).ok()
+    }
+}
+
+/// The longest stretch that begins with a cell, and the index of its last one.
+fn longest(cells: &[&Relation], at: usize) -> Result<(usize, Stretch), Contradiction> {
+    let cells = cells.get(at..).unwrap_or_default();
+    // Most clocks drift so evenly that one line fits everything.
+    if at == 0
+        && let Some(stretch) = together(cells)?
+    {
+        return Ok((cells.len() - 1, stretch));
+    }
+    // As long as twice as many cells fit, take them; then half of that, and so on.
+    let (mut fits, mut step) = (1, 1);
+    while fits + step <= cells.len() && is_one(cells, fits + step) {
+        fits += step;
+        step *= 2;
+    }
+    while step > 0 {
+        if fits + step <= cells.len() && is_one(cells, fits + step) {
+            fits += step;
+        }
+        step /= 2;
+    }
+    let stretch = together(cells.get(..fits).unwrap_or_default())?;
+    Ok((at + fits - 1, stretch.ok_or(Contradiction)?))
+}
+
+fn is_one(cells: &[&Relation], count: usize) -> bool {
+    matches!(together(cells.get(..count).unwrap_or_default()), Ok(Some(_)))
+}
+
+/// The stretch of these cells, if one line fits them all.
+///
+/// # Errors
+/// When not even one of them has such a line.
+fn together(cells: &[&Relation]) -> Result<Option<Stretch>, Contradiction> {
+    let mut all = Relation::default();
+    cells.iter().for_each(|cell| all.merge(cell));
+    match (all.solve(), all.extent()) {
+        (Ok(Some(fit)), Some((first, last))) => Ok(Some(Stretch { first, last, fit })),
+        (Err(_), _) if cells.len() < 2 => Err(Contradiction),
+        _ => Ok(None),
+    }
+}
+
+/// Where the stretch behind one begins: with its last cell, if that goes together with the next one.
+fn next_start(cells: &[&Relation], at: usize, end: usize) -> usize {
+    let pair = cells.get(end..end + 2).unwrap_or_default();
+    match end > at && pair.len() == 2 && matches!(together(pair), Ok(Some(_))) {
+        true => end,
+        false => end + 1,
+    }
+}
+
+/// The cell with which a stretch begins, and its neighbours: where the last known place before it is, its own
+/// first and last ones, and the first one behind it.
+fn shared(cells: &[&Relation], at: usize) -> [Option<(i64, i64)>; 3] {
+    let extent = |index: Option<usize>| cells.get(index?)?.extent();
+    [extent(at.checked_sub(1)), extent(Some(at)), extent(Some(at + 1))]
+}
+
+/// The corners with which the way goes over from one stretch's line to that of the next.
+fn transition(
+    before: &Stretch,
+    after: &Stretch,
+    [previous, own, next]: [Option<(i64, i64)>; 3],
+) -> Vec<(i64, Fixed)> {
+    let middle = |left: i64, right: i64| left + (right - left) / 2;
+    let (from, to) = match (previous, own, next) {
+        // They share the cell.
+        (Some(previous), Some(own), Some(next)) if before.last >= after.first => {
+            (middle(previous.1, own.0), middle(own.1, next.0))
+        }
+        _ => (before.last, after.first),
+    };
+    let difference = |x| after.fit.at(x) - before.fit.at(x);
+    let (begin, end) = (difference(from), difference(to));
+    let mut corners = vec![(from, before.fit.at(from))];
+    // Lines that cross are left where they do: what is between them lies on either side.
+    if begin.is_negative() != end.is_negative()
+        && let Some(way) = begin.zero_before(end, to - from)
+        && 0 < way
+        && way < to - from
+        && before.last >= after.first
+    {
+        let x = from + way;
+        corners.push((x, (before.fit.at(x) + after.fit.at(x)).half()));
+    }
+    corners.push((to, after.fit.at(to)));
+    corners
+}

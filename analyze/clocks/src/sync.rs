@@ -1,0 +1,304 @@
+//! All machines get the time of one.
+
+use serde::Serialize;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::correction::{Correction, CorrectionError, Piece};
+
+use crate::file::{Transformation, Transformations};
+use crate::fixed::Fixed;
+use crate::machines::Machines;
+use crate::matches::{Matches, Message};
+use crate::path::Path;
+use crate::relation::Accuracy;
+use crate::tree;
+
+/// How the clocks of several machines are related.
+#[derive(Clone, Debug, Serialize)]
+pub struct Synchronization {
+    /// The machine whose time the others get.
+    pub reference: String,
+    /// The machines, in the order of their traces.
+    pub hosts: Vec<MachineReport>,
+    /// Each two of them.
+    pub pairs: Vec<PairReport>,
+    /// Packets that were sent or received several times, and not used.
+    pub repeated_packets: u64,
+    #[serde(skip)]
+    machines: Machines,
+}
+
+/// How a machine gets the time of the reference.
+#[derive(Clone, Debug, Serialize)]
+pub struct MachineReport {
+    /// Its name.
+    pub host: String,
+    /// False if nothing relates it to the reference.
+    pub is_related: bool,
+    /// Through which others it gets the reference's time, and the reference.
+    pub through: Vec<String>,
+    /// What is added to its time in the middle of what is known of it, in nanoseconds.
+    pub offset_ns: Option<i64>,
+    /// What is added to it for each second, in microseconds.
+    pub drift_ppm: Option<f64>,
+    /// How wrong its time can be there: the sum of the errors on the way. `None` if that is not bounded.
+    pub error_ns: Option<u64>,
+    /// The steps of its correction.
+    #[serde(skip)]
+    pub steps: Vec<Vec<Piece>>,
+}
+
+/// How the clocks of two machines are related: what is added to the other's time to get the reference's.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairReport {
+    /// Whose time it becomes.
+    pub reference: String,
+    /// Whose time it was.
+    pub other: String,
+    /// How well that is known.
+    pub accuracy: Accuracy,
+    /// Packets that were sent by the reference and received by the other.
+    pub packets_to_other: u64,
+    /// Packets the other way.
+    pub packets_to_reference: u64,
+    /// Lines that follow each other.
+    pub stretches: usize,
+    /// The offset in the middle of the time, in nanoseconds.
+    pub offset_ns: Option<i64>,
+    /// The least that it can be there.
+    pub offset_min_ns: Option<i64>,
+    /// The greatest.
+    pub offset_max_ns: Option<i64>,
+    /// From the first to the last message, in microseconds a second.
+    pub drift_ppm: Option<f64>,
+    /// The least that it can be, in any stretch.
+    pub drift_min_ppm: Option<f64>,
+    /// The greatest.
+    pub drift_max_ppm: Option<f64>,
+    /// Shortest way of a packet by corrected times, in nanoseconds: never negative if a line fits.
+    pub delay_min_ns: Option<i64>,
+    /// Residual: half of the packets took no longer to the other, in nanoseconds.
+    pub delay_to_other_ns: Option<i64>,
+    /// The same to the reference.
+    pub delay_to_reference_ns: Option<i64>,
+    #[serde(skip)]
+    path: Option<Path>,
+}
+
+/// Why clocks cannot be synchronized.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SyncError {
+    /// No trace is of that machine.
+    #[error("{0}: no trace is of a host of that name; there are: {1}")]
+    NoSuchHost(String, String),
+}
+
+impl Synchronization {
+    /// Relates the machines by their messages. The reference is the first one if none is named.
+    ///
+    /// # Errors
+    /// When there is no machine of the reference's name.
+    pub fn of(
+        machines: Machines,
+        matches: &Matches,
+        reference: Option<&str>,
+    ) -> Result<Synchronization, SyncError> {
+        let count = machines.all().len();
+        let root = match reference {
+            None => 0,
+            Some(name) => machines.called(name).ok_or_else(|| {
+                let names: Vec<String> = (0..count).map(|machine| machines.name(machine)).collect();
+                SyncError::NoSuchHost(name.to_owned(), names.join(", "))
+            })?,
+        };
+        let mut pairs = Vec::new();
+        let mut edges = Vec::new();
+        for one in 0..count {
+            for other in one + 1..count {
+                let pair = PairReport::of(&machines, matches, one, other);
+                if let Some(path) = &pair.path {
+                    edges.push((weight(path), one, other));
+                }
+                pairs.push(pair);
+            }
+        }
+        let ways = tree::ways_to(root, count, &edges);
+        let host = |machine| MachineReport::of(&machines, matches, &ways, (machine, root));
+        Ok(Synchronization {
+            reference: machines.name(root),
+            hosts: (0..count).map(host).collect(),
+            pairs,
+            repeated_packets: matches.repeated,
+            machines,
+        })
+    }
+
+    /// The same as corrections, to be kept.
+    pub fn transformations(&self) -> Transformations {
+        let hosts = self.hosts.iter().zip(self.machines.all());
+        let of = |(host, machine): (&MachineReport, _)| {
+            let steps = host.is_related.then(|| host.steps.clone());
+            Transformation::new(machine, steps, host.error_ns)
+        };
+        Transformations::new(self.reference.clone(), hosts.map(of).collect())
+    }
+}
+
+/// The better, the less: how well it is known, and how wrong it can be.
+fn weight(path: &Path) -> (Accuracy, u64) {
+    let (first, last) = path.extent();
+    let errors = [first, last].map(|x| error_at(path, x).unwrap_or(u64::MAX));
+    (path.accuracy(), errors.into_iter().max().unwrap_or(u64::MAX))
+}
+
+/// How wrong the way can be at most there, in nanoseconds.
+fn error_at(path: &Path, x: i64) -> Option<u64> {
+    let (low, high) = path.bounds(x);
+    let (low, high, at) = (low?.round(), high?.round(), path.at(x)?.round());
+    Some(low.abs_diff(at).max(high.abs_diff(at)))
+}
+
+fn middle((first, last): (i64, i64)) -> i64 {
+    first + (last.saturating_sub(first)) / 2
+}
+
+/// The drift from the first to the last place of which something is known, in parts per million.
+fn drift_of(path: &Path) -> Option<f64> {
+    let (first, last) = path.extent();
+    let last = last.max(first.saturating_add(1_000_000_000));
+    let moved = |x| Some(path.at(x)? - Fixed::whole(x));
+    let e18 = (moved(last)? - moved(first)?).over_e18(last.checked_sub(first)?)?;
+    Some(ppm(e18 as f64 / 1e12))
+}
+
+/// Millionths of a part per million are enough.
+fn ppm(drift: f64) -> f64 {
+    (drift * 1e6).round() / 1e6
+}
+
+impl MachineReport {
+    /// What its times are corrected by.
+    ///
+    /// # Errors
+    /// When that cannot be; what was found here always can.
+    pub fn correction(&self) -> Result<Correction, CorrectionError> {
+        Correction::new(self.steps.iter().map(Vec::as_slice))
+    }
+
+    fn of(
+        machines: &Machines,
+        matches: &Matches,
+        ways: &[Option<usize>],
+        (machine, root): (usize, usize),
+    ) -> MachineReport {
+        let mut report = MachineReport {
+            host: machines.name(machine),
+            is_related: machine == root,
+            through: Vec::new(),
+            offset_ns: None,
+            drift_ppm: None,
+            error_ns: Some(0),
+            steps: Vec::new(),
+        };
+        let mut at = machine;
+        let mut place = None;
+        while let Some(next) = ways.get(at).copied().flatten() {
+            let Ok(Some(path)) = Path::of(&matches.timeline(at, next)) else {
+                break;
+            };
+            report.through.push(machines.name(next));
+            let x = place.unwrap_or_else(|| middle(path.extent()));
+            let (begin, y) = (x, path.at(x).map_or(x, Fixed::round));
+            report.offset_ns = Some(
+                report
+                    .offset_ns
+                    .unwrap_or(0)
+                    .saturating_add(y.saturating_sub(begin)),
+            );
+            report.drift_ppm = drift_of(&path).map(|drift| ppm(drift + report.drift_ppm.unwrap_or(0.0)));
+            let error = error_at(&path, x);
+            report.error_ns = report
+                .error_ns
+                .zip(error)
+                .map(|(sum, error)| sum.saturating_add(error));
+            report.steps.extend(path.pieces());
+            place = Some(y);
+            at = next;
+        }
+        report.is_related = at == root;
+        report
+    }
+}
+
+impl PairReport {
+    fn of(machines: &Machines, matches: &Matches, one: usize, other: usize) -> PairReport {
+        let path = Path::of(&matches.timeline(other, one));
+        let (to_other, to_reference) = (matches.between(one, other), matches.between(other, one));
+        let mut report = PairReport {
+            reference: machines.name(one),
+            other: machines.name(other),
+            accuracy: Accuracy::Absent,
+            packets_to_other: to_other.len() as u64,
+            packets_to_reference: to_reference.len() as u64,
+            stretches: 0,
+            offset_ns: None,
+            offset_min_ns: None,
+            offset_max_ns: None,
+            drift_ppm: None,
+            drift_min_ppm: None,
+            drift_max_ppm: None,
+            delay_min_ns: None,
+            delay_to_other_ns: None,
+            delay_to_reference_ns: None,
+            path: None,
+        };
+        match path {
+            Err(_) => report.accuracy = Accuracy::Fail,
+            Ok(None) => {}
+            Ok(Some(path)) => {
+                report.tell(&path);
+                report.tell_delays(&path, to_other, to_reference);
+                report.path = Some(path);
+            }
+        }
+        report
+    }
+
+    fn tell(&mut self, path: &Path) {
+        self.accuracy = path.accuracy();
+        self.stretches = path.stretches().len();
+        let x = middle(path.extent());
+        let offset = |y: Fixed| (y - Fixed::whole(x)).round();
+        let (low, high) = path.bounds(x);
+        self.offset_ns = path.at(x).map(offset);
+        (self.offset_min_ns, self.offset_max_ns) = (low.map(offset), high.map(offset));
+        if let Some((flattest, steepest)) = path.slopes() {
+            self.drift_ppm = drift_of(path);
+            self.drift_min_ppm = Some(ppm(flattest.drift_ppm()));
+            self.drift_max_ppm = Some(ppm(steepest.drift_ppm()));
+        }
+    }
+
+    fn tell_delays(&mut self, path: &Path, to_other: &[Message], to_reference: &[Message]) {
+        let Some(correction) = path.correction() else {
+            return;
+        };
+        let corrected = |time: i64| correction.apply(Timestamp(time)).0;
+        let mut there: Vec<i64> = to_other
+            .iter()
+            .map(|message| corrected(message.received).saturating_sub(message.sent))
+            .collect();
+        let mut back: Vec<i64> = to_reference
+            .iter()
+            .map(|message| message.received.saturating_sub(corrected(message.sent)))
+            .collect();
+        self.delay_min_ns = there.iter().chain(&back).copied().min();
+        self.delay_to_other_ns = median(&mut there);
+        self.delay_to_reference_ns = median(&mut back);
+    }
+}
+
+/// The value that half of them do not exceed.
+fn median(values: &mut [i64]) -> Option<i64> {
+    let at = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable(at).1)
+}

@@ -1,0 +1,148 @@
+//! What events are, as CPUs are followed.
+
+use tracebraid_kernel_model::events::Edge;
+use tracebraid_kernel_model::events::block::{Block, BlockStep, RequestStep};
+use tracebraid_kernel_model::events::irq::{IpiStep, Softirq, SoftirqStep, Vector};
+use tracebraid_kernel_model::events::network::PacketStep;
+use tracebraid_kernel_model::events::sched::{WakeStep, Wakeup};
+use tracebraid_kernel_model::events::timer::TimerStep;
+use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
+
+use crate::cause::Interrupt;
+use crate::context::Change;
+use crate::kinds::{Kind, Kinds};
+use crate::step::{Left, RequestKey, What};
+
+/// True if the graph is made of such events.
+pub(crate) fn wants(event: &KernelEvent) -> bool {
+    use KernelEvent::*;
+    match event {
+        Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | IrqEntry(_) | IrqExit(_) | Vector(_) => true,
+        Softirq(softirq) => softirq.step != SoftirqStep::Raise,
+        Ipi(ipi) => ipi.step != IpiStep::Raise,
+        Hrtimer(timer) => expires(timer.step).is_some(),
+        Timer(timer) => expires(timer.step).is_some(),
+        Block(block) => is_of_request(block.step),
+        Packet(packet) => packet.headers.is_some() && is_of_segment(packet.step),
+        Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
+        StateDevice(_) | StateInterrupt(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether a function begins or ends, if it does either.
+fn expires(step: TimerStep) -> Option<bool> {
+    match step {
+        TimerStep::ExpireEntry => Some(true),
+        TimerStep::ExpireExit => Some(false),
+        _ => None,
+    }
+}
+
+fn is_of_request(step: BlockStep) -> bool {
+    use RequestStep::{Complete, Insert, Issue};
+    matches!(step, BlockStep::Request(Insert | Issue | Complete))
+}
+
+/// A packet is sent where it is queued, since drivers take it later; it has come in where it goes up the stack.
+fn is_of_segment(step: PacketStep) -> bool {
+    matches!(step, PacketStep::Queue | PacketStep::Receive)
+}
+
+#[inline(always)]
+pub(crate) fn enters(kinds: &Kinds, entry: &SyscallEntry, body: &mut Body<'_, '_>) -> What {
+    let call = entry.call(body);
+    let argument = match kinds.of(call) {
+        Kind::Futex => entry.wide_argument(call, 0, body).unwrap_or(0),
+        Kind::Descriptor => entry.argument(call, 0, body).unwrap_or(-1),
+        Kind::Child | Kind::Close | Kind::Other => -1,
+    };
+    What::Enter(call, argument)
+}
+
+#[inline(always)]
+pub(crate) fn exits(exit: &SyscallExit, body: &mut Body<'_, '_>) -> What {
+    // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
+    let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
+    What::Exit(call, exit.result.get(body).unwrap_or(0))
+}
+
+/// How the thread leaves that was switched from.
+#[inline(always)]
+pub(crate) fn left(switch: &Switch, body: &mut Body<'_, '_>) -> Left {
+    match switch.prev_state(body) {
+        Some(state) if state.is_runnable() => Left::Runnable,
+        Some(TaskState::Idle) => Left::Idle,
+        Some(TaskState::Dead | TaskState::Zombie) => Left::Ended,
+        _ => Left::Blocked,
+    }
+}
+
+#[inline(always)]
+pub(crate) fn wakes(wakeup: &Wakeup, body: &mut Body<'_, '_>) -> Option<What> {
+    let was_awake = wakeup.success.as_ref().and_then(|success| success.get(body)) == Some(0);
+    let woken = wakeup.tid.get(body).filter(|_| !was_awake)? as i32;
+    let cpu = wakeup.cpu.as_ref().and_then(|cpu| cpu.get(body));
+    Some(What::Wake {
+        woken,
+        is_ready: wakeup.step != WakeStep::Waking,
+        cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+    })
+}
+
+/// What interrupts threads, and block requests.
+#[inline]
+pub(crate) fn interrupts(event: &KernelEvent, body: &mut Body<'_, '_>) -> Option<What> {
+    let change = match event {
+        KernelEvent::IrqEntry(entry) => {
+            let number = entry.irq.get(body).unwrap_or(0);
+            Change::Irq(Interrupt::Irq(u16::try_from(number).unwrap_or(u16::MAX)))
+        }
+        KernelEvent::IrqExit(_) => Change::IrqEnd,
+        KernelEvent::Softirq(softirq) => of_softirq(softirq, body)?,
+        KernelEvent::Vector(vector) => {
+            let irq = Interrupt::of_vector(vector.vector);
+            match (vector.edge, vector.vector) {
+                (Edge::Begin, Vector::LocalTimer) => Change::LocalTimer(irq),
+                (Edge::Begin, _) => Change::Irq(irq),
+                (Edge::End, _) => Change::IrqEnd,
+            }
+        }
+        KernelEvent::Ipi(ipi) => match ipi.step {
+            IpiStep::Entry => Change::Irq(Interrupt::ipi()),
+            IpiStep::Exit => Change::IrqEnd,
+            IpiStep::Raise => return None,
+        },
+        KernelEvent::Hrtimer(timer) => Change::Timer(expires(timer.step)?),
+        KernelEvent::Timer(timer) => Change::Timer(expires(timer.step)?),
+        KernelEvent::Block(block) => return of_block(block, body),
+        _ => return None,
+    };
+    Some(What::Interrupt(change))
+}
+
+fn of_softirq(softirq: &Softirq, body: &mut Body<'_, '_>) -> Option<Change> {
+    match softirq.step {
+        SoftirqStep::Entry => {
+            let vector = softirq.vector.get(body).unwrap_or(0);
+            Some(Change::Softirq(u8::try_from(vector).unwrap_or(u8::MAX)))
+        }
+        SoftirqStep::Exit => Some(Change::SoftirqEnd),
+        SoftirqStep::Raise => None,
+    }
+}
+
+fn of_block(block: &Block, body: &mut Body<'_, '_>) -> Option<What> {
+    let sectors = block.sectors.as_ref().and_then(|sectors| sectors.get(body));
+    let sector = match (block.sector.get(body)?, sectors) {
+        // Flushes have no sector: where they are issued that is 0, where they are done -1.
+        (0, Some(0)) => -1,
+        (sector, _) => sector,
+    };
+    let device = block.device(body)?.0;
+    let key = RequestKey { device, sector };
+    if block.step == BlockStep::Request(RequestStep::Complete) {
+        return Some(What::Complete(key));
+    }
+    Some(What::Issue(key, sectors.map_or(0, |sectors| sectors as u32)))
+}

@@ -1,0 +1,75 @@
+//! The graph of what is known in the end.
+
+use tracebraid_kernel_fold::{CpuKey, Input};
+
+use crate::graph::{Actor, Graph, Occupied};
+use crate::line::Line;
+use crate::machine::Machine;
+use crate::rules::{GraphPartial, GraphRules};
+
+/// Makes the graph.
+pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) -> Graph {
+    let GraphPartial {
+        people,
+        names,
+        mut calls,
+        machine,
+        ..
+    } = partial;
+    let Machine {
+        lines,
+        cpus,
+        requests,
+        packets,
+        futexes,
+        calls: of_several,
+        ..
+    } = machine;
+    calls.merge(of_several, rules.most_calls);
+    let mut last = std::collections::HashMap::new();
+    for (place, line) in lines.iter().enumerate() {
+        last.insert(line.key, place);
+    }
+    let actor = |(place, line): (usize, Line)| {
+        let mut actor = actor(line);
+        // What is known of an id is known of the last thread that had it.
+        if last.get(&actor.key) == Some(&place) {
+            let known = people.thread(actor.key);
+            actor.pid = actor.pid.or(known.pid);
+            actor.name = known.name.or(actor.name);
+        }
+        actor
+    };
+    let text = |(hash, (from, to))| (hash, format!("{from} > {to}"));
+    Graph {
+        head: input.head(),
+        actors: lines.into_iter().enumerate().map(actor).collect(),
+        cpus: cpus.into_iter().collect::<Vec<(CpuKey, Vec<Occupied>)>>(),
+        longest_request: requests.longest,
+        requests: requests.done,
+        packets: packets.packets,
+        futexes: in_places(futexes),
+        irqs: names.irqs.into_entries(),
+        disks: names.disks.into_entries(),
+        connections: names.connections.into_entries().into_iter().map(text).collect(),
+        calls: calls.into_calls(rules.most_calls),
+    }
+}
+
+fn actor(line: Line) -> Actor {
+    let mut stretches = line.stretches;
+    stretches.shrink_to_fit();
+    Actor {
+        key: line.key,
+        pid: line.pid,
+        name: line.name.map(|name| name.text()).filter(|name| !name.is_empty()),
+        creator: line.creator,
+        line: stretches,
+    }
+}
+
+/// Addresses by their places.
+fn in_places(mut futexes: Vec<(i64, u32)>) -> Vec<i64> {
+    futexes.sort_unstable_by_key(|of| of.1);
+    futexes.into_iter().map(|of| of.0).collect()
+}

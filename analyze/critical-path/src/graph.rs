@@ -1,0 +1,278 @@
+//! The execution graph: what each thread did when, and what ended its waits.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::{CpuKey, Head, KernelReport, Thread, ThreadKey};
+use tracebraid_kernel_model::{Device, Syscall};
+
+use crate::calls::LongCall;
+use crate::cause::{ActorId, Interrupt, Wake};
+
+/// What a thread does from a time on, up to the next stretch of its time line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Its beginning, in nanoseconds from the origin.
+    pub begin: i64,
+    /// What it does.
+    pub state: State,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// That is not known.
+    #[default]
+    Unknown,
+    /// It runs on that CPU.
+    Running(u16),
+    /// It would run on that CPU if that did not interrupt it.
+    Interrupted(u16, Interrupt),
+    /// It was switched from on that CPU, and could run.
+    Preempted(u16),
+    /// It was woken, and could run on that CPU.
+    Runnable(u16),
+    /// It waits.
+    Blocked {
+        /// The call that it waits in; [`Syscall::OTHER`] if none is known.
+        call: Syscall,
+        /// What the call is about: for a futex its place among [`Graph::futexes`], else the descriptor.
+        object: u32,
+        /// What ends it.
+        wake: Wake,
+        /// It is a thread of the kernel that has no work (`TASK_IDLE`).
+        is_idle: bool,
+    },
+    /// It has ended.
+    Ended,
+}
+
+/// No object of a call.
+pub const NO_OBJECT: u32 = u32::MAX;
+
+/// A thread of the graph.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Actor {
+    /// Its machine and id.
+    pub key: ThreadKey,
+    /// Its process, if the trace tells.
+    pub pid: Option<i32>,
+    /// Its last known name.
+    pub name: Option<String>,
+    /// The thread that made it, if that was seen.
+    pub creator: Option<ActorId>,
+    /// What it does, in the order of time.
+    pub line: Vec<Stretch>,
+}
+
+impl Actor {
+    /// When it is known first.
+    pub fn begin(&self) -> Option<i64> {
+        self.line.first().map(|stretch| stretch.begin)
+    }
+
+    /// The place of the stretch that is going on at a time; `None` before the first one.
+    pub fn place(&self, time: i64) -> Option<usize> {
+        let after = self.line.partition_point(|stretch| stretch.begin <= time);
+        after.checked_sub(1)
+    }
+
+    /// The thread as reports show it.
+    pub fn thread(&self) -> Thread {
+        Thread {
+            trace: self.key.trace,
+            tid: Some(self.key.tid),
+            pid: self.pid,
+            name: self.name.clone(),
+        }
+    }
+}
+
+/// Who ran on a CPU from a time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occupied {
+    /// In nanoseconds from the origin.
+    pub begin: i64,
+    /// Who runs.
+    pub by: Occupant,
+}
+
+/// Who runs on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Occupant {
+    /// That is not known.
+    Unknown,
+    /// Nobody.
+    Idle,
+    /// That thread.
+    Thread(ActorId),
+}
+
+/// A request to a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// When its driver took it, in nanoseconds from the origin.
+    pub begin: i64,
+    /// When it was done.
+    pub end: i64,
+    /// The thread that issued it; `None` where that was an interrupt.
+    pub by: Option<ActorId>,
+    /// The machine.
+    pub trace: u32,
+    /// The device.
+    pub device: Device,
+    /// Sectors of 512 bytes.
+    pub sectors: u32,
+}
+
+/// A TCP segment that ended somebody's wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packet {
+    /// Hash of both ends: see [`Graph::connection`].
+    pub connection: u64,
+    /// When it was sent, in nanoseconds from the origin, if the traces tell.
+    pub sent: Option<i64>,
+    /// The thread that sent it; `None` where that was an interrupt.
+    pub by: Option<ActorId>,
+}
+
+/// The execution graph of kernel traces.
+///
+/// Every thread has a time line without gaps from when it is known first; waits know what ended them.
+/// Asking for the critical path of a part of it takes time in the logarithm of its size and in what the
+/// path consists of.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Graph {
+    /// What it is about.
+    pub head: Head,
+    /// The threads, in the order in which they were met.
+    pub actors: Vec<Actor>,
+    /// Who ran, by CPU in their order.
+    pub cpus: Vec<(CpuKey, Vec<Occupied>)>,
+    /// Requests to block devices, in the order of their ends.
+    pub requests: Vec<Request>,
+    /// Segments that ended waits, in the order of those.
+    pub packets: Vec<Packet>,
+    /// Addresses of futexes.
+    pub futexes: Vec<i64>,
+    /// Names of interrupts, by machine and number in their order.
+    pub irqs: Vec<((u32, u16), String)>,
+    /// Names of block devices, by machine and number in their order.
+    pub disks: Vec<((u32, Device), String)>,
+    /// Both ends of connections, as text, by their hashes in their order.
+    pub connections: Vec<(u64, String)>,
+    /// The longest calls that were asked for.
+    pub calls: Vec<LongCall>,
+    /// The longest duration of a request, in nanoseconds: how far back those go that end at a time.
+    pub longest_request: i64,
+}
+
+impl Graph {
+    /// A thread.
+    pub fn actor(&self, id: ActorId) -> Option<&Actor> {
+        self.actors.get(id.0 as usize)
+    }
+
+    /// All threads.
+    pub fn ids(&self) -> impl Iterator<Item = (ActorId, &Actor)> {
+        (0..).map(ActorId).zip(&self.actors)
+    }
+
+    /// The threads that had that id on any machine.
+    pub fn with_tid(&self, tid: i32) -> impl Iterator<Item = (ActorId, &Actor)> {
+        self.ids().filter(move |(_, actor)| actor.key.tid == tid)
+    }
+
+    /// The thread that had that id on that machine at a time.
+    pub fn at(&self, key: ThreadKey, time: i64) -> Option<ActorId> {
+        let of_key = self.ids().filter(|(_, actor)| actor.key == key);
+        let begun = of_key.filter(|(_, actor)| actor.begin().is_some_and(|begin| begin <= time));
+        begun.map(|(id, _)| id).last()
+    }
+
+    /// Until when something is known of a machine.
+    pub fn end(&self) -> i64 {
+        self.head.end.map_or(i64::MIN, |end| end.0)
+    }
+
+    /// What a thread is called: its name and id, and the machine where there are several.
+    pub fn name(&self, id: ActorId) -> String {
+        let Some(actor) = self.actor(id) else {
+            return "?".to_owned();
+        };
+        let name = actor.name.as_deref().unwrap_or("?");
+        let text = format!("{name} ({})", actor.key.tid);
+        self.head.of_host(actor.key.trace, text)
+    }
+
+    /// The name of a hard interrupt's handler, if it was recorded.
+    pub fn irq(&self, trace: u32, number: u16) -> Option<&str> {
+        found(&self.irqs, &(trace, number))
+    }
+
+    /// The name of a block device, or its numbers.
+    pub fn disk(&self, trace: u32, device: Device) -> String {
+        let name = found(&self.disks, &(trace, device)).map(str::to_owned);
+        name.unwrap_or_else(|| format!("({},{})", device.major(), device.minor()))
+    }
+
+    /// Both ends of a connection: the sender's and the receiver's address and port.
+    pub fn connection(&self, hash: u64) -> Option<&str> {
+        found(&self.connections, &hash)
+    }
+
+    /// Who ran on a CPU from a time on.
+    pub fn occupied(&self, cpu: CpuKey, from: i64) -> &[Occupied] {
+        let Ok(at) = self.cpus.binary_search_by_key(&cpu, |of| of.0) else {
+            return &[];
+        };
+        let Some((_, line)) = self.cpus.get(at) else {
+            return &[];
+        };
+        let after = line.partition_point(|occupied| occupied.begin <= from);
+        line.get(after.saturating_sub(1)..).unwrap_or_default()
+    }
+
+    /// Requests to a device that were going on between two times.
+    pub fn requests(
+        &self,
+        trace: u32,
+        device: Device,
+        (begin, end): (i64, i64),
+    ) -> impl Iterator<Item = &Request> {
+        let from = self.requests.partition_point(|request| request.end <= begin);
+        let latest = end.saturating_add(self.longest_request);
+        let rest = self.requests.get(from..).unwrap_or_default().iter();
+        rest.take_while(move |request| request.end <= latest)
+            .filter(move |request| request.begin < end && request.device == device && request.trace == trace)
+    }
+}
+
+/// What a sorted list holds for a key.
+fn found<'g, K: Ord>(list: &'g [(K, String)], key: &K) -> Option<&'g str> {
+    let at = list.binary_search_by(|(of, _)| of.cmp(key)).ok()?;
+    list.get(at).map(|(_, name)| name.as_str())
+}
+
+impl KernelReport for Graph {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn is_empty(&self) -> bool {
+        self.actors.is_empty()
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.calls.truncate(rows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_compact() {
+        assert!(size_of::<Stretch>() <= 24, "{}", size_of::<Stretch>());
+        assert!(size_of::<Occupied>() <= 16, "{}", size_of::<Occupied>());
+    }
+}

@@ -1,0 +1,36 @@
+//! What was not recorded.
+
+use tracebraid_kernel_model::KernelEvent;
+
+/// Says, for people, what the graph lacks most; `has` tells what was recorded.
+pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
+    use KernelEvent::*;
+    let lacks = |kind: &dyn Fn(&KernelEvent) -> bool| !has(kind);
+    if lacks(&|event| matches!(event, Switch(_))) {
+        return Some("nothing tells when threads ran: enable sched_switch");
+    }
+    if lacks(&|event| matches!(event, Wakeup(_))) {
+        return Some("nothing tells what ended waits, so they are unknown: enable sched_waking");
+    }
+    if lacks(&|event| matches!(event, Softirq(_) | IrqEntry(_) | Vector(_))) {
+        return Some(
+            "wake-ups by interrupts cannot be told from those by the threads that they interrupt: enable \
+             irq_handler_* and irq_softirq_entry and irq_softirq_exit",
+        );
+    }
+    if lacks(&|event| matches!(event, Entry(_) | Exit(_))) {
+        return Some(
+            "nothing tells which calls waited: enable system calls (lttng enable-event --kernel --syscall --all)",
+        );
+    }
+    if lacks(&|event| matches!(event, Hrtimer(_) | Timer(_))) {
+        return Some("timers show as the interrupts that run them: enable timer_hrtimer_expire_*");
+    }
+    if lacks(&|event| matches!(event, Block(_))) {
+        return Some("disks show as interrupts: enable block_rq_issue and block_rq_complete");
+    }
+    lacks(&|event| matches!(event, Packet(packet) if packet.headers.is_some())).then_some(
+        "nothing tells who sent what came by the network: enable net_dev_queue and net_if_receive_skb, or \
+         tracebraid's own recorder's --network",
+    )
+}

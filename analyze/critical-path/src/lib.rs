@@ -1,0 +1,50 @@
+//! The execution graph of kernel traces, and the critical path through it.
+//!
+//! In: event records of the scheduler, of interrupts, timers, block devices, the network and system calls, of one or
+//! several machines. Out: a [`Graph`], in which each thread has a time line and each wait knows what ended it; and
+//! for a thread and two times the critical path ([`path`]): what it did itself, and, while it waited, what whoever
+//! it waited for did. Promise: the segments of a path follow each other from the first time to the second one,
+//! without gaps; the graph is the same for every number of threads and every size of chunks.
+//!
+//! `docs/critical-path.md` defines each reason.
+#![forbid(unsafe_code)]
+
+mod active;
+mod calls;
+mod cause;
+mod context;
+mod cuts;
+mod events;
+mod finish;
+mod follow;
+mod graph;
+mod kinds;
+mod lacks;
+mod life;
+mod line;
+mod machine;
+mod names;
+mod packets;
+mod path;
+mod reason;
+mod report;
+mod requests;
+mod rules;
+mod sorted;
+mod step;
+mod summary;
+mod tree;
+
+pub use calls::LongCall;
+pub use cause::{ActorId, Interrupt, VECTORS, Wake};
+pub use graph::{Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Request, State, Stretch};
+pub use path::{Hop, Kind, Link, Path, Segment};
+pub use reason::Reason;
+pub use report::{Asked, PathReport, PathRow, SegmentRow};
+pub use rules::{GraphPartial, GraphRules};
+pub use summary::{Competitor, ReasonSum, Summary, ThreadSum};
+use tracebraid_kernel_fold::PerCpu;
+pub use tree::{Node, Part};
+
+/// The analysis that makes the graph.
+pub type GraphAnalysis = PerCpu<GraphRules>;

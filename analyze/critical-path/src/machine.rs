@@ -1,0 +1,313 @@
+//! What becomes of threads, by what all CPUs did in the order of time.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::{ByCpu, CallItem, CpuKey, Exited, Losses, Table, ThreadKey};
+use tracebraid_kernel_model::Syscall;
+
+use crate::calls::{LongCall, Longest};
+use crate::cause::{ActorId, Wake};
+use crate::context::Source;
+use crate::graph::{NO_OBJECT, Occupant, Occupied, State, Stretch};
+use crate::kinds::Kind;
+use crate::life::{Life, NO_CPU, number};
+use crate::line::Line;
+use crate::packets::Packets;
+use crate::requests::Requests;
+use crate::rules::GraphRules;
+use crate::step::{Begun, By, Item, Left, Parked};
+
+/// What is known of threads, requests and segments.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    lives: Table<Life>,
+    /// Where the thread that was looked at last is among them.
+    #[serde(skip)]
+    near: usize,
+    losses: Losses,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) cpus: ByCpu<Vec<Occupied>>,
+    pub(crate) requests: Requests,
+    pub(crate) packets: Packets,
+    /// Places of addresses.
+    pub(crate) futexes: Vec<(i64, u32)>,
+    pub(crate) calls: Longest,
+}
+
+/// A machine at work.
+pub(crate) struct Player<'a> {
+    pub(crate) rules: &'a GraphRules,
+    pub(crate) machine: &'a mut Machine,
+}
+
+impl Player<'_> {
+    /// Something happens.
+    pub(crate) fn play(&mut self, cpu: CpuKey, time: i64, item: Item) {
+        let trace = cpu.trace;
+        let key = |tid: i32| ThreadKey { trace, tid };
+        let at = (cpu, time);
+        match item {
+            Item::Enters(tid) => {
+                let life = self.machine.life(key(tid));
+                life.calls.play(cpu, time, &CallItem::Enters(tid));
+                (life.called, life.has_called) = (time, true);
+            }
+            Item::Arrives(tid, call, result) => self.arrives(at, key(tid), Exited { call, result, time }),
+            Item::Parks(parked) => self.parks(at, parked),
+            Item::Switch { prev, next, left } => self.switches(at, prev, next, left),
+            Item::Wake {
+                woken,
+                is_ready,
+                cpu: target,
+                source,
+                by,
+            } => self
+                .machine
+                .wakes(at, key(woken), (source, by), (is_ready, target)),
+            Item::Interrupted(tid, begin, by) => {
+                let (life, line, losses) = self.machine.thread(key(tid));
+                life.was_interrupted(line, at, (begin, by), losses);
+            }
+            Item::Issue(request, tid, sectors) => {
+                let by = tid.map(|tid| self.machine.actor(key(tid)));
+                self.machine.requests.issues(trace, request, time, by, sectors);
+            }
+            Item::Complete(request) => self.machine.requests.completes(cpu, request, time),
+            Item::Send(segment, tid) => {
+                let by = tid.map(|tid| self.machine.actor(key(tid)));
+                self.machine.packets.sends(segment, time, by);
+            }
+            seldom => self.machine.seldom(at, seldom),
+        }
+    }
+
+    /// A CPU goes from one thread to another.
+    fn switches(&mut self, (cpu, time): (CpuKey, i64), prev: Option<i32>, next: Option<i32>, left: Left) {
+        let trace = cpu.trace;
+        let machine = &mut *self.machine;
+        if let Some(tid) = prev {
+            let key = ThreadKey { trace, tid };
+            let (call, argument) = machine.life(key).call();
+            let object = match self.rules.kinds.of(call) {
+                Kind::Futex => machine.futex(argument),
+                _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
+            };
+            let (life, line, losses) = machine.thread(key);
+            life.leaves(line, (cpu, time), left, (call, object), losses);
+        }
+        let mut by = Occupant::Idle;
+        if let Some(tid) = next {
+            let key = ThreadKey { trace, tid };
+            let (life, line, losses) = machine.thread(key);
+            life.comes(line, (cpu, time), losses);
+            by = Occupant::Thread(machine.actor(key));
+        }
+        machine.occupies(cpu, time, by);
+    }
+
+    /// What a thread has done since it came.
+    fn parks(&mut self, (cpu, time): (CpuKey, i64), parked: Parked) {
+        let (trace, tid) = (cpu.trace, parked.tid);
+        let thread = ThreadKey { trace, tid };
+        let life = self.machine.life(thread);
+        (life.called, life.has_called) = (parked.called, true);
+        life.has_closed = parked.has_closed;
+        let Some(call) = parked.call else { return };
+        let begun = Begun {
+            call,
+            time: parked.begin,
+            argument: parked.argument,
+        };
+        let ended = life.calls.play(cpu, time, &CallItem::Leaves(tid, begun));
+        if let Some((begun, exited, _)) = ended {
+            self.ended(thread, begun, exited.time);
+        }
+    }
+
+    /// A call ends that was open when its thread came.
+    fn arrives(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey, exited: Exited) {
+        let kinds = &self.rules.kinds;
+        let life = self.machine.life(thread);
+        (life.called, life.has_called) = (time, true);
+        let ended = life.calls.play(cpu, time, &CallItem::Arrives(thread.tid, exited));
+        let call = exited.call.or(ended.map(|(begun, ..)| begun.call));
+        life.has_closed = call.is_some_and(|call| kinds.of(call) == Kind::Close);
+        if let Some((begun, ..)) = ended {
+            self.ended(thread, begun, time);
+        }
+    }
+
+    /// A call has ended that was not of one stretch.
+    fn ended(&mut self, thread: ThreadKey, begun: Begun, end: i64) {
+        if self.rules.asks_for(begun.call, begun.time) {
+            let call = LongCall {
+                call: begun.call,
+                thread,
+                begin: begun.time,
+                end,
+            };
+            self.machine.calls.add(call, self.rules.most_calls);
+        }
+    }
+}
+
+impl Machine {
+    #[inline(always)]
+    fn life(&mut self, thread: ThreadKey) -> &mut Life {
+        self.lives.get_near(thread, &mut self.near)
+    }
+
+    /// A thread, its time line, and what was lost.
+    #[inline(always)]
+    fn thread(&mut self, thread: ThreadKey) -> (&mut Life, &mut Line, &Losses) {
+        let actor = self.actor(thread);
+        let Machine {
+            lives,
+            near,
+            losses,
+            lines,
+            ..
+        } = self;
+        // `actor` has made it.
+        let line = &mut lines[actor.0 as usize];
+        (lives.get_near(thread, near), line, losses)
+    }
+
+    /// The thread that has that id now.
+    #[inline]
+    fn actor(&mut self, thread: ThreadKey) -> ActorId {
+        let new = self.lines.len() as u32;
+        let actor = *self.life(thread).actor.get_or_insert(new);
+        if actor == new {
+            self.lines.push(Line::new(thread));
+        }
+        ActorId(actor)
+    }
+
+    fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
+        let line = self.cpus.get(cpu);
+        if line.last().is_some_and(|last| last.begin == time) {
+            line.pop();
+        }
+        if line.last().is_none_or(|last| last.by != by) {
+            line.push(Occupied { begin: time, by });
+        }
+    }
+
+    /// The place of an address.
+    fn futex(&mut self, address: i64) -> u32 {
+        match self.futexes.binary_search_by_key(&address, |of| of.0) {
+            Ok(at) => self.futexes[at].1,
+            Err(at) => {
+                let place = self.futexes.len() as u32;
+                self.futexes.insert(at, (address, place));
+                place
+            }
+        }
+    }
+
+    /// A thread is woken.
+    fn wakes(
+        &mut self,
+        at: (CpuKey, i64),
+        woken: ThreadKey,
+        (source, by): (Source, By),
+        (is_ready, target): (bool, Option<u32>),
+    ) {
+        let actor = self.actor(woken);
+        let line = self.lines.get(actor.0 as usize);
+        let wake = match line.and_then(|line| line.stretches.last()).copied() {
+            Some(Stretch {
+                begin,
+                state: State::Blocked { call, .. },
+            }) => self.wake(at.0, (source, by), (call, begin)),
+            _ => Wake::Unknown,
+        };
+        let (life, line, losses) = self.thread(woken);
+        let target = target.map_or(NO_CPU, number);
+        life.wakes(line, at, (wake, is_ready, target), losses);
+    }
+
+    /// What ends a wait in that call that began then.
+    fn wake(&mut self, cpu: CpuKey, (source, by): (Source, By), (call, since): (Syscall, i64)) -> Wake {
+        let key = |tid| ThreadKey {
+            trace: cpu.trace,
+            tid,
+        };
+        if let Source::Sender(connection) = source
+            && call != Syscall::OTHER
+            && let Some(place) = self.packets.answers(connection, since)
+        {
+            return Wake::Packet(place);
+        }
+        match (source, by) {
+            (Source::Timer, _) => Wake::Timer,
+            (Source::Interrupt(interrupt), _) => Wake::Interrupt(interrupt),
+            (Source::Network(segment), _) => Wake::Packet(self.packets.wakes(segment)),
+            (Source::Disk(_), _) => self.requests.last(cpu).map_or(Wake::Unknown, Wake::Request),
+            (Source::Thread | Source::Sender(_), By::Thread(tid)) => Wake::Thread(self.actor(key(tid))),
+            (Source::Thread | Source::Sender(_), By::PerhapsThread(tid)) => {
+                match self.life(key(tid)).is_in_program() {
+                    true => Wake::Unknown,
+                    false => Wake::Thread(self.actor(key(tid))),
+                }
+            }
+            (Source::Thread | Source::Sender(_), By::Nobody) => Wake::Unknown,
+        }
+    }
+
+    /// What happens seldom, or matters little.
+    fn seldom(&mut self, (cpu, time): (CpuKey, i64), item: Item) {
+        let trace = cpu.trace;
+        let key = |tid: i32| ThreadKey { trace, tid };
+        match item {
+            Item::Born(tid, creator) => self.born((cpu, time), key(tid), creator),
+            Item::TakesOver(tid, old) => self.takes_over(time, key(tid), key(old)),
+            Item::Dies(tid) => {
+                let life = self.life(key(tid));
+                life.is_dying = true;
+                life.calls.parked = None;
+            }
+            Item::Belongs { tid, pid } => self.thread(key(tid)).1.pid = Some(pid),
+            Item::Named(tid, name) => self.thread(key(tid)).1.name = Some(name),
+            Item::Lost => {
+                self.losses.lose(cpu);
+                self.requests.lose();
+                self.occupies(cpu, time, Occupant::Unknown);
+            }
+            _ => {}
+        }
+    }
+
+    /// A new thread is another one than whoever had its id before.
+    fn born(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey, creator: Option<i32>) {
+        let creator = creator.map(|tid| self.actor(thread.with(tid)));
+        if let Some(before) = self.life(thread).actor {
+            self.ends(time, before);
+        }
+        *self.life(thread) = Life::default();
+        let (life, line, losses) = self.thread(thread);
+        line.creator = creator;
+        life.wakes(line, (cpu, time), (Wake::Unknown, false, NO_CPU), losses);
+        life.calls.play(cpu, time, &CallItem::Made(thread.tid));
+    }
+
+    /// A thread is no more, whatever was seen of its end.
+    fn ends(&mut self, time: i64, actor: u32) {
+        let line = self.lines.get_mut(actor as usize);
+        if let Some(line) = line.filter(|line| line.now().is_some_and(|now| now != State::Ended)) {
+            line.begins(time, State::Ended);
+        }
+    }
+
+    /// The thread with the second id goes on with the first one, whose thread ends.
+    fn takes_over(&mut self, time: i64, thread: ThreadKey, old: ThreadKey) {
+        if let Some(before) = self.life(thread).actor {
+            self.ends(time, before);
+        }
+        let life = std::mem::take(self.life(old));
+        if let Some(line) = life.actor.and_then(|actor| self.lines.get_mut(actor as usize)) {
+            line.key = thread;
+        }
+        *self.life(thread) = life;
+    }
+}

@@ -1,0 +1,351 @@
+//! Critical paths: what a thread did in a window of time, and, while it waited, what whoever it waited for did.
+//!
+//! A wait that another thread ended is replaced by what that thread did in the meantime, within the window of the
+//! wait and never before it; its own waits in that window are replaced in turn. Windows only shrink on the way, a
+//! thread that stands on the way already is not followed again, and the way has a greatest length: so it ends.
+//! After Trace Compass's bounded algorithm and section 3.3.1 of Doray and Dagenais, "Diagnosing performance
+//! variations by comparing multi-level execution traces" (2016).
+
+use serde::Serialize;
+use tracebraid_kernel_fold::CpuKey;
+use tracebraid_kernel_model::Syscall;
+
+use crate::cause::{ActorId, Interrupt, Wake};
+use crate::graph::{Actor, Graph, Occupant, State};
+use crate::life::NO_CPU;
+
+/// A part of a critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Segment {
+    /// Its beginning, in nanoseconds from the origin.
+    pub begin: i64,
+    /// Its end: the beginning of the next one.
+    pub end: i64,
+    /// Whose time it is: its place among [`Path::hops`].
+    pub hop: u32,
+    /// What happens.
+    pub kind: Kind,
+}
+
+impl Segment {
+    /// Its duration in nanoseconds.
+    pub fn duration(&self) -> u64 {
+        self.begin.abs_diff(self.end)
+    }
+}
+
+/// What happens in a part of a critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Kind {
+    /// That is not known.
+    Unknown,
+    /// The thread runs.
+    Running(u16),
+    /// Something has interrupted it.
+    Interrupted(Interrupt),
+    /// It was taken from its CPU, where that one runs.
+    Preempted(Occupant),
+    /// It was woken, and waits for a CPU, where that one runs.
+    Runnable(Occupant),
+    /// It waits for what is no thread, or for one that cannot be followed.
+    Waiting {
+        /// The call that it waits in.
+        call: Syscall,
+        /// What the call is about; see [`State::Blocked`].
+        object: u32,
+        /// What ends the wait.
+        wake: Wake,
+    },
+}
+
+/// A thread on the way, from when to when the path is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Hop {
+    /// The thread.
+    pub actor: ActorId,
+    /// The hop that waits for it; none for the first one.
+    pub parent: Option<u32>,
+    /// In nanoseconds from the origin.
+    pub begin: i64,
+    /// Where the waiting one goes on.
+    pub end: i64,
+    /// What the one before waited for.
+    pub link: Link,
+    /// The one before did other things in the meantime, which do not matter: it was only handed what this one did.
+    pub replaces: bool,
+}
+
+/// How a path goes over to another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Link {
+    /// It begins there.
+    Start,
+    /// That thread wakes the one before, which waits in that call about that object.
+    Wakes {
+        /// The call.
+        call: Syscall,
+        /// See [`State::Blocked`].
+        object: u32,
+    },
+    /// It sends the segment that the one before waits for: its place among the graph's packets.
+    Sends(u32),
+    /// It issues the request that the one before waits for: its place among the graph's.
+    Issues(u32),
+    /// It makes the one before.
+    Makes,
+}
+
+/// A critical path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Path {
+    /// Its parts, without gaps from its beginning to its end.
+    pub segments: Vec<Segment>,
+    /// The threads on the way; the first is the one that was asked for. Each stands behind its parent.
+    pub hops: Vec<Hop>,
+}
+
+/// How many threads may wait for each other on the way. No lock or protocol nests that deep; it bounds the time.
+const MOST_HOPS: usize = 64;
+
+impl Graph {
+    /// The critical path of a thread from one time to another, in nanoseconds from the origin.
+    pub fn path(&self, actor: ActorId, begin: i64, end: i64) -> Path {
+        let end = end.max(begin);
+        let known = self.end().clamp(begin, end);
+        let mut walk = Walk {
+            graph: self,
+            path: Path {
+                segments: Vec::new(),
+                hops: Vec::new(),
+            },
+        };
+        let hop = walk.hop(Hop {
+            actor,
+            parent: None,
+            begin,
+            end,
+            link: Link::Start,
+            replaces: false,
+        });
+        walk.follow(hop, (begin, known));
+        walk.put(hop, (known, end), Kind::Unknown);
+        debug_assert!(walk.path.tiles(begin, end));
+        walk.path
+    }
+}
+
+impl Path {
+    /// True if its parts follow each other from a time to another one, none of them empty.
+    pub fn tiles(&self, begin: i64, end: i64) -> bool {
+        let mut at = begin;
+        for segment in &self.segments {
+            if segment.begin != at || segment.end <= at {
+                return false;
+            }
+            at = segment.end;
+        }
+        at == end
+    }
+
+    /// The hop of a segment, and all that wait for it, up to the thread that was asked for.
+    pub fn way(&self, hop: u32) -> impl Iterator<Item = &Hop> {
+        let mut next = self.hops.get(hop as usize);
+        std::iter::from_fn(move || {
+            let hop = next?;
+            next = hop.parent.and_then(|parent| self.hops.get(parent as usize));
+            Some(hop)
+        })
+    }
+}
+
+/// A window of time: from when to when.
+pub(crate) type Window = (i64, i64);
+
+/// A path that is being made.
+pub(crate) struct Walk<'g> {
+    pub(crate) graph: &'g Graph,
+    path: Path,
+}
+
+impl Walk<'_> {
+    fn hop(&mut self, hop: Hop) -> u32 {
+        self.path.hops.push(hop);
+        self.path.hops.len() as u32 - 1
+    }
+
+    /// A part of the path; nothing if it is empty, and one with the part before if it goes on.
+    fn put(&mut self, hop: u32, (begin, end): Window, kind: Kind) {
+        if begin >= end {
+            return;
+        }
+        if let Some(last) = self.path.segments.last_mut()
+            && (last.hop, last.kind, last.end) == (hop, kind, begin)
+        {
+            last.end = end;
+            return;
+        }
+        self.path.segments.push(Segment {
+            begin,
+            end,
+            hop,
+            kind,
+        });
+    }
+
+    /// True if the path can go over to that thread: not to one that waits, further up on the way.
+    pub(crate) fn can_follow(&self, from: u32, to: ActorId, replaces: bool) -> bool {
+        let mut waits = !replaces;
+        let mut depth = 0;
+        for hop in self.path.way(from) {
+            // Nobody is handed something by itself.
+            if hop.actor == to && (waits || depth == 0) {
+                return false;
+            }
+            waits = !hop.replaces;
+            depth += 1;
+        }
+        depth < MOST_HOPS && self.graph.actor(to).is_some()
+    }
+
+    /// Goes over to another thread for that window, if it can be followed; false if not.
+    fn goes_over(
+        &mut self,
+        from: u32,
+        to: ActorId,
+        (begin, end): Window,
+        link: Link,
+        replaces: bool,
+    ) -> bool {
+        if !self.can_follow(from, to, replaces) {
+            return false;
+        }
+        if begin < end {
+            let hop = self.hop(Hop {
+                actor: to,
+                parent: Some(from),
+                begin,
+                end,
+                link,
+                replaces,
+            });
+            self.follow(hop, (begin, end));
+        }
+        true
+    }
+
+    /// Everything that the thread of a hop did in a window.
+    fn follow(&mut self, hop: u32, (begin, end): Window) {
+        let graph = self.graph;
+        let of_hop = self.path.hops.get(hop as usize).copied();
+        let Some(actor) = of_hop.and_then(|hop| graph.actor(hop.actor)) else {
+            return self.put(hop, (begin, end), Kind::Unknown);
+        };
+        let born = actor.begin().unwrap_or(end).clamp(begin, end);
+        let is_made = actor
+            .creator
+            .is_some_and(|creator| self.goes_over(hop, creator, (begin, born), Link::Makes, false));
+        if !is_made {
+            self.put(hop, (begin, born), Kind::Unknown);
+        }
+        let cuts = match of_hop.and_then(|hop| hop.parent) {
+            Some(_) => self.cuts(hop, actor, (born, end)),
+            None => Vec::new(),
+        };
+        let mut at = born;
+        for cut in cuts.iter().rev() {
+            let is_followed = cut
+                .by
+                .is_some_and(|(by, link)| self.goes_over(hop, by, (born, cut.begin), link, true));
+            if !is_followed {
+                self.own(hop, actor, (at, cut.begin));
+            }
+            self.put(hop, (cut.begin, cut.end), cut.kind);
+            at = cut.end;
+        }
+        self.own(hop, actor, (at, end));
+    }
+
+    /// What a thread did itself in a window.
+    fn own(&mut self, hop: u32, actor: &Actor, (begin, end): Window) {
+        let first = actor.place(begin).unwrap_or(0);
+        let stretches = actor.line.get(first..).unwrap_or_default();
+        for (place, stretch) in stretches.iter().enumerate() {
+            if stretch.begin >= end {
+                break;
+            }
+            let next = stretches.get(place + 1).map_or(end, |next| next.begin.min(end));
+            let window = (stretch.begin.max(begin), next);
+            self.does(hop, actor.key.trace, window, stretch.state);
+        }
+    }
+
+    /// What the thread of a hop does in a window, in which it does the same all the time.
+    fn does(&mut self, hop: u32, trace: u32, window: Window, state: State) {
+        match state {
+            State::Unknown | State::Ended => self.put(hop, window, Kind::Unknown),
+            State::Running(cpu) => self.put(hop, window, Kind::Running(cpu)),
+            State::Interrupted(_, by) => self.put(hop, window, Kind::Interrupted(by)),
+            State::Preempted(cpu) => self.lacks_cpu(hop, (trace, cpu), window, Kind::Preempted),
+            State::Runnable(cpu) => self.lacks_cpu(hop, (trace, cpu), window, Kind::Runnable),
+            State::Blocked {
+                call, object, wake, ..
+            } => self.waits(hop, window, (call, object, wake)),
+        }
+    }
+
+    /// It waits for a CPU: by who ran there.
+    fn lacks_cpu(
+        &mut self,
+        hop: u32,
+        (trace, cpu): (u32, u16),
+        (begin, end): Window,
+        kind: impl Fn(Occupant) -> Kind,
+    ) {
+        let mut at = begin;
+        if cpu != NO_CPU {
+            let cpu = u32::from(cpu);
+            let line = self.graph.occupied(CpuKey { trace, cpu }, begin);
+            for (place, occupied) in line.iter().enumerate() {
+                if occupied.begin >= end {
+                    break;
+                }
+                let next = line.get(place + 1).map_or(end, |next| next.begin.min(end));
+                self.put(hop, (at, occupied.begin.max(at)), kind(Occupant::Unknown));
+                let from = occupied.begin.max(begin);
+                self.put(hop, (from, next), kind(occupied.by));
+                at = next.max(at);
+            }
+        }
+        self.put(hop, (at, end), kind(Occupant::Unknown));
+    }
+
+    /// It waits: for another thread, or for something that a thread began, or for what is none.
+    fn waits(&mut self, hop: u32, (begin, end): Window, wait: (Syscall, u32, Wake)) {
+        let (call, object, wake) = wait;
+        let (to, until, link) = match wake {
+            Wake::Thread(actor) => (Some(actor), end, Link::Wakes { call, object }),
+            Wake::Packet(place) => {
+                let packet = self.graph.packets.get(place as usize);
+                let sent = packet.and_then(|packet| packet.by.zip(packet.sent));
+                (
+                    sent.map(|sent| sent.0),
+                    sent.map_or(begin, |sent| sent.1),
+                    Link::Sends(place),
+                )
+            }
+            Wake::Request(place) => {
+                let request = self.graph.requests.get(place as usize);
+                (
+                    request.and_then(|request| request.by),
+                    request.map_or(begin, |request| request.begin),
+                    Link::Issues(place),
+                )
+            }
+            Wake::Unknown | Wake::Timer | Wake::Interrupt(_) => (None, begin, Link::Start),
+        };
+        let until = until.clamp(begin, end);
+        let is_followed = to.is_some_and(|to| self.goes_over(hop, to, (begin, until), link, false));
+        let rest = if is_followed { until } else { begin };
+        self.put(hop, (rest, end), Kind::Waiting { call, object, wake });
+    }
+}

@@ -1,0 +1,327 @@
+//! What the time of a path went into.
+
+use serde::Serialize;
+use tracebraid_kernel_model::events::irq::Vector;
+use tracebraid_kernel_model::{Syscall, softirq_name};
+
+use crate::cause::{Interrupt, Wake};
+use crate::graph::{Graph, NO_OBJECT, Occupant};
+use crate::kinds::Kind as CallKind;
+use crate::path::{Kind, Link, Path, Segment};
+
+/// What the time of a path went into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// A thread ran.
+    Running,
+    /// Something interrupted it.
+    Interrupted,
+    /// It was taken from its CPU.
+    Preempted,
+    /// It was woken, and waited for a CPU.
+    Runnable,
+    /// It waited for a block device.
+    BlockDevice,
+    /// It waited for the network.
+    Network,
+    /// It waited for a timer.
+    Timer,
+    /// It waited for somebody at a keyboard, a mouse or the like.
+    UserInput,
+    /// It waited for another device.
+    Device,
+    /// An interrupt from another processor ended the wait.
+    Ipi,
+    /// It waited at a futex, for a thread that could not be followed.
+    Futex,
+    /// It waited for a child that could not be followed.
+    Child,
+    /// It waited for another thread, which could not be followed.
+    Thread,
+    /// It waited for the kernel's own housekeeping.
+    Kernel,
+    /// Nothing tells.
+    Unknown,
+}
+
+impl Reason {
+    /// All, in the order of tables.
+    pub const ALL: [Reason; 15] = [
+        Reason::Running,
+        Reason::Interrupted,
+        Reason::Preempted,
+        Reason::Runnable,
+        Reason::BlockDevice,
+        Reason::Network,
+        Reason::Timer,
+        Reason::UserInput,
+        Reason::Device,
+        Reason::Ipi,
+        Reason::Futex,
+        Reason::Child,
+        Reason::Thread,
+        Reason::Kernel,
+        Reason::Unknown,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Running => "running",
+            Reason::Interrupted => "interrupted",
+            Reason::Preempted => "preempted",
+            Reason::Runnable => "runnable",
+            Reason::BlockDevice => "block-device",
+            Reason::Network => "network",
+            Reason::Timer => "timer",
+            Reason::UserInput => "user-input",
+            Reason::Device => "device",
+            Reason::Ipi => "ipi",
+            Reason::Futex => "futex",
+            Reason::Child => "child",
+            Reason::Thread => "thread",
+            Reason::Kernel => "kernel",
+            Reason::Unknown => "unknown",
+        }
+    }
+}
+
+/// Beginnings of what drivers of network devices, of disks and of input devices call their interrupts, and what
+/// stands in them; the first that fits counts.
+const HANDLERS: [(Reason, &[&str], &[&str]); 3] = [
+    (
+        Reason::Network,
+        &[
+            "eth", "eno", "ens", "enp", "enx", "wlan", "wlp", "wlo", "mlx", "ixgbe", "i40e", "ice-", "igb",
+            "e1000", "bnx", "r8169", "ena-", "gve", "iwlwifi", "ath",
+        ],
+        &["-input.", "-output.", "-TxRx-", "-rx-", "-tx-"],
+    ),
+    (
+        Reason::BlockDevice,
+        &[
+            "nvme", "ahci", "ata", "scsi", "mmc", "sdhci", "ufshcd", "megasas", "mpt", "virtscsi", "hpsa",
+            "xen-blk", "blkif", "dasd", "aac",
+        ],
+        &["-req.", "-request"],
+    ),
+    (
+        Reason::UserInput,
+        &[
+            "i8042",
+            "kbd",
+            "atkbd",
+            "psmouse",
+            "hid",
+            "gpio_keys",
+            "gpio-keys",
+        ],
+        &["keyboard", "mouse", "touch", "trackpoint", "elan_i2c"],
+    ),
+];
+
+impl Reason {
+    /// By what the handler of a hard interrupt is called.
+    fn of_handler(name: &str) -> Reason {
+        let fits = |(_, beginnings, parts): &&(Reason, &[&str], &[&str])| {
+            beginnings.iter().any(|beginning| name.starts_with(beginning))
+                || parts.iter().any(|part| name.contains(part))
+        };
+        HANDLERS.iter().find(fits).map_or(Reason::Device, |of| of.0)
+    }
+
+    fn of_softirq(vector: u8) -> Reason {
+        match softirq_name(i64::from(vector)) {
+            Some("TIMER" | "HRTIMER") => Reason::Timer,
+            Some("NET_TX" | "NET_RX") => Reason::Network,
+            Some("BLOCK" | "IRQ_POLL") => Reason::BlockDevice,
+            Some("SCHED" | "RCU") => Reason::Kernel,
+            _ => Reason::Device,
+        }
+    }
+
+    fn of_vector(vector: Option<Vector>) -> Reason {
+        match vector {
+            Some(Vector::LocalTimer) => Reason::Timer,
+            Some(
+                Vector::Reschedule
+                | Vector::CallFunction
+                | Vector::CallFunctionSingle
+                | Vector::IrqWork
+                | Vector::PlatformIpi,
+            ) => Reason::Ipi,
+            _ => Reason::Device,
+        }
+    }
+}
+
+impl Graph {
+    /// What a part of a path went into.
+    pub fn reason(&self, path: &Path, segment: &Segment) -> Reason {
+        match segment.kind {
+            Kind::Unknown => Reason::Unknown,
+            Kind::Running(_) => Reason::Running,
+            Kind::Interrupted(_) => Reason::Interrupted,
+            Kind::Preempted(_) => Reason::Preempted,
+            Kind::Runnable(_) => Reason::Runnable,
+            Kind::Waiting { call, wake, .. } => self.waits_for(self.trace_of(path, segment), call, wake),
+        }
+    }
+
+    /// The machine on which a part of a path happens.
+    pub fn trace_of(&self, path: &Path, segment: &Segment) -> u32 {
+        let hop = path.hops.get(segment.hop as usize);
+        let actor = hop.and_then(|hop| self.actor(hop.actor));
+        actor.map_or(0, |actor| actor.key.trace)
+    }
+
+    fn waits_for(&self, trace: u32, call: Syscall, wake: Wake) -> Reason {
+        match wake {
+            Wake::Unknown => Reason::Unknown,
+            Wake::Timer => Reason::Timer,
+            Wake::Request(_) => Reason::BlockDevice,
+            Wake::Packet(_) => Reason::Network,
+            Wake::Interrupt(Interrupt::Irq(number)) => {
+                self.irq(trace, number).map_or(Reason::Device, Reason::of_handler)
+            }
+            Wake::Interrupt(Interrupt::Softirq(vector)) => Reason::of_softirq(vector),
+            Wake::Interrupt(vector @ Interrupt::Vector(_)) => Reason::of_vector(vector.vector()),
+            Wake::Thread(_) => match CallKind::of(call) {
+                CallKind::Futex => Reason::Futex,
+                CallKind::Child => Reason::Child,
+                _ => Reason::Thread,
+            },
+        }
+    }
+
+    /// What a part of a path went into, more exactly: which device, connection, interrupt or thread; nothing where there
+    /// is no more to say.
+    pub fn detail(&self, path: &Path, segment: &Segment) -> String {
+        let trace = self.trace_of(path, segment);
+        match segment.kind {
+            Kind::Unknown => String::new(),
+            Kind::Running(cpu) => format!("CPU {cpu}"),
+            Kind::Interrupted(by) => self.interrupt(trace, by),
+            Kind::Preempted(by) => format!("by {}", self.occupant(by)),
+            Kind::Runnable(Occupant::Idle) => "the CPU was idle".to_owned(),
+            Kind::Runnable(by) => format!("behind {}", self.occupant(by)),
+            Kind::Waiting { call, object, wake } => {
+                let what = self.wake(trace, wake);
+                [what, self.call(call, object)]
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            }
+        }
+    }
+
+    /// What ends a wait, in words.
+    fn wake(&self, trace: u32, wake: Wake) -> String {
+        match wake {
+            Wake::Unknown | Wake::Timer => String::new(),
+            Wake::Thread(actor) => self.name(actor),
+            Wake::Interrupt(interrupt) => self.interrupt(trace, interrupt),
+            Wake::Request(place) => match self.requests.get(place as usize) {
+                Some(request) => self.disk(request.trace, request.device),
+                None => String::new(),
+            },
+            Wake::Packet(place) => {
+                let packet = self.packets.get(place as usize);
+                let connection = packet.and_then(|packet| self.connection(packet.connection));
+                connection.unwrap_or_default().to_owned()
+            }
+        }
+    }
+
+    /// An interrupt, in words.
+    fn interrupt(&self, trace: u32, interrupt: Interrupt) -> String {
+        match interrupt {
+            Interrupt::Irq(number) => match self.irq(trace, number) {
+                Some(name) => format!("irq {number} {name}"),
+                None => format!("irq {number}"),
+            },
+            Interrupt::Softirq(vector) => match softirq_name(i64::from(vector)) {
+                Some(name) => format!("softirq {name}"),
+                None => format!("softirq {vector}"),
+            },
+            Interrupt::Vector(_) => interrupt.vector().map_or("?", Vector::name).to_owned(),
+        }
+    }
+
+    /// Who has a CPU, in words.
+    fn occupant(&self, by: Occupant) -> String {
+        match by {
+            Occupant::Unknown => "something unknown".to_owned(),
+            Occupant::Idle => "nobody".to_owned(),
+            Occupant::Thread(actor) => self.name(actor),
+        }
+    }
+
+    /// The call that something waits in, in words; nothing if none is known.
+    pub fn call(&self, call: Syscall, object: u32) -> String {
+        if call == Syscall::OTHER {
+            return String::new();
+        }
+        let name = call.user_name();
+        if CallKind::of(call) == CallKind::Futex
+            && let Some(address) = self.futexes.get(object as usize)
+        {
+            return format!("{name} {address:#x}");
+        }
+        match object {
+            NO_OBJECT => name.to_owned(),
+            descriptor => format!("{name} fd {descriptor}"),
+        }
+    }
+
+    /// How a path goes over to another thread, in words.
+    pub fn link(&self, link: Link) -> String {
+        match link {
+            Link::Start => String::new(),
+            Link::Makes => "made by".to_owned(),
+            Link::Wakes { call, object } => match self.call(call, object) {
+                call if call.is_empty() => "woken by".to_owned(),
+                call => format!("{call}, woken by"),
+            },
+            Link::Sends(place) => {
+                let packet = self.packets.get(place as usize);
+                let connection = packet.and_then(|packet| self.connection(packet.connection));
+                format!("network {}, sent by", connection.unwrap_or_default())
+            }
+            Link::Issues(place) => match self.requests.get(place as usize) {
+                Some(request) => format!("{}, requested by", self.disk(request.trace, request.device)),
+                None => "requested by".to_owned(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handlers_tell_what_they_are_for() {
+        for (name, expected) in [
+            ("virtio2-input.0", Reason::Network),
+            ("virtio2-output.1", Reason::Network),
+            ("virtio4-req.0", Reason::BlockDevice),
+            ("nvme0q3", Reason::BlockDevice),
+            ("eth0-TxRx-3", Reason::Network),
+            ("enp3s0", Reason::Network),
+            ("i8042", Reason::UserInput),
+            ("elan_i2c", Reason::UserInput),
+            ("ttyS0", Reason::Device),
+            ("snd_hda_intel:card0", Reason::Device),
+        ] {
+            assert_eq!(Reason::of_handler(name), expected, "{name}");
+        }
+        assert_eq!(Reason::of_softirq(3), Reason::Network);
+        assert_eq!(Reason::of_softirq(1), Reason::Timer);
+        assert_eq!(Reason::of_softirq(4), Reason::BlockDevice);
+        assert_eq!(Reason::of_softirq(9), Reason::Kernel);
+        assert_eq!(Reason::of_vector(Some(Vector::Reschedule)), Reason::Ipi);
+    }
+}

@@ -1,0 +1,79 @@
+//! Block requests from their making to their end.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::{ByCpu, CpuKey, Pairs};
+use tracebraid_kernel_model::Device;
+
+use crate::cause::ActorId;
+use crate::graph::Request;
+use crate::step::RequestKey;
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Open {
+    begin: i64,
+    by: Option<ActorId>,
+    sectors: u32,
+}
+
+/// The requests of all devices.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Requests {
+    open: Pairs<(u32, RequestKey), Open>,
+    pub(crate) done: Vec<Request>,
+    /// By CPU: the one that was completed there last.
+    last: ByCpu<Option<u32>>,
+    pub(crate) longest: i64,
+}
+
+impl Requests {
+    /// A request goes to a queue or a driver; who put it into the queue counts, not who takes it out.
+    pub(crate) fn issues(
+        &mut self,
+        trace: u32,
+        key: RequestKey,
+        time: i64,
+        by: Option<ActorId>,
+        sectors: u32,
+    ) {
+        let new = Open {
+            begin: time,
+            by,
+            sectors,
+        };
+        let open = match self.open.end((trace, key)) {
+            Some(old) if old.sectors == sectors && old.by.is_some() => old,
+            _ => new,
+        };
+        self.open.begin((trace, key), open);
+    }
+
+    /// A request is done.
+    pub(crate) fn completes(&mut self, cpu: CpuKey, key: RequestKey, time: i64) {
+        let open = self.open.end((cpu.trace, key)).unwrap_or(Open {
+            begin: time,
+            by: None,
+            sectors: 0,
+        });
+        self.longest = self.longest.max(time.saturating_sub(open.begin));
+        *self.last.get(cpu) = Some(self.done.len() as u32);
+        self.done.push(Request {
+            begin: open.begin,
+            end: time,
+            by: open.by,
+            trace: cpu.trace,
+            device: Device(key.device),
+            sectors: open.sectors,
+        });
+    }
+
+    /// Events were lost: what is under way may have been done.
+    pub(crate) fn lose(&mut self) {
+        self.open = Pairs::default();
+    }
+
+    /// The request that was completed last on a CPU.
+    pub(crate) fn last(&mut self, cpu: CpuKey) -> Option<u32> {
+        *self.last.get(cpu)
+    }
+}

@@ -1,0 +1,183 @@
+//! Folding event records into a graph: each CPU alone, and what they must know of each other in the order of time.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::{
+    ByCpu, ChosenCalls, Event, Input, Items, Lane, Packet, People, Rules, Selection,
+};
+use tracebraid_kernel_model::events::network::PacketStep;
+use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
+
+use crate::active::Active;
+use crate::calls::Longest;
+use crate::events;
+use crate::finish;
+use crate::graph::Graph;
+use crate::kinds::Kinds;
+use crate::lacks::lacks;
+use crate::machine::{Machine, Player};
+use crate::names::Names;
+use crate::step::{Item, Step, What};
+
+/// What the analysis makes of events.
+///
+/// Of a [`Selection`] it takes the end of the window, behind which nothing is read, and, if it has patterns
+/// of system calls, how many of the longest of those that begin in the window to find.
+#[derive(Debug)]
+pub struct GraphRules {
+    pub(crate) selection: Selection,
+    pub(crate) kinds: Kinds,
+    chosen: ChosenCalls,
+    /// How many of the longest calls to find.
+    pub(crate) most_calls: usize,
+}
+
+/// What is known after some chunks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct GraphPartial {
+    pub(crate) people: People,
+    pub(crate) lanes: ByCpu<Lane<Active, Step>>,
+    pub(crate) items: Items<Item>,
+    pub(crate) names: Names,
+    pub(crate) calls: Longest,
+    /// What came of all that was played.
+    pub(crate) machine: Machine,
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people.
+    #[serde(skip)]
+    pub(crate) near: usize,
+}
+
+impl Rules for GraphRules {
+    type Partial = GraphPartial;
+    type Report = Graph;
+
+    fn new(selection: &Selection) -> Self {
+        GraphRules {
+            kinds: Kinds::new(),
+            chosen: selection.chosen_calls(),
+            most_calls: match selection.calls.is_empty() {
+                true => 0,
+                false => selection.rows,
+            },
+            selection: selection.clone(),
+        }
+    }
+
+    fn wants(&self, event: &KernelEvent) -> bool {
+        events::wants(event)
+    }
+
+    fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
+        lacks(has)
+    }
+
+    fn first(&self) -> GraphPartial {
+        GraphPartial {
+            is_first: true,
+            ..GraphPartial::default()
+        }
+    }
+
+    fn packet(&self, partial: &mut GraphPartial, packet: &Packet) {
+        let time = packet.begin.unwrap_or(i64::MIN);
+        if !packet.lost_before || self.selection.window.is_over(time) {
+            return;
+        }
+        if packet.tells_switches {
+            self.begins(partial, packet.cpu, time, Active::default());
+            partial.items.push(packet.cpu, time, Item::Lost);
+        } else {
+            let of_calls = packet.tells_calls;
+            let (tid, what) = (None, What::Lost { of_calls });
+            self.step(partial, packet.cpu, time, Step { tid, what });
+        }
+    }
+
+    #[inline(always)]
+    fn event(&self, partial: &mut GraphPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        use KernelEvent::*;
+        let Event { model, cpu, time, .. } = *event;
+        let what = match &model.event {
+            // What comes later is not read in every way: it must not matter.
+            _ if self.selection.window.is_over(time) => return,
+            Entry(entry) => Some(events::enters(&self.kinds, entry, body)),
+            Exit(exit) => Some(events::exits(exit, body)),
+            Switch(switch) => return self.switch(partial, event, switch, body),
+            Wakeup(wakeup) => events::wakes(wakeup, body),
+            Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | ThreadExit(_) => {
+                return self.task(partial, event, body);
+            }
+            StateDevice(state) => return partial.names.disk(cpu.trace, state, body),
+            StateInterrupt(state) => return partial.names.interrupt(cpu.trace, state, body),
+            Packet(packet) => {
+                let headers = packet.headers.as_ref().and_then(|headers| headers.get(body));
+                let segment = headers.and_then(|headers| partial.names.segment(&headers));
+                segment.map(|segment| match packet.step {
+                    PacketStep::Queue => What::Send(segment),
+                    _ => What::Receive(segment),
+                })
+            }
+            other => {
+                if let IrqEntry(entry) = other
+                    && let Some(number) = entry.irq.get(body).and_then(|irq| u16::try_from(irq).ok())
+                {
+                    partial.names.irq(cpu.trace, number, entry.name.as_ref(), body);
+                }
+                events::interrupts(other, body)
+            }
+        };
+        if let Some(what) = what {
+            let tid = model.tid(body);
+            self.step(partial, cpu, time, Step { tid, what });
+        }
+    }
+
+    fn merge(&self, earlier: &mut GraphPartial, later: GraphPartial) {
+        earlier.people.merge(later.people);
+        let step = |earlier: &mut _, cpu, time, step| self.step(earlier, cpu, time, step);
+        let begin = |earlier: &mut _, cpu, time, active| self.begins(earlier, cpu, time, active);
+        later.lanes.join(earlier, step, begin);
+        earlier.items.append(later.items);
+        earlier.names.merge(later.names);
+        earlier.calls.merge(later.calls, self.most_calls);
+    }
+
+    fn settle(&self, partial: &mut GraphPartial, watermark: i64) {
+        self.play(partial, Some(watermark));
+    }
+
+    fn finish(&self, input: &Input, mut partial: GraphPartial) -> Graph {
+        for (cpu, lane) in std::mem::take(&mut partial.lanes) {
+            if let Some(active) = lane.into_now() {
+                self.parks(&mut partial, cpu, i64::MAX, &active);
+            }
+        }
+        self.play(&mut partial, None);
+        finish::graph(self, input, partial)
+    }
+}
+
+impl GraphRules {
+    /// True if such calls are asked for that begin then.
+    #[inline(always)]
+    pub(crate) fn asks_for(&self, call: Syscall, begin: i64) -> bool {
+        self.most_calls > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
+    }
+
+    /// True if nothing came before.
+    pub(crate) fn is_first(partial: &GraphPartial) -> bool {
+        partial.is_first
+    }
+
+    /// Takes what happened in the order of time.
+    fn play(&self, partial: &mut GraphPartial, until: Option<i64>) {
+        let mut player = Player {
+            rules: self,
+            machine: &mut partial.machine,
+        };
+        partial
+            .items
+            .play(until, |cpu, time, item| player.play(cpu, time, item));
+    }
+}

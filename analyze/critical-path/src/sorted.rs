@@ -1,0 +1,54 @@
+//! Few values by key, which are looked up much more often than they are added.
+
+use serde::{Deserialize, Serialize};
+
+/// Values in the order of their keys.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Sorted<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for Sorted<K, V> {
+    fn default() -> Self {
+        Sorted(Vec::new())
+    }
+}
+
+impl<K: Ord + Copy, V> Sorted<K, V> {
+    /// Adds a value, unless the key has one.
+    pub(crate) fn add(&mut self, key: K, value: impl FnOnce() -> Option<V>) {
+        if let Err(at) = self.0.binary_search_by_key(&key, |of| of.0)
+            && let Some(value) = value()
+        {
+            self.0.insert(at, (key, value));
+        }
+    }
+
+    /// The value of a key, which is made if it has none.
+    pub(crate) fn get(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
+        let at = match self.0.binary_search_by_key(&key, |of| of.0) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, (key, value()));
+                at
+            }
+        };
+        // It is there, or was made.
+        &mut self.0[at].1
+    }
+
+    /// The value of a key, if it has one.
+    pub(crate) fn find(&self, key: K) -> Option<&V> {
+        let at = self.0.binary_search_by_key(&key, |of| of.0).ok()?;
+        self.0.get(at).map(|(_, value)| value)
+    }
+
+    pub(crate) fn merge(&mut self, later: Sorted<K, V>) {
+        later
+            .0
+            .into_iter()
+            .for_each(|(key, value)| self.add(key, || Some(value)));
+    }
+
+    pub(crate) fn into_entries(self) -> Vec<(K, V)> {
+        self.0
+    }
+}

@@ -1,0 +1,176 @@
+//! Paths through random graphs: whatever the graph is, they have no gaps.
+
+use proptest::prelude::*;
+use tracebraid_critical_path::{
+    Actor, ActorId, Graph, Interrupt, NO_OBJECT, Occupant, Occupied, Packet, Path, Request, State, Stretch,
+    Wake,
+};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_kernel_fold::{CpuKey, ThreadKey};
+use tracebraid_kernel_model::{Device, Syscall};
+
+const END: i64 = 200;
+const ACTORS: u32 = 7;
+const CPUS: u16 = 3;
+
+fn actor_id() -> impl Strategy<Value = ActorId> {
+    // One that is none.
+    (0..=ACTORS).prop_map(ActorId)
+}
+
+fn wake() -> impl Strategy<Value = Wake> {
+    prop_oneof![
+        1 => Just(Wake::Unknown),
+        6 => actor_id().prop_map(Wake::Thread),
+        1 => Just(Wake::Timer),
+        1 => Just(Wake::Interrupt(Interrupt::Softirq(3))),
+        2 => (0u32..9).prop_map(Wake::Request),
+        2 => (0u32..9).prop_map(Wake::Packet),
+    ]
+}
+
+fn state() -> impl Strategy<Value = State> {
+    let cpu = 0..CPUS + 1;
+    prop_oneof![
+        // As after losses.
+        1 => Just(State::Unknown),
+        3 => cpu.clone().prop_map(State::Running),
+        1 => cpu.clone().prop_map(|cpu| State::Interrupted(cpu, Interrupt::Irq(7))),
+        1 => cpu.clone().prop_map(State::Preempted),
+        1 => prop_oneof![cpu, Just(u16::MAX)].prop_map(State::Runnable),
+        6 => (wake(), any::<bool>()).prop_map(|(wake, is_idle)| State::Blocked {
+            call: Syscall::OTHER,
+            object: NO_OBJECT,
+            wake,
+            is_idle,
+        }),
+        1 => Just(State::Ended),
+    ]
+}
+
+fn line() -> impl Strategy<Value = Vec<Stretch>> {
+    let stretch = (1i64..12, state());
+    (0i64..60, prop::collection::vec(stretch, 0..25)).prop_map(|(first, stretches)| {
+        let mut begin = first;
+        let stretch = |(gap, state)| {
+            let stretch = Stretch { begin, state };
+            begin += gap;
+            stretch
+        };
+        stretches.into_iter().map(stretch).collect()
+    })
+}
+
+fn actor() -> impl Strategy<Value = Actor> {
+    (line(), prop::option::of(actor_id())).prop_map(|(line, creator)| Actor {
+        key: ThreadKey { trace: 0, tid: 1 },
+        creator,
+        line,
+        ..Actor::default()
+    })
+}
+
+fn occupied() -> impl Strategy<Value = Vec<Occupied>> {
+    let by = prop_oneof![
+        Just(Occupant::Unknown),
+        Just(Occupant::Idle),
+        actor_id().prop_map(Occupant::Thread)
+    ];
+    prop::collection::btree_map(0i64..END, by, 0..30).prop_map(|line| {
+        line.into_iter()
+            .map(|(begin, by)| Occupied { begin, by })
+            .collect()
+    })
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    (0i64..END, 0i64..40, prop::option::of(actor_id())).prop_map(|(end, duration, by)| Request {
+        begin: end - duration,
+        end,
+        by,
+        trace: 0,
+        device: Device(8),
+        sectors: 8,
+    })
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    (prop::option::of(0i64..END), prop::option::of(actor_id())).prop_map(|(sent, by)| Packet {
+        connection: 1,
+        sent,
+        by,
+    })
+}
+
+prop_compose! {
+    fn graph()(
+        actors in prop::collection::vec(actor(), ACTORS as usize),
+        lines in prop::collection::vec(occupied(), usize::from(CPUS)),
+        mut requests in prop::collection::vec(request(), 0..8),
+        packets in prop::collection::vec(packet(), 0..8),
+        end in 100i64..END + 20,
+    ) -> Graph {
+        requests.sort_by_key(|request| request.end);
+        let longest_request = requests.iter().map(|request| request.end - request.begin).max().unwrap_or(0);
+        let cpu = |(cpu, line)| (CpuKey { trace: 0, cpu }, line);
+        let mut graph = Graph {
+            actors,
+            cpus: (0..).zip(lines).map(cpu).collect(),
+            requests,
+            packets,
+            longest_request,
+            ..Graph::default()
+        };
+        graph.head.end = Some(Timestamp(end));
+        graph
+    }
+}
+
+/// What must hold of every path.
+fn holds(graph: &Graph, path: &Path, (begin, end): (i64, i64)) -> Result<(), TestCaseError> {
+    prop_assert!(path.tiles(begin, end), "{:?}", path.segments);
+    for hop in &path.hops {
+        let parent = hop.parent.map(|parent| path.hops[parent as usize]);
+        if let Some(parent) = parent {
+            prop_assert!(
+                parent.begin <= hop.begin && hop.end <= parent.end,
+                "{hop:?} in {parent:?}"
+            );
+            prop_assert!(parent.actor != hop.actor);
+        }
+    }
+    for segment in &path.segments {
+        let hop = path.hops[segment.hop as usize];
+        prop_assert!(
+            hop.begin <= segment.begin && segment.end <= hop.end,
+            "{segment:?} in {hop:?}"
+        );
+        prop_assert!(path.way(segment.hop).count() <= 64);
+    }
+    let summary = graph.summary(path);
+    let whole = begin.abs_diff(end);
+    prop_assert_eq!(
+        summary.reasons.iter().map(|sum| sum.duration_ns).sum::<u64>(),
+        whole
+    );
+    prop_assert_eq!(
+        summary.threads.iter().map(|sum| sum.duration_ns).sum::<u64>(),
+        whole
+    );
+    prop_assert_eq!(summary.hosts.iter().map(|sum| sum.1).sum::<u64>(), whole);
+    for sum in &summary.competitors {
+        prop_assert!(sum.duration_ns <= whole);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn paths_have_no_gaps(graph in graph(), of in 0u32..ACTORS, window in (0i64..END, 0i64..END)) {
+        let window = (window.0.min(window.1), window.0.max(window.1));
+        let path = graph.path(ActorId(of), window.0, window.1);
+        holds(&graph, &path, window)?;
+    }
+}

@@ -1,0 +1,306 @@
+//! Attributes: what has a value at each time.
+//!
+//! An attribute is a number of 64 bits, so that sorting by it sorts by what it tells, then by machine, then by thread or the
+//! like: the [`Kind`] in the highest 8 bits, the machine (index of the trace) in 16, the thread, CPU, or device in 40.
+//! As text it is a path, `HOST/thread/TID/state`, where HOST is left out if there is one machine only.
+
+use std::fmt;
+
+/// What of something an attribute tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// What a CPU does: idle, user, system, irq, softirq. Not kept: it follows from others.
+    CpuState = 0,
+    /// Thread that runs on a CPU; 0 is the idle one.
+    CpuThread = 1,
+    /// Number of the hard interrupt whose handler runs on a CPU.
+    CpuIrq = 2,
+    /// Softirq that runs on a CPU, by name.
+    CpuSoftirq = 3,
+    /// Frequency of a CPU in kHz.
+    CpuFrequency = 4,
+    /// How deep a CPU sleeps, as its driver numbers that.
+    CpuSleep = 5,
+    /// What a thread does: a [`crate::ThreadState`].
+    ThreadState = 16,
+    /// CPU that a thread runs on, or is to run on.
+    ThreadCpu = 17,
+    /// System call that a thread is in, by name.
+    ThreadSyscall = 18,
+    /// Priority of a thread, in the scale of the kernel.
+    ThreadPriority = 19,
+    /// Name of a thread.
+    ThreadName = 20,
+    /// Process of a thread.
+    ThreadProcess = 21,
+    /// Process, or thread, that made a thread.
+    ThreadParent = 22,
+    /// Requests that a device has and has not done.
+    DiskDepth = 32,
+    /// Requests that a device has done since the trace began.
+    DiskRequests = 33,
+    /// Bytes that a device has read since the trace began.
+    DiskRead = 34,
+    /// Bytes that a device has written since the trace began.
+    DiskWritten = 35,
+}
+
+/// Kinds that are kept, by number.
+const KINDS: [Option<Kind>; 64] = {
+    let mut kinds = [None; 64];
+    let mut at = 0;
+    while at < Kind::KEPT.len() {
+        kinds[Kind::KEPT[at] as usize] = Some(Kind::KEPT[at]);
+        at += 1;
+    }
+    kinds
+};
+
+/// How values of a kind are kept and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A number.
+    Number,
+    /// A text.
+    Text,
+    /// A number that changes are added to.
+    Counter,
+    /// A [`crate::ThreadState`].
+    State,
+}
+
+/// What an attribute is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A CPU.
+    Cpu,
+    /// A thread.
+    Thread,
+    /// A block device.
+    Disk,
+}
+
+impl Kind {
+    /// All that are kept, in the order of attributes.
+    pub const KEPT: [Kind; 16] = [
+        Kind::CpuThread,
+        Kind::CpuIrq,
+        Kind::CpuSoftirq,
+        Kind::CpuFrequency,
+        Kind::CpuSleep,
+        Kind::ThreadState,
+        Kind::ThreadCpu,
+        Kind::ThreadSyscall,
+        Kind::ThreadPriority,
+        Kind::ThreadName,
+        Kind::ThreadProcess,
+        Kind::ThreadParent,
+        Kind::DiskDepth,
+        Kind::DiskRequests,
+        Kind::DiskRead,
+        Kind::DiskWritten,
+    ];
+
+    /// All, with those that follow from others.
+    pub fn all() -> impl Iterator<Item = Kind> {
+        [Kind::CpuState].into_iter().chain(Kind::KEPT)
+    }
+
+    fn of_number(number: u8) -> Option<Kind> {
+        KINDS.get(usize::from(number)).copied().flatten()
+    }
+
+    /// What it is of.
+    pub fn subject(self) -> Subject {
+        match self as u8 {
+            0..16 => Subject::Cpu,
+            16..32 => Subject::Thread,
+            _ => Subject::Disk,
+        }
+    }
+
+    /// Its name in paths.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::CpuState => "state",
+            Kind::CpuThread => "thread",
+            Kind::CpuIrq => "irq",
+            Kind::CpuSoftirq => "softirq",
+            Kind::CpuFrequency => "frequency",
+            Kind::CpuSleep => "sleep",
+            Kind::ThreadState => "state",
+            Kind::ThreadCpu => "cpu",
+            Kind::ThreadSyscall => "syscall",
+            Kind::ThreadPriority => "priority",
+            Kind::ThreadName => "name",
+            Kind::ThreadProcess => "process",
+            Kind::ThreadParent => "parent",
+            Kind::DiskDepth => "depth",
+            Kind::DiskRequests => "requests",
+            Kind::DiskRead => "read",
+            Kind::DiskWritten => "written",
+        }
+    }
+
+    /// How its values are kept.
+    pub fn form(self) -> Form {
+        match self {
+            Kind::CpuState | Kind::CpuSoftirq | Kind::ThreadSyscall | Kind::ThreadName => Form::Text,
+            Kind::ThreadState => Form::State,
+            Kind::DiskRequests | Kind::DiskRead | Kind::DiskWritten => Form::Counter,
+            _ => Form::Number,
+        }
+    }
+}
+
+impl Subject {
+    /// All.
+    pub const ALL: [Subject; 3] = [Subject::Cpu, Subject::Thread, Subject::Disk];
+
+    /// Its name in paths.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Cpu => "cpu",
+            Subject::Thread => "thread",
+            Subject::Disk => "disk",
+        }
+    }
+}
+
+/// An attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attribute(u64);
+
+const HOST_BITS: u32 = 16;
+const ID_BITS: u32 = 40;
+
+impl Attribute {
+    /// That of a thread, CPU or device of a machine. Machines are told apart up to 65535.
+    #[inline(always)]
+    pub fn new(kind: Kind, host: u32, id: u32) -> Attribute {
+        let host = u64::from(host & 0xffff);
+        Attribute((kind as u64) << (HOST_BITS + ID_BITS) | host << ID_BITS | u64::from(id))
+    }
+
+    /// As it is kept.
+    #[inline(always)]
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Whether the values of what is kept so are texts.
+    #[inline(always)]
+    pub(crate) fn is_text(bits: u64) -> bool {
+        const TEXTS: u64 =
+            1 << Kind::CpuSoftirq as u64 | 1 << Kind::ThreadSyscall as u64 | 1 << Kind::ThreadName as u64;
+        TEXTS >> (bits >> (HOST_BITS + ID_BITS) & 63) & 1 == 1
+    }
+
+    /// From what is kept; `None` if no attribute is kept so.
+    pub fn of_bits(bits: u64) -> Option<Attribute> {
+        let attribute = Attribute(bits);
+        let is_small = bits & ((1 << ID_BITS) - 1) <= u64::from(u32::MAX);
+        Kind::of_number((bits >> (HOST_BITS + ID_BITS)) as u8).filter(|_| is_small)?;
+        Some(attribute)
+    }
+
+    /// What it tells.
+    pub fn kind(self) -> Kind {
+        Kind::of_number((self.0 >> (HOST_BITS + ID_BITS)) as u8).unwrap_or(Kind::CpuState)
+    }
+
+    /// Index of the machine's trace.
+    pub fn host(self) -> u32 {
+        (self.0 >> ID_BITS) as u32 & 0xffff
+    }
+
+    /// The thread, CPU or device.
+    pub fn id(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The path without the machine: `thread/42/state`, `cpu/3/irq`, `disk/8,0/depth`.
+    pub fn path(self) -> Path {
+        Path(self)
+    }
+
+    /// The attribute with that path, of a machine.
+    pub fn parse(path: &str, host: u32) -> Option<Attribute> {
+        let mut parts = path.split('/');
+        let (subject, id, name) = (parts.next()?, parts.next()?, parts.next()?);
+        let subject = Subject::ALL.into_iter().find(|known| known.name() == subject)?;
+        let mut kinds = Kind::all();
+        let kind = kinds.find(|kind| kind.subject() == subject && kind.name() == name)?;
+        let id = parse_id(subject, id)?;
+        parts.next().is_none().then(|| Attribute::new(kind, host, id))
+    }
+}
+
+/// The number of a thread, CPU or device from a path.
+pub fn parse_id(subject: Subject, text: &str) -> Option<u32> {
+    match subject {
+        Subject::Disk => {
+            let (major, minor) = text.split_once(',')?;
+            let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+            (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
+        }
+        Subject::Cpu => text.parse().ok(),
+        Subject::Thread => text.parse::<i32>().ok().map(|tid| tid as u32),
+    }
+}
+
+/// An attribute as text.
+#[derive(Clone, Copy, Debug)]
+pub struct Path(Attribute);
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, id) = (self.0.kind(), self.0.id());
+        let subject = kind.subject();
+        write!(f, "{}/", subject.name())?;
+        match subject {
+            Subject::Disk => write!(f, "{},{}", id >> 20, id & 0xf_ffff)?,
+            Subject::Thread => write!(f, "{}", id as i32)?,
+            Subject::Cpu => write!(f, "{id}")?,
+        }
+        write!(f, "/{}", kind.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_attributes() {
+        for kind in Kind::KEPT {
+            for id in [0, 7, 8 << 20 | 1, u32::MAX] {
+                let attribute = Attribute::new(kind, 3, id);
+                assert_eq!(
+                    (attribute.kind(), attribute.host(), attribute.id()),
+                    (kind, 3, id)
+                );
+                assert_eq!(Attribute::of_bits(attribute.bits()), Some(attribute));
+                assert_eq!(Attribute::is_text(attribute.bits()), kind.form() == Form::Text);
+                assert_eq!(
+                    Attribute::parse(&attribute.path().to_string(), 3),
+                    Some(attribute)
+                );
+            }
+        }
+        let thread = Attribute::new(Kind::ThreadState, 0, 42);
+        assert_eq!(thread.path().to_string(), "thread/42/state");
+        for wrong in [
+            "",
+            "cpu",
+            "cpu/1",
+            "cpu/x/irq",
+            "disk/8,0/state",
+            "cpu/1/irq/2",
+            "disk/8/depth",
+        ] {
+            assert_eq!(Attribute::parse(wrong, 0), None, "{wrong}");
+        }
+    }
+}

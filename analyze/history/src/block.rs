@@ -1,0 +1,402 @@
+//! A block: the changes of all attributes in a slice of time, as bytes.
+//!
+//! ```text
+//! head       48 bytes: magic, level, flags, 2 zeros, begin, end, grid, length of the body (all i64 or u64), CRC-32 of all but
+//!            itself, 4 zeros; little-endian
+//! texts      count, then for each text of this block its number among those of the file; codes of texts in runs count these
+//! snapshot   if flag 1 is set: count, then (attribute less the one before, code) of all that are not null when it begins
+//! directory  count, then for each run: attribute less the one before, time of the first change from the beginning in grids,
+//!            its code, changes that follow; if some do, the code of the last and the bytes that they take; of counters the
+//!            code when the block begins
+//! runs       see [`crate::run`]; times in grids
+//! ```
+//! Numbers of the body are of variable length (LEB128). In a coarse block (level 1 and above) the grid is some nanoseconds, and
+//! codes of texts are those of the file.
+
+use crate::attribute::{Attribute, Form};
+use crate::run::{Change, Run, Steps};
+use crate::varint::{self, NULL, Numbers};
+
+/// Bytes of a block's head.
+pub(crate) const HEAD: usize = 48;
+const MAGIC: [u8; 4] = *b"TBhb";
+const HAS_SNAPSHOT: u8 = 1;
+
+/// Which block it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// 0: all changes; above: what values are at the multiples of a grid.
+    pub(crate) level: u8,
+    /// Nanoseconds that times are counted in.
+    pub(crate) grid: i64,
+    /// From when ...
+    pub(crate) begin: i64,
+    /// ... until before when.
+    pub(crate) end: i64,
+}
+
+/// What goes into a block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content {
+    pub(crate) texts: Vec<u64>,
+    pub(crate) snapshot: Option<Vec<(Attribute, u64)>>,
+    /// With the code of each at the beginning. In grids.
+    pub(crate) runs: Vec<(Attribute, Run, u64)>,
+}
+
+/// Makes the bytes of a block.
+pub(crate) fn write(place: Place, content: &Content) -> Vec<u8> {
+    let mut bytes = vec![0; HEAD];
+    varint::put(&mut bytes, content.texts.len() as u64);
+    content
+        .texts
+        .iter()
+        .for_each(|&text| varint::put(&mut bytes, text));
+    if let Some(snapshot) = &content.snapshot {
+        varint::put(&mut bytes, snapshot.len() as u64);
+        let mut before = 0;
+        for (attribute, code) in snapshot {
+            varint::put(&mut bytes, attribute.bits() - before);
+            varint::put(&mut bytes, *code);
+            before = attribute.bits();
+        }
+    }
+    varint::put(&mut bytes, content.runs.len() as u64);
+    let first = place.begin.div_euclid(place.grid);
+    let mut before = 0;
+    for (attribute, run, base) in &content.runs {
+        varint::put(&mut bytes, attribute.bits() - before);
+        before = attribute.bits();
+        varint::put(&mut bytes, run.first.0.abs_diff(first));
+        varint::put(&mut bytes, run.first.1);
+        varint::put(&mut bytes, run.more);
+        if run.more > 0 {
+            varint::put(&mut bytes, run.last);
+            varint::put(&mut bytes, run.bytes.len() as u64);
+        }
+        if attribute.kind().form() == Form::Counter {
+            varint::put(&mut bytes, *base);
+        }
+    }
+    for (_, run, _) in &content.runs {
+        bytes.extend_from_slice(&run.bytes);
+    }
+    write_head(&mut bytes, place, content.snapshot.is_some());
+    bytes
+}
+
+fn write_head(bytes: &mut [u8], place: Place, has_snapshot: bool) {
+    let length = (bytes.len() - HEAD) as u64;
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4] = place.level;
+    bytes[5] = if has_snapshot { HAS_SNAPSHOT } else { 0 };
+    bytes[8..16].copy_from_slice(&place.begin.to_le_bytes());
+    bytes[16..24].copy_from_slice(&place.end.to_le_bytes());
+    bytes[24..32].copy_from_slice(&place.grid.to_le_bytes());
+    bytes[32..40].copy_from_slice(&length.to_le_bytes());
+    let sum = sum(bytes);
+    bytes[40..44].copy_from_slice(&sum.to_le_bytes());
+}
+
+fn sum(bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&bytes[..40]);
+    hasher.update(&bytes[HEAD..]);
+    hasher.finalize()
+}
+
+/// A block that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) place: Place,
+    pub(crate) snapshot: Option<Vec<(Attribute, u64)>>,
+    /// In the order of attributes.
+    pub(crate) directory: Vec<Entry>,
+    texts: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+/// A run's place in a block. Codes of texts are those of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) attribute: Attribute,
+    /// In nanoseconds.
+    pub(crate) first: Change,
+    pub(crate) last: u64,
+    /// Of a counter: at the beginning.
+    base: u64,
+    begin: usize,
+    end: usize,
+}
+
+/// Why bytes are no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BlockError {
+    #[error("no block begins here")]
+    NoBlock,
+    #[error("its check sum is wrong")]
+    Sum,
+    #[error("its content makes no sense")]
+    Content,
+}
+
+impl Block {
+    /// Reads a block. Whatever the bytes are, it takes no more memory than some times theirs.
+    pub(crate) fn parse(bytes: Vec<u8>) -> Result<Block, BlockError> {
+        let place = place(&bytes).ok_or(BlockError::NoBlock)?;
+        let found = bytes
+            .get(40..44)
+            .and_then(|sum| sum.try_into().ok())
+            .map(u32::from_le_bytes);
+        if found != Some(sum(&bytes)) {
+            return Err(BlockError::Sum);
+        }
+        let has_snapshot = bytes[5] & HAS_SNAPSHOT != 0;
+        let parts = Parts::parse(&bytes[HEAD..], place, has_snapshot).ok_or(BlockError::Content)?;
+        let Parts {
+            texts,
+            snapshot,
+            directory,
+            runs,
+        } = parts;
+        let bytes = runs.to_vec();
+        Ok(Block {
+            place,
+            snapshot,
+            directory,
+            texts,
+            bytes,
+        })
+    }
+
+    /// From a body behind a head that says what a sound one would: for fuzzing, which finds no check sums.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn of_body(body: &[u8], has_snapshot: bool) -> Result<Block, BlockError> {
+        let mut bytes = vec![0; HEAD];
+        bytes.extend_from_slice(body);
+        let place = Place {
+            level: 0,
+            grid: 1,
+            begin: 1000,
+            end: 2000,
+        };
+        write_head(&mut bytes, place, has_snapshot);
+        Block::parse(bytes)
+    }
+
+    /// The run of an attribute, if it has one here.
+    pub(crate) fn entry(&self, attribute: Attribute) -> Option<&Entry> {
+        let at = self
+            .directory
+            .binary_search_by_key(&attribute, |entry| entry.attribute);
+        self.directory.get(at.ok()?)
+    }
+
+    /// The changes of a run, in nanoseconds and with the file's codes.
+    pub(crate) fn changes<'b>(&'b self, entry: &'b Entry) -> impl Iterator<Item = Change> + 'b {
+        let grid = self.place.grid;
+        let bytes = self.bytes.get(entry.begin..entry.end).unwrap_or_default();
+        let form = entry.attribute.kind().form();
+        let steps = Steps::new(entry.first.0.div_euclid(grid), bytes);
+        let steps = steps.map(move |(time, code)| {
+            let code = resolve(form, code, &self.texts, entry.base);
+            (time.saturating_mul(grid), code)
+        });
+        [entry.first].into_iter().chain(steps)
+    }
+}
+
+/// The code in the file's terms of one in a block's.
+#[inline]
+fn resolve(form: Form, code: u64, texts: &[u64], base: u64) -> u64 {
+    match form {
+        Form::Text if code != NULL && !texts.is_empty() => texts
+            .get(code as usize - 1)
+            .map_or(NULL, |text| text.saturating_add(1)),
+        Form::Counter => sum_of(base, code),
+        _ => code,
+    }
+}
+
+/// The code of a counter's value from that at a beginning and what was added since.
+pub(crate) fn sum_of(base: u64, more: u64) -> u64 {
+    match (varint::number(base), varint::number(more)) {
+        (base, Some(more)) => varint::code(base.unwrap_or(0).saturating_add(more)),
+        (_, None) => base,
+    }
+}
+
+fn place(bytes: &[u8]) -> Option<Place> {
+    let word = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(i64::from_le_bytes);
+    let is_block = bytes.len() >= HEAD && bytes.starts_with(&MAGIC);
+    let place = Place {
+        level: *bytes.get(4)?,
+        begin: word(8)?,
+        end: word(16)?,
+        grid: word(24)?,
+    };
+    let is_whole = word(32)? == i64::try_from(bytes.len()).ok()? - HEAD as i64;
+    (is_block && is_whole && place.grid > 0 && place.begin <= place.end).then_some(place)
+}
+
+/// The parts of a block's body.
+struct Parts<'b> {
+    texts: Vec<u64>,
+    snapshot: Option<Vec<(Attribute, u64)>>,
+    directory: Vec<Entry>,
+    runs: &'b [u8],
+}
+
+impl<'b> Parts<'b> {
+    fn parse(body: &'b [u8], place: Place, has_snapshot: bool) -> Option<Parts<'b>> {
+        let mut numbers = Numbers::new(body);
+        let texts = list(&mut numbers, |numbers| numbers.next())?;
+        let snapshot = match has_snapshot {
+            true => {
+                let mut before = 0;
+                Some(list(&mut numbers, |numbers| {
+                    Some((next_attribute(numbers, &mut before)?, numbers.next()?))
+                })?)
+            }
+            false => None,
+        };
+        let mut before = 0;
+        let mut end = 0;
+        let first = place.begin.div_euclid(place.grid);
+        let directory = list(&mut numbers, |numbers| {
+            let attribute = next_attribute(numbers, &mut before)?;
+            entry(numbers, attribute, (first, place.grid), &texts, &mut end)
+        })?;
+        let runs = numbers.rest();
+        (end == runs.len()).then_some(Parts {
+            texts,
+            snapshot,
+            directory,
+            runs,
+        })
+    }
+}
+
+/// Counted things; each takes a byte at least.
+fn list<'b, T>(
+    numbers: &mut Numbers<'b>,
+    mut next: impl FnMut(&mut Numbers<'b>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let count = usize::try_from(numbers.next()?).ok()?;
+    if count > numbers.rest().len() {
+        return None;
+    }
+    (0..count).map(|_| next(numbers)).collect()
+}
+
+/// Attributes stand in order, none twice.
+fn next_attribute(numbers: &mut Numbers<'_>, before: &mut u64) -> Option<Attribute> {
+    let step = numbers.next()?;
+    *before = before.checked_add(step).filter(|_| step > 0)?;
+    Attribute::of_bits(*before)
+}
+
+fn entry(
+    numbers: &mut Numbers<'_>,
+    attribute: Attribute,
+    (first, grid): (i64, i64),
+    texts: &[u64],
+    end: &mut usize,
+) -> Option<Entry> {
+    let time = first.checked_add(i64::try_from(numbers.next()?).ok()?)?;
+    let code = numbers.next()?;
+    let more = numbers.next()?;
+    let (last, length) = match more {
+        0 => (code, 0),
+        _ => (numbers.next()?, usize::try_from(numbers.next()?).ok()?),
+    };
+    let form = attribute.kind().form();
+    let base = if form == Form::Counter {
+        numbers.next()?
+    } else {
+        NULL
+    };
+    let begin = *end;
+    *end = end.checked_add(length)?;
+    Some(Entry {
+        attribute,
+        first: (time.saturating_mul(grid), resolve(form, code, texts, base)),
+        last: resolve(form, last, texts, base),
+        base,
+        begin,
+        end: *end,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::attribute::Kind;
+
+    fn content() -> Content {
+        let attribute = |kind| Attribute::new(kind, 1, 4);
+        let mut state = Run::new((1000, 2));
+        state.push(5, 900);
+        let mut counter = Run::new((1001, varint::code(2)));
+        counter.push(1, varint::code(9));
+        let name = Run::new((1003, 2));
+        Content {
+            texts: vec![7, 3],
+            snapshot: Some(vec![
+                (attribute(Kind::CpuIrq), 4),
+                (attribute(Kind::ThreadCpu), 1 << 40),
+            ]),
+            runs: vec![
+                (attribute(Kind::ThreadState), state, NULL),
+                (attribute(Kind::ThreadName), name, NULL),
+                (attribute(Kind::DiskRead), counter, varint::code(100)),
+            ],
+        }
+    }
+
+    const PLACE: Place = Place {
+        level: 0,
+        grid: 1,
+        begin: 1000,
+        end: 2000,
+    };
+
+    #[test]
+    fn blocks_are_read_as_they_were_written() {
+        let block = Block::parse(write(PLACE, &content())).unwrap();
+        assert_eq!((block.place, block.snapshot.clone()), (PLACE, content().snapshot));
+        let changes = |kind| {
+            let entry = block.entry(Attribute::new(kind, 1, 4)).unwrap();
+            (entry.last, block.changes(entry).collect::<Vec<_>>())
+        };
+        assert_eq!(changes(Kind::ThreadState), (900, vec![(1000, 2), (1005, 900)]));
+        assert_eq!(changes(Kind::ThreadName), (4, vec![(1003, 4)]));
+        let counted = (
+            varint::code(109),
+            vec![(1001, varint::code(102)), (1002, varint::code(109))],
+        );
+        assert_eq!(changes(Kind::DiskRead), counted);
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_noticed(at in any::<prop::sample::Index>(), bit in 0u32..8) {
+            let mut bytes = write(PLACE, &content());
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            // The last four bytes of the head are not looked at.
+            prop_assert!((44..48).contains(&at) || Block::parse(bytes).is_err());
+        }
+
+        #[test]
+        fn any_body_is_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..80), flag in 0u8..2) {
+            if let Ok(block) = Block::of_body(&body, flag == 1) {
+                for entry in &block.directory {
+                    block.changes(entry).for_each(drop);
+                }
+            }
+        }
+    }
+}

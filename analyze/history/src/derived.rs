@@ -1,0 +1,244 @@
+//! Attributes that are not kept but follow from others: the state of a CPU.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use crate::attribute::{Attribute, Kind};
+use crate::file::HistoryError;
+use crate::history::{History, Level};
+use crate::query::Since;
+use crate::value::Value;
+
+/// The process that all kernel threads are children of.
+const KTHREADD: i64 = 2;
+
+/// Nanoseconds that are looked at first for the next change.
+const FIRST_SPAN: i64 = 1_000_000;
+
+/// What the state of a CPU follows from.
+#[derive(Clone, Debug, Default)]
+struct Parts {
+    thread: Value,
+    irq: Value,
+    softirq: Value,
+    /// Of the thread that runs.
+    syscall: Value,
+    is_kernel: bool,
+}
+
+impl Parts {
+    fn state(&self) -> Value {
+        let text = match self {
+            Parts { irq, .. } if *irq != Value::Null => "irq",
+            Parts { softirq, .. } if *softirq != Value::Null => "softirq",
+            Parts {
+                thread: Value::Number(0),
+                ..
+            } => "idle",
+            Parts {
+                thread: Value::Null, ..
+            } => return Value::Null,
+            Parts {
+                syscall, is_kernel, ..
+            } if *is_kernel || *syscall != Value::Null => "system",
+            _ => "user",
+        };
+        Value::Text(Arc::from(text))
+    }
+}
+
+/// Something that the state of a CPU follows from becomes something else.
+enum Part {
+    Thread(Value),
+    Irq(Value),
+    Softirq(Value),
+    Syscall(Value),
+}
+
+/// The attribute of the same CPU.
+fn of_cpu(state: Attribute, kind: Kind) -> Attribute {
+    Attribute::new(kind, state.host(), state.id())
+}
+
+/// An attribute of the thread that runs on that CPU, if one does.
+fn of_thread(state: Attribute, thread: &Value, kind: Kind) -> Option<Attribute> {
+    match thread {
+        Value::Number(tid) if *tid != 0 => Some(Attribute::new(kind, state.host(), *tid as u32)),
+        _ => None,
+    }
+}
+
+impl History {
+    /// The state of a CPU: idle, user, system, irq or softirq.
+    pub(crate) fn cpu_state(&self, state: Attribute, time: i64) -> Result<Value, HistoryError> {
+        let value = |attribute: Option<Attribute>| {
+            attribute.map_or(Ok(Value::Null), |attribute| self.value(attribute, time))
+        };
+        let thread = value(Some(of_cpu(state, Kind::CpuThread)))?;
+        let parent = value(of_thread(state, &thread, Kind::ThreadParent))?;
+        let parts = Parts {
+            irq: value(Some(of_cpu(state, Kind::CpuIrq)))?,
+            softirq: value(Some(of_cpu(state, Kind::CpuSoftirq)))?,
+            syscall: value(of_thread(state, &thread, Kind::ThreadSyscall))?,
+            is_kernel: parent == Value::Number(KTHREADD),
+            thread,
+        };
+        Ok(parts.state())
+    }
+
+    /// Its changes: see [`History::changes`].
+    pub(crate) fn cpu_state_changes(
+        &self,
+        state: Attribute,
+        from: i64,
+        to: i64,
+    ) -> Result<Vec<Since>, HistoryError> {
+        let threads = self.changes(of_cpu(state, Kind::CpuThread), from, to)?;
+        let mut steps: Vec<(i64, Part)> = Vec::new();
+        let irqs = self.changes(of_cpu(state, Kind::CpuIrq), from, to)?;
+        let softirqs = self.changes(of_cpu(state, Kind::CpuSoftirq), from, to)?;
+        steps.extend(irqs.into_iter().map(|since| (since.time, Part::Irq(since.value))));
+        steps.extend(
+            softirqs
+                .into_iter()
+                .map(|since| (since.time, Part::Softirq(since.value))),
+        );
+        let ends = threads.iter().skip(1).map(|since| since.time).chain([to]);
+        for (thread, end) in threads.iter().zip(ends) {
+            steps.push((thread.time, Part::Thread(thread.value.clone())));
+            if let Some(attribute) = of_thread(state, &thread.value, Kind::ThreadSyscall) {
+                let calls = self.changes(attribute, thread.time, end)?;
+                steps.extend(
+                    calls
+                        .into_iter()
+                        .map(|since| (since.time, Part::Syscall(since.value))),
+                );
+            }
+        }
+        steps.sort_by_key(|step| step.0);
+        self.sweep(state, steps)
+    }
+
+    /// The states of all CPUs.
+    pub(crate) fn cpu_states(&self) -> impl Iterator<Item = Attribute> + '_ {
+        let cpus = self.meta().cpus.iter();
+        cpus.map(|&(host, cpu)| Attribute::new(Kind::CpuState, host, cpu))
+    }
+
+    /// Tells the changes after `from` and before `to`, until `tell` gives false: in stretches that become longer.
+    pub(crate) fn each_cpu_state(
+        &self,
+        state: Attribute,
+        from: i64,
+        to: i64,
+        mut tell: impl FnMut(i64, Value) -> bool,
+    ) -> Result<(), HistoryError> {
+        let to = to.min(self.meta().end.saturating_add(1));
+        let (mut begin, mut span) = (from, FIRST_SPAN);
+        let mut value = self.cpu_state(state, from)?;
+        while begin < to {
+            let end = begin.saturating_add(span).min(to);
+            for since in self.cpu_state_changes(state, begin, end)? {
+                if since.value != value && !tell(since.time, since.value.clone()) {
+                    return Ok(());
+                }
+                value = since.value;
+            }
+            (begin, span) = (end, span.saturating_mul(2));
+        }
+        Ok(())
+    }
+
+    /// The last change before a time.
+    pub(crate) fn previous_cpu_state(
+        &self,
+        state: Attribute,
+        time: i64,
+    ) -> Result<Option<Since>, HistoryError> {
+        let first = self.meta().begin.saturating_sub(1);
+        let (mut end, mut span) = (time, FIRST_SPAN);
+        while end > first {
+            let begin = end.saturating_sub(span).max(first);
+            let changes = self.cpu_state_changes(state, begin, end)?;
+            if let Some(last) = changes.into_iter().skip(1).last() {
+                return Ok(Some(last));
+            }
+            // A change at the beginning itself is the last one of what comes before.
+            (end, span) = (
+                begin.saturating_add(i64::from(begin > first)),
+                span.saturating_mul(2),
+            );
+            if begin == first {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The states at times, which are in order, as a level shows what they follow from.
+    pub(crate) fn cpu_state_row(
+        &self,
+        level: &Level,
+        state: Attribute,
+        times: &[i64],
+    ) -> Result<Vec<Value>, HistoryError> {
+        let rows = [Kind::CpuThread, Kind::CpuIrq, Kind::CpuSoftirq]
+            .map(|kind| self.row(level, of_cpu(state, kind), times));
+        let [threads, irqs, softirqs] = rows;
+        let (threads, irqs, softirqs) = (threads?, irqs?, softirqs?);
+        let mut calls: HashMap<Attribute, Vec<Value>> = HashMap::new();
+        let mut states = Vec::with_capacity(times.len());
+        for (at, ((thread, irq), softirq)) in threads.into_iter().zip(irqs).zip(softirqs).enumerate() {
+            let mut of = |kind| -> Result<Value, HistoryError> {
+                let Some(attribute) = of_thread(state, &thread, kind) else {
+                    return Ok(Value::Null);
+                };
+                let row = match calls.entry(attribute) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(self.row(level, attribute, times)?),
+                };
+                Ok(row.get(at).cloned().unwrap_or_default())
+            };
+            let (syscall, parent) = (of(Kind::ThreadSyscall)?, of(Kind::ThreadParent)?);
+            let is_kernel = parent == Value::Number(KTHREADD);
+            let parts = Parts {
+                thread,
+                irq,
+                softirq,
+                syscall,
+                is_kernel,
+            };
+            states.push(parts.state());
+        }
+        Ok(states)
+    }
+
+    /// Puts the parts together.
+    fn sweep(&self, state: Attribute, steps: Vec<(i64, Part)>) -> Result<Vec<Since>, HistoryError> {
+        let mut parts = Parts::default();
+        let mut found: Vec<Since> = Vec::new();
+        let mut steps = steps.into_iter().peekable();
+        while let Some((time, part)) = steps.next() {
+            match part {
+                Part::Irq(irq) => parts.irq = irq,
+                Part::Softirq(softirq) => parts.softirq = softirq,
+                Part::Syscall(syscall) => parts.syscall = syscall,
+                Part::Thread(thread) => {
+                    let parent = of_thread(state, &thread, Kind::ThreadParent);
+                    let parent = parent.map_or(Ok(Value::Null), |parent| self.value(parent, time))?;
+                    parts.is_kernel = parent == Value::Number(KTHREADD);
+                    (parts.thread, parts.syscall) = (thread, Value::Null);
+                }
+            }
+            if steps.peek().is_some_and(|next| next.0 == time) {
+                continue;
+            }
+            let value = parts.state();
+            if found.last().is_none_or(|last| last.value != value) {
+                found.push(Since { time, value });
+            }
+        }
+        Ok(found)
+    }
+}

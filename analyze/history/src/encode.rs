@@ -1,0 +1,357 @@
+//! From the changes of a slice, as events of each CPU tell them, to runs of each attribute.
+//!
+//! What came before the slice is not known here, so slices are encoded side by side: the first change of an attribute is
+//! kept even if it may change nothing, sums begin at 0, and a wake-up that comes first is kept as such. Whoever writes the
+//! slices one after the other settles that ([`crate::writer`]).
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
+use crate::attribute::{Attribute, Form};
+use crate::piece::{Piece, WAKE};
+use crate::run::Run;
+use crate::value::ThreadState;
+use crate::varint::{self, NULL};
+
+/// Changes of one slice, of all CPUs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Encoded {
+    /// In order; codes of texts count from 1 in that order.
+    pub(crate) texts: Vec<String>,
+    /// In the order of attributes.
+    pub(crate) runs: Vec<(Attribute, Run)>,
+    /// The latest change.
+    pub(crate) latest: i64,
+    /// Runs of the grid: see [`crate::levels`].
+    pub(crate) coarse: Vec<(Attribute, Vec<(i64, u64)>)>,
+}
+
+/// Encodes the pieces of a slice: those of each CPU in its order, CPU after CPU; in grids of `grid` nanoseconds.
+pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
+    let texts = unite_texts(&mut pieces);
+    let mut groups = Groups::new(&pieces);
+    let mut encoded = Encoded {
+        texts,
+        latest: i64::MIN,
+        ..Encoded::default()
+    };
+    for (attribute, range) in groups.sorted() {
+        let changes = &mut groups.changes[range];
+        // Of one time the last CPU's counts; on one CPU the last.
+        if !changes.is_sorted_by_key(|change| change.0) {
+            changes.sort_by_key(|change| change.0);
+        }
+        let Some(attribute) = Attribute::of_bits(attribute) else {
+            continue;
+        };
+        let mut folding = Folding::new(attribute.kind().form(), grid, changes.len());
+        changes.iter().for_each(|&(time, code)| folding.add(time, code));
+        encoded.latest = encoded.latest.max(folding.time);
+        if let Some(run) = folding.run {
+            encoded.runs.push((attribute, run));
+            encoded.coarse.push((attribute, folding.coarse));
+        }
+    }
+    encoded
+}
+
+/// Makes one list of all texts, in their order, and lets changes refer to that.
+fn unite_texts(pieces: &mut [Piece]) -> Vec<String> {
+    let mut texts: Vec<String> = pieces.iter().flat_map(|piece| &piece.texts).cloned().collect();
+    texts.sort_unstable();
+    texts.dedup();
+    for piece in pieces {
+        let find = |text: &String| texts.binary_search(text).map_or(NULL, |place| place as u64 + 1);
+        let places: Vec<u64> = piece.texts.iter().map(find).collect();
+        for change in &mut piece.changes {
+            if Attribute::is_text(change.attribute) && change.code != NULL {
+                change.code = places.get(change.code as usize - 1).copied().unwrap_or(NULL);
+            }
+        }
+    }
+    texts
+}
+
+/// Changes by attribute.
+struct Groups {
+    /// Attributes, and where in `changes` theirs end.
+    ends: Vec<(u64, usize)>,
+    changes: Vec<(i64, u64)>,
+}
+
+impl Groups {
+    /// Two passes over the changes: how many each attribute has, then each to its place.
+    fn new(pieces: &[Piece]) -> Groups {
+        let total = pieces.iter().map(|piece| piece.changes.len()).sum();
+        let mut index = Index::default();
+        let mut slots: Vec<u32> = Vec::with_capacity(total);
+        for change in pieces.iter().flat_map(|piece| &piece.changes) {
+            let slot = index.slot(change.attribute);
+            index.counts[slot as usize].1 += 1;
+            slots.push(slot);
+        }
+        let mut counts = index.counts;
+        let mut begin = 0;
+        for (_, count) in &mut counts {
+            (begin, *count) = (begin + *count, begin);
+        }
+        let mut changes = vec![(0, 0); total];
+        for (change, &slot) in pieces.iter().flat_map(|piece| &piece.changes).zip(&slots) {
+            let place = &mut counts[slot as usize].1;
+            changes[*place] = (change.time, change.code);
+            *place += 1;
+        }
+        Groups {
+            ends: counts,
+            changes,
+        }
+    }
+
+    /// Attributes in their order, and where their changes are.
+    fn sorted(&self) -> Vec<(u64, Range<usize>)> {
+        let begins = [0].into_iter().chain(self.ends.iter().map(|entry| entry.1));
+        let ranges = self.ends.iter().zip(begins);
+        let mut groups: Vec<_> = ranges
+            .map(|(&(attribute, end), begin)| (attribute, begin..end))
+            .collect();
+        groups.sort_unstable_by_key(|group| group.0);
+        groups
+    }
+}
+
+/// Numbers attributes in the order in which they are met. Few change often: these are found without the map.
+struct Index {
+    counts: Vec<(u64, usize)>,
+    map: HashMap<u64, u32, BuildHasherDefault<BitsHasher>>,
+    near: [(u64, u32); NEAR],
+}
+
+const NEAR: usize = 1 << NEAR_BITS;
+const NEAR_BITS: u32 = 9;
+
+impl Default for Index {
+    fn default() -> Index {
+        Index {
+            counts: Vec::new(),
+            map: HashMap::default(),
+            // No attribute that is kept is 0.
+            near: [(0, 0); NEAR],
+        }
+    }
+}
+
+impl Index {
+    #[inline(always)]
+    fn slot(&mut self, attribute: u64) -> u32 {
+        let near = (attribute.wrapping_mul(SPREAD) >> (u64::BITS - NEAR_BITS)) as usize;
+        let (known, slot) = self.near[near];
+        if known == attribute {
+            return slot;
+        }
+        let counts = &mut self.counts;
+        let slot = *self.map.entry(attribute).or_insert_with(|| {
+            counts.push((attribute, 0));
+            counts.len() as u32 - 1
+        });
+        self.near[near] = (attribute, slot);
+        slot
+    }
+}
+
+/// Odd, and half of its bits are set at random: 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Bytes of a change, about.
+const BYTES: usize = 4;
+
+/// Folds the changes of an attribute into a run.
+struct Folding {
+    form: Form,
+    grid: i64,
+    room: usize,
+    run: Option<Run>,
+    time: i64,
+    /// Of a counter.
+    sum: i64,
+    coarse: Vec<(i64, u64)>,
+}
+
+impl Folding {
+    /// For so many changes at most.
+    fn new(form: Form, grid: i64, most: usize) -> Folding {
+        Folding {
+            form,
+            grid,
+            room: (most - 1) * BYTES,
+            run: None,
+            time: i64::MIN,
+            sum: 0,
+            coarse: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, time: i64, code: u64) {
+        let code = match self.form {
+            Form::Counter => {
+                self.sum = self.sum.saturating_add(varint::unfold(code));
+                varint::code(self.sum)
+            }
+            _ => code,
+        };
+        match &mut self.run {
+            None => self.run = Some(Run::with_room((time, code), self.room)),
+            Some(run) => {
+                let Some(code) = after(run.last, code) else { return };
+                run.push(time.abs_diff(self.time), code);
+            }
+        }
+        self.time = time;
+        let last = self.run.as_ref().map_or(code, |run| run.last);
+        put_coarse(&mut self.coarse, self.grid, time, last);
+    }
+}
+
+/// What a change leads to behind a value, both by code; `None` if it changes nothing.
+fn after(before: u64, code: u64) -> Option<u64> {
+    if code != WAKE {
+        return (code != before).then_some(code);
+    }
+    // If the wake-up before did nothing, nor does this one.
+    let state = varint::number(before).and_then(ThreadState::of_number);
+    let wakes = before != WAKE && state.is_none_or(ThreadState::is_waiting);
+    wakes.then(|| varint::code(ThreadState::Woken as i64))
+}
+
+/// What a wake-up leads to, by codes, where nothing stood before it in its slice.
+pub(crate) fn woken(before: u64) -> Option<u64> {
+    after(before, WAKE)
+}
+
+/// Adds a change to one of a grid: what a value is at each multiple of it.
+#[inline]
+pub(crate) fn put_coarse(coarse: &mut Vec<(i64, u64)>, grid: i64, time: i64, code: u64) {
+    match coarse.last_mut() {
+        // It shows there, too.
+        Some(last) if time <= last.0 => last.1 = code,
+        _ => coarse.push((ceil(time, grid), code)),
+    }
+}
+
+/// The first multiple of a grid at or after a time.
+pub(crate) fn ceil(time: i64, grid: i64) -> i64 {
+    let floor = time.div_euclid(grid).saturating_mul(grid);
+    if floor < time {
+        floor.saturating_add(grid)
+    } else {
+        floor
+    }
+}
+
+/// Attributes differ in few bits: these are spread.
+#[derive(Clone, Copy, Debug, Default)]
+struct BitsHasher(u64);
+
+impl Hasher for BitsHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+    fn write_u64(&mut self, number: u64) {
+        let product = (self.0 ^ number).wrapping_mul(SPREAD);
+        self.0 = product ^ product >> 32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::Kind;
+    use crate::piece::Change;
+    use crate::run::Steps;
+
+    fn changes(encoded: &Encoded, kind: Kind) -> Vec<(i64, u64)> {
+        let (_, run) = encoded
+            .runs
+            .iter()
+            .find(|(attribute, _)| attribute.kind() == kind)
+            .unwrap();
+        [run.first]
+            .into_iter()
+            .chain(Steps::new(run.first.0, &run.bytes))
+            .collect()
+    }
+
+    fn piece(kind: Kind, changes: &[(i64, u64)], texts: &[&str]) -> Piece {
+        let attribute = Attribute::new(kind, 0, 1).bits();
+        Piece {
+            slice: 0,
+            changes: changes
+                .iter()
+                .map(|&(time, code)| Change {
+                    time,
+                    attribute,
+                    code,
+                })
+                .collect(),
+            texts: texts.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn changes_of_all_cpus_are_in_order_and_change_something() {
+        let first = piece(Kind::ThreadCpu, &[(1, 5), (4, 6), (9, 7)], &[]);
+        let second = piece(Kind::ThreadCpu, &[(2, 5), (4, 8), (7, 8)], &[]);
+        let encoded = encode(vec![first, second], 4);
+        assert_eq!(
+            changes(&encoded, Kind::ThreadCpu),
+            [(1, 5), (4, 6), (4, 8), (9, 7)]
+        );
+        assert_eq!(encoded.coarse[0].1, [(4, 8), (12, 7)]);
+    }
+
+    #[test]
+    fn wake_ups_change_who_waits() {
+        let state = |state: ThreadState| varint::code(state as i64);
+        let (running, sleeping, woken) = (
+            state(ThreadState::Running),
+            state(ThreadState::Sleeping),
+            state(ThreadState::Woken),
+        );
+        let told = [
+            (1, WAKE),
+            (2, WAKE),
+            (3, running),
+            (4, WAKE),
+            (5, sleeping),
+            (6, WAKE),
+            (7, WAKE),
+        ];
+        let encoded = encode(vec![piece(Kind::ThreadState, &told, &[])], 4);
+        let expected = [(1, WAKE), (3, running), (5, sleeping), (6, woken)];
+        assert_eq!(changes(&encoded, Kind::ThreadState), expected);
+    }
+
+    #[test]
+    fn sums_begin_at_the_slice_and_texts_are_in_order() {
+        let counter = piece(
+            Kind::DiskRead,
+            &[(1, varint::fold(4)), (2, varint::fold(0)), (3, varint::fold(5))],
+            &[],
+        );
+        let names = piece(Kind::ThreadName, &[(1, 1), (2, 2), (3, 1), (4, 0)], &["b", "a"]);
+        let encoded = encode(vec![counter, names], 4);
+        assert_eq!(
+            changes(&encoded, Kind::DiskRead),
+            [(1, varint::code(4)), (3, varint::code(9))]
+        );
+        assert_eq!(encoded.texts, ["a", "b"]);
+        assert_eq!(
+            changes(&encoded, Kind::ThreadName),
+            [(1, 2), (2, 1), (3, 2), (4, 0)]
+        );
+    }
+}

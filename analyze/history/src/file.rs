@@ -1,0 +1,223 @@
+//! The file of a history: a head, blocks one behind the other, and an index that the head points to.
+//!
+//! ```text
+//! head    64 bytes: "TBHISTRY", version (u32), 4 zeros, where the index begins and its length (u64 each), CRC-32 of the index,
+//!         CRC-32 of the 36 bytes before; zeros; little-endian
+//! blocks  see [`crate::block`]
+//! index   JSON: what the history is of, its texts, and its blocks
+//! ```
+//! To append, blocks and a new index are written behind the old index, and then the head: whoever reads meanwhile sees the old
+//! state or the new one.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::block::{Block, Place};
+
+pub(crate) const HEAD: u64 = 64;
+const MAGIC: [u8; 8] = *b"TBHISTRY";
+/// Files of other versions are refused: they are quickly built again.
+pub const VERSION: u32 = 1;
+
+/// What a history is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// The program that wrote it.
+    pub program: String,
+    /// Paths of the traces, as they were given.
+    pub paths: Vec<PathBuf>,
+    /// By trace: the machine's name, if the trace is one of a kernel.
+    pub hosts: Vec<Option<String>>,
+    /// CPUs: index of the trace, and number.
+    pub cpus: Vec<(u32, u32)>,
+    /// Time of the first event, in nanoseconds from the origin.
+    pub begin: i64,
+    /// Time of the last one.
+    pub end: i64,
+    /// Bytes of the packets that were read.
+    pub bytes: u64,
+    /// How often events were lost, which makes unknown what they would have told.
+    pub losses: u64,
+}
+
+/// A block's place in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BlockRef {
+    pub(crate) level: u8,
+    pub(crate) grid: i64,
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) has_snapshot: bool,
+}
+
+/// Where everything is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Index {
+    pub(crate) meta: Meta,
+    pub(crate) texts: Vec<String>,
+    /// In the order in which they were written: by level those of each in the order of time.
+    pub(crate) blocks: Vec<BlockRef>,
+}
+
+/// Why a history cannot be read, or not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is something else.
+    #[error("{}: is no history; tracebraid history build makes one of a trace", path.display())]
+    NoHistory {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It is of another version of the program.
+    #[error("{}: is a history of version {version}, this program reads version {VERSION}: build it again", path.display())]
+    Version {
+        /// Which file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// It is damaged.
+    #[error("{}: is damaged at byte {offset}: {what}; build it again", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// Where what is damaged begins.
+        offset: u64,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// Makes the bytes of a head.
+pub(crate) fn head(index_offset: u64, index: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; HEAD as usize];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[16..24].copy_from_slice(&index_offset.to_le_bytes());
+    bytes[24..32].copy_from_slice(&(index.len() as u64).to_le_bytes());
+    bytes[32..36].copy_from_slice(&crc32fast::hash(index).to_le_bytes());
+    let sum = crc32fast::hash(&bytes[..36]);
+    bytes[36..40].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// A file that is read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    file: File,
+}
+
+impl Source {
+    /// Opens a file and reads its index.
+    pub(crate) fn open(path: &Path) -> Result<(Source, Index), HistoryError> {
+        let path = path.to_owned();
+        let io = |error| HistoryError::Io {
+            path: path.clone(),
+            error,
+        };
+        let file = File::open(&path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        let source = Source {
+            path: path.clone(),
+            file,
+        };
+        let mut head = vec![0; HEAD as usize];
+        if length < HEAD {
+            return Err(HistoryError::NoHistory { path });
+        }
+        source.read_at(0, &mut head)?;
+        let index = source.read_index(&head, length)?;
+        Ok((source, index))
+    }
+
+    fn read_index(&self, head: &[u8], length: u64) -> Result<Index, HistoryError> {
+        if !head.starts_with(&MAGIC) {
+            return Err(HistoryError::NoHistory {
+                path: self.path.clone(),
+            });
+        }
+        let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
+        let version = half(8);
+        if version != VERSION {
+            return Err(HistoryError::Version {
+                path: self.path.clone(),
+                version,
+            });
+        }
+        let (offset, size) = (word(16), word(24));
+        let is_within = offset
+            .checked_add(size)
+            .is_some_and(|end| offset >= HEAD && end <= length);
+        if half(36) != crc32fast::hash(&head[..36]) || !is_within {
+            return Err(self.damaged(0, "the head is wrong, or the file has been cut"));
+        }
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+        self.read_at(offset, &mut bytes)?;
+        if half(32) != crc32fast::hash(&bytes) {
+            return Err(self.damaged(offset, "the index's check sum is wrong"));
+        }
+        let index: Index =
+            serde_json::from_slice(&bytes).map_err(|error| self.damaged(offset, &error.to_string()))?;
+        let is_sound = |block: &&BlockRef| {
+            let end = block.offset.checked_add(block.length);
+            !end.is_some_and(|end| end <= offset && block.offset >= HEAD)
+                || block.begin > block.end
+                || block.grid < 1
+        };
+        match index.blocks.iter().find(is_sound) {
+            Some(block) => Err(self.damaged(block.offset, "the index tells of a block that cannot be there")),
+            None => Ok(index),
+        }
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), HistoryError> {
+        self.file
+            .read_exact_at(bytes, offset)
+            .map_err(|error| HistoryError::Io {
+                path: self.path.clone(),
+                error,
+            })
+    }
+
+    pub(crate) fn damaged(&self, offset: u64, what: &str) -> HistoryError {
+        HistoryError::Damaged {
+            path: self.path.clone(),
+            offset,
+            what: what.to_owned(),
+        }
+    }
+
+    /// Reads a block.
+    pub(crate) fn block(&self, place: &BlockRef) -> Result<Block, HistoryError> {
+        let length = usize::try_from(place.length).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; length];
+        self.read_at(place.offset, &mut bytes)?;
+        let block = Block::parse(bytes).map_err(|error| self.damaged(place.offset, &error.to_string()))?;
+        let expected = Place {
+            level: place.level,
+            grid: place.grid,
+            begin: place.begin,
+            end: place.end,
+        };
+        match block.place == expected && block.snapshot.is_some() == place.has_snapshot {
+            true => Ok(block),
+            false => Err(self.damaged(place.offset, "the block is not the one that the index tells of")),
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! From kernel events to changes of attributes.
+//!
+//! An event sets attributes to values that it tells by itself, or with the thread that runs on its CPU, which the CPU's own
+//! switches tell. So no CPU needs to know of others, but for requests of block devices ([`crate::disks`]).
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::{ByCpu, CpuKey, Event, Items, Lane, Packet, taken_over};
+use tracebraid_kernel_model::events::irq::SoftirqStep;
+use tracebraid_kernel_model::events::power::CpuIdle;
+use tracebraid_kernel_model::events::sched::{EndStep, WakeStep, Wakeup};
+use tracebraid_kernel_model::{
+    Body, Comm, Exec, Fork, IntField, KernelEvent, Priority, Switch, Syscall, TaskState, softirq_name,
+};
+
+use crate::attribute::{Attribute, Kind, Subject};
+use crate::disks::{Disks, Request};
+use crate::piece::{Piece, Pieces, WAKE};
+use crate::slices::Slices;
+use crate::value::ThreadState;
+use crate::varint::{self, NULL};
+
+/// What is known after some chunks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Partial {
+    lanes: Lanes,
+    pieces: ByCpu<Pieces>,
+    requests: Items<Request>,
+    disks: Disks,
+    /// What the disks' requests change.
+    of_disks: Pieces,
+    pub(crate) losses: u64,
+    /// Nothing came before.
+    is_first: bool,
+    /// Slices before that one have been handed on.
+    handed_on: usize,
+}
+
+/// What is known of a CPU: the thread that runs there.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Active {
+    tid: Option<i32>,
+}
+
+/// What whoever runs there does.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Step {
+    Enter(Syscall),
+    Exit,
+    Named(Comm),
+    /// Events were lost: what it does from now on is not known.
+    Lost,
+}
+
+/// Events that tell of attributes.
+pub(crate) fn wants(event: &KernelEvent) -> bool {
+    use KernelEvent::*;
+    match event {
+        Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | Wakeup(_) | Migrate(_)
+        | Inherit(_) => true,
+        Entry(_) | Exit(_) => true,
+        IrqEntry(_) | IrqExit(_) | Frequency(_) | CpuIdle(_) => true,
+        Softirq(softirq) => softirq.step != SoftirqStep::Raise,
+        ThreadEnd(end) => end.step == EndStep::Free,
+        Block(block) => Request::is_of(block),
+        _ => false,
+    }
+}
+
+/// A CPU at a time: what is known of it, and where changes are added.
+struct At<'p> {
+    slices: &'p Slices,
+    lanes: &'p mut Lanes,
+    pieces: &'p mut ByCpu<Pieces>,
+    is_first: bool,
+    cpu: CpuKey,
+    time: i64,
+}
+
+type Lanes = ByCpu<Lane<Active, Step>>;
+
+/// Steps of a chunk that waited for those before it.
+struct Joining<'p> {
+    lanes: &'p mut Lanes,
+    is_first: bool,
+    /// By CPU: the latest event before the chunk.
+    latest: ByCpu<Latest>,
+    resolved: ByCpu<Pieces>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Latest(i64);
+
+impl Default for Latest {
+    fn default() -> Latest {
+        Latest(i64::MIN)
+    }
+}
+
+impl Joining<'_> {
+    fn at<'p>(&'p mut self, slices: &'p Slices, cpu: CpuKey, time: i64) -> At<'p> {
+        let time = time.max(self.latest.get(cpu).0);
+        let (lanes, pieces, is_first) = (&mut *self.lanes, &mut self.resolved, self.is_first);
+        At {
+            slices,
+            lanes,
+            pieces,
+            is_first,
+            cpu,
+            time,
+        }
+    }
+}
+
+impl Partial {
+    /// Before a chunk: the first, or another one.
+    pub(crate) fn new(is_first: bool) -> Partial {
+        Partial {
+            is_first,
+            ..Partial::default()
+        }
+    }
+
+    /// Something happens on a CPU.
+    #[inline(always)]
+    fn at<'p>(&'p mut self, slices: &'p Slices, cpu: CpuKey, time: i64) -> At<'p> {
+        let time = self.pieces.get(cpu).see(time);
+        let (lanes, pieces, is_first) = (&mut self.lanes, &mut self.pieces, self.is_first);
+        At {
+            slices,
+            lanes,
+            pieces,
+            is_first,
+            cpu,
+            time,
+        }
+    }
+
+    /// A packet begins; events may have been lost before it.
+    pub(crate) fn packet(&mut self, slices: &Slices, packet: &Packet) {
+        if !packet.lost_before {
+            return;
+        }
+        self.losses += 1;
+        let Some(time) = packet.begin else { return };
+        let at = &mut self.at(slices, packet.cpu, time);
+        if packet.tells_switches {
+            at.step(Step::Lost);
+            for kind in [Kind::CpuThread, Kind::CpuIrq, Kind::CpuSoftirq] {
+                at.set_cpu(kind, NULL);
+            }
+            at.goes_over(None);
+        }
+    }
+
+    /// An event.
+    #[inline(always)]
+    pub(crate) fn event(&mut self, slices: &Slices, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let at = &mut self.at(slices, event.cpu, event.time);
+        match &event.model.event {
+            KernelEvent::Entry(entry) => {
+                let call = entry.call(body);
+                at.by(event.model.tid(body), Step::Enter(call));
+            }
+            KernelEvent::Exit(_) => at.by(event.model.tid(body), Step::Exit),
+            KernelEvent::Switch(switch) => at.switch(switch, body),
+            KernelEvent::Wakeup(wakeup) => at.wakeup(wakeup, body),
+            KernelEvent::IrqEntry(entry) => {
+                let irq = entry.irq.get(body).map_or(NULL, varint::code);
+                at.set_cpu(Kind::CpuIrq, irq);
+            }
+            KernelEvent::IrqExit(_) => at.set_cpu(Kind::CpuIrq, NULL),
+            KernelEvent::Softirq(softirq) => match softirq.step {
+                SoftirqStep::Entry => at.softirq(softirq.vector.get(body).unwrap_or(-1)),
+                _ => at.set_cpu(Kind::CpuSoftirq, NULL),
+            },
+            KernelEvent::Block(block) => {
+                if let Some(request) = Request::new(block, body) {
+                    self.requests.push(event.cpu, event.time, request);
+                }
+            }
+            other => at.rare(other, body),
+        }
+    }
+
+    /// Adds what later chunks tell.
+    pub(crate) fn merge(&mut self, slices: &Slices, later: Partial) {
+        let latest = |(cpu, pieces): &(CpuKey, Pieces)| (*cpu, Latest(pieces.latest()));
+        let mut joining = Joining {
+            lanes: &mut self.lanes,
+            is_first: self.is_first,
+            latest: self.pieces.iter().map(latest).collect(),
+            resolved: ByCpu::default(),
+        };
+        let step = |joining: &mut Joining<'_>, cpu, time, step| joining.at(slices, cpu, time).step(step);
+        let begin = |joining: &mut Joining<'_>, cpu, time, active: Active| {
+            joining.at(slices, cpu, time).goes_over(active.tid);
+        };
+        later.lanes.join(&mut joining, step, begin);
+        let resolved = joining.resolved;
+        for (cpu, pieces) in resolved.into_iter().chain(later.pieces) {
+            self.pieces.get(cpu).append(slices, pieces);
+        }
+        self.requests.append(later.requests);
+        self.losses += later.losses;
+    }
+
+    /// Hands on the slices before a time; all, if none is given.
+    pub(crate) fn hand_on(
+        &mut self,
+        slices: &Slices,
+        until: Option<i64>,
+        mut to: impl FnMut(usize, Vec<Piece>),
+    ) {
+        let (disks, of_disks) = (&mut self.disks, &mut self.of_disks);
+        self.requests.play(until, |cpu, time, request| {
+            disks.play(slices, of_disks, cpu.trace, time, request);
+        });
+        let ready = until.map_or(slices.len(), |until| slices.find(until));
+        let mut by_slice: Vec<Vec<Piece>> = Vec::new();
+        by_slice.resize_with(ready.saturating_sub(self.handed_on), Vec::new);
+        let of_cpus = self.pieces.iter_mut().map(|(_, pieces)| pieces);
+        for piece in of_cpus
+            .chain([of_disks])
+            .flat_map(|pieces| pieces.take_before(ready))
+        {
+            if let Some(of_slice) = piece
+                .slice
+                .checked_sub(self.handed_on)
+                .and_then(|at| by_slice.get_mut(at))
+            {
+                of_slice.push(piece);
+            }
+        }
+        for (at, pieces) in by_slice.into_iter().enumerate() {
+            to(self.handed_on + at, pieces);
+        }
+        self.handed_on = self.handed_on.max(ready);
+    }
+}
+
+impl At<'_> {
+    #[inline(always)]
+    fn set(&mut self, attribute: Attribute, code: u64) {
+        self.pieces
+            .get(self.cpu)
+            .set(self.slices, self.time, attribute, code);
+    }
+
+    #[inline(always)]
+    fn set_cpu(&mut self, kind: Kind, code: u64) {
+        self.set(Attribute::new(kind, self.cpu.trace, self.cpu.cpu), code);
+    }
+
+    #[inline(always)]
+    fn set_thread(&mut self, kind: Kind, tid: i32, code: u64) {
+        self.set(Attribute::new(kind, self.cpu.trace, tid as u32), code);
+    }
+
+    fn set_state(&mut self, tid: i32, state: ThreadState) {
+        self.set_thread(Kind::ThreadState, tid, varint::code(state as i64));
+    }
+
+    fn name(&mut self, tid: i32, name: Comm) {
+        let pieces = self.pieces.get(self.cpu);
+        pieces.name(self.slices, self.time, self.cpu.trace, tid, name);
+    }
+
+    /// Another thread runs there from now on.
+    fn goes_over(&mut self, tid: Option<i32>) {
+        self.lanes.get(self.cpu).goes_over(self.time, Active { tid });
+    }
+
+    /// That thread, or whoever runs there, does something.
+    #[inline(always)]
+    fn by(&mut self, tid: Option<i32>, step: Step) {
+        match tid {
+            Some(tid) => self.done(tid, step),
+            None => self.step(step),
+        }
+    }
+
+    /// Whoever runs there does something.
+    #[inline(always)]
+    fn step(&mut self, step: Step) {
+        let is_first = self.is_first;
+        let lane = self.lanes.get(self.cpu);
+        match lane.now_or_first(is_first, self.time).map(|active| active.tid) {
+            Some(Some(tid)) => self.done(tid, step),
+            Some(None) => {}
+            None => lane.wait(self.time, step),
+        }
+    }
+
+    #[inline(always)]
+    fn done(&mut self, tid: i32, step: Step) {
+        // Idle threads are as many as CPUs, and have one number.
+        if tid == 0 {
+            return;
+        }
+        match step {
+            Step::Enter(call) => {
+                let attribute = Attribute::new(Kind::ThreadSyscall, self.cpu.trace, tid as u32);
+                let text = || call.name().to_owned();
+                let pieces = self.pieces.get(self.cpu);
+                pieces.set_text(self.slices, self.time, attribute, call.0, text);
+            }
+            Step::Exit => self.set_thread(Kind::ThreadSyscall, tid, NULL),
+            Step::Named(name) => self.name(tid, name),
+            Step::Lost => self.set_thread(Kind::ThreadState, tid, NULL),
+        }
+    }
+
+    fn softirq(&mut self, vector: i64) {
+        /// Behind the numbers of all system calls.
+        const FIRST: u16 = 0x800;
+        let attribute = Attribute::new(Kind::CpuSoftirq, self.cpu.trace, self.cpu.cpu);
+        let text = || softirq_name(vector).map_or_else(|| vector.to_string(), str::to_owned);
+        let number = FIRST + (vector & 0xff) as u16;
+        let pieces = self.pieces.get(self.cpu);
+        pieces.set_text(self.slices, self.time, attribute, number, text);
+    }
+
+    fn switch(&mut self, switch: &Switch, body: &mut Body<'_, '_>) {
+        let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
+            return;
+        };
+        let (prev, next) = (prev as i32, next as i32);
+        self.set_cpu(Kind::CpuThread, varint::code(next.into()));
+        if prev != 0 {
+            let state = switch.prev_state(body).map_or(ThreadState::Other, left);
+            self.set_state(prev, state);
+            self.known(
+                prev,
+                switch.prev_name.as_ref().and_then(|name| name.comm(body)),
+                switch.prev_priority(body),
+            );
+        }
+        if next != 0 {
+            self.set_state(next, ThreadState::Running);
+            self.set_thread(Kind::ThreadCpu, next, varint::code(self.cpu.cpu.into()));
+            self.known(
+                next,
+                switch.next_name.as_ref().and_then(|name| name.comm(body)),
+                switch.next_priority(body),
+            );
+        }
+        self.goes_over(Some(next));
+    }
+
+    fn known(&mut self, tid: i32, name: Option<Comm>, priority: Option<Priority>) {
+        name.into_iter().for_each(|name| self.name(tid, name));
+        if let Some(priority) = priority {
+            self.set_thread(Kind::ThreadPriority, tid, varint::code(priority.0.into()));
+        }
+    }
+
+    fn wakeup(&mut self, wakeup: &Wakeup, body: &mut Body<'_, '_>) {
+        let Some(tid) = wakeup.tid.get(body).map(|tid| tid as i32).filter(|&tid| tid != 0) else {
+            return;
+        };
+        if get(wakeup.success.as_ref(), body) == Some(0) {
+            return;
+        }
+        match wakeup.step {
+            WakeStep::WakeupNew => self.set_state(tid, ThreadState::Woken),
+            _ => self.set_thread(Kind::ThreadState, tid, WAKE),
+        }
+        if wakeup.step != WakeStep::Waking
+            && let Some(cpu) = get(wakeup.cpu.as_ref(), body)
+        {
+            self.set_thread(Kind::ThreadCpu, tid, varint::code(cpu));
+        }
+    }
+
+    fn rare(&mut self, event: &KernelEvent, body: &mut Body<'_, '_>) {
+        match event {
+            KernelEvent::Fork(fork) => self.fork(fork, body),
+            KernelEvent::Exec(exec) => self.exec(exec, body),
+            KernelEvent::Rename(tid, name) => {
+                if let (Some(tid), Some(name)) = (tid.get(body), name.comm(body)) {
+                    self.name(tid as i32, name);
+                }
+            }
+            KernelEvent::ProcessState(state) => {
+                let Some(tid) = state.tid.get(body).filter(|&tid| tid != 0) else {
+                    return;
+                };
+                self.known(
+                    tid as i32,
+                    state.name.as_ref().and_then(|name| name.comm(body)),
+                    None,
+                );
+                self.of_thread(Kind::ThreadProcess, tid, state.pid.get(body));
+                self.of_thread(Kind::ThreadParent, tid, get(state.ppid.as_ref(), body));
+            }
+            KernelEvent::Migrate(migrate) => {
+                if let Some(tid) = migrate.tid.get(body) {
+                    self.of_thread(Kind::ThreadCpu, tid, migrate.to.get(body));
+                }
+            }
+            KernelEvent::Inherit(inherit) => {
+                if let (Some(tid), Some(new)) = (inherit.tid.get(body), inherit.new.get(body)) {
+                    self.of_thread(Kind::ThreadPriority, tid, Some(new.0.into()));
+                }
+            }
+            KernelEvent::ThreadEnd(end) => {
+                if let Some(tid) = end.tid.get(body).filter(|&tid| tid != 0) {
+                    self.gone(tid as i32);
+                }
+            }
+            KernelEvent::Frequency(frequency) => {
+                self.of_cpu(
+                    Kind::CpuFrequency,
+                    frequency.cpu.get(body),
+                    frequency.frequency.get(body),
+                );
+            }
+            KernelEvent::CpuIdle(idle) => {
+                let state = idle
+                    .state
+                    .get(body)
+                    .filter(|&state| state as u32 != CpuIdle::AWAKE);
+                self.of_cpu(Kind::CpuSleep, idle.cpu.get(body), state);
+            }
+            _ => {}
+        }
+    }
+
+    fn of_thread(&mut self, kind: Kind, tid: i64, value: Option<i64>) {
+        if let Some(value) = value.filter(|_| tid != 0) {
+            self.set_thread(kind, tid as i32, varint::code(value));
+        }
+    }
+
+    /// Of the CPU that an event names: there its attributes are set by its own events alone, so they are told apart by kind.
+    fn of_cpu(&mut self, kind: Kind, cpu: Option<i64>, value: Option<i64>) {
+        if let Some(cpu) = cpu.and_then(|cpu| u32::try_from(cpu).ok()) {
+            self.set(
+                Attribute::new(kind, self.cpu.trace, cpu),
+                value.map_or(NULL, varint::code),
+            );
+        }
+    }
+
+    /// A thread is made, whoever had its number before.
+    fn fork(&mut self, fork: &Fork, body: &mut Body<'_, '_>) {
+        let Some(child) = fork.child_tid.get(body).filter(|&child| child != 0) else {
+            return;
+        };
+        let parent = get(fork.parent_pid.as_ref().or(fork.parent_tid.as_ref()), body);
+        let process = get(fork.child_pid.as_ref(), body);
+        self.set_state(child as i32, ThreadState::New);
+        self.set_thread(Kind::ThreadSyscall, child as i32, NULL);
+        self.set_thread(
+            Kind::ThreadParent,
+            child as i32,
+            parent.map_or(NULL, varint::code),
+        );
+        self.set_thread(
+            Kind::ThreadProcess,
+            child as i32,
+            process.map_or(NULL, varint::code),
+        );
+        self.known(
+            child as i32,
+            fork.child_name.as_ref().and_then(|name| name.comm(body)),
+            None,
+        );
+    }
+
+    /// It has another name, and, if it was not the process's first thread, that one's number.
+    fn exec(&mut self, exec: &Exec, body: &mut Body<'_, '_>) {
+        let path = exec.path.as_ref().and_then(|path| path.bytes(body));
+        let name = path.map(Comm::of_program);
+        let tid = get(exec.tid.as_ref(), body).map(|tid| tid as i32);
+        if let Some((old, tid)) = taken_over(exec, body) {
+            self.gone(old);
+            self.set_state(tid, ThreadState::Running);
+            self.set_thread(Kind::ThreadCpu, tid, varint::code(self.cpu.cpu.into()));
+            self.set_cpu(Kind::CpuThread, varint::code(tid.into()));
+            self.goes_over(Some(tid));
+        }
+        if let Some(name) = name {
+            self.by(tid, Step::Named(name));
+        }
+    }
+
+    /// Nothing more is told of a thread.
+    fn gone(&mut self, tid: i32) {
+        for kind in Kind::KEPT
+            .into_iter()
+            .filter(|kind| kind.subject() == Subject::Thread)
+        {
+            self.set_thread(kind, tid, NULL);
+        }
+        self.pieces.get(self.cpu).forget_name(tid);
+    }
+}
+
+fn get(field: Option<&IntField>, body: &mut Body<'_, '_>) -> Option<i64> {
+    field.and_then(|field| field.get(body))
+}
+
+/// What a thread does that has left its CPU.
+fn left(state: TaskState) -> ThreadState {
+    match state {
+        TaskState::Runnable | TaskState::Preempted => ThreadState::Preempted,
+        TaskState::Sleeping => ThreadState::Sleeping,
+        TaskState::DiskSleep => ThreadState::DiskSleep,
+        TaskState::Stopped | TaskState::Traced => ThreadState::Stopped,
+        TaskState::Dead | TaskState::Zombie => ThreadState::Dead,
+        TaskState::Parked | TaskState::Idle => ThreadState::Idle,
+        TaskState::Other => ThreadState::Other,
+    }
+}

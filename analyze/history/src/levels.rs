@@ -1,0 +1,211 @@
+//! Coarse levels: what attributes are at the multiples of a grid, for those who look at long times at once.
+//!
+//! A change at a time shows at the first multiple of the grid at or after it; of several that show at one multiple, the last.
+//! Each level's grid is [`FACTOR`] times as wide as that of the one below, of whose changes its own are made.
+
+use std::collections::BTreeMap;
+
+use crate::attribute::Attribute;
+use crate::block::{Content, Place};
+use crate::encode::{ceil, put_coarse};
+use crate::run::Run;
+use crate::varint::NULL;
+
+/// How much wider each grid is.
+const FACTOR: i64 = 8;
+/// Multiples of a grid that a block holds.
+const CELLS: i64 = 4096;
+/// No level has fewer multiples than that in the trace: screens show about as many.
+const FEWEST: i64 = 1024;
+const MOST_LEVELS: usize = 12;
+/// Bytes of a trace for each multiple of the finest grid.
+const CELL_BYTES: u64 = 16 << 10;
+
+/// The finest grid that suits a trace of so many nanoseconds and bytes: a power of two.
+pub(crate) fn finest(duration: u64, bytes: u64) -> i64 {
+    let cells = (bytes / CELL_BYTES).max(1);
+    let grid = (duration / cells).clamp(1 << 10, 1 << 50);
+    grid.next_power_of_two() as i64
+}
+
+/// The levels above all changes.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    levels: Vec<Level>,
+}
+
+#[derive(Debug)]
+struct Level {
+    grid: i64,
+    /// Changes that wait for their block to be complete.
+    pending: BTreeMap<Attribute, Vec<(i64, u64)>>,
+    /// When the first of them shows; never, if there is none.
+    first: i64,
+    /// What was in the last block, by attribute; not null.
+    values: BTreeMap<Attribute, u64>,
+}
+
+/// A block of a level, and what it finds.
+#[derive(Debug)]
+pub(crate) struct Coarse {
+    pub(crate) place: Place,
+    pub(crate) content: Content,
+    /// The values before it.
+    pub(crate) before: Vec<(Attribute, u64)>,
+}
+
+impl Levels {
+    pub(crate) fn new(finest: i64, duration: u64) -> Levels {
+        let is_useful = |grid: &i64| i64::try_from(duration).unwrap_or(i64::MAX) / grid >= FEWEST;
+        let grids = std::iter::successors(Some(finest), |grid| grid.checked_mul(FACTOR));
+        let grids = grids
+            .enumerate()
+            .take_while(|(at, grid)| *at == 0 || is_useful(grid));
+        let level = |(_, grid)| Level {
+            grid,
+            pending: BTreeMap::new(),
+            first: i64::MAX,
+            values: BTreeMap::new(),
+        };
+        Levels {
+            levels: grids.take(MOST_LEVELS).map(level).collect(),
+        }
+    }
+
+    /// An attribute changes, as the finest grid shows it.
+    pub(crate) fn add(&mut self, attribute: Attribute, changes: impl Iterator<Item = (i64, u64)>) {
+        if let Some(level) = self.levels.first_mut() {
+            level.add(attribute, changes);
+        }
+    }
+
+    /// Gives the blocks that are complete when nothing will change before a time.
+    pub(crate) fn complete(&mut self, until: i64, mut to: impl FnMut(Coarse)) {
+        for at in 0..self.levels.len() {
+            let (lower, upper) = self.levels.split_at_mut(at + 1);
+            let Some(level) = lower.last_mut() else { return };
+            while let Some(coarse) = level.next_block(at as u8 + 1, until) {
+                if let Some(upper) = upper.first_mut() {
+                    for (attribute, run, _) in &coarse.content.runs {
+                        upper.take(*attribute, level.grid, run);
+                    }
+                }
+                to(coarse);
+            }
+        }
+    }
+}
+
+impl Level {
+    fn add(&mut self, attribute: Attribute, changes: impl Iterator<Item = (i64, u64)>) {
+        let pending = self.pending.entry(attribute).or_default();
+        changes.for_each(|(time, code)| put_coarse(pending, self.grid, time, code));
+        if let Some(&(first, _)) = pending.first() {
+            self.first = self.first.min(first);
+        }
+    }
+
+    /// The changes of the level below.
+    fn take(&mut self, attribute: Attribute, grid: i64, run: &Run) {
+        let steps = crate::run::Steps::new(run.first.0, &run.bytes);
+        let changes = [run.first].into_iter().chain(steps);
+        self.add(
+            attribute,
+            changes.map(|(time, code)| (time.saturating_mul(grid), code)),
+        );
+    }
+
+    fn first_pending(&self) -> Option<i64> {
+        let firsts = self.pending.values().filter_map(|changes| changes.first());
+        firsts.map(|change| change.0).min()
+    }
+
+    /// The first block with changes, if none can be added to it any longer.
+    fn next_block(&mut self, level: u8, until: i64) -> Option<Coarse> {
+        let span = self.grid.saturating_mul(CELLS);
+        let first = Some(self.first).filter(|&first| first != i64::MAX)?;
+        let begin = first.div_euclid(span).saturating_mul(span);
+        let end = begin.saturating_add(span);
+        // What happens from then on shows there or later.
+        if ceil(until, self.grid) < end && until != i64::MAX {
+            return None;
+        }
+        let before: Vec<_> = self
+            .values
+            .iter()
+            .map(|(attribute, code)| (*attribute, *code))
+            .collect();
+        let mut content = Content::default();
+        for (&attribute, changes) in &mut self.pending {
+            let count = changes.partition_point(|change| change.0 < end);
+            let value = self.values.get(&attribute).copied().unwrap_or(NULL);
+            let (grid, ready) = (self.grid, changes.drain(..count));
+            let (run, last) = run_of(ready.map(|(time, code)| (time.div_euclid(grid), code)), value);
+            match last {
+                NULL => self.values.remove(&attribute),
+                last => self.values.insert(attribute, last),
+            };
+            content.runs.extend(run.map(|run| (attribute, run, NULL)));
+        }
+        self.pending.retain(|_, changes| !changes.is_empty());
+        self.first = self.first_pending().unwrap_or(i64::MAX);
+        let grid = self.grid;
+        let place = Place {
+            level,
+            grid,
+            begin,
+            end,
+        };
+        Some(Coarse {
+            place,
+            content,
+            before,
+        })
+    }
+}
+
+/// The run of changes that change something, and the value behind them.
+fn run_of(changes: impl Iterator<Item = (i64, u64)>, mut value: u64) -> (Option<Run>, u64) {
+    let mut run: Option<Run> = None;
+    let mut last = 0;
+    for (time, code) in changes {
+        if code == value {
+            continue;
+        }
+        match &mut run {
+            Some(run) => run.push(time.abs_diff(last), code),
+            None => run = Some(Run::new((time, code))),
+        }
+        (last, value) = (time, code);
+    }
+    (run, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::Kind;
+
+    #[test]
+    fn levels_show_the_last_change_before_each_multiple() {
+        let attribute = Attribute::new(Kind::ThreadCpu, 0, 1);
+        let mut levels = Levels::new(4, 1 << 20);
+        let changes = [(0, 5), (4, 6), (8, 5), (16, 5), (36, 7)];
+        levels.add(attribute, changes.into_iter());
+        let mut blocks = Vec::new();
+        levels.complete(100, |coarse| blocks.push(coarse));
+        assert!(blocks.is_empty(), "the first block reaches to 16384");
+        levels.complete(i64::MAX, |coarse| blocks.push(coarse));
+        let steps = |coarse: &Coarse| {
+            let (_, run, _) = &coarse.content.runs[0];
+            let steps = crate::run::Steps::new(run.first.0, &run.bytes);
+            let all = [run.first].into_iter().chain(steps);
+            all.map(|(time, code)| (time * coarse.place.grid, code))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(blocks[0].place.grid, 4);
+        assert_eq!(steps(&blocks[0]), [(0, 5), (4, 6), (8, 5), (36, 7)]);
+        assert_eq!(blocks[1].place.grid, 32);
+        assert_eq!(steps(&blocks[1]), [(0, 5), (64, 7)]);
+    }
+}

@@ -1,0 +1,50 @@
+//! The state history: the value of every attribute of a traced machine at any time.
+//!
+//! In: a trace set with kernel events. Out: a file ([`build`]) in which the value of each [`Attribute`] at any time, its changes over a
+//! range, and what all attributes are at a time are found without reading the trace again ([`History`]). Promise: the file is
+//! the same, byte for byte, for every number of threads and every chunk size; memory does not grow with the trace.
+//!
+//! How: time is cut into slices of as many bytes of trace each; a block of the file holds, for each attribute that
+//! changes in a slice, its changes one behind the other. Chunks of each CPU give changes by slice, side by side; so are
+//! slices encoded; only what depends on the slice before (does the first change change anything?) is done one after the other.
+//! Snapshots of all values, and coarse levels for screens, are in further blocks.
+#![forbid(unsafe_code)]
+
+mod attribute;
+mod block;
+mod build;
+mod derived;
+mod disks;
+mod encode;
+mod file;
+mod history;
+mod kernel;
+mod levels;
+mod piece;
+mod query;
+mod run;
+mod slices;
+mod value;
+mod varint;
+mod writer;
+
+/// What fuzz targets call.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    use crate::block::Block;
+
+    /// Reads all of a block with that body.
+    pub fn block(body: &[u8], has_snapshot: bool) {
+        if let Ok(block) = Block::of_body(body, has_snapshot) {
+            let changes = block.directory.iter().flat_map(|entry| block.changes(entry));
+            std::hint::black_box(changes.last());
+        }
+    }
+}
+
+pub use attribute::{Attribute, Form, Kind, Path, Subject, parse_id};
+pub use build::{BuildError, Built, build};
+pub use file::{HistoryError, Meta, VERSION};
+pub use history::History;
+pub use query::Since;
+pub use value::{ThreadState, Value};

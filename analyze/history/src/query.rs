@@ -1,0 +1,337 @@
+//! Questions to a history.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::attribute::{Attribute, Kind};
+use crate::block::{Block, Entry};
+use crate::file::HistoryError;
+use crate::history::{History, Level};
+use crate::value::Value;
+use crate::varint::NULL;
+
+/// A value, and since when an attribute has it: as far as the question reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// In nanoseconds from the origin.
+    pub time: i64,
+    /// From then on.
+    pub value: Value,
+}
+
+impl History {
+    /// What all attributes are at a time that `choose` chooses, in their order; those that are null are left out.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn at(
+        &self,
+        time: i64,
+        choose: impl Fn(Attribute) -> bool,
+    ) -> Result<Vec<(Attribute, Value)>, HistoryError> {
+        let Some((level, at)) = self.level(0).and_then(|level| Some((level, level.find(time)?))) else {
+            return Ok(Vec::new());
+        };
+        let mut found: BTreeMap<Attribute, u64> = BTreeMap::new();
+        let block = self.block(&level.blocks[at])?;
+        for entry in block.directory.iter().filter(|entry| choose(entry.attribute)) {
+            let changes = block.changes(entry).take_while(|change| change.0 <= time);
+            if let Some((_, code)) = changes.last() {
+                found.insert(entry.attribute, code);
+            }
+        }
+        self.complete(level, at, block, &mut found, &choose)?;
+        let found = found.into_iter().filter(|(_, code)| *code != NULL);
+        let states = self.cpu_states().filter(|&state| choose(state));
+        let states = states.map(|state| Ok((state, self.cpu_state(state, time)?)));
+        let known = states.filter(|state| !matches!(state, Ok((_, Value::Null))));
+        let kept = found.map(|(attribute, code)| Ok((attribute, self.value_of(attribute, code))));
+        known.chain(kept).collect()
+    }
+
+    /// Adds the attributes that have not changed yet in a block: back to the last snapshot.
+    fn complete(
+        &self,
+        level: &Level,
+        at: usize,
+        mut block: Arc<Block>,
+        found: &mut BTreeMap<Attribute, u64>,
+        choose: impl Fn(Attribute) -> bool,
+    ) -> Result<(), HistoryError> {
+        for before in (0..=at).rev() {
+            if before < at {
+                block = self.block(&level.blocks[before])?;
+                for entry in block.directory.iter().filter(|entry| choose(entry.attribute)) {
+                    found.entry(entry.attribute).or_insert(entry.last);
+                }
+            }
+            if let Some(snapshot) = &block.snapshot {
+                for (attribute, code) in snapshot.iter().filter(|(attribute, _)| choose(*attribute)) {
+                    found.entry(*attribute).or_insert(*code);
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The attributes that have a value at `from`, or get one before `to`, that `choose` chooses, in their order.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn met(
+        &self,
+        from: i64,
+        to: i64,
+        choose: impl Fn(Attribute) -> bool,
+    ) -> Result<Vec<Attribute>, HistoryError> {
+        let known = self.at(from, &choose)?;
+        let mut met: BTreeSet<Attribute> = known.into_iter().map(|(attribute, _)| attribute).collect();
+        met.extend(self.cpu_states().filter(|&state| choose(state)));
+        let blocks = self.level(0).map_or(&[][..], |level| {
+            let first = level.find(from).unwrap_or(0);
+            &level.blocks[first..]
+        });
+        for place in blocks.iter().take_while(|block| block.begin < to) {
+            let block = self.block(place)?;
+            let begins = |entry: &&Entry| entry.first.0 < to && !met.contains(&entry.attribute);
+            let new: Vec<Attribute> = block
+                .directory
+                .iter()
+                .filter(begins)
+                .map(|entry| entry.attribute)
+                .collect();
+            met.extend(new.into_iter().filter(|&attribute| choose(attribute)));
+        }
+        Ok(met.into_iter().collect())
+    }
+
+    /// What an attribute is at a time.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn value(&self, attribute: Attribute, time: i64) -> Result<Value, HistoryError> {
+        if attribute.kind() == Kind::CpuState {
+            return self.cpu_state(attribute, time);
+        }
+        let Some((level, at)) = self.level(0).and_then(|level| Some((level, level.find(time)?))) else {
+            return Ok(Value::Null);
+        };
+        let code = self.code_at(level, at, attribute, time)?;
+        Ok(self.value_of(attribute, code))
+    }
+
+    fn code_at(
+        &self,
+        level: &Level,
+        at: usize,
+        attribute: Attribute,
+        time: i64,
+    ) -> Result<u64, HistoryError> {
+        let block = self.block(&level.blocks[at])?;
+        if let Some(entry) = block.entry(attribute) {
+            let changes = block.changes(entry).take_while(|change| change.0 <= time);
+            if let Some((_, code)) = changes.last() {
+                return Ok(code);
+            }
+        }
+        self.code_before(level, at, attribute)
+    }
+
+    /// The code of an attribute's value when a block begins.
+    fn code_before(&self, level: &Level, at: usize, attribute: Attribute) -> Result<u64, HistoryError> {
+        for before in (0..=at).rev() {
+            let block = self.block(&level.blocks[before])?;
+            if before < at
+                && let Some(entry) = block.entry(attribute)
+            {
+                return Ok(entry.last);
+            }
+            if let Some(snapshot) = &block.snapshot {
+                let place = snapshot.binary_search_by_key(&attribute, |entry| entry.0);
+                return Ok(place.map_or(NULL, |place| snapshot[place].1));
+            }
+        }
+        Ok(NULL)
+    }
+
+    /// What an attribute is from a time on and its changes until before another time. The first one tells what it is at
+    /// `from`, with that time.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn changes(&self, attribute: Attribute, from: i64, to: i64) -> Result<Vec<Since>, HistoryError> {
+        if attribute.kind() == Kind::CpuState {
+            return self.cpu_state_changes(attribute, from, to);
+        }
+        let mut found = vec![Since {
+            time: from,
+            value: self.value(attribute, from)?,
+        }];
+        self.each_change(attribute, from, to, |time, value| {
+            found.push(Since { time, value });
+            true
+        })?;
+        Ok(found)
+    }
+
+    /// Tells the changes after `from` and before `to`, until `tell` gives false.
+    fn each_change(
+        &self,
+        attribute: Attribute,
+        from: i64,
+        to: i64,
+        mut tell: impl FnMut(i64, Value) -> bool,
+    ) -> Result<(), HistoryError> {
+        if attribute.kind() == Kind::CpuState {
+            return self.each_cpu_state(attribute, from, to, tell);
+        }
+        let Some(level) = self.level(0) else { return Ok(()) };
+        for place in level.blocks.iter().skip(level.find(from).unwrap_or(0)) {
+            if place.begin >= to {
+                break;
+            }
+            let block = self.block(place)?;
+            let Some(entry) = block.entry(attribute) else {
+                continue;
+            };
+            let changes = block.changes(entry).skip_while(|change| change.0 <= from);
+            for (time, code) in changes.take_while(|change| change.0 < to) {
+                if !tell(time, self.value_of(attribute, code)) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first change after a time.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn next_change(&self, attribute: Attribute, time: i64) -> Result<Option<Since>, HistoryError> {
+        let mut found = None;
+        self.each_change(attribute, time, i64::MAX, |time, value| {
+            found = Some(Since { time, value });
+            false
+        })?;
+        Ok(found)
+    }
+
+    /// The last change before a time.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn previous_change(&self, attribute: Attribute, time: i64) -> Result<Option<Since>, HistoryError> {
+        if attribute.kind() == Kind::CpuState {
+            return self.previous_cpu_state(attribute, time);
+        }
+        let Some((level, at)) = self.level(0).and_then(|level| Some((level, level.find(time)?))) else {
+            return Ok(None);
+        };
+        for place in level.blocks[..=at].iter().rev() {
+            let block = self.block(place)?;
+            let Some(entry) = block.entry(attribute) else {
+                continue;
+            };
+            let changes = block.changes(entry).take_while(|change| change.0 < time);
+            if let Some((time, code)) = changes.last() {
+                let value = self.value_of(attribute, code);
+                return Ok(Some(Since { time, value }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first time, not before `from` and before `to`, at which an attribute is what is asked for.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn first(
+        &self,
+        attribute: Attribute,
+        (from, to): (i64, i64),
+        is_it: impl Fn(&Value) -> bool,
+    ) -> Result<Option<i64>, HistoryError> {
+        if from < to && is_it(&self.value(attribute, from)?) {
+            return Ok(Some(from));
+        }
+        let mut found = None;
+        self.each_change(attribute, from, to, |time, value| {
+            found = is_it(&value).then_some(time);
+            found.is_none()
+        })?;
+        Ok(found)
+    }
+
+    /// What attributes are at so many times, at equal distances from `from` on and before `to`: what a screen shows.
+    ///
+    /// Where these are wider apart than the finest grid of the history, each value is that of a time shortly before: the last
+    /// multiple of a grid that is no wider than the distance.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn sampled(
+        &self,
+        attributes: &[Attribute],
+        (from, to): (i64, i64),
+        samples: usize,
+    ) -> Result<Vec<Vec<Value>>, HistoryError> {
+        let span = i128::from(to) - i128::from(from);
+        let count = samples.max(1) as i128;
+        let level = self.level_for(i64::try_from(span / count).unwrap_or(i64::MAX));
+        let Some(level) = level.filter(|_| span > 0) else {
+            return Ok(vec![vec![Value::Null; samples]; attributes.len()]);
+        };
+        let times = (0..count).map(|sample| (i128::from(from) + span * sample / count) as i64);
+        let times: Vec<i64> = times
+            .map(|time| time.div_euclid(level.grid).saturating_mul(level.grid))
+            .collect();
+        let times = &times[..samples.min(times.len())];
+        let row = |&attribute: &Attribute| match attribute.kind() {
+            Kind::CpuState => self.cpu_state_row(level, attribute, times),
+            _ => self.row(level, attribute, times),
+        };
+        attributes.iter().map(row).collect()
+    }
+
+    /// What an attribute is at times, which are in order.
+    pub(crate) fn row(
+        &self,
+        level: &Level,
+        attribute: Attribute,
+        times: &[i64],
+    ) -> Result<Vec<Value>, HistoryError> {
+        let (Some(&first), Some(&last)) = (times.first(), times.last()) else {
+            return Ok(Vec::new());
+        };
+        let mut row = Vec::with_capacity(times.len());
+        let at = level.find(first);
+        let mut code = at.map_or(Ok(NULL), |at| self.code_before(level, at, attribute))?;
+        let mut value = self.value_of(attribute, code);
+        for place in level
+            .blocks
+            .iter()
+            .skip(at.unwrap_or(0))
+            .take_while(|block| block.begin <= last)
+        {
+            let block = self.block(place)?;
+            let Some(entry) = block.entry(attribute) else {
+                continue;
+            };
+            for (time, next) in block.changes(entry) {
+                while times.get(row.len()).is_some_and(|&sample| sample < time) {
+                    row.push(value.clone());
+                }
+                if row.len() == times.len() {
+                    return Ok(row);
+                }
+                if next != code {
+                    (code, value) = (next, self.value_of(attribute, next));
+                }
+            }
+        }
+        row.resize(times.len(), value);
+        Ok(row)
+    }
+}

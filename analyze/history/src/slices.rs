@@ -1,0 +1,82 @@
+//! The slices of time that blocks of a history stand for.
+//!
+//! They are made of the beginnings of packets, so that each holds about as many bytes of the trace whatever its
+//! events' rate; the same whoever builds the history, in however many chunks.
+
+use tracebraid_ctf::trace::TraceSet;
+
+/// Bytes of packets from which on a slice is closed.
+const SLICE_BYTES: u64 = 512 << 10;
+
+/// Slices of time, one behind the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slices {
+    /// When each begins but the first, which begins with the first event. In order, all different.
+    begins: Vec<i64>,
+}
+
+impl Slices {
+    /// Those of a trace set.
+    pub(crate) fn of(set: &TraceSet) -> Slices {
+        let mut packets: Vec<(i64, u64)> = Vec::new();
+        for trace in &set.traces {
+            for stream in &trace.streams {
+                let Some(clock) = trace.clock(stream) else {
+                    continue;
+                };
+                let begins = stream.packets.iter().filter_map(|packet| {
+                    let begin = clock.timestamp(packet.begin?).0;
+                    Some((begin, packet.bytes))
+                });
+                packets.extend(begins);
+            }
+        }
+        packets.sort_unstable();
+        Slices::new(&packets, SLICE_BYTES)
+    }
+
+    /// Of packets, in the order of time: when they begin, and their bytes.
+    fn new(packets: &[(i64, u64)], threshold: u64) -> Slices {
+        let mut begins: Vec<i64> = Vec::new();
+        let mut bytes: u64 = 0;
+        for &(begin, size) in packets {
+            let last = begins.last().copied().unwrap_or(i64::MIN);
+            if bytes >= threshold && begin > last {
+                begins.push(begin);
+                bytes = 0;
+            }
+            bytes = bytes.saturating_add(size);
+        }
+        Slices { begins }
+    }
+
+    /// The slice that a time is in.
+    pub(crate) fn find(&self, time: i64) -> usize {
+        self.begins.partition_point(|&begin| begin <= time)
+    }
+
+    /// When a slice ends, and the next one begins: never, for the last one.
+    pub(crate) fn end(&self, slice: usize) -> i64 {
+        self.begins.get(slice).copied().unwrap_or(i64::MAX)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.begins.len() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_closed_when_they_are_full() {
+        let packets = [(0, 4), (1, 4), (1, 4), (1, 4), (5, 4), (6, 4), (9, 4)];
+        let slices = Slices::new(&packets, 8);
+        assert_eq!(slices.begins, [1, 5, 9]);
+        let found: Vec<usize> = [-5, 0, 1, 4, 5, 9, 100].map(|time| slices.find(time)).to_vec();
+        assert_eq!(found, [0, 0, 1, 1, 2, 3, 3]);
+        assert_eq!((slices.end(0), slices.end(3), slices.len()), (1, i64::MAX, 4));
+    }
+}

@@ -1,0 +1,269 @@
+//! Writes the slices of a history one after the other.
+//!
+//! What a slice could not know when it was encoded, the values before it, is known here: changes that change nothing are left out,
+//! wake-ups that came first are settled, and sums get their beginning. From time to time a block gets a snapshot of all
+//! values, so that nobody has to read further back.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::attribute::{Attribute, Form};
+use crate::block::{self, Content, HEAD as BLOCK_HEAD, Place};
+use crate::encode::{Encoded, woken};
+use crate::file::{self, BlockRef, HistoryError, Index, Meta};
+use crate::levels::Levels;
+use crate::piece::WAKE;
+use crate::run::Run;
+use crate::varint::NULL;
+
+/// A snapshot may take that part of what was written since the last one.
+const SNAPSHOT_SHARE: u64 = 8;
+/// Bytes of an attribute in a snapshot, about.
+const SNAPSHOT_BYTES: u64 = 4;
+/// No snapshot is further back than so many blocks.
+const MOST_BLOCKS: u32 = 64;
+
+/// A history that is being written.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    path: PathBuf,
+    /// Its name until it is complete.
+    hidden: PathBuf,
+    file: BufWriter<File>,
+    offset: u64,
+    index: Index,
+    text_numbers: HashMap<Arc<str>, u64>,
+    /// What attributes are after all slices so far, but null.
+    values: BTreeMap<Attribute, u64>,
+    levels: Levels,
+    /// By level: since its last snapshot.
+    since: Vec<Since>,
+}
+
+/// What was written since the last snapshot.
+#[derive(Clone, Copy, Debug)]
+struct Since {
+    bytes: u64,
+    blocks: u32,
+}
+
+/// Before the first block there is none.
+const NEVER: Since = Since {
+    bytes: u64::MAX,
+    blocks: MOST_BLOCKS,
+};
+
+impl Writer {
+    /// Begins a file: under another name until it is complete.
+    pub(crate) fn create(path: &Path, levels: Levels) -> Result<Writer, HistoryError> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let hidden = path.with_file_name(name);
+        let error = |error| HistoryError::Io {
+            path: hidden.clone(),
+            error,
+        };
+        let file = File::create(&hidden).map_err(error)?;
+        let mut file = BufWriter::with_capacity(1 << 20, file);
+        file.write_all(&[0; file::HEAD as usize]).map_err(error)?;
+        Ok(Writer {
+            path: path.to_owned(),
+            hidden,
+            file,
+            offset: file::HEAD,
+            index: Index::default(),
+            text_numbers: HashMap::new(),
+            values: BTreeMap::new(),
+            levels,
+            since: Vec::new(),
+        })
+    }
+
+    /// Adds the next slice, from `begin` (that of the first one: its first change) until `end`.
+    pub(crate) fn add(&mut self, encoded: Encoded, begin: i64, end: i64) -> io::Result<()> {
+        let first = encoded.runs.iter().map(|(_, run)| run.first.0).min();
+        if let Some(first) = first {
+            let begin = if begin == i64::MIN { first } else { begin };
+            let place = Place {
+                level: 0,
+                grid: 1,
+                begin: begin.min(first),
+                end: end.min(encoded.latest.saturating_add(1)).max(begin),
+            };
+            self.add_block(place, encoded)?;
+        }
+        self.complete(end)
+    }
+
+    fn add_block(&mut self, place: Place, encoded: Encoded) -> io::Result<()> {
+        let texts: Vec<u64> = encoded.texts.iter().map(|text| self.text(text)).collect();
+        let snapshot = self.wants_snapshot(0, self.values.len());
+        let snapshot = snapshot.then(|| {
+            self.values
+                .iter()
+                .map(|(attribute, code)| (*attribute, *code))
+                .collect()
+        });
+        let mut runs = Vec::with_capacity(encoded.runs.len());
+        for ((attribute, run), (_, coarse)) in encoded.runs.into_iter().zip(encoded.coarse) {
+            let before = self.values.get(&attribute).copied().unwrap_or(NULL);
+            let terms = Terms::new(attribute, before, &texts);
+            let coarse = coarse.into_iter().map(|(time, code)| (time, terms.global(code)));
+            self.levels.add(attribute, coarse);
+            let Some(run) = terms.settle(run) else { continue };
+            match terms.global(run.last) {
+                NULL => self.values.remove(&attribute),
+                last => self.values.insert(attribute, last),
+            };
+            runs.push((attribute, run, before));
+        }
+        let content = Content {
+            texts,
+            snapshot,
+            runs,
+        };
+        self.write_block(place, &content)
+    }
+
+    /// Writes the coarse blocks to which nothing is added any longer.
+    fn complete(&mut self, until: i64) -> io::Result<()> {
+        let mut ready = Vec::new();
+        self.levels.complete(until, |coarse| ready.push(coarse));
+        for mut coarse in ready {
+            if self.wants_snapshot(coarse.place.level, coarse.before.len()) {
+                coarse.content.snapshot = Some(coarse.before);
+            }
+            self.write_block(coarse.place, &coarse.content)?;
+        }
+        Ok(())
+    }
+
+    /// The number of a text in the file.
+    fn text(&mut self, text: &str) -> u64 {
+        if let Some(&number) = self.text_numbers.get(text) {
+            return number;
+        }
+        let number = self.index.texts.len() as u64;
+        self.index.texts.push(text.to_owned());
+        self.text_numbers.insert(text.into(), number);
+        number
+    }
+
+    fn since(&mut self, level: u8) -> &mut Since {
+        let level = usize::from(level);
+        if self.since.len() <= level {
+            self.since.resize(level + 1, NEVER);
+        }
+        &mut self.since[level]
+    }
+
+    fn wants_snapshot(&mut self, level: u8, attributes: usize) -> bool {
+        let since = self.since(level);
+        let bytes = attributes as u64 * SNAPSHOT_BYTES;
+        since.bytes / SNAPSHOT_SHARE >= bytes || since.blocks >= MOST_BLOCKS
+    }
+
+    fn write_block(&mut self, place: Place, content: &Content) -> io::Result<()> {
+        if content.runs.is_empty() && content.snapshot.as_ref().is_none_or(Vec::is_empty) {
+            return Ok(());
+        }
+        let bytes = block::write(place, content);
+        debug_assert!(bytes.len() >= BLOCK_HEAD);
+        self.file.write_all(&bytes)?;
+        let length = bytes.len() as u64;
+        let has_snapshot = content.snapshot.is_some();
+        let Place {
+            level,
+            grid,
+            begin,
+            end,
+        } = place;
+        self.index.blocks.push(BlockRef {
+            level,
+            grid,
+            begin,
+            end,
+            offset: self.offset,
+            length,
+            has_snapshot,
+        });
+        self.offset += length;
+        let since = self.since(place.level);
+        *since = match has_snapshot {
+            true => Since {
+                bytes: length,
+                blocks: 1,
+            },
+            false => Since {
+                bytes: since.bytes.saturating_add(length),
+                blocks: since.blocks + 1,
+            },
+        };
+        Ok(())
+    }
+
+    /// Writes the index and the head, and gives the file its name. Gives its length.
+    pub(crate) fn finish(mut self, meta: Meta) -> Result<u64, HistoryError> {
+        let written = self.try_finish(meta);
+        let path = self.path.clone();
+        written.map_err(|error| HistoryError::Io { path, error })
+    }
+
+    fn try_finish(&mut self, meta: Meta) -> io::Result<u64> {
+        self.complete(i64::MAX)?;
+        self.index.meta = meta;
+        let index = serde_json::to_vec(&self.index)?;
+        self.file.write_all(&index)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&file::head(self.offset, &index))?;
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        std::fs::rename(&self.hidden, &self.path)?;
+        Ok(self.offset + index.len() as u64)
+    }
+}
+
+impl Drop for Writer {
+    /// What is not complete does not stay.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.hidden);
+    }
+}
+
+/// What codes of a run mean behind what came before its slice.
+struct Terms<'t> {
+    form: Form,
+    before: u64,
+    texts: &'t [u64],
+}
+
+impl<'t> Terms<'t> {
+    fn new(attribute: Attribute, before: u64, texts: &'t [u64]) -> Self {
+        let form = attribute.kind().form();
+        Terms { form, before, texts }
+    }
+
+    /// The code in the file's terms.
+    fn global(&self, code: u64) -> u64 {
+        match self.form {
+            Form::Text if code != NULL => self.texts.get(code as usize - 1).map_or(NULL, |text| text + 1),
+            Form::Counter => block::sum_of(self.before, code),
+            _ if code == WAKE => woken(self.before).unwrap_or(self.before),
+            _ => code,
+        }
+    }
+
+    /// The run with its first change settled: left out if it changes nothing.
+    fn settle(&self, mut run: Run) -> Option<Run> {
+        while self.global(run.first.1) == self.before {
+            run = run.without_first()?;
+        }
+        if run.first.1 == WAKE {
+            run = run.with_first_code(self.global(WAKE));
+        }
+        Some(run)
+    }
+}

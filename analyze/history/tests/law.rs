@@ -1,0 +1,83 @@
+//! The same file whatever the threads and chunks, and the same values as the plain state machine's.
+
+use std::fs;
+
+use crate::model::{Model, Values, entries};
+use crate::traces::kernel_trace;
+use crate::{Place, build_with, history};
+
+#[test]
+fn the_file_depends_neither_on_threads_nor_on_chunks() {
+    for name in [
+        "kernel-mix-small",
+        "kernel-ust-requests",
+        "kernel-discarded",
+        "perf-mix",
+    ] {
+        let Some(set) = kernel_trace(name) else { continue };
+        let place = Place::new();
+        let mut first = None;
+        for (threads, chunk) in [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)] {
+            let file = place.file("history");
+            build_with(&set, &file, threads, chunk);
+            let bytes = fs::read(&file).unwrap();
+            let first = first.get_or_insert_with(|| bytes.clone());
+            assert!(
+                *first == bytes,
+                "{name}: {threads} threads, chunks of {chunk}: {} and {} bytes",
+                first.len(),
+                bytes.len()
+            );
+        }
+    }
+}
+
+/// Times that say nothing about the trace, in order.
+fn random_times(begin: i64, end: i64, count: usize) -> Vec<i64> {
+    let mut state = 0x2545_F491_4F6C_DD1Du64;
+    let mut times: Vec<i64> = (0..count)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            begin + (state % (end - begin + 1) as u64) as i64
+        })
+        .collect();
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn every_attribute_is_what_a_plain_state_machine_says_at_ten_thousand_times() {
+    for (name, count) in [
+        ("kernel-mix-small", 10_000),
+        ("kernel-ust-requests", 2_000),
+        ("kernel-discarded", 10_000),
+    ] {
+        let Some(set) = kernel_trace(name) else { continue };
+        let (_place, history) = history(&set);
+        let meta = history.meta();
+        let (mut model, entries) = (Model::default(), entries(&set));
+        let mut next = entries.iter().peekable();
+        for time in random_times(meta.begin, meta.end, count) {
+            while let Some(entry) = next.next_if(|entry| entry.time <= time) {
+                model.step(entry);
+            }
+            let found = history.at(time, |_| true).unwrap();
+            let found: Values = found
+                .iter()
+                .map(|(attribute, value)| (attribute.path().to_string(), value.to_string()))
+                .collect();
+            let differs = |(found, expected): &((&String, &String), (&String, &String))| found != expected;
+            let expected = model.with_cpu_states();
+            if found != expected {
+                let first = found.iter().zip(&expected).find(differs);
+                panic!(
+                    "{name} at {time}: {} and {} attributes, first {first:?}",
+                    found.len(),
+                    expected.len()
+                );
+            }
+        }
+    }
+}

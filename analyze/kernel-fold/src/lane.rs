@@ -1,0 +1,268 @@
+//! Following each CPU alone.
+//!
+//! Most of what happens on a CPU concerns only the thread that runs there, from one switch to the
+//! next: a *stretch*. An analysis that follows each CPU alone folds stretches where they are, without
+//! looking at other CPUs. What a stretch leaves behind, or finds, that other CPUs know of becomes an
+//! item, and all CPUs' items are played in the order of time, once all chunks up to then are merged.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::by_cpu::ByCpu;
+use crate::sources::CpuKey;
+
+/// One CPU in a chunk: its present stretch `T`, and the steps `S` before the chunk's first boundary.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Lane<T, S> {
+    /// What happened before anything told who runs: the chunks before know.
+    head: Vec<(i64, S)>,
+    /// When the first boundary was, and the stretch since the last one.
+    now: Option<(i64, T)>,
+}
+
+impl<T, S> Default for Lane<T, S> {
+    fn default() -> Self {
+        Lane {
+            head: Vec::new(),
+            now: None,
+        }
+    }
+}
+
+impl<T, S> Lane<T, S> {
+    /// The present stretch, if it began in the chunk.
+    #[inline(always)]
+    pub fn now(&mut self) -> Option<&mut T> {
+        self.now.as_mut().map(|(_, stretch)| stretch)
+    }
+
+    /// Another stretch begins; gives the one that ends, if it began in the chunk.
+    #[inline(always)]
+    pub fn goes_over(&mut self, time: i64, next: T) -> Option<T> {
+        match &mut self.now {
+            Some((_, stretch)) => Some(std::mem::replace(stretch, next)),
+            None => {
+                self.now = Some((time, next));
+                None
+            }
+        }
+    }
+
+    /// A step in the stretch that the chunks before know: it is done when the chunks are joined.
+    pub fn wait(&mut self, time: i64, step: S) {
+        self.head.push((time, step));
+    }
+
+    /// The present stretch, if it is known: before the first chunk nothing is, and a stretch of which nothing
+    /// is known begins with what happens first.
+    #[inline(always)]
+    pub fn now_or_first(&mut self, is_first: bool, time: i64) -> Option<&mut T>
+    where
+        T: Default,
+    {
+        if is_first && self.now.is_none() {
+            self.now = Some((time, T::default()));
+        }
+        self.now()
+    }
+
+    /// The steps that wait, and the present stretch, to be changed.
+    pub fn parts(&mut self) -> (impl Iterator<Item = &mut S>, Option<&mut T>) {
+        let steps = self.head.iter_mut().map(|(_, step)| step);
+        (steps, self.now.as_mut().map(|(_, stretch)| stretch))
+    }
+
+    /// The stretch since the last boundary, if there was one.
+    pub fn into_now(self) -> Option<T> {
+        self.now.map(|(_, stretch)| stretch)
+    }
+}
+
+impl<T, S> ByCpu<Lane<T, S>> {
+    /// Does on the chunks before what they know: on each CPU the steps before the first boundary, and then
+    /// begins the stretch since the last one, at the time of the first one.
+    pub fn join<P>(
+        self,
+        earlier: &mut P,
+        step: impl Fn(&mut P, CpuKey, i64, S),
+        begin: impl Fn(&mut P, CpuKey, i64, T),
+    ) {
+        for (cpu, Lane { head, now }) in self {
+            head.into_iter()
+                .for_each(|(time, done)| step(earlier, cpu, time, done));
+            if let Some((time, stretch)) = now {
+                begin(earlier, cpu, time, stretch);
+            }
+        }
+    }
+}
+
+/// What waits to be played in the order of time over all CPUs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Items<I> {
+    lanes: ByCpu<Queue<I>>,
+}
+
+/// What waits of one CPU, in its order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Queue<I> {
+    items: VecDeque<(i64, I)>,
+    /// The latest time so far: where a CPU's packets go back in time, items are held.
+    latest: i64,
+}
+
+impl<I> Default for Queue<I> {
+    fn default() -> Self {
+        Queue {
+            items: VecDeque::new(),
+            latest: i64::MIN,
+        }
+    }
+}
+
+impl<I> Queue<I> {
+    #[inline]
+    fn push(&mut self, time: i64, item: I) {
+        self.latest = self.latest.max(time);
+        self.items.push_back((self.latest, item));
+    }
+
+    fn append(&mut self, mut later: Queue<I>) {
+        if let Some(&(first, _)) = later.items.front()
+            && first < self.latest
+        {
+            later
+                .items
+                .into_iter()
+                .for_each(|(time, item)| self.push(time, item));
+            return;
+        }
+        self.latest = self.latest.max(later.latest);
+        self.items.append(&mut later.items);
+    }
+
+    /// When the next one happens, if that is before a time.
+    fn due(&self, until: Option<i64>) -> Option<i64> {
+        let time = self.items.front()?.0;
+        until.is_none_or(|until| time < until).then_some(time)
+    }
+}
+
+impl<I> Default for Items<I> {
+    fn default() -> Self {
+        Items {
+            lanes: ByCpu::default(),
+        }
+    }
+}
+
+impl<I> Items<I> {
+    /// Something happens there, after all that happened there before.
+    #[inline]
+    pub fn push(&mut self, cpu: CpuKey, time: i64, item: I) {
+        self.lanes.get(cpu).push(time, item);
+    }
+
+    /// All that waits, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut I> {
+        let lanes = self.lanes.iter_mut();
+        lanes.flat_map(|(_, lane)| lane.items.iter_mut().map(|(_, item)| item))
+    }
+
+    /// Adds what comes later on each CPU.
+    pub fn append(&mut self, later: Items<I>) {
+        for (cpu, items) in later.lanes {
+            self.lanes.get(cpu).append(items);
+        }
+    }
+
+    /// Gives away what happens before a time, or everything: in the order of time; what happens at one
+    /// time by CPU, and there in its order.
+    pub fn play(&mut self, until: Option<i64>, mut to: impl FnMut(CpuKey, i64, I)) {
+        let lanes = self.lanes.iter_mut();
+        let heads = lanes.filter_map(|(cpu, lane)| Some(((lane.due(until)?, cpu), lane)));
+        let mut heads: Vec<_> = heads.collect();
+        // The first one at the end.
+        heads.sort_unstable_by_key(|head| std::cmp::Reverse(head.0));
+        while let Some(((mut time, cpu), lane)) = heads.pop() {
+            let bound = heads.last().map(|next| next.0);
+            let next = loop {
+                if bound.is_some_and(|bound| bound < (time, cpu)) {
+                    break Some(time);
+                }
+                if let Some((_, item)) = lane.items.pop_front() {
+                    to(cpu, time, item);
+                }
+                match lane.due(until) {
+                    Some(next) => time = next,
+                    None => break None,
+                }
+            };
+            // Few CPUs are busy at a time: its place is seldom far from the end.
+            if let Some(time) = next {
+                let place = heads.iter().rposition(|other| other.0 > (time, cpu));
+                heads.insert(place.map_or(0, |place| place + 1), ((time, cpu), lane));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn items_are_played_in_the_order_of_time(
+            gaps in prop::collection::vec((0u32..4, 0i64..3), 0..60),
+            cuts in prop::collection::vec(0i64..40, 0..4),
+        ) {
+            let key = |cpu| CpuKey { trace: 0, cpu };
+            let mut times = [0; 4];
+            let mut items = Items::default();
+            let mut expected = Vec::new();
+            for (number, (cpu, gap)) in gaps.into_iter().enumerate() {
+                times[cpu as usize] += gap;
+                items.push(key(cpu), times[cpu as usize], number);
+                expected.push((times[cpu as usize], key(cpu), number));
+            }
+            expected.sort_unstable();
+            let mut found = Vec::new();
+            let mut cuts = cuts;
+            cuts.sort_unstable();
+            for until in cuts.into_iter().map(Some).chain([None]) {
+                let from = found.len();
+                items.play(until, |cpu, time, item| found.push((time, cpu, item)));
+                let due = |played: &(i64, CpuKey, usize)| until.is_none_or(|until| played.0 < until);
+                prop_assert!(found[from..].iter().all(due));
+            }
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn pieces_are_held_as_the_whole(
+            times in prop::collection::vec(0i64..20, 0..20),
+            cut in 0usize..20,
+            played in 0i64..20,
+        ) {
+            let key = CpuKey::default();
+            let of = |times: &[i64]| {
+                let mut items = Items::default();
+                times.iter().for_each(|&time| items.push(key, time, ()));
+                items
+            };
+            let mut expected = Vec::new();
+            of(&times).play(None, |_, time, ()| expected.push(time));
+            let (earlier, later) = times.split_at(cut.min(times.len()));
+            let mut found = Vec::new();
+            let mut items = of(earlier);
+            items.play(Some(played), |_, time, ()| found.push(time));
+            items.append(of(later));
+            items.play(None, |_, time, ()| found.push(time));
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What analyses of kernel traces share: they follow each CPU alone, and play what CPUs must know of each other in the
+//! order of time.
+//!
+//! In: a trace set, a [`Selection`] of what is asked for, and the [`Rules`] of an analysis. Out: typed [`Event`]s with their CPU and
+//! time, for chunks of one CPU each; who the threads are ([`People`]); which calls begin and end ([`OpenCall`]). Promise: what is
+//! made of [`Lane`]s and [`Items`] keeps the law of folding, whatever a chunk cannot know.
+#![forbid(unsafe_code)]
+
+mod by_call;
+mod by_cpu;
+mod calls;
+mod extent;
+mod frame;
+mod hosts;
+mod lane;
+mod learn;
+mod losses;
+mod pairs;
+mod people;
+mod per_cpu;
+mod runs;
+mod selection;
+mod sources;
+mod table;
+mod time;
+mod together;
+mod view;
+
+pub use extent::Extent;
+pub use frame::{Event, Head, Input, KernelAnalysis, KernelReport, Packet};
+pub use people::{Host, Process, Thread};
+pub use per_cpu::{PerCpu, Rules};
+pub use selection::{CpuSet, Limits, ROWS, Selection, ThreadFilter, Window};
+pub use sources::CpuKey;
+pub use together::Together;
+pub use view::{Ranges, View};
+
+pub use by_call::ByCall;
+pub use by_cpu::ByCpu;
+pub use calls::{
+    Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited, OpenCall,
+};
+pub use hosts::hosts;
+pub use lane::{Items, Lane};
+pub use learn::{learn, learn_switch, taken_over};
+pub use losses::Losses;
+pub use pairs::Pairs;
+pub use people::{Known, People, ThreadKey};
+pub use runs::{Ended, Runs, Stretch};
+pub use selection::ChosenCalls;
+pub use table::{KeyHasher, Table};
+pub use time::{nanoseconds, share};

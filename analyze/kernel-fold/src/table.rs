@@ -1,0 +1,159 @@
+//! Values by thread.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use serde::{Deserialize, Serialize};
+
+use crate::people::ThreadKey;
+
+/// Values by thread; found fast, kept in the order in which they were met.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Table<T> {
+    entries: Vec<(ThreadKey, T)>,
+    #[serde(skip)]
+    index: Index,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table {
+            entries: Vec::new(),
+            index: HashMap::default(),
+        }
+    }
+}
+
+impl<T: Default> Table<T> {
+    /// The place of a thread, which is made if it is new.
+    #[inline]
+    pub fn place(&mut self, key: ThreadKey) -> usize {
+        if self.index.len() != self.entries.len() {
+            // It was deserialized.
+            self.index = index(&self.entries);
+        }
+        match self.index.get(&key) {
+            Some(&at) => at as usize,
+            None => {
+                let at = self.entries.len();
+                self.index.insert(key, at as u32);
+                self.entries.push((key, T::default()));
+                at
+            }
+        }
+    }
+
+    /// The thread at a place.
+    pub fn key(&self, place: usize) -> Option<ThreadKey> {
+        self.entries.get(place).map(|(key, _)| *key)
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub fn at(&mut self, place: usize) -> Option<&mut T> {
+        self.entries.get_mut(place).map(|(_, value)| value)
+    }
+
+    /// The value of a thread, which is made if it is new.
+    #[inline]
+    pub fn get(&mut self, key: ThreadKey) -> &mut T {
+        let place = self.place(key);
+        // `place` has made it.
+        &mut self.entries[place].1
+    }
+
+    /// The value of a thread, which is made if it is new; first looks at a place where it may be, and
+    /// says where it is.
+    #[inline]
+    pub fn get_near(&mut self, key: ThreadKey, place: &mut usize) -> &mut T {
+        if self.key(*place) != Some(key) {
+            *place = self.place(key);
+        }
+        // It is there, or `place` has made it.
+        &mut self.entries[*place].1
+    }
+
+    /// The value of a thread, if it was met.
+    pub fn find(&self, key: ThreadKey) -> Option<&T> {
+        if self.index.len() == self.entries.len() {
+            return self
+                .index
+                .get(&key)
+                .and_then(|&at| self.entries.get(at as usize))
+                .map(|(_, value)| value);
+        }
+        self.entries
+            .iter()
+            .find(|(other, _)| *other == key)
+            .map(|(_, value)| value)
+    }
+
+    /// All values.
+    pub fn values(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+
+    /// Leaves out those that `keep` does not choose.
+    pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        self.entries.retain(|(_, value)| keep(value));
+        self.index = index(&self.entries);
+    }
+
+    /// All, in the order in which they were met.
+    pub fn into_entries(self) -> Vec<(ThreadKey, T)> {
+        self.entries
+    }
+
+    /// All, in the order in which they were met.
+    pub fn entries(&self) -> impl Iterator<Item = (ThreadKey, &T)> {
+        self.entries.iter().map(|(key, value)| (*key, value))
+    }
+}
+
+type Index = HashMap<ThreadKey, u32, BuildHasherDefault<KeyHasher>>;
+
+fn index<T>(entries: &[(ThreadKey, T)]) -> Index {
+    entries
+        .iter()
+        .enumerate()
+        .map(|(at, (key, _))| (*key, at as u32))
+        .collect()
+}
+
+/// Thread ids are small numbers without an adversary worth a slow hash: their spread is enough.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+    fn write_u128(&mut self, value: u128) {
+        self.write_u64(value as u64);
+        self.write_u64((value >> 64) as u64);
+    }
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(u64::from(value));
+    }
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(u64::from(value));
+    }
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+    fn write_i32(&mut self, value: i32) {
+        self.write_u64(u64::from(value as u32));
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(29) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

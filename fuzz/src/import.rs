@@ -1,0 +1,25 @@
+//! Targets that import files of other tools.
+
+use libfuzzer_sys::Corpus;
+
+use crate::trace::directory;
+
+/// Imports a file, and says all that is to be said of it.
+pub(crate) fn import(data: &[u8]) -> Corpus {
+    let file = directory().join("imported");
+    let to = directory().join("to");
+    std::fs::write(&file, data).expect("written");
+    match tracebraid_import::import(&file, &to, &false.into()) {
+        Ok(summary) => {
+            assert!(to.join("kernel").exists() || summary.events == 0);
+            let texts = summary.damage.iter().chain(&summary.lacks);
+            assert!(texts.into_iter().all(|text| !text.is_empty()));
+            std::fs::remove_dir_all(&to).expect("removed");
+        }
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            assert!(!to.exists() && !directory().join("to.part").exists());
+        }
+    }
+    Corpus::Keep
+}

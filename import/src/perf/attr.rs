@@ -1,0 +1,130 @@
+//! What perf asked the kernel for: `struct perf_event_attr`, with names and ids of events.
+
+use crate::bytes::{Bytes, Short};
+
+/// Bits of `sample_type`: what samples hold.
+pub(crate) mod sample_type {
+    pub(crate) const IP: u64 = 1 << 0;
+    pub(crate) const TID: u64 = 1 << 1;
+    pub(crate) const TIME: u64 = 1 << 2;
+    pub(crate) const ADDR: u64 = 1 << 3;
+    pub(crate) const READ: u64 = 1 << 4;
+    pub(crate) const CALLCHAIN: u64 = 1 << 5;
+    pub(crate) const ID: u64 = 1 << 6;
+    pub(crate) const CPU: u64 = 1 << 7;
+    pub(crate) const PERIOD: u64 = 1 << 8;
+    pub(crate) const STREAM_ID: u64 = 1 << 9;
+    pub(crate) const RAW: u64 = 1 << 10;
+    pub(crate) const IDENTIFIER: u64 = 1 << 16;
+}
+
+/// Bits of `sample_type` behind those that are read.
+const BEHIND: [(u64, &str); 9] = [
+    (1 << 11, "branch stacks"),
+    (1 << 12, "user-space registers"),
+    (1 << 13, "copies of user-space stacks"),
+    (1 << 14, "weights"),
+    (1 << 15, "data sources"),
+    (1 << 18, "interrupted registers"),
+    (1 << 19, "physical addresses"),
+    (1 << 20, "AUX samples"),
+    (1 << 21, "control groups"),
+];
+
+/// Bits of `read_format`.
+pub(crate) mod read_format {
+    pub(crate) const TIMES: [u64; 2] = [1 << 0, 1 << 1];
+    pub(crate) const ID: u64 = 1 << 2;
+    pub(crate) const GROUP: u64 = 1 << 3;
+    pub(crate) const LOST: u64 = 1 << 4;
+}
+
+/// `type` of tracepoints.
+const TRACEPOINT: u32 = 2;
+
+/// Places of flags in their bit field.
+const SAMPLE_ID_ALL: u32 = 18;
+const USE_CLOCKID: u32 = 25;
+
+/// One event that was recorded, with all its counters.
+#[derive(Clone, Debug)]
+pub(crate) struct Attr {
+    pub(crate) kind: u32,
+    /// Of a tracepoint its `common_type`.
+    pub(crate) config: u64,
+    pub(crate) sample_type: u64,
+    pub(crate) read_format: u64,
+    /// Other records tell their thread, time and CPU too.
+    pub(crate) sample_id_all: bool,
+    /// Number of the POSIX clock, if one was asked for.
+    pub(crate) clock: Option<i32>,
+    /// Of its counters.
+    pub(crate) ids: Vec<u64>,
+    pub(crate) name: Option<String>,
+}
+
+impl Attr {
+    /// Of a structure of that many bytes, which may be shorter or longer than the one known here.
+    pub(crate) fn parse(bytes: &[u8], offset: u64, big: bool) -> Result<Attr, Short> {
+        let mut at = Bytes::new(bytes, offset, big);
+        let kind = at.u32()?;
+        at.take(4)?;
+        let config = at.u64()?;
+        at.take(8)?;
+        let (sample_type, read_format, flags) = (at.u64()?, at.u64()?, at.u64()?);
+        // Bit fields begin at the other end on machines of the other byte order.
+        let flags = if big { flags.reverse_bits() } else { flags };
+        let clock = at.take(44).and_then(|_| at.i32()).ok();
+        Ok(Attr {
+            kind,
+            config,
+            sample_type,
+            read_format,
+            sample_id_all: flags >> SAMPLE_ID_ALL & 1 == 1,
+            clock: clock.filter(|_| flags >> USE_CLOCKID & 1 == 1),
+            ids: Vec::new(),
+            name: None,
+        })
+    }
+
+    pub(crate) fn is_tracepoint(&self) -> bool {
+        self.kind == TRACEPOINT
+    }
+
+    /// True if its samples hold this.
+    pub(crate) fn has(&self, bits: u64) -> bool {
+        self.sample_type & bits != 0
+    }
+
+    /// What its samples hold that is not read.
+    pub(crate) fn lacks(&self) -> impl Iterator<Item = &'static str> {
+        let sample_type = self.sample_type;
+        BEHIND
+            .into_iter()
+            .filter(move |(bit, _)| sample_type & bit != 0)
+            .map(|(_, what)| what)
+    }
+
+    /// How many bytes behind the beginning of a sample its id stands.
+    pub(crate) fn id_in_sample(&self) -> Option<u64> {
+        use sample_type::{ADDR, ID, IDENTIFIER, IP, TID, TIME};
+        match () {
+            () if self.has(IDENTIFIER) => Some(0),
+            () if self.has(ID) => Some(self.words(IP | TID | TIME | ADDR)),
+            () => None,
+        }
+    }
+
+    /// Bytes of what is behind each record that is no sample.
+    pub(crate) fn trailer(&self) -> u64 {
+        use sample_type::{CPU, ID, IDENTIFIER, STREAM_ID, TID, TIME};
+        match self.sample_id_all {
+            true => self.words(TID | TIME | ID | STREAM_ID | CPU | IDENTIFIER),
+            false => 0,
+        }
+    }
+
+    fn words(&self, bits: u64) -> u64 {
+        u64::from((self.sample_type & bits).count_ones()) * 8
+    }
+}

@@ -1,0 +1,215 @@
+//! What perf.data tells before and behind its records: events, formats of tracepoints, the machine.
+
+use tracebraid_ctf::schema::Uuid;
+
+use super::attr::Attr;
+use super::features::{self, BuildId, ClockReference};
+use crate::bytes::Bytes;
+use crate::error::ImportError;
+use crate::input::Input;
+use crate::output::{Clock, Facts};
+use crate::summary::Summary;
+use crate::tracepoint::{Tables, read_event_formats, read_ftrace_formats, read_preamble};
+
+/// Magic numbers of the format's second version; what perf wrote on a machine of the other byte order has the second.
+pub(crate) const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
+
+/// All that is known of a file besides its records.
+#[derive(Debug, Default)]
+pub(crate) struct Header {
+    pub(crate) big: bool,
+    pub(crate) attrs: Vec<Attr>,
+    /// Formats of tracepoints.
+    pub(crate) tables: Option<Tables>,
+    pub(crate) hostname: Option<String>,
+    pub(crate) release: Option<String>,
+    pub(crate) machine: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) command: Option<String>,
+    pub(crate) clock: Option<ClockReference>,
+    pub(crate) build_ids: Vec<BuildId>,
+    /// Records lie in other files.
+    pub(crate) is_directory: bool,
+}
+
+/// Where the records are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Records {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    /// What else is known comes as records too.
+    pub(crate) is_pipe: bool,
+}
+
+/// Events of one recording: thousands at most.
+const MOST_ATTRS: u64 = 1 << 16;
+
+/// Bytes of the head of a file, and of a file that went through a pipe.
+const HEAD: u64 = 104;
+const PIPE_HEAD: u64 = 16;
+
+impl Header {
+    /// Reads the head of the file and what is behind the records.
+    pub(crate) fn read(input: &Input, summary: &mut Summary) -> Result<(Header, Records), ImportError> {
+        let head = input.head(HEAD)?;
+        let big = head.starts_with(MAGIC[1]);
+        let mut at = Bytes::new(&head, 0, big);
+        at.take(8)?;
+        let mut header = Header {
+            big,
+            ..Header::default()
+        };
+        if at.u64()? == PIPE_HEAD {
+            let records = Records {
+                begin: PIPE_HEAD,
+                end: input.length(),
+                is_pipe: true,
+            };
+            return Ok((header, records));
+        }
+        let attr_size = at.u64()?;
+        let (attrs, data) = ((at.u64()?, at.u64()?), (at.u64()?, at.u64()?));
+        at.take(16)?;
+        let mut bits = [0; 4];
+        for word in &mut bits {
+            *word = at.u64()?;
+        }
+        header.read_attrs(input, attr_size, attrs)?;
+        let records = records(input, data, summary)?;
+        if let Err(error) = header.read_features(input, data, bits) {
+            summary.damage.push(format!(
+                "{error}: what the file tells of the machine and the tracepoints is incomplete"
+            ));
+        }
+        Ok((header, records))
+    }
+
+    fn read_attrs(
+        &mut self,
+        input: &Input,
+        size: u64,
+        (offset, bytes): (u64, u64),
+    ) -> Result<(), ImportError> {
+        if size < 64 + 16 || bytes < size || bytes / size > MOST_ATTRS {
+            let what = format!("{bytes} bytes of events of {size} bytes each are no such table");
+            return Err(ImportError::malformed(16, what));
+        }
+        let table = input.part(offset, bytes)?;
+        for (index, entry) in table.chunks_exact(size as usize).enumerate() {
+            let at = offset + index as u64 * size;
+            let (attr, ids) = entry.split_at(size as usize - 16);
+            let mut attr = Attr::parse(attr, at, self.big)?;
+            let mut ids = Bytes::new(ids, at + size - 16, self.big);
+            let (ids_offset, ids_bytes) = (ids.u64()?, ids.u64()?);
+            attr.ids = self.numbers(&input.part(ids_offset, ids_bytes)?);
+            self.attrs.push(attr);
+        }
+        Ok(())
+    }
+
+    fn numbers(&self, bytes: &[u8]) -> Vec<u64> {
+        let chunks = bytes.chunks_exact(8);
+        chunks
+            .map(|chunk| crate::bytes::number(chunk, self.big))
+            .collect()
+    }
+
+    /// Behind the records stands a table of sections, one for each feature that is set.
+    fn read_features(&mut self, input: &Input, data: (u64, u64), bits: [u64; 4]) -> Result<(), ImportError> {
+        let set: Vec<u32> = (0..256)
+            .filter(|bit| bits[*bit as usize / 64] >> (bit % 64) & 1 == 1)
+            .collect();
+        let begin = data.0.saturating_add(data.1);
+        let table = input.part(begin, set.len() as u64 * 16)?;
+        let mut table = Bytes::new(&table, begin, self.big);
+        let mut first_error = None;
+        for feature in set {
+            let (offset, size) = (table.u64()?, table.u64()?);
+            if features::is_read(feature) {
+                let read = input
+                    .part(offset, size)
+                    .and_then(|bytes| self.read_feature(feature, &bytes, offset));
+                first_error = first_error.or(read.err());
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// Takes the formats of tracepoints.
+    pub(crate) fn read_tracing_data(&mut self, bytes: &[u8], offset: u64) -> Result<(), ImportError> {
+        let mut at = Bytes::new(bytes, offset, self.big);
+        let (_, mut tables) = read_preamble(&mut at)?;
+        tables.read_header_info(&mut at)?;
+        let read =
+            read_ftrace_formats(&mut tables, &mut at).and_then(|()| read_event_formats(&mut tables, &mut at));
+        self.tables = Some(tables);
+        read
+    }
+
+    /// What the trace says about itself.
+    pub(crate) fn facts(&self, uuid: Uuid) -> Facts {
+        let clock = self.attrs.iter().find_map(|attr| attr.clock);
+        let name = match clock {
+            None => "perf_clock",
+            Some(0) => "realtime",
+            Some(1) => "monotonic",
+            Some(4) => "monotonic_raw",
+            Some(7) => "boottime",
+            Some(11) => "tai",
+            Some(_) => "clock",
+        };
+        let offset = match clock {
+            Some(0) => Some(0),
+            // The name of this clock alone tells nothing of the time of day.
+            _ => self.clock.map(|reference| reference.offset()),
+        };
+        let more = [("tracer_version", &self.version), ("command_line", &self.command)];
+        let more = more
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.clone()?)));
+        Facts {
+            uuid,
+            tracer: "perf",
+            hostname: self.hostname.clone(),
+            release: self.release.clone(),
+            machine: self.machine.clone(),
+            clock: Clock {
+                name: name.to_owned(),
+                offset,
+            },
+            has_cpus: self
+                .attrs
+                .iter()
+                .all(|attr| attr.has(super::attr::sample_type::CPU)),
+            more: more.collect(),
+        }
+    }
+}
+
+/// Where the records are, as far as they are there.
+fn records(input: &Input, (begin, size): (u64, u64), summary: &mut Summary) -> Result<Records, ImportError> {
+    let told = begin.saturating_add(size);
+    if begin > input.length() {
+        let what = "the records should begin here, but the file ends before";
+        return Err(ImportError::malformed(begin, what));
+    }
+    let mut end = told;
+    if size == 0 && begin < input.length() {
+        // perf writes the size when it ends.
+        let message = "byte 48: perf did not end as it should: the file does not tell how many records it has; they are read up to its end";
+        summary.damage.push(message.to_owned());
+        end = input.length();
+    } else if told > input.length() {
+        let missing = told - input.length();
+        summary.damage.push(format!(
+            "byte {}: the file ends {missing} bytes before its records do",
+            input.length()
+        ));
+        end = input.length();
+    }
+    Ok(Records {
+        begin,
+        end,
+        is_pipe: false,
+    })
+}

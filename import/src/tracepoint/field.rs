@@ -1,0 +1,275 @@
+//! One line of a `format` file: `field:TYPE NAME[N]; offset:O; size:S; signed:B;`.
+
+/// A field of a tracepoint's records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// An identifier of the C language.
+    pub(crate) name: String,
+    /// In bytes from the record's beginning.
+    pub(crate) offset: u32,
+    /// In bytes; 0 for what reaches to the record's end.
+    pub(crate) size: u32,
+    pub(crate) kind: Kind,
+}
+
+/// What stands in a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An integer of 1, 2, 4 or 8 bytes.
+    Int(Number),
+    /// Characters, up to a null character or the field's end.
+    Text,
+    /// So many integers.
+    Array(Number, u32),
+    /// Bytes of which nothing is known.
+    Opaque,
+    /// Offset and length of what stands elsewhere in the record.
+    Dynamic(Place, Element),
+    /// What is left of the record.
+    Tail(Element),
+}
+
+/// From where the offset of a dynamic field counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// From the record's beginning (`__data_loc`).
+    Record,
+    /// From the end of the field itself (`__rel_loc`).
+    Field,
+}
+
+/// What a dynamic field consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    /// One string.
+    Text,
+    /// Integers.
+    Number(Number),
+}
+
+/// An integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number {
+    /// 1, 2, 4 or 8.
+    pub(crate) bytes: u32,
+    pub(crate) signed: bool,
+    /// It is an address, or may be one: the kernel keeps them in `unsigned long`.
+    pub(crate) hex: bool,
+}
+
+impl Field {
+    /// Of the text behind `field:`; `long` is the size of the kernel's `long` in bytes.
+    pub(super) fn parse(line: &str, long: u32) -> Option<Field> {
+        let mut parts = line.split(';').map(str::trim);
+        let declaration = parts.next()?;
+        let (mut offset, mut size, mut signed) = (None, None, false);
+        for part in parts {
+            match part.split_once(':') {
+                Some(("offset", value)) => offset = value.trim().parse().ok(),
+                Some(("size", value)) => size = value.trim().parse().ok(),
+                Some(("signed", value)) => signed = value.trim() == "1",
+                _ => {}
+            }
+        }
+        let (offset, size) = (offset?, size?);
+        let declaration = Declaration::parse(declaration)?;
+        Some(Field {
+            kind: declaration.kind(size, signed, long),
+            name: identifier(declaration.name)?,
+            offset,
+            size,
+        })
+    }
+
+    /// Where it ends in the record, in bytes.
+    pub(crate) fn end(&self) -> u64 {
+        u64::from(self.offset) + u64::from(self.size)
+    }
+}
+
+/// `unsigned char saddr[4]`, taken apart.
+#[derive(Debug)]
+struct Declaration<'a> {
+    place: Option<Place>,
+    /// `unsigned char`
+    type_name: &'a str,
+    name: &'a str,
+    /// What stands between brackets, behind the name or the type.
+    count: Option<&'a str>,
+}
+
+impl<'a> Declaration<'a> {
+    fn parse(text: &'a str) -> Option<Declaration<'a>> {
+        let (place, text) = match text.split_once(' ') {
+            Some(("__data_loc", rest)) => (Some(Place::Record), rest),
+            Some(("__rel_loc", rest)) => (Some(Place::Field), rest),
+            _ => (None, text),
+        };
+        let (text, mut count) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
+            Some((before, count)) => (before.trim_end(), Some(count)),
+            None => (text, None),
+        };
+        let at = text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')? + 1;
+        let (mut type_name, name) = (text.get(..at)?.trim(), text.get(at..)?);
+        if let Some((element, inner)) = type_name.strip_suffix(']').and_then(|name| name.rsplit_once('[')) {
+            (type_name, count) = (element.trim(), count.or(Some(inner)));
+        }
+        Some(Declaration {
+            place,
+            type_name,
+            name,
+            count,
+        })
+    }
+
+    fn kind(&self, size: u32, signed: bool, long: u32) -> Kind {
+        let plain = self.type_name.trim_start_matches("const ").trim();
+        let number = |bytes| Number {
+            bytes,
+            signed,
+            hex: plain.contains('*') || !signed && plain.contains("long"),
+        };
+        let element = match (plain, self.element_bytes(plain, long)) {
+            ("char", _) => Element::Text,
+            (_, bytes) => Element::Number(number(bytes.unwrap_or(1))),
+        };
+        if let (Some(place), 4) = (self.place, size) {
+            return Kind::Dynamic(place, element);
+        }
+        if size == 0 {
+            return Kind::Tail(element);
+        }
+        if self.count.is_none() {
+            return match size {
+                1 | 2 | 4 | 8 => Kind::Int(number(size)),
+                _ => Kind::Opaque,
+            };
+        }
+        if element == Element::Text {
+            return Kind::Text;
+        }
+        let told = self.count.and_then(|count| count.trim().parse::<u32>().ok());
+        let by_count =
+            told.and_then(|count| (count > 0 && size.is_multiple_of(count)).then_some(size / count));
+        match by_count.or(self.element_bytes(plain, long)) {
+            Some(bytes @ (1 | 2 | 4 | 8)) if size.is_multiple_of(bytes) => {
+                Kind::Array(number(bytes), size / bytes)
+            }
+            _ => Kind::Opaque,
+        }
+    }
+
+    /// Bytes of an element, by the name of its type.
+    fn element_bytes(&self, plain: &str, long: u32) -> Option<u32> {
+        if plain.contains('*') {
+            return Some(long);
+        }
+        let name = plain
+            .trim_start_matches("unsigned ")
+            .trim_start_matches("signed ");
+        Some(match name.trim_start_matches("__") {
+            "char" | "u8" | "s8" | "uint8_t" | "int8_t" | "bool" => 1,
+            "short" | "u16" | "s16" | "uint16_t" | "int16_t" | "be16" | "le16" => 2,
+            "int" | "unsigned" | "u32" | "s32" | "uint32_t" | "int32_t" | "be32" | "le32" | "pid_t"
+            | "gid_t" | "uid_t" | "dev_t" => 4,
+            "long long" | "u64" | "s64" | "uint64_t" | "int64_t" | "be64" | "le64" | "loff_t"
+            | "sector_t" => 8,
+            "long" | "size_t" | "cpumask_t" | "uintptr_t" => long,
+            _ => return None,
+        })
+    }
+}
+
+/// The name, if it is one.
+fn identifier(name: &str) -> Option<String> {
+    let is_sound = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    is_sound.then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Field {
+        Field::parse(text, 8).unwrap_or_else(|| panic!("{text}"))
+    }
+
+    #[track_caller]
+    fn check(text: &str, name: &str, kind: Kind) {
+        let field = parse(text);
+        assert_eq!((field.name.as_str(), field.kind), (name, kind), "{text}");
+    }
+
+    fn number(bytes: u32, signed: bool, hex: bool) -> Number {
+        Number { bytes, signed, hex }
+    }
+
+    #[test]
+    fn every_kind_of_declaration_is_understood() {
+        check(
+            "pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;",
+            "prev_pid",
+            Kind::Int(number(4, true, false)),
+        );
+        check(
+            "const char * filename;\toffset:24;\tsize:8;\tsigned:0;",
+            "filename",
+            Kind::Int(number(8, false, true)),
+        );
+        check(
+            "char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;",
+            "prev_comm",
+            Kind::Text,
+        );
+        check(
+            "char comm[TASK_COMM_LEN];\toffset:8;\tsize:16;\tsigned:0;",
+            "comm",
+            Kind::Text,
+        );
+        check(
+            "__u8 saddr[4];\toffset:8;\tsize:4;\tsigned:0;",
+            "saddr",
+            Kind::Array(number(1, false, false), 4),
+        );
+        check(
+            "unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;",
+            "args",
+            Kind::Array(number(8, false, true), 6),
+        );
+        check(
+            "__data_loc char[] name;\toffset:8;\tsize:4;\tsigned:0;",
+            "name",
+            Kind::Dynamic(Place::Record, Element::Text),
+        );
+        check(
+            "__rel_loc cpumask_t[] mask;\toffset:8;\tsize:4;\tsigned:0;",
+            "mask",
+            Kind::Dynamic(Place::Field, Element::Number(number(8, false, false))),
+        );
+        check(
+            "char buf[];\toffset:16;\tsize:0;\tsigned:0;",
+            "buf",
+            Kind::Tail(Element::Text),
+        );
+        check(
+            "struct foo bar;\toffset:16;\tsize:24;\tsigned:0;",
+            "bar",
+            Kind::Opaque,
+        );
+    }
+
+    #[test]
+    fn what_is_no_field_is_none() {
+        for text in [
+            "",
+            "int;",
+            "int a;",
+            "int a; offset:x; size:4;",
+            "int a b-; offset:0; size:4;",
+        ] {
+            assert_eq!(Field::parse(text, 8), None, "{text}");
+        }
+    }
+}

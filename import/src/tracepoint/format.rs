@@ -1,0 +1,55 @@
+//! A `format` file: name, id and fields of a tracepoint.
+
+use std::collections::HashSet;
+
+use super::field::Field;
+
+/// What a tracepoint's records look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    /// `common_type` of its records.
+    pub(crate) id: u32,
+    /// `SYSTEM:NAME`
+    pub(crate) name: String,
+    /// In the order of the file; names are distinct.
+    pub(crate) fields: Vec<Field>,
+}
+
+/// Tracepoints have some dozens of fields at most.
+const MOST_FIELDS: usize = 512;
+
+impl Format {
+    /// Of the text of the file below `events/SYSTEM`; `long` is the size of the kernel's `long`.
+    pub(crate) fn parse(system: &str, text: &str, long: u32) -> Option<Format> {
+        let (mut name, mut id) = (None, None);
+        let mut fields = Vec::new();
+        let mut names = HashSet::new();
+        for line in text.lines().map(str::trim) {
+            match line.split_once(':') {
+                Some(("name", value)) if name.is_none() => name = Some(value.trim()),
+                Some(("ID", value)) if id.is_none() => id = value.trim().parse().ok(),
+                Some(("field", value)) => {
+                    let field = Field::parse(value, long)?;
+                    let is_new = names.insert(field.name.clone());
+                    if is_new && fields.len() < MOST_FIELDS {
+                        fields.push(field);
+                    }
+                }
+                Some(("print fmt", _)) => break,
+                _ => {}
+            }
+        }
+        let is_text = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_control() || c == '"');
+        let name = name.filter(|name| is_text(name) && is_text(system))?;
+        Some(Format {
+            id: id?,
+            name: format!("{system}:{name}"),
+            fields,
+        })
+    }
+
+    /// The place of a field of that name.
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}

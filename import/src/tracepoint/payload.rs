@@ -1,0 +1,122 @@
+//! A tracepoint's record to the fields of an event record.
+
+use tracebraid_ctf::schema::build::Fields;
+use tracebraid_ctf::write::fields::Fields as Values;
+
+use super::field::{Element, Field, Kind, Number, Place};
+use super::format::Format;
+use crate::bytes::{before_null, number};
+
+impl Format {
+    /// Adds the fields to those of an event class.
+    pub(crate) fn add_to(&self, fields: Fields) -> Fields {
+        self.fields.iter().fold(fields, add)
+    }
+
+    /// True if everything that the fields tell of lies within the record.
+    pub(crate) fn fits(&self, raw: &[u8], big: bool) -> bool {
+        self.fields.iter().all(|field| match field.kind {
+            _ if field.end() > raw.len() as u64 => false,
+            Kind::Dynamic(place, element) => dynamic(field, place, element, raw, big).is_some(),
+            _ => true,
+        })
+    }
+
+    /// Gives the values of a record that [fits](Format::fits).
+    pub(crate) fn give(&self, raw: &[u8], big: bool, to: &mut Values<'_>) {
+        for field in &self.fields {
+            give(field, raw, big, to);
+        }
+    }
+}
+
+fn integer(fields: Fields, name: &str, number: Number) -> Fields {
+    let bits = number.bytes * 8;
+    match (number.hex, number.signed) {
+        (true, _) => fields.hex(name, bits),
+        (_, true) => fields.int(name, bits),
+        (_, false) => fields.uint(name, bits),
+    }
+}
+
+fn add(fields: Fields, field: &Field) -> Fields {
+    let name = field.name.as_str();
+    match field.kind {
+        Kind::Int(number) => integer(fields, name, number),
+        Kind::Text | Kind::Dynamic(_, Element::Text) | Kind::Tail(Element::Text) => fields.string(name),
+        Kind::Array(number, count) => {
+            fields.array(name, u64::from(count), |element| integer(element, "", number))
+        }
+        Kind::Opaque => fields.array(name, u64::from(field.size), |element| element.hex("", 8)),
+        Kind::Dynamic(_, Element::Number(number)) | Kind::Tail(Element::Number(number)) => {
+            fields.sequence(name, 32, |element| integer(element, "", number))
+        }
+    }
+}
+
+/// What a dynamic field stands for, if that lies in the record.
+fn dynamic<'a>(field: &Field, place: Place, element: Element, raw: &'a [u8], big: bool) -> Option<&'a [u8]> {
+    let told = number(raw.get(field.offset as usize..field.end() as usize)?, big) as usize;
+    let (offset, length) = (told & 0xffff, told >> 16);
+    let begin = match place {
+        Place::Record => offset,
+        Place::Field => field.end() as usize + offset,
+    };
+    let bytes = raw.get(begin..begin + length)?;
+    match element {
+        Element::Number(number) if !length.is_multiple_of(number.bytes as usize) => None,
+        _ => Some(bytes),
+    }
+}
+
+fn give(field: &Field, raw: &[u8], big: bool, to: &mut Values<'_>) {
+    let own = raw
+        .get(field.offset as usize..field.end() as usize)
+        .unwrap_or_default();
+    match field.kind {
+        Kind::Int(kind) => give_number(own, kind, big, to),
+        Kind::Text => {
+            to.bytes(before_null(own));
+        }
+        Kind::Array(kind, _) => give_numbers(own, kind, big, to),
+        Kind::Opaque => {
+            to.bytes(own);
+        }
+        Kind::Dynamic(place, element) => {
+            let bytes = dynamic(field, place, element, raw, big).unwrap_or_default();
+            give_element(bytes, element, big, to);
+        }
+        Kind::Tail(element) => {
+            let bytes = raw.get(field.offset as usize..).unwrap_or_default();
+            give_element(bytes, element, big, to);
+        }
+    }
+}
+
+fn give_element(bytes: &[u8], element: Element, big: bool, to: &mut Values<'_>) {
+    match element {
+        Element::Text => {
+            to.bytes(before_null(bytes));
+        }
+        Element::Number(kind) => {
+            to.uint((bytes.len() / kind.bytes as usize) as u64);
+            give_numbers(bytes, kind, big, to);
+        }
+    }
+}
+
+fn give_numbers(bytes: &[u8], kind: Number, big: bool, to: &mut Values<'_>) {
+    for element in bytes.chunks_exact(kind.bytes as usize) {
+        give_number(element, kind, big, to);
+    }
+}
+
+fn give_number(bytes: &[u8], kind: Number, big: bool, to: &mut Values<'_>) {
+    let value = number(bytes, big);
+    if kind.hex || !kind.signed {
+        to.uint(value);
+    } else {
+        let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
+        to.int((value << unused) as i64 >> unused);
+    }
+}

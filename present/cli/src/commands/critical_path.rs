@@ -1,0 +1,147 @@
+//! `tracebraid critical-path`: what something really waited for.
+
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use tracebraid_critical_path::{ActorId, Asked, Graph, GraphAnalysis, PathReport};
+use tracebraid_export::critical_path::perfetto;
+use tracebraid_filter::glob::Glob;
+use tracebraid_reports::kernel::{KernelAnalysis, Selection};
+
+use crate::commands::report::{Subject, window};
+use crate::failure::Failure;
+use crate::fold::{self, FoldArgs};
+use crate::options::{self, InputArgs, TimeArgs};
+use crate::output::Output;
+
+/// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it waited for did,
+/// across threads, threads of the kernel, disks, the network and, in traces of several machines, machines.
+///
+/// A wait that another thread ended is replaced by what that thread did in the meantime, and so on; what is left is
+/// where the time really went. Its parts follow each other without gaps.
+///
+/// Needs sched_switch and sched_waking; irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* to tell wake-ups by
+/// interrupts from those by threads; block_rq_issue and block_rq_complete for disks; net_dev_queue and
+/// net_if_receive_skb for who sent what; system calls for what threads waited in. What was not recorded is unknown.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("whose").required(true).args(["tid", "process", "longest"]))]
+#[command(after_help = "Examples:
+  tracebraid critical-path --longest 'f*sync' --top 3 TRACE
+  tracebraid critical-path --tid 314 --from +1.2s --to +1.5s TRACE
+  tracebraid critical-path --process make --perfetto make.perfetto-trace TRACE
+  tracebraid critical-path --tid 314 --format folded TRACE | flamegraph.pl --countname ns > path.svg")]
+pub(crate) struct CriticalPathArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    time: TimeArgs,
+    #[command(flatten)]
+    fold: FoldArgs,
+    /// Of this thread, as long as it was there, or in the time that is given
+    #[arg(long, value_name = "TID")]
+    tid: Option<i32>,
+    /// Of the first threads of processes with such a name (a pattern with * and ?), else of threads with it
+    #[arg(long, value_name = "GLOB")]
+    process: Option<String>,
+    /// Of the longest of these system calls (a pattern with * and ?) that begin in the time that is given
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    longest: Vec<String>,
+    /// So many paths at most
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top: usize,
+    /// How to show them
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write them to this file, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+    /// Read and show times in UTC, not in the local time zone
+    #[arg(long)]
+    clock_gmt: bool,
+}
+
+/// The form of critical paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A tree and tables
+    #[default]
+    Table,
+    /// JSON
+    Json,
+    /// Comma-separated values: a row for each part
+    Csv,
+    /// A line for each stack of threads that wait for each other, and nanoseconds
+    Folded,
+}
+
+/// Runs it.
+pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
+    let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
+    let report = report(args, &mut subject)?;
+    if let Some(file) = &args.perfetto {
+        Output::open(Some(file))?.write(&perfetto(&report))?;
+    }
+    let text = match args.format {
+        Format::Json => return subject.finish_json(&report, args.input.strict),
+        Format::Table => show::text(&report, &subject.zone),
+        Format::Csv => show::csv(&report),
+        Format::Folded => show::folded(&report),
+    };
+    subject.finish(&text, args.input.strict)
+}
+
+/// The paths that are asked for.
+fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
+    let selection = Selection {
+        window: window(subject.range),
+        calls: options::globs(&args.longest),
+        rows: args.top,
+        ..Selection::default()
+    };
+    let analysis = GraphAnalysis::new(&subject.set, selection);
+    if let Some(lack) = analysis.lacks() {
+        subject.warnings.note(lack);
+    }
+    let until = analysis.input().until();
+    let graph = fold::run(&subject.set, &analysis, &args.fold, until, &mut subject.warnings)?;
+    let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
+    if asked.is_empty() {
+        subject
+            .warnings
+            .note("nothing in the trace is what was asked for");
+    }
+    if asked.len() > args.top {
+        let more = asked.len() - args.top;
+        let note = format!("{more} more that were asked for are not shown; --top shows more");
+        subject.warnings.note(&note);
+        asked.truncate(args.top);
+    }
+    Ok(graph.report(&asked))
+}
+
+/// What is asked for: of several threads those that were there longest come first.
+fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Asked> {
+    let threads: Vec<ActorId> = match (args.tid, &args.process) {
+        (Some(tid), _) => graph.with_tid(tid).map(|(id, _)| id).collect(),
+        (None, Some(name)) => named(graph, &Glob::new(name)),
+        (None, None) => return graph.longest(),
+    };
+    let within = threads.into_iter().filter_map(|id| graph.within(id, window));
+    let mut asked: Vec<Asked> = within.collect();
+    asked.sort_by_key(|asked| std::cmp::Reverse(asked.begin.abs_diff(asked.end)));
+    asked
+}
+
+/// The first threads of processes with such names; if there are none, other threads with such names.
+fn named(graph: &Graph, name: &Glob) -> Vec<ActorId> {
+    let of_name = graph.ids().filter(|(_, actor)| {
+        let own = actor.name.as_deref();
+        own.is_some_and(|own| name.matches(own.as_bytes()))
+    });
+    let (first, other): (Vec<_>, Vec<_>) = of_name.partition(|(_, actor)| actor.pid == Some(actor.key.tid));
+    let chosen = if first.is_empty() { other } else { first };
+    chosen.into_iter().map(|(id, _)| id).collect()
+}

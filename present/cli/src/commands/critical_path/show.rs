@@ -1,0 +1,219 @@
+//! How critical paths look.
+
+use jiff::tz::TimeZone;
+use tracebraid_critical_path::{Node, PathReport, PathRow, Reason};
+use tracebraid_reports::kernel::{Head, Thread};
+
+use crate::commands::cells;
+use crate::csv::Rows;
+use crate::info::tables::View;
+use crate::table::{self, Column};
+
+/// Trees and tables for people.
+pub(super) fn text(report: &PathReport, zone: &TimeZone) -> String {
+    let paths = report.paths.iter().map(|row| path(&report.head, row, zone));
+    paths.collect::<Vec<_>>().join("\n")
+}
+
+fn path(head: &Head, row: &PathRow, zone: &TimeZone) -> String {
+    let view = View {
+        zone: zone.clone(),
+        colours: false,
+    };
+    let call = row
+        .call
+        .as_ref()
+        .map(|call| format!("{call} of "))
+        .unwrap_or_default();
+    let mut text = table::paragraph(&format!(
+        "Critical path of {call}{}: {} from {}",
+        row.tree.name,
+        table::duration(row.duration_ns),
+        view.time(Some(row.begin_ns)),
+    ));
+    text.push('\n');
+    tree(&row.tree, row.duration_ns, 1, &mut text);
+    for part in [
+        reasons(row),
+        threads(head, row),
+        hosts(head, row),
+        competitors(head, row),
+    ] {
+        if !part.is_empty() {
+            text.push('\n');
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
+/// What is less than that part of the whole is added up: one part in so many.
+const LEAST: u64 = 500;
+
+/// A node, what its time went into, and what it waited for.
+fn tree(node: &Node, whole: u64, depth: usize, text: &mut String) {
+    let mut line = |duration: u64, what: &str| {
+        let indent = "  ".repeat(depth);
+        text.push_str(&format!("{:>12}{indent}{what}\n", table::duration(duration)));
+    };
+    let mut small = 0;
+    for part in &node.parts {
+        if part.duration_ns.saturating_mul(LEAST) < whole {
+            small += part.duration_ns;
+            continue;
+        }
+        line(part.duration_ns, &described(part.reason, &part.detail));
+    }
+    let (shown, hidden): (Vec<&Node>, Vec<&Node>) = node
+        .waits
+        .iter()
+        .partition(|child| child.duration_ns.saturating_mul(LEAST) >= whole);
+    small += hidden.iter().map(|child| child.duration_ns).sum::<u64>();
+    if small > 0 {
+        line(small, "in smaller parts");
+    }
+    for child in shown {
+        let times = match child.times {
+            1 => String::new(),
+            times => format!(", {times} times"),
+        };
+        let indent = "  ".repeat(depth);
+        let duration = table::duration(child.duration_ns);
+        text.push_str(&format!(
+            "{duration:>12}{indent}{} {}{times}\n",
+            child.link, child.name
+        ));
+        tree(child, whole, depth + 1, text);
+    }
+}
+
+fn described(reason: Reason, detail: &str) -> String {
+    match detail {
+        "" => reason.name().to_owned(),
+        detail => format!("{}: {detail}", reason.name()),
+    }
+}
+
+fn reasons(row: &PathRow) -> String {
+    let columns = [
+        Column::number("Time"),
+        Column::number("%"),
+        Column::number("Parts"),
+        Column::whole("Reason"),
+        Column::text("Exactly"),
+    ];
+    let cells = row.summary.reasons.iter().map(|sum| {
+        vec![
+            table::duration(sum.duration_ns),
+            table::percent(sum.duration_ns, row.duration_ns),
+            table::grouped(sum.parts),
+            sum.reason.name().to_owned(),
+            sum.detail.clone(),
+        ]
+    });
+    table::render(&columns, cells)
+}
+
+fn threads(head: &Head, row: &PathRow) -> String {
+    let columns = [
+        Column::number("Time"),
+        Column::number("%"),
+        Column::number("Running"),
+        Column::number("TID"),
+        Column::text("Thread"),
+    ];
+    let cells = row.summary.threads.iter().map(|sum| {
+        vec![
+            table::duration(sum.duration_ns),
+            table::percent(sum.duration_ns, row.duration_ns),
+            table::duration(sum.running_ns),
+            cells::id(sum.thread.tid),
+            cells::name(head, &sum.thread),
+        ]
+    });
+    table::render(&columns, cells)
+}
+
+/// Of one machine everything is.
+fn hosts(head: &Head, row: &PathRow) -> String {
+    if head.hosts.len() < 2 {
+        return String::new();
+    }
+    let columns = [Column::number("Time"), Column::number("%"), Column::text("Host")];
+    let cells = row.summary.hosts.iter().map(|&(trace, duration)| {
+        vec![
+            table::duration(duration),
+            table::percent(duration, row.duration_ns),
+            head.host(trace),
+        ]
+    });
+    table::render(&columns, cells)
+}
+
+fn competitors(head: &Head, row: &PathRow) -> String {
+    if row.summary.competitors.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column::number("Requests of"),
+        Column::number("Count"),
+        Column::text("Device"),
+        Column::number("TID"),
+        Column::text("Meanwhile used by"),
+    ];
+    let name = |thread: &Option<Thread>| match thread {
+        Some(thread) => [cells::id(thread.tid), cells::name(head, thread)],
+        None => [String::new(), "(an interrupt, or not known)".to_owned()],
+    };
+    let cells = row.summary.competitors.iter().map(|of| {
+        let [tid, name] = name(&of.thread);
+        vec![
+            table::duration(of.duration_ns),
+            table::grouped(of.requests),
+            of.device.clone(),
+            tid,
+            name,
+        ]
+    });
+    table::render(&columns, cells)
+}
+
+/// A row for each part of each path.
+pub(super) fn csv(report: &PathReport) -> String {
+    let mut rows = Rows::new(&[
+        "path",
+        "begin_ns",
+        "duration_ns",
+        "depth",
+        "host",
+        "pid",
+        "tid",
+        "name",
+        "reason",
+        "detail",
+    ]);
+    for (number, row) in report.paths.iter().enumerate() {
+        for segment in &row.segments {
+            let [host, pid, tid, name] = cells::plain_thread(&report.head, &segment.thread);
+            rows.add([
+                number.to_string(),
+                segment.begin_ns.to_string(),
+                segment.duration_ns.to_string(),
+                segment.depth.to_string(),
+                host,
+                pid,
+                tid,
+                name,
+                segment.reason.name().to_owned(),
+                segment.detail.clone(),
+            ]);
+        }
+    }
+    rows.finish()
+}
+
+/// Folded stacks of all paths.
+pub(super) fn folded(report: &PathReport) -> String {
+    let stacks: Vec<(Vec<String>, u64)> = report.paths.iter().flat_map(|row| row.tree.stacks()).collect();
+    tracebraid_export::folded(stacks.iter().map(|(stack, time)| (stack.as_slice(), *time)))
+}

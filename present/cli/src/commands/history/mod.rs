@@ -1,0 +1,49 @@
+//! `tracebraid history`: what every attribute of a machine is at any time.
+
+mod build;
+mod info;
+mod query;
+mod select;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+
+/// Keeps and tells what each CPU, thread and disk was doing at any time.
+///
+/// `build` reads a kernel trace once and writes a history, some per cent of the trace's size; `query` answers from it at once,
+/// however long the trace. See docs/history.md.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid history build TRACE -o TRACE.history
+  tracebraid history query TRACE.history --at +1.5s
+  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +1.1s
+  tracebraid history query TRACE.history cpu/0/state --first '== irq'")]
+pub(crate) struct HistoryArgs {
+    #[command(subcommand)]
+    command: HistoryCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum HistoryCommand {
+    Build(build::BuildArgs),
+    Query(query::QueryArgs),
+    Info(info::InfoArgs),
+}
+
+/// Runs it.
+pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        HistoryCommand::Build(args) => build::run(args),
+        HistoryCommand::Query(args) => query::run(args),
+        HistoryCommand::Info(args) => info::run(args),
+    }
+}
+
+/// A history that cannot be read.
+fn unreadable(error: &tracebraid_history::HistoryError) -> Failure {
+    Failure::nothing_readable(error.to_string())
+}

@@ -1,0 +1,195 @@
+//! `tracebraid history query`: what attributes were.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args};
+use jiff::tz::TimeZone;
+use tracebraid_history::{Attribute, History, Since};
+
+use super::select::{Condition, Patterns, attributes};
+use super::show::{Answer, Format, Row, show};
+use super::unreadable;
+use crate::failure::Failure;
+use crate::options;
+use crate::time::TimeSpec;
+
+/// Tells what attributes were: all at a time, or some over a range.
+///
+/// Attributes are paths: cpu/0/state, thread/1234/syscall, disk/8,0/depth; patterns with * and ? name many. With several
+/// machines, the machine's name stands before: srv/cpu/0/state. Without any other choice, tells the changes in the range.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("what"), after_help = "Examples:
+  # everything at a moment
+  tracebraid history query TRACE.history --at +1.5s
+  # what a thread did, change by change
+  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +1.01s
+  # when the disk first had more than 16 requests
+  tracebraid history query TRACE.history disk/8,0/depth --first '> 16'
+  # 200 equal steps of all CPUs, for drawing
+  tracebraid history query TRACE.history 'cpu/*/state' --samples 200 --format json")]
+pub(crate) struct QueryArgs {
+    /// The history
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Paths of attributes, or patterns of paths
+    #[arg(value_name = "ATTRIBUTE")]
+    attributes: Vec<String>,
+    /// What they are at that time
+    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true)]
+    at: Option<TimeSpec>,
+    /// Their first change after that time
+    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true)]
+    next: Option<TimeSpec>,
+    /// Their last change before that time
+    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true)]
+    previous: Option<TimeSpec>,
+    /// The first time in the range at which a condition holds: ==, !=, <, <=, >, >= and a value (- is no value)
+    #[arg(long, value_name = "CONDITION", group = "what", allow_hyphen_values = true)]
+    first: Option<String>,
+    /// What they are at so many times in the range, in equal steps
+    #[arg(long, value_name = "N", group = "what", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    samples: Option<u32>,
+    /// Beginning of the range; that of the trace if not given
+    #[arg(
+        long,
+        short = 'b',
+        visible_alias = "begin",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
+    from: Option<TimeSpec>,
+    /// End of the range; that of the trace if not given
+    #[arg(
+        long,
+        short = 'e',
+        visible_alias = "end",
+        value_name = "TIME",
+        allow_hyphen_values = true
+    )]
+    to: Option<TimeSpec>,
+    /// Times are given and shown in UTC, not in local time
+    #[arg(long)]
+    gmt: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// Runs it.
+pub(super) fn run(args: &QueryArgs) -> Result<ExitCode, Failure> {
+    let history = History::open(&args.file).map_err(|error| unreadable(&error))?;
+    let zone = options::zone(args.gmt);
+    let answer = args.answer(&history, &zone)?;
+    show(&history, args.format, &zone, answer)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl QueryArgs {
+    fn answer(&self, history: &History, zone: &TimeZone) -> Result<Answer, Failure> {
+        let time = |spec: TimeSpec| {
+            spec.resolve(Some(history.meta().begin), zone)
+                .map_err(Failure::usage)
+        };
+        if let Some(at) = self.at {
+            return self.values(history, time(at)?);
+        }
+        if self.attributes.is_empty() {
+            return Err(Failure::usage(
+                "which attributes? Paths and patterns stand behind the file; --at takes all",
+            ));
+        }
+        let from = self.from.map_or(Ok(history.meta().begin), time)?;
+        // The end belongs to the range.
+        let to = self.to.map_or(Ok(history.meta().end), time)?.saturating_add(1);
+        if from >= to {
+            return Err(Failure::usage("the time range ends before it begins"));
+        }
+        let attributes = attributes(history, &self.attributes, (from, to))?;
+        if let Some(samples) = self.samples {
+            let rows = history.sampled(&attributes, (from, to), samples as usize);
+            let rows = rows.map_err(|error| unreadable(&error))?;
+            return Ok(Answer::Samples {
+                from,
+                to,
+                attributes,
+                rows,
+            });
+        }
+        if let Some(first) = &self.first {
+            return first_times(history, &attributes, (from, to), first);
+        }
+        if let Some(next) = self.next {
+            let next = time(next)?;
+            return each(&attributes, |attribute| history.next_change(attribute, next));
+        }
+        if let Some(previous) = self.previous {
+            let previous = time(previous)?;
+            return each(&attributes, |attribute| {
+                history.previous_change(attribute, previous)
+            });
+        }
+        changes(history, &attributes, (from, to))
+    }
+
+    fn values(&self, history: &History, time: i64) -> Result<Answer, Failure> {
+        let patterns = Patterns::new(&self.attributes);
+        let found = history.at(time, |attribute| patterns.choose(history, attribute));
+        let found = found.map_err(|error| unreadable(&error))?;
+        let row = |(attribute, value)| Row {
+            attribute,
+            time: None,
+            value,
+        };
+        Ok(Answer::Rows(found.into_iter().map(row).collect()))
+    }
+}
+
+/// For each attribute one change, if there is one.
+fn each(
+    attributes: &[Attribute],
+    find: impl Fn(Attribute) -> Result<Option<Since>, tracebraid_history::HistoryError>,
+) -> Result<Answer, Failure> {
+    let mut rows = Vec::new();
+    for &attribute in attributes {
+        if let Some(since) = find(attribute).map_err(|error| unreadable(&error))? {
+            rows.push(Row::new(attribute, since));
+        }
+    }
+    Ok(Answer::Rows(rows))
+}
+
+fn first_times(
+    history: &History,
+    attributes: &[Attribute],
+    (from, to): (i64, i64),
+    condition: &str,
+) -> Result<Answer, Failure> {
+    let condition = Condition::parse(condition);
+    if let Some(doubt) = condition.doubt() {
+        return Err(Failure::usage(doubt));
+    }
+    each(attributes, |attribute| {
+        let first = history.first(attribute, (from, to), |value| condition.holds(value))?;
+        let since = |time| {
+            Ok(Since {
+                time,
+                value: history.value(attribute, time)?,
+            })
+        };
+        first.map(since).transpose()
+    })
+}
+
+fn changes(history: &History, attributes: &[Attribute], (from, to): (i64, i64)) -> Result<Answer, Failure> {
+    let mut rows = Vec::new();
+    for &attribute in attributes {
+        let changes = history
+            .changes(attribute, from, to)
+            .map_err(|error| unreadable(&error))?;
+        rows.extend(changes.into_iter().map(|since| Row::new(attribute, since)));
+    }
+    // One attribute's follow each other; of several, what happened when.
+    rows.sort_by_key(|row| row.time);
+    Ok(Answer::Rows(rows))
+}

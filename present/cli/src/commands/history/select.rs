@@ -1,0 +1,174 @@
+//! Which attributes a query is about: paths with `*` and `?`, and the machine before them where there are several.
+
+use tracebraid_filter::glob::Glob;
+use tracebraid_history::{Attribute, History, Subject, Value};
+
+use crate::failure::Failure;
+
+/// Patterns of paths.
+pub(super) struct Patterns {
+    globs: Vec<Glob>,
+}
+
+impl Patterns {
+    pub(super) fn new(patterns: &[String]) -> Patterns {
+        Patterns {
+            globs: patterns.iter().map(|pattern| Glob::new(pattern)).collect(),
+        }
+    }
+
+    /// Whether one of them, or all where there is none, fits.
+    pub(super) fn choose(&self, history: &History, attribute: Attribute) -> bool {
+        let path = path(history, attribute);
+        self.globs.is_empty() || self.globs.iter().any(|glob| glob.matches(path.as_bytes()))
+    }
+}
+
+fn has_hosts(history: &History) -> bool {
+    history.meta().hosts.iter().flatten().count() > 1
+}
+
+/// The path of an attribute, with the machine if there are several.
+pub(super) fn path(history: &History, attribute: Attribute) -> String {
+    let host = history.meta().hosts.get(attribute.host() as usize);
+    match host {
+        Some(Some(host)) if has_hosts(history) => format!("{host}/{}", attribute.path()),
+        _ => attribute.path().to_string(),
+    }
+}
+
+/// The attributes that paths and patterns name: of patterns those that have a value at one of some times.
+pub(super) fn attributes(
+    history: &History,
+    patterns: &[String],
+    (from, to): (i64, i64),
+) -> Result<Vec<Attribute>, Failure> {
+    let mut found: Vec<Attribute> = Vec::new();
+    let mut globs: Vec<String> = Vec::new();
+    for pattern in patterns {
+        match parse(history, pattern) {
+            Some(attribute) => found.push(attribute),
+            None if pattern.contains(['*', '?']) => globs.push(pattern.clone()),
+            None => return Err(Failure::usage(unknown(pattern))),
+        }
+    }
+    if !globs.is_empty() {
+        let chosen = Patterns::new(&globs);
+        let met = history.met(from, to, |attribute| chosen.choose(history, attribute));
+        found.extend(met.map_err(|error| super::unreadable(&error))?);
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+fn parse(history: &History, path: &str) -> Option<Attribute> {
+    if let Some(attribute) = Attribute::parse(path, 0) {
+        return Some(attribute);
+    }
+    let (host, path) = path.split_once('/')?;
+    let hosts = &history.meta().hosts;
+    let at = hosts.iter().position(|name| name.as_deref() == Some(host))?;
+    Attribute::parse(path, u32::try_from(at).ok()?)
+}
+
+fn unknown(path: &str) -> String {
+    let kinds = |subject: Subject| {
+        let kinds = tracebraid_history::Kind::all().filter(|kind| kind.subject() == subject);
+        kinds.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "{path}: no attribute has that path: there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {}; \
+         and patterns with * and ?",
+        kinds(Subject::Cpu),
+        kinds(Subject::Thread),
+        kinds(Subject::Disk)
+    )
+}
+
+/// A condition: an operator and a value.
+pub(super) struct Condition {
+    operator: Operator,
+    value: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Is,
+    IsNot,
+    Less,
+    Most,
+    More,
+    Least,
+}
+
+impl Condition {
+    /// `== running`, `!= -`, `> 4`; without an operator, that it is equal.
+    pub(super) fn parse(text: &str) -> Condition {
+        let operators = [
+            ("==", Operator::Is),
+            ("!=", Operator::IsNot),
+            ("<=", Operator::Most),
+            (">=", Operator::Least),
+            ("<", Operator::Less),
+            (">", Operator::More),
+            ("=", Operator::Is),
+        ];
+        let text = text.trim();
+        let found = operators
+            .into_iter()
+            .find_map(|(sign, operator)| Some((operator, text.strip_prefix(sign)?)));
+        let (operator, value) = found.unwrap_or((Operator::Is, text));
+        let value = value.trim().trim_matches('"').to_owned();
+        Condition { operator, value }
+    }
+
+    /// Whether it holds. What is not known is neither less nor more than anything.
+    pub(super) fn holds(&self, value: &Value) -> bool {
+        let is_it = || value.to_string() == self.value;
+        let number = || match value {
+            Value::Number(number) => Some(number.cmp(&self.value.parse().ok()?)),
+            _ => None,
+        };
+        match self.operator {
+            Operator::Is => is_it(),
+            Operator::IsNot => !is_it(),
+            Operator::Less => number().is_some_and(std::cmp::Ordering::is_lt),
+            Operator::Most => number().is_some_and(std::cmp::Ordering::is_le),
+            Operator::More => number().is_some_and(std::cmp::Ordering::is_gt),
+            Operator::Least => number().is_some_and(std::cmp::Ordering::is_ge),
+        }
+    }
+
+    /// What it says, if it can never hold.
+    pub(super) fn doubt(&self) -> Option<String> {
+        let is_order = !matches!(self.operator, Operator::Is | Operator::IsNot);
+        (is_order && self.value.parse::<i64>().is_err())
+            .then(|| format!("{}: less and more are for numbers", self.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_compare_texts_and_numbers() {
+        let holds = |condition: &str, value: &Value| Condition::parse(condition).holds(value);
+        let four = Value::Number(4);
+        for (condition, expected) in [
+            ("== 4", true),
+            ("4", true),
+            ("!= 4", false),
+            (">=4", true),
+            ("> 4", false),
+            ("< 5", true),
+        ] {
+            assert_eq!(holds(condition, &four), expected, "{condition}");
+        }
+        assert!(holds("== read", &Value::Text("read".into())));
+        assert!(!holds("> read", &Value::Text("write".into())));
+        assert!(holds("== -", &Value::Null) && holds("!= 4", &Value::Null) && !holds("< 4", &Value::Null));
+        assert!(Condition::parse("> read").doubt().is_some());
+    }
+}

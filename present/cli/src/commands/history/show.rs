@@ -1,0 +1,206 @@
+//! Answers of a history as tables, JSON and CSV.
+
+use clap::ValueEnum;
+use jiff::tz::TimeZone;
+use serde_json::json;
+use tracebraid_history::{Attribute, History, Kind, Since, Subject, Value};
+
+use super::select::path;
+use crate::csv;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::table::{self, Column};
+
+/// Formats of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Table,
+    /// JSON; times in nanoseconds from the origin
+    Json,
+    /// Comma-separated values
+    Csv,
+}
+
+/// What was asked for.
+pub(super) enum Answer {
+    /// Values, with times if they are of several.
+    Rows(Vec<Row>),
+    /// A row of values for each attribute.
+    Samples {
+        from: i64,
+        to: i64,
+        attributes: Vec<Attribute>,
+        rows: Vec<Vec<Value>>,
+    },
+}
+
+/// A value of an attribute.
+pub(super) struct Row {
+    pub(super) attribute: Attribute,
+    /// From when on.
+    pub(super) time: Option<i64>,
+    pub(super) value: Value,
+}
+
+impl Row {
+    pub(super) fn new(attribute: Attribute, since: Since) -> Row {
+        Row {
+            attribute,
+            time: Some(since.time),
+            value: since.value,
+        }
+    }
+}
+
+/// Shows an answer.
+pub(super) fn show(
+    history: &History,
+    format: Format,
+    zone: &TimeZone,
+    answer: Answer,
+) -> Result<(), Failure> {
+    let mut output = Output::open(None)?;
+    let shown = Shown { history, zone };
+    match (answer, format) {
+        (Answer::Rows(rows), Format::Table) => output.write(shown.table(&rows)?.as_bytes())?,
+        (Answer::Rows(rows), Format::Json) => output.write_json(&shown.json(&rows))?,
+        (Answer::Rows(rows), Format::Csv) => output.write(shown.csv(&rows).as_bytes())?,
+        (
+            Answer::Samples {
+                from,
+                to,
+                attributes,
+                rows,
+            },
+            Format::Json,
+        ) => {
+            let rows = attributes.iter().zip(rows);
+            let rows = rows
+                .map(|(&attribute, values)| json!({"attribute": shown.path(attribute), "values": values}));
+            let rows: Vec<_> = rows.collect();
+            output.write_json(&json!({"from_ns": from, "to_ns": to, "attributes": rows}))?
+        }
+        (
+            Answer::Samples {
+                from,
+                to,
+                attributes,
+                rows,
+            },
+            format,
+        ) => {
+            let rows = shown.samples((from, to), &attributes, rows);
+            match format {
+                Format::Csv => output.write(shown.csv(&rows).as_bytes())?,
+                _ => output.write(shown.table(&rows)?.as_bytes())?,
+            }
+        }
+    };
+    Ok(())
+}
+
+struct Shown<'h> {
+    history: &'h History,
+    zone: &'h TimeZone,
+}
+
+impl Shown<'_> {
+    fn path(&self, attribute: Attribute) -> String {
+        path(self.history, attribute)
+    }
+
+    /// The name of a thread, and what stands for it elsewhere: nothing.
+    fn name(&self, row: &Row) -> Result<String, Failure> {
+        let attribute = row.attribute;
+        if attribute.kind().subject() != Subject::Thread || attribute.kind() == Kind::ThreadName {
+            return Ok(String::new());
+        }
+        let name = Attribute::new(Kind::ThreadName, attribute.host(), attribute.id());
+        let time = row.time.unwrap_or(self.history.meta().end);
+        let name = self
+            .history
+            .value(name, time)
+            .map_err(|error| super::unreadable(&error))?;
+        Ok(if name == Value::Null {
+            String::new()
+        } else {
+            name.to_string()
+        })
+    }
+
+    fn table(&self, rows: &[Row]) -> Result<String, Failure> {
+        if rows.is_empty() {
+            return Ok("Nothing of that is known.\n".to_owned());
+        }
+        let mut columns = vec![
+            Column::whole("Attribute"),
+            Column::whole("Value"),
+            Column::text("Thread").left_out(1),
+        ];
+        let has_times = rows.iter().any(|row| row.time.is_some());
+        if has_times {
+            columns.insert(0, Column::whole("Time"));
+        }
+        let mut cells = Vec::new();
+        for row in rows {
+            let time = row.time.map(|time| clock(time, self.zone)).filter(|_| has_times);
+            let rest = [self.path(row.attribute), row.value.to_string(), self.name(row)?];
+            cells.push(time.into_iter().chain(rest).collect());
+        }
+        Ok(table::render(&columns, cells))
+    }
+
+    fn json(&self, rows: &[Row]) -> serde_json::Value {
+        let row = |row: &Row| match row.time {
+            Some(time) => json!({"time_ns": time, "attribute": self.path(row.attribute), "value": row.value}),
+            None => json!({"attribute": self.path(row.attribute), "value": row.value}),
+        };
+        json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
+    }
+
+    fn csv(&self, rows: &[Row]) -> String {
+        let mut csv = csv::Rows::new(&["time_ns", "attribute", "value"]);
+        for row in rows {
+            let time = row.time.map(|time| time.to_string()).unwrap_or_default();
+            let value = match &row.value {
+                Value::Null => String::new(),
+                value => value.to_string(),
+            };
+            csv.add([time, self.path(row.attribute), value]);
+        }
+        csv.finish()
+    }
+
+    /// Samples as rows, one behind the other.
+    fn samples(&self, (from, to): (i64, i64), attributes: &[Attribute], rows: Vec<Vec<Value>>) -> Vec<Row> {
+        let of = |(&attribute, values): (&Attribute, Vec<Value>)| {
+            let count = values.len().max(1) as i128;
+            let span = i128::from(to) - i128::from(from);
+            let time = move |at: usize| i64::try_from(i128::from(from) + span * at as i128 / count).ok();
+            let row = move |(at, value)| Row {
+                attribute,
+                time: time(at),
+                value,
+            };
+            values.into_iter().enumerate().map(row).collect::<Vec<_>>()
+        };
+        attributes.iter().zip(rows).flat_map(of).collect()
+    }
+}
+
+fn civil(time: i64, zone: &TimeZone) -> jiff::civil::DateTime {
+    let instant = jiff::Timestamp::from_nanosecond(time.into()).unwrap_or_default();
+    zone.to_datetime(instant)
+}
+
+/// A time of day.
+fn clock(time: i64, zone: &TimeZone) -> String {
+    format!("{:.9}", civil(time, zone).time())
+}
+
+/// A date and a time.
+pub(super) fn date(time: i64, zone: &TimeZone) -> String {
+    let civil = civil(time, zone);
+    format!("{} {:.9}", civil.date(), civil.time())
+}

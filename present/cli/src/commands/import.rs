@@ -1,0 +1,59 @@
+//! `tracebraid import`: other tools' files to CTF.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::imported;
+use crate::warnings::Warnings;
+
+/// Imports perf.data (perf record) or trace.dat (trace-cmd) as a CTF trace.
+///
+/// All commands that read traces take such files too: this keeps the trace, for when it is read often or
+/// by other programs. Event classes have the kernel's own names and fields (sched:sched_switch,
+/// next_pid); what else perf tells becomes perf_comm, perf_fork, perf_mmap2 and the like.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid import perf.data -o my-trace
+  tracebraid import trace.dat && tracebraid waits trace.dat.ctf
+
+What to record:
+  perf record -a -g -e sched:sched_switch,sched:sched_waking \\
+      -e raw_syscalls:sys_enter,raw_syscalls:sys_exit sleep 5
+  trace-cmd record -e sched -e raw_syscalls sleep 5
+
+Exit codes: 0 done (warnings are on standard error); 1 something was damaged and --strict was given,
+or the trace could not be written; 3 nothing could be read.")]
+pub(crate) struct ImportArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where the trace goes, which must not be there yet (default: FILE.ctf)
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// End with exit code 1 if anything was damaged
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Runs it.
+pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let to = args.output.clone().unwrap_or_else(|| beside(&args.file));
+    let summary = imported::import_file(&args.file, &to)?;
+    println!("{}", imported::said(&args.file, &summary));
+    println!("{}", to.display());
+    let mut warnings = Warnings::default();
+    for damage in &summary.damage {
+        warnings.damage(&format!("{}: {damage}", args.file.display()));
+    }
+    Ok(warnings.finish(args.strict))
+}
+
+/// `perf.data.ctf` for `perf.data`.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".ctf");
+    name.into()
+}

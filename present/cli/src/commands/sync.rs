@@ -1,0 +1,270 @@
+//! `tracebraid sync`: how the clocks of several machines are related.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use tracebraid_clocks::{Accuracy, MachineReport, PairReport, Synchronization};
+
+use crate::csv::Rows;
+use crate::failure::Failure;
+use crate::fold::FoldArgs;
+use crate::options::{self, ReportFormat};
+use crate::output::Output;
+use crate::sync::relate;
+use crate::table::{self, Column, grouped};
+use crate::warnings::Warnings;
+
+/// Relates the clocks of several hosts by the TCP packets that they sent to each other: offset, drift, and how
+/// wrong both can be.
+///
+/// Needs kernel traces of at least two hosts, recorded at the same time, with net_dev_queue and net_if_receive_skb
+/// (lttng-modules 2.9 or later), or inet_sock_local_out and inet_sock_local_in. All other commands take what -o writes:
+/// with --sync FILE they read several hosts as one trace.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid sync CLIENT-TRACE SERVER-TRACE
+  tracebraid sync --reference web1 -o clocks.json TRACE TRACE TRACE
+  tracebraid print --sync clocks.json CLIENT-TRACE SERVER-TRACE
+  tracebraid net --sync auto CLIENT-TRACE SERVER-TRACE
+  tracebraid sync --format json TRACE TRACE | jq '.pairs[].drift_ppm'
+
+CSV has a row for each two hosts.")]
+pub(crate) struct SyncArgs {
+    /// Trace directories, or directories somewhere below which traces are
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// End with exit code 1 if anything was damaged, or a host cannot be related to the reference
+    #[arg(long)]
+    strict: bool,
+    /// The host whose time the others get: its name, or the UUID of its clock; that of the first trace if not
+    /// given
+    #[arg(long, value_name = "HOST")]
+    reference: Option<String>,
+    /// Write the corrections to this file, for --sync
+    #[arg(long, short = 'o', value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    fold: FoldArgs,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
+}
+
+/// Runs it.
+pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
+    let set = options::open_paths(&args.paths)?;
+    let mut warnings = Warnings::default();
+    warnings.opening(&set);
+    let found = relate(&set, args.reference.as_deref(), &args.fold, &mut warnings)?;
+    tell(&found, &mut warnings);
+    for loss in crate::loss::summary(&set) {
+        warnings.note(&loss.to_string());
+    }
+    if let Some(path) = &args.output {
+        Output::open(Some(path))?.write_json(&found.transformations())?;
+    }
+    let mut out = Output::open(None)?;
+    match args.format {
+        ReportFormat::Table => out.write(tables(&found).as_bytes())?,
+        ReportFormat::Json => out.write_json(&found)?,
+        ReportFormat::Csv => out.write(csv(&found).as_bytes())?,
+    };
+    Ok(warnings.finish(args.strict))
+}
+
+/// Says what cannot be relied on.
+fn tell(found: &Synchronization, warnings: &mut Warnings) {
+    if found.hosts.len() < 2 {
+        warnings.note("all traces are of one host: there is nothing to relate");
+    }
+    for host in found.hosts.iter().filter(|host| !host.is_related) {
+        warnings.damage(&format!(
+            "{}: its clock cannot be related to that of {}; its times stay as they are",
+            host.host, found.reference
+        ));
+    }
+    for pair in &found.pairs {
+        let (one, other) = (&pair.reference, &pair.other);
+        match pair.accuracy {
+            Accuracy::Fail => warnings.note(&format!(
+                "{one} and {other}: the packets contradict each other, whatever the clocks did; events were lost, or \
+                 one of the clocks was set"
+            )),
+            Accuracy::Incomplete => warnings.note(&format!(
+                "{one} and {other}: there are packets of one direction only; the offset may be far off"
+            )),
+            _ => {}
+        }
+    }
+}
+
+fn tables(found: &Synchronization) -> String {
+    let mut text = table::paragraph(&format!("Hosts, with the time of {}", found.reference));
+    text += &table::render(
+        &[
+            Column::text("Host"),
+            Column::number("Offset"),
+            Column::number("Error"),
+            Column::number("Drift (ppm)"),
+            Column::text("Through").left_out(1),
+        ],
+        found.hosts.iter().map(host_row),
+    );
+    if !found.pairs.is_empty() {
+        text.push('\n');
+        text += &table::paragraph(
+            "Pairs of hosts: what is added to the time of the second to get that of the first",
+        );
+        text += &pairs(&found.pairs);
+    }
+    if found.repeated_packets > 0 {
+        text.push('\n');
+        text += &table::paragraph(&format!(
+            "{}, which were not used",
+            table::number_of(
+                found.repeated_packets,
+                "packet was sent or received several times",
+                "packets were sent or received several times"
+            )
+        ));
+    }
+    text
+}
+
+fn host_row(host: &MachineReport) -> Vec<String> {
+    if !host.is_related {
+        return vec![host.host.clone(), "not related".to_owned()];
+    }
+    vec![
+        host.host.clone(),
+        signed(host.offset_ns),
+        host.error_ns
+            .map_or_else(|| "?".to_owned(), |error| format!("± {}", table::duration(error))),
+        drift(host.drift_ppm),
+        host.through.join(", "),
+    ]
+}
+
+fn pairs(pairs: &[PairReport]) -> String {
+    let row = |pair: &PairReport| {
+        let delay = |delay: Option<i64>| delay.map_or_else(|| "-".to_owned(), length);
+        vec![
+            format!("{} - {}", pair.reference, pair.other),
+            accuracy(pair.accuracy).to_owned(),
+            grouped(pair.packets_to_other),
+            grouped(pair.packets_to_reference),
+            signed(pair.offset_ns),
+            range(signed(pair.offset_min_ns), signed(pair.offset_max_ns)),
+            drift(pair.drift_ppm),
+            range(drift(pair.drift_min_ppm), drift(pair.drift_max_ppm)),
+            pair.stretches.to_string(),
+            delay(pair.delay_to_other_ns),
+            delay(pair.delay_to_reference_ns),
+        ]
+    };
+    table::render(
+        &[
+            Column::text("Hosts"),
+            Column::text("Accuracy"),
+            Column::number("Packets there"),
+            Column::number("Back"),
+            Column::number("Offset"),
+            Column::number("Between").left_out(5),
+            Column::number("Drift (ppm)"),
+            Column::number("Between").left_out(4),
+            Column::number("Lines").left_out(3),
+            Column::number("Half there within").left_out(2),
+            Column::number("Back within").left_out(1),
+        ],
+        pairs.iter().map(row),
+    )
+}
+
+fn accuracy(of: Accuracy) -> &'static str {
+    match of {
+        Accuracy::Accurate => "accurate",
+        Accuracy::Approximate => "approximate",
+        Accuracy::Incomplete => "incomplete",
+        Accuracy::Absent => "absent",
+        Accuracy::Fail => "fail",
+    }
+}
+
+fn range(low: String, high: String) -> String {
+    match low == "-" && high == "-" {
+        true => low,
+        false => format!("{low} .. {high}"),
+    }
+}
+
+/// A duration with its sign.
+fn signed(nanoseconds: Option<i64>) -> String {
+    match nanoseconds {
+        None => "-".to_owned(),
+        Some(value) if value > 0 => format!("+{}", signed_plain(value)),
+        Some(value) => signed_plain(value),
+    }
+}
+
+/// How long something takes: as long as the line is right, not less than no time.
+fn length(nanoseconds: i64) -> String {
+    match u64::try_from(nanoseconds) {
+        Ok(length) => table::duration(length),
+        Err(_) => signed_plain(nanoseconds),
+    }
+}
+
+/// To the nanosecond: that is what it is about.
+fn signed_plain(nanoseconds: i64) -> String {
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let all = nanoseconds.unsigned_abs();
+    format!("{sign}{}.{:09} s", all / 1_000_000_000, all % 1_000_000_000)
+}
+
+fn drift(ppm: Option<f64>) -> String {
+    ppm.map_or_else(|| "-".to_owned(), |ppm| format!("{ppm:+.3}"))
+}
+
+/// A row for each two hosts.
+fn csv(found: &Synchronization) -> String {
+    let mut rows = Rows::new(&[
+        "reference",
+        "other",
+        "accuracy",
+        "packets_to_other",
+        "packets_to_reference",
+        "stretches",
+        "offset_ns",
+        "offset_min_ns",
+        "offset_max_ns",
+        "drift_ppm",
+        "drift_min_ppm",
+        "drift_max_ppm",
+        "delay_min_ns",
+        "delay_to_other_ns",
+        "delay_to_reference_ns",
+    ]);
+    let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let real = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for pair in &found.pairs {
+        rows.add([
+            pair.reference.clone(),
+            pair.other.clone(),
+            accuracy(pair.accuracy).to_owned(),
+            pair.packets_to_other.to_string(),
+            pair.packets_to_reference.to_string(),
+            pair.stretches.to_string(),
+            number(pair.offset_ns),
+            number(pair.offset_min_ns),
+            number(pair.offset_max_ns),
+            real(pair.drift_ppm),
+            real(pair.drift_min_ppm),
+            real(pair.drift_max_ppm),
+            number(pair.delay_min_ns),
+            number(pair.delay_to_other_ns),
+            number(pair.delay_to_reference_ns),
+        ]);
+    }
+    rows.finish()
+}

@@ -1,0 +1,127 @@
+//! Files of other tools where a trace is expected: they become traces in a temporary directory, which is
+//! removed when the program ends, also if it is interrupted.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use tracebraid_import::{ImportError, Summary, import, is_importable};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::table::grouped;
+
+/// Temporary directories that are there.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Damage that was found while files were imported, and nobody has told yet.
+static DAMAGE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// More phrases than this would hide what comes then.
+const MOST_LACKS: usize = 8;
+
+/// The paths, with the trace in place of each file that was imported.
+///
+/// # Errors
+/// When such a file cannot be imported, or the user stopped it.
+pub(crate) fn resolve(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    paths.iter().map(|path| resolve_one(path)).collect()
+}
+
+fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
+    if !is_importable(path) {
+        return Ok(path.to_owned());
+    }
+    output::end_cleanly();
+    // Messages name the trace by the file's name.
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let to = temporary().map_err(|error| Failure::output(format!("no temporary directory: {error}")))?;
+    let to = to.join(name);
+    let summary = import_file(path, &to)?;
+    eprintln!("{}", said(path, &summary));
+    if let Ok(mut damage) = DAMAGE.lock() {
+        let damages = summary.damage.iter();
+        damage.extend(damages.map(|damage| format!("{}: {damage}", path.display())));
+    }
+    Ok(to)
+}
+
+/// Imports a file into that directory, which is not there yet.
+///
+/// # Errors
+/// When it cannot be imported, or the user stopped it.
+pub(crate) fn import_file(path: &Path, to: &Path) -> Result<Summary, Failure> {
+    let stop = output::interruption();
+    let imported = import(path, to, &stop);
+    output::end_at_once();
+    // Nobody would look at an interruption that came when it was nearly done.
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::interrupted());
+    }
+    imported.map_err(|error| match error {
+        ImportError::Write(error) => Failure::output(error.to_string()),
+        error @ ImportError::Io { .. } => Failure::nothing_readable(error.to_string()),
+        error => Failure::nothing_readable(format!("{}: {error}", path.display())),
+    })
+}
+
+/// What was imported, on a line.
+pub(crate) fn said(path: &Path, summary: &Summary) -> String {
+    let mut line = format!(
+        "{}: {}, {} event records imported",
+        path.display(),
+        summary.format,
+        grouped(summary.events)
+    );
+    if !summary.lacks.is_empty() {
+        line.push_str("; ");
+        let shown: Vec<_> = summary
+            .lacks
+            .iter()
+            .take(MOST_LACKS)
+            .map(String::as_str)
+            .collect();
+        line.push_str(&shown.join("; "));
+    }
+    line
+}
+
+/// The damage that nobody has told yet.
+pub(crate) fn take_damage() -> Vec<String> {
+    DAMAGE
+        .lock()
+        .map(|mut damage| std::mem::take(&mut *damage))
+        .unwrap_or_default()
+}
+
+/// Makes a temporary directory that nobody else can look into.
+fn temporary() -> std::io::Result<PathBuf> {
+    let mut made = TEMPORARY
+        .lock()
+        .map_err(|_| std::io::Error::other("it is in use"))?;
+    let base = std::env::temp_dir();
+    for number in 0..u32::MAX {
+        let path = base.join(format!("tracebraid-{}-{number}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => {
+                made.push(path.clone());
+                return Ok(path);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+/// Removes all temporary directories.
+pub(crate) fn clean() {
+    let Ok(mut made) = TEMPORARY.lock() else { return };
+    for path in made.drain(..) {
+        if let Err(error) = fs::remove_dir_all(&path) {
+            eprintln!("warning: {}: cannot be removed: {error}", path.display());
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Answers in the formats of other tools.
+//!
+//! In: what an analysis found. Out: bytes that Perfetto reads, or text for flame graphs. Promise: nothing is analyzed
+//! here; numbers are those of the answer.
+#![forbid(unsafe_code)]
+
+pub mod critical_path;
+mod folded;
+pub mod perfetto;
+mod protobuf;
+
+pub use folded::folded;
