@@ -28,6 +28,7 @@ CACHE = common.CACHE / "bench"
 TESTKIT = TARGET / "tracebraid-testkit"
 BENCH = TARGET / "tracebraid-bench"
 ASK = TARGET / "tracebraid-bench-history"
+PATHS = TARGET / "tracebraid-bench-paths"
 
 
 REPORTS = (
@@ -198,6 +199,21 @@ def questions(trace, out):
     out("")
 
 
+def paths(trace, peer, out):
+    """The execution graph and 10,000 critical paths, beside reading with babeltrace2."""
+    lines = subprocess.run([PATHS, trace], check=True, capture_output=True, text=True).stdout.splitlines()
+    figures = [line.split("\t") for line in lines]
+    out("| wall, best of 5 | s | part of babeltrace2's counter |")
+    out("|---|---|---|")
+    times = [(name, float(seconds)) for name, seconds in figures[:3]]
+    times += [("graph and paths, 1 thread", times[0][1] + times[2][1])]
+    for name, seconds in times:
+        out(f"| {name} | {seconds:.3f} | {f'1/{peer / seconds:.1f}' if peer else ''} |")
+    for name, count in figures[3:]:
+        out(f"| {name}: {int(count):,} | | |")
+    out("")
+
+
 def scaling(trace, events, threads, out):
     out(f"| {events:,} events | " + " | ".join(f"{n} threads" for n in threads) + " |")
     out("|---|" + "---|" * len(threads))
@@ -233,6 +249,7 @@ def main():
             continue
         peer = side_by_side(trace, exact, out)
         questions(trace, out)
+        paths(trace, peer, out)
         if events <= 10_000_000:
             in_memory(trace, exact / peer if peer else None, out)
             if not arguments.no_text:

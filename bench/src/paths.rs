@@ -1,0 +1,76 @@
+//! Measures execution graphs, with one thread and with all, and then the critical paths of the 10,000 longest system calls of
+//! a trace in the page cache, one after the other. Prints `name<TAB>seconds`, best of five, and `name<TAB>count`.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tracebraid_critical_path::{Asked, Graph, GraphAnalysis};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::glob::Glob;
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_kernel_fold::{KernelAnalysis, Selection};
+
+const EXECUTIONS: usize = 10_000;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let Some(path) = std::env::args_os().nth(1).map(PathBuf::from) else {
+        eprintln!("usage: tracebraid-bench-paths TRACE");
+        std::process::exit(2);
+    };
+    if let Err(error) = measure(&path) {
+        eprintln!("tracebraid-bench-paths: {error}");
+        std::process::exit(3);
+    }
+}
+
+fn measure(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let set = TraceSet::open(&[path.to_owned()])?;
+    let selection = Selection {
+        calls: vec![Glob::new("*")],
+        rows: EXECUTIONS,
+        ..Selection::default()
+    };
+    let graph = |options: Options| {
+        let analysis = GraphAnalysis::new(&set, selection.clone());
+        fold(&set, &analysis, options, &Control::default()).map(|outcome| outcome.report)
+    };
+    let one = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    report("graph, 1 thread", || graph(one))?;
+    let graph = report("graph, all threads", || graph(Options::default()))?;
+    let asked = graph.longest();
+    let name = format!("critical paths of {} executions, 1 thread", asked.len());
+    let segments = report(&name, || {
+        Ok::<_, std::convert::Infallible>(segments(&graph, &asked))
+    })?;
+    println!("segments of them\t{segments}");
+    Ok(())
+}
+
+/// How many segments the paths have.
+fn segments(graph: &Graph, asked: &[Asked]) -> usize {
+    let paths = asked
+        .iter()
+        .map(|asked| graph.path(asked.actor, asked.begin, asked.end));
+    paths.map(|path| path.segments.len()).sum()
+}
+
+/// Does it some times, tells of the shortest time, and gives the last result.
+fn report<T, E>(name: &str, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    let mut shortest = Duration::MAX;
+    let mut timed = || {
+        let start = Instant::now();
+        let done = work();
+        shortest = shortest.min(start.elapsed());
+        done
+    };
+    for _ in 1..ROUNDS {
+        timed()?;
+    }
+    let result = timed()?;
+    println!("{name}\t{:.6}", shortest.as_secs_f64());
+    Ok(result)
+}
