@@ -331,6 +331,8 @@ enum Getter {
     Cpu,
     Packet(NodeId),
     Integer(Box<FieldRef>, bool),
+    /// Ranges of an enumeration, with their labels.
+    Label(Box<FieldRef>, bool, Vec<(i128, i128, Datum)>),
     Float(Box<FieldRef>),
     Bytes(Box<FieldRef>),
 }
@@ -369,6 +371,27 @@ impl ClassField {
         Getter::of(found).map(ClassField)
     }
 
+    /// The same field, but that numbers which an enumeration has labels for become the first of these.
+    pub fn labelled(self) -> ClassField {
+        let Getter::Integer(field, signed) = self.0 else {
+            return self;
+        };
+        let mappings = match field.kind() {
+            NodeKind::Int(_, class) | NodeKind::VarInt(class) => &class.mappings[..],
+            _ => &[],
+        };
+        let ranges = mappings.iter().flat_map(|mapping| {
+            let label = Datum::text(mapping.label.as_bytes());
+            let ranges = mapping.ranges.iter();
+            ranges.map(move |range| (range.lower, range.upper, label.clone()))
+        });
+        let ranges: Vec<_> = ranges.collect();
+        ClassField(match ranges.is_empty() {
+            true => Getter::Integer(field, signed),
+            false => Getter::Label(field, signed, ranges),
+        })
+    }
+
     /// Its value in an event record.
     #[inline]
     pub fn get(&self, event: &mut At<'_, '_>, subject: &Subject<'_>) -> Datum {
@@ -404,6 +427,15 @@ impl Getter {
             }
             Getter::Integer(field, signed) => {
                 Datum::Integer(whole(field.integer(event.body, event.slots).ok()?, *signed))
+            }
+            Getter::Label(field, signed, ranges) => {
+                let number = whole(field.integer(event.body, event.slots).ok()?, *signed);
+                let mut labels = ranges
+                    .iter()
+                    .filter(|range| range.0 <= number && number <= range.1);
+                labels
+                    .next()
+                    .map_or(Datum::Integer(number), |range| range.2.clone())
             }
             Getter::Float(field) => Datum::float(field.float(event.body, event.slots).ok()?),
             Getter::Bytes(field) => Datum::text(field.bytes(event.body, event.slots).ok()?),

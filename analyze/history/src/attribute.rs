@@ -44,6 +44,8 @@ pub enum Kind {
     DiskRead = 34,
     /// Bytes that a device has written since the trace began.
     DiskWritten = 35,
+    /// What an analysis that a user defined says; its path stands in the file.
+    Custom = 48,
 }
 
 /// Kinds that are kept, by number.
@@ -68,6 +70,29 @@ pub enum Form {
     Counter,
     /// A [`crate::ThreadState`].
     State,
+    /// A number or a text, as each change says.
+    Any,
+}
+
+impl Form {
+    /// The text that a code stands for, counted from 1; `None` if it stands for something else.
+    #[inline(always)]
+    pub(crate) fn text_of(self, code: u64) -> Option<u64> {
+        match self {
+            Form::Text if code != 0 => Some(code),
+            Form::Any if code & 1 == 1 => Some(code >> 1),
+            _ => None,
+        }
+    }
+
+    /// The code of a text, counted from 1; 0 for none.
+    #[inline(always)]
+    pub(crate) fn code_of_text(self, text: u64) -> u64 {
+        match self {
+            Form::Any if text != 0 => text << 1 | 1,
+            _ => text,
+        }
+    }
 }
 
 /// What an attribute is of.
@@ -79,11 +104,13 @@ pub enum Subject {
     Thread,
     /// A block device.
     Disk,
+    /// What a user says.
+    Custom,
 }
 
 impl Kind {
     /// All that are kept, in the order of attributes.
-    pub const KEPT: [Kind; 16] = [
+    pub const KEPT: [Kind; 17] = [
         Kind::CpuThread,
         Kind::CpuIrq,
         Kind::CpuSoftirq,
@@ -100,6 +127,7 @@ impl Kind {
         Kind::DiskRequests,
         Kind::DiskRead,
         Kind::DiskWritten,
+        Kind::Custom,
     ];
 
     /// All, with those that follow from others.
@@ -116,7 +144,8 @@ impl Kind {
         match self as u8 {
             0..16 => Subject::Cpu,
             16..32 => Subject::Thread,
-            _ => Subject::Disk,
+            32..48 => Subject::Disk,
+            _ => Subject::Custom,
         }
     }
 
@@ -140,6 +169,7 @@ impl Kind {
             Kind::DiskRequests => "requests",
             Kind::DiskRead => "read",
             Kind::DiskWritten => "written",
+            Kind::Custom => "value",
         }
     }
 
@@ -148,6 +178,7 @@ impl Kind {
         match self {
             Kind::CpuState | Kind::CpuSoftirq | Kind::ThreadSyscall | Kind::ThreadName => Form::Text,
             Kind::ThreadState => Form::State,
+            Kind::Custom => Form::Any,
             Kind::DiskRequests | Kind::DiskRead | Kind::DiskWritten => Form::Counter,
             _ => Form::Number,
         }
@@ -156,7 +187,7 @@ impl Kind {
 
 impl Subject {
     /// All.
-    pub const ALL: [Subject; 3] = [Subject::Cpu, Subject::Thread, Subject::Disk];
+    pub const ALL: [Subject; 4] = [Subject::Cpu, Subject::Thread, Subject::Disk, Subject::Custom];
 
     /// Its name in paths.
     pub fn name(self) -> &'static str {
@@ -164,6 +195,7 @@ impl Subject {
             Subject::Cpu => "cpu",
             Subject::Thread => "thread",
             Subject::Disk => "disk",
+            Subject::Custom => "custom",
         }
     }
 }
@@ -189,12 +221,24 @@ impl Attribute {
         self.0
     }
 
-    /// Whether the values of what is kept so are texts.
+    /// Whether values of what is kept so may be texts.
     #[inline(always)]
-    pub(crate) fn is_text(bits: u64) -> bool {
-        const TEXTS: u64 =
-            1 << Kind::CpuSoftirq as u64 | 1 << Kind::ThreadSyscall as u64 | 1 << Kind::ThreadName as u64;
+    pub(crate) fn may_be_text(bits: u64) -> bool {
+        const TEXTS: u64 = 1 << Kind::CpuSoftirq as u64
+            | 1 << Kind::ThreadSyscall as u64
+            | 1 << Kind::ThreadName as u64
+            | 1 << Kind::Custom as u64;
         TEXTS >> (bits >> (HOST_BITS + ID_BITS) & 63) & 1 == 1
+    }
+
+    /// The form of what is kept so, if values may be texts.
+    #[inline(always)]
+    pub(crate) fn text_form(bits: u64) -> Option<Form> {
+        const CUSTOM: u64 = Kind::Custom as u64;
+        Attribute::may_be_text(bits).then_some(match bits >> (HOST_BITS + ID_BITS) {
+            CUSTOM => Form::Any,
+            _ => Form::Text,
+        })
     }
 
     /// From what is kept; `None` if no attribute is kept so.
@@ -220,7 +264,8 @@ impl Attribute {
         self.0 as u32
     }
 
-    /// The path without the machine: `thread/42/state`, `cpu/3/irq`, `disk/8,0/depth`.
+    /// The path without the machine: `thread/42/state`, `cpu/3/irq`, `disk/8,0/depth`. Those of users' analyses have the
+    /// paths that these give them: see [`crate::History::path`].
     pub fn path(self) -> Path {
         Path(self)
     }
@@ -245,7 +290,7 @@ pub fn parse_id(subject: Subject, text: &str) -> Option<u32> {
             let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
             (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
         }
-        Subject::Cpu => text.parse().ok(),
+        Subject::Cpu | Subject::Custom => text.parse().ok(),
         Subject::Thread => text.parse::<i32>().ok().map(|tid| tid as u32),
     }
 }
@@ -262,7 +307,7 @@ impl fmt::Display for Path {
         match subject {
             Subject::Disk => write!(f, "{},{}", id >> 20, id & 0xf_ffff)?,
             Subject::Thread => write!(f, "{}", id as i32)?,
-            Subject::Cpu => write!(f, "{id}")?,
+            Subject::Cpu | Subject::Custom => write!(f, "{id}")?,
         }
         write!(f, "/{}", kind.name())
     }
@@ -282,7 +327,8 @@ mod tests {
                     (kind, 3, id)
                 );
                 assert_eq!(Attribute::of_bits(attribute.bits()), Some(attribute));
-                assert_eq!(Attribute::is_text(attribute.bits()), kind.form() == Form::Text);
+                let may_be_text = matches!(kind.form(), Form::Text | Form::Any);
+                assert_eq!(Attribute::may_be_text(attribute.bits()), may_be_text);
                 assert_eq!(
                     Attribute::parse(&attribute.path().to_string(), 3),
                     Some(attribute)

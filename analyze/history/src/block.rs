@@ -209,10 +209,11 @@ impl Block {
 /// The code in the file's terms of one in a block's.
 #[inline]
 fn resolve(form: Form, code: u64, texts: &[u64], base: u64) -> u64 {
+    if let Some(text) = form.text_of(code).filter(|_| !texts.is_empty()) {
+        let text = texts.get((text as usize).wrapping_sub(1));
+        return form.code_of_text(text.map_or(NULL, |text| text.saturating_add(1)));
+    }
     match form {
-        Form::Text if code != NULL && !texts.is_empty() => texts
-            .get(code as usize - 1)
-            .map_or(NULL, |text| text.saturating_add(1)),
         Form::Counter => sum_of(base, code),
         _ => code,
     }

@@ -4,23 +4,26 @@
 //! piece of work: whoever is between two chunks encodes it ([`crate::encode`]). Encoded slices are written in their order
 //! ([`crate::writer`]).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
-use tracebraid_kernel_fold::{Input, Selection};
+use tracebraid_kernel_fold::{Extent, Head, Input, Selection};
+use tracebraid_kernel_model::KernelEvent;
 
 use crate::encode::{Encoded, encode};
-use crate::file::{HistoryError, Meta};
-use crate::kernel::{Partial, wants};
+use crate::file::{self, HistoryError, Meta};
+use crate::kernel::{self, wants};
 use crate::levels::{self, Levels};
 use crate::piece::Piece;
 use crate::slices::Slices;
+use crate::user::{self, Definition, Machine, Plan};
 use crate::writer::Writer;
 
 /// What was built.
@@ -32,6 +35,8 @@ pub struct Built {
     pub bytes: u64,
     /// Damage that was met on the way.
     pub damage: Vec<Damage>,
+    /// What in the definition of an analysis is probably wrong, for people.
+    pub doubts: Vec<String>,
 }
 
 /// Why there is no history.
@@ -43,42 +48,61 @@ pub enum BuildError {
     /// It was cancelled.
     #[error(transparent)]
     Fold(#[from] FoldError),
+    /// The definition of an analysis asks for too much.
+    #[error("{0}")]
+    Definition(String),
     /// There is nothing to tell.
     #[error("no kernel events that tell of CPUs, threads or disks: a history needs sched_switch at least")]
     Nothing,
 }
 
-/// Builds the history of a trace set, of which `paths` tells where it is, and writes it to a file.
+/// Builds the history of a trace set, of which `paths` tells where it is, and writes it to a file; with what an analysis says
+/// that a user defined.
 ///
 /// # Errors
-/// When the file cannot be written, `control` was told to cancel, or there are no kernel events. Then there is no file.
+/// When the file cannot be written, `control` was told to cancel, or there is nothing to tell. Then there is no file.
 pub fn build(
     set: &TraceSet,
     paths: &[PathBuf],
-    file: &Path,
+    definition: Option<Definition>,
+    to: &Path,
     options: Options,
     control: &Control,
 ) -> Result<Built, BuildError> {
+    let own = definition.as_ref().map(|definition| file::Analysis {
+        name: definition.name.clone(),
+        text: definition.text.clone(),
+    });
+    let plan = definition.map(|definition| Plan::new(set, definition));
+    let plan = plan.transpose().map_err(BuildError::Definition)?;
+    let mut doubts = plan.as_ref().map_or_else(Vec::new, |plan| plan.doubts(set));
     let input = Input::new(set, Selection::default(), wants);
     let head = input.head();
-    let (Some(begin), Some(end)) = (head.begin, head.end) else {
-        return Err(BuildError::Nothing);
-    };
+    let (begin, end) = extent(set, &head, plan.as_ref()).ok_or(BuildError::Nothing)?;
     let bytes = set.traces.iter().flat_map(|trace| &trace.streams);
     let bytes: u64 = bytes
         .flat_map(|stream| stream.packets.iter())
         .map(|packet| packet.bytes)
         .sum();
-    let grid = levels::finest(head.duration_ns, bytes);
+    let duration = end.0.abs_diff(begin.0);
+    let grid = levels::finest(duration, bytes);
     let mut cpus: Vec<(u32, u32)> = input.sources.cpus().map(|cpu| (cpu.trace, cpu.cpu)).collect();
     cpus.sort_unstable();
     cpus.dedup();
-    let writer = Writer::create(file, Levels::new(grid, head.duration_ns))?;
+    let writer = Writer::create(to, Levels::new(grid, duration))?;
     let analysis = HistoryAnalysis {
         input,
+        plan,
         output: Output::new(set, writer, grid),
     };
     let outcome = fold(set, &analysis, options, control)?;
+    let Told { losses, machine } = outcome.report;
+    if machine.left_out > 0 {
+        let left_out = machine.left_out;
+        doubts.push(format!(
+            "there are too many attributes: {left_out} changes of others are left out"
+        ));
+    }
     let meta = Meta {
         program: concat!("tracebraid ", env!("CARGO_PKG_VERSION")).to_owned(),
         paths: paths.to_vec(),
@@ -89,11 +113,31 @@ pub fn build(
         begin: begin.0,
         end: end.0,
         bytes,
-        losses: outcome.report,
+        losses,
+        analysis: own,
+        custom: machine.into_paths(),
     };
-    let bytes = analysis.output.finish(file, meta.clone())?;
+    let bytes = analysis.output.finish(to, meta.clone())?;
     let damage = outcome.damage;
-    Ok(Built { meta, bytes, damage })
+    Ok(Built {
+        meta,
+        bytes,
+        damage,
+        doubts,
+    })
+}
+
+/// From the first to the last event record of the traces that are read.
+fn extent(set: &TraceSet, head: &Head, plan: Option<&Plan>) -> Option<(Timestamp, Timestamp)> {
+    let of_kernel = head.begin.zip(head.end);
+    let of_kernel = of_kernel.map(|(first, last)| Extent { first, last });
+    let reads = |trace: usize| {
+        let mut streams = StreamRef::all(set).filter(|stream| stream.trace as usize == trace);
+        plan.is_some_and(|plan| streams.any(|stream| plan.reads(stream)))
+    };
+    let of_user = Extent::of(set, reads);
+    let extent = of_kernel.into_iter().chain(of_user).reduce(Extent::join)?;
+    Some((extent.first, extent.last))
 }
 
 fn name_of_host(head: &tracebraid_kernel_fold::Head, trace: usize) -> Option<String> {
@@ -105,65 +149,121 @@ fn name_of_host(head: &tracebraid_kernel_fold::Head, trace: usize) -> Option<Str
 #[derive(Debug)]
 struct HistoryAnalysis {
     input: Input,
+    /// Of an analysis that a user defined.
+    plan: Option<Plan>,
     output: Output,
+}
+
+/// What is known after some chunks.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Partial {
+    kernel: kernel::Partial,
+    user: user::Partial,
+}
+
+/// What is told at the end.
+struct Told {
+    /// How often events were lost.
+    losses: u64,
+    machine: Machine,
+}
+
+impl HistoryAnalysis {
+    /// Hands on the slices before a time; all, if none is given.
+    fn hand_on(&self, partial: &mut Partial, until: Option<i64>) {
+        let slices = &self.output.slices;
+        if let Some(plan) = &self.plan {
+            partial.user.play(plan, slices, until);
+        }
+        let more = &mut partial.user.pieces;
+        let to = |slice, pieces| self.output.take(slice, pieces);
+        partial.kernel.hand_on(slices, until, more, to);
+    }
 }
 
 impl Analysis for HistoryAnalysis {
     type Partial = Partial;
-    /// How often events were lost.
-    type Report = u64;
+    type Report = Told;
 
-    fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
-        self.input.groups()
+    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
+        let mut groups = self.input.groups();
+        if let Some(plan) = &self.plan {
+            let known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
+            let others = StreamRef::all(set).filter(|stream| plan.reads(*stream) && !known.contains(stream));
+            groups.extend(others.map(|stream| vec![stream]));
+        }
+        groups
     }
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
-        self.input.wants(trace, stream_class, class)
+        let asks = |plan: &Plan| plan.wants(trace, stream_class, class);
+        self.input.wants(trace, stream_class, class) || self.plan.as_ref().is_some_and(asks)
     }
 
     fn begin(&self, chunk: &Chunk) -> Partial {
         // Between two chunks there is time for what merging has left.
         while self.output.work() {}
-        Partial::new(chunk.index == 0)
+        Partial {
+            kernel: kernel::Partial::new(chunk.index == 0),
+            user: user::Partial::default(),
+        }
     }
 
     fn packet(&self, partial: &mut Partial, packet: &StreamPlace<'_>) {
+        if let Some(plan) = &self.plan {
+            partial.user.packet(plan, packet);
+        }
         if let Some(packet) = self.input.any_packet(packet) {
-            partial.packet(&self.output.slices, &packet);
+            partial.kernel.packet(&self.output.slices, &packet);
         }
     }
 
     fn cut(&self, partial: &mut Partial, packet: &StreamPlace<'_>, time: Timestamp) {
         if let Some(packet) = self.input.any_packet(packet) {
-            partial.packet(&self.output.slices, &packet.cut(time.0));
+            partial.kernel.packet(&self.output.slices, &packet.cut(time.0));
         }
     }
 
     #[inline(always)]
     fn event(&self, partial: &mut Partial, record: &mut Record<'_>) {
         let slices = &self.output.slices;
-        self.input
-            .event(record, |event, body| partial.event(slices, event, body));
+        // What an event tells belongs to the thread that it ends, if it is a switch.
+        if let Some(plan) = &self.plan {
+            partial.user.event(plan, record);
+        }
+        let follows = self.plan.as_ref().filter(|plan| plan.needs_threads());
+        let place = (record.time.0, record.number);
+        self.input.event(record, |event, body| {
+            if let (Some(plan), KernelEvent::Switch(switch)) = (follows, &event.model.event)
+                && let Some(next) = switch.next_tid.get(body)
+            {
+                let cpu = (event.cpu.trace, event.cpu.cpu);
+                partial.user.switch(plan, place, cpu, next);
+            }
+            partial.kernel.event(slices, event, body);
+        });
     }
 
-    fn end(&self, _: &mut Partial, _: &Chunk) {}
+    fn end(&self, partial: &mut Partial, _: &Chunk) {
+        partial.user.end();
+    }
 
     fn merge(&self, earlier: &mut Partial, later: Partial) {
-        earlier.merge(&self.output.slices, later);
+        earlier.kernel.merge(&self.output.slices, later.kernel);
+        earlier.user.merge(later.user);
     }
 
     fn settle(&self, partial: &mut Partial, watermark: Timestamp) {
-        partial.hand_on(&self.output.slices, Some(watermark.0), |slice, pieces| {
-            self.output.take(slice, pieces);
-        });
+        self.hand_on(partial, Some(watermark.0));
     }
 
-    fn finish(&self, mut partial: Partial) -> u64 {
-        partial.hand_on(&self.output.slices, None, |slice, pieces| {
-            self.output.take(slice, pieces)
-        });
+    fn finish(&self, mut partial: Partial) -> Told {
+        self.hand_on(&mut partial, None);
         while self.output.work() {}
-        partial.losses
+        Told {
+            losses: partial.kernel.losses,
+            machine: partial.user.into_machine(),
+        }
     }
 }
 

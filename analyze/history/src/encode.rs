@@ -65,8 +65,12 @@ fn unite_texts(pieces: &mut [Piece]) -> Vec<String> {
         let find = |text: &String| texts.binary_search(text).map_or(NULL, |place| place as u64 + 1);
         let places: Vec<u64> = piece.texts.iter().map(find).collect();
         for change in &mut piece.changes {
-            if Attribute::is_text(change.attribute) && change.code != NULL {
-                change.code = places.get(change.code as usize - 1).copied().unwrap_or(NULL);
+            let Some(form) = Attribute::text_form(change.attribute) else {
+                continue;
+            };
+            if let Some(text) = form.text_of(change.code) {
+                let place = places.get(text as usize - 1).copied();
+                change.code = form.code_of_text(place.unwrap_or(NULL));
             }
         }
     }

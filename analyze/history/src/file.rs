@@ -42,6 +42,21 @@ pub struct Meta {
     pub bytes: u64,
     /// How often events were lost, which makes unknown what they would have told.
     pub losses: u64,
+    /// The analysis that a user defined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<Analysis>,
+    /// Paths of its attributes, by number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub custom: Vec<String>,
+}
+
+/// An analysis that a user defined.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// Its name.
+    pub name: String,
+    /// Its definition.
+    pub text: String,
 }
 
 /// A block's place in the file.

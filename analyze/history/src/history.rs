@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::attribute::{Attribute, Form};
+use crate::attribute::{Attribute, Form, Kind};
 use crate::block::Block;
 use crate::file::{BlockRef, HistoryError, Meta, Source};
 use crate::value::{ThreadState, Value};
@@ -16,6 +16,8 @@ pub struct History {
     source: Source,
     meta: Meta,
     texts: Vec<Arc<str>>,
+    /// Numbers of what users define, by path.
+    custom: HashMap<String, u32>,
     /// By level: its blocks in the order of time.
     levels: Vec<Level>,
     kept: Mutex<Kept>,
@@ -63,8 +65,10 @@ impl History {
             (level.number, level.grid) = (block.level, block.grid);
             level.blocks.push(block);
         }
+        let custom = index.meta.custom.iter().zip(0..);
         Ok(History {
             source,
+            custom: custom.map(|(path, number)| (path.clone(), number)).collect(),
             meta: index.meta,
             texts: index.texts.into_iter().map(Arc::from).collect(),
             levels,
@@ -75,6 +79,22 @@ impl History {
     /// What it is of.
     pub fn meta(&self) -> &Meta {
         &self.meta
+    }
+
+    /// The path of an attribute, without the machine.
+    pub fn path(&self, attribute: Attribute) -> String {
+        let own = || self.meta.custom.get(attribute.id() as usize).cloned();
+        match attribute.kind() {
+            Kind::Custom => own().unwrap_or_default(),
+            _ => attribute.path().to_string(),
+        }
+    }
+
+    /// The attribute with that path, of a machine; what users define belongs to none.
+    pub fn find(&self, path: &str, host: u32) -> Option<Attribute> {
+        let own = self.custom.get(path).copied();
+        own.map(|number| Attribute::new(Kind::Custom, 0, number))
+            .or_else(|| Attribute::parse(path, host).filter(|found| found.kind() != Kind::Custom))
     }
 
     /// How many blocks of all changes there are, and how many coarse ones.
@@ -113,11 +133,15 @@ impl History {
         if code == NULL {
             return Value::Null;
         }
-        match attribute.kind().form() {
-            Form::Text => {
-                let text = usize::try_from(code - 1).ok().and_then(|at| self.texts.get(at));
-                text.map_or(Value::Null, |text| Value::Text(text.clone()))
-            }
+        let form = attribute.kind().form();
+        if let Some(text) = form.text_of(code) {
+            let text = usize::try_from(text).ok().and_then(|text| text.checked_sub(1));
+            let text = text.and_then(|at| self.texts.get(at));
+            return text.map_or(Value::Null, |text| Value::Text(text.clone()));
+        }
+        match form {
+            Form::Text => Value::Null,
+            Form::Any => varint::number(code >> 1).map_or(Value::Null, Value::Number),
             Form::State => {
                 let state = varint::number(code).and_then(ThreadState::of_number);
                 state.map_or(Value::Null, Value::State)

@@ -204,11 +204,12 @@ impl Partial {
         self.losses += later.losses;
     }
 
-    /// Hands on the slices before a time; all, if none is given.
+    /// Hands on the slices before a time, with more of them; all, if no time is given.
     pub(crate) fn hand_on(
         &mut self,
         slices: &Slices,
         until: Option<i64>,
+        more: &mut Pieces,
         mut to: impl FnMut(usize, Vec<Piece>),
     ) {
         let (disks, of_disks) = (&mut self.disks, &mut self.of_disks);
@@ -220,7 +221,7 @@ impl Partial {
         by_slice.resize_with(ready.saturating_sub(self.handed_on), Vec::new);
         let of_cpus = self.pieces.iter_mut().map(|(_, pieces)| pieces);
         for piece in of_cpus
-            .chain([of_disks])
+            .chain([of_disks, more])
             .flat_map(|pieces| pieces.take_before(ready))
         {
             if let Some(of_slice) = piece

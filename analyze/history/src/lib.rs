@@ -22,8 +22,10 @@ mod kernel;
 mod levels;
 mod piece;
 mod query;
+mod report;
 mod run;
 mod slices;
+mod user;
 mod value;
 mod varint;
 mod writer;
@@ -44,7 +46,9 @@ pub mod fuzzing {
 
 pub use attribute::{Attribute, Form, Kind, Path, Subject, parse_id};
 pub use build::{BuildError, Built, build};
-pub use file::{HistoryError, Meta, VERSION};
+pub use file::{Analysis, HistoryError, Meta, VERSION};
 pub use history::History;
 pub use query::Since;
+pub use report::{Numbers, Report, Times};
+pub use user::{Definition, DefinitionError};
 pub use value::{ThreadState, Value};

@@ -4,17 +4,22 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_filter::Datum;
 use tracebraid_kernel_fold::KeyHasher;
 use tracebraid_kernel_model::Comm;
 
-use crate::attribute::{Attribute, Kind};
+use crate::attribute::{Attribute, Form, Kind};
 use crate::slices::Slices;
+use crate::user::put;
 use crate::varint;
 
 /// What happens to an attribute, as it is kept: a code of a value, or this.
 ///
 /// A thread that waits has been woken: it waits for a CPU. One that does not is left as it is.
 pub(crate) const WAKE: u64 = u64::MAX;
+
+/// Greater numbers have no code in [`Form::Any`].
+const MOST_NUMBER: i64 = 1 << 60;
 
 /// A change of an attribute.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -52,6 +57,9 @@ pub(crate) struct Pieces {
     places: HashMap<Comm, u64>,
     #[serde(skip)]
     numbered: Vec<u32>,
+    /// Its texts: those of users' analyses.
+    #[serde(skip)]
+    strings: HashMap<String, u64>,
 }
 
 impl Pieces {
@@ -99,6 +107,7 @@ impl Pieces {
         self.names.clear();
         self.places.clear();
         self.numbered.clear();
+        self.strings.clear();
     }
 
     /// An attribute takes a value, by its code.
@@ -171,6 +180,31 @@ impl Pieces {
         self.set(slices, time, attribute, code);
     }
 
+    /// An attribute takes whatever value. What is no whole number, or one of more than 60 bits, is kept as a text.
+    pub(crate) fn set_any(&mut self, slices: &Slices, time: i64, attribute: Attribute, value: &Datum) {
+        let small = match value {
+            Datum::Integer(number) => i64::try_from(*number)
+                .ok()
+                .filter(|number| number.abs() < MOST_NUMBER),
+            _ => None,
+        };
+        let code = match (small, value) {
+            (Some(number), _) => varint::code(number) << 1,
+            (None, Datum::Missing) => varint::NULL,
+            (None, other) => {
+                let mut text = String::new();
+                let _ = put(&mut text, other);
+                let next = self.at(slices, time).texts.len() as u64;
+                let place = *self.strings.entry(text.clone()).or_insert(next);
+                if place == next {
+                    self.at(slices, time).texts.push(text);
+                }
+                Form::Any.code_of_text(place + 1)
+            }
+        };
+        self.set(slices, time, attribute, code);
+    }
+
     /// Adds what later chunks tell. Where the clock goes back between chunks, changes are held.
     pub(crate) fn append(&mut self, slices: &Slices, later: Pieces) {
         let latest = self.latest();
@@ -194,13 +228,13 @@ impl Pieces {
         for change in piece.changes {
             let time = change.time.max(latest);
             let to = self.at(slices, time);
-            let code = match change.code {
-                0 => 0,
-                place if Attribute::is_text(change.attribute) => {
+            let form = Attribute::text_form(change.attribute);
+            let code = match form.and_then(|form| Some((form, form.text_of(change.code)?))) {
+                Some((form, place)) => {
                     let text = piece.texts.get(place as usize - 1).cloned();
-                    push(&mut to.texts, text.unwrap_or_default()) + 1
+                    form.code_of_text(push(&mut to.texts, text.unwrap_or_default()) + 1)
                 }
-                code => code,
+                None => change.code,
             };
             to.changes.push(Change { time, code, ..change });
         }

@@ -248,8 +248,11 @@ impl<'t> Terms<'t> {
 
     /// The code in the file's terms.
     fn global(&self, code: u64) -> u64 {
+        if let Some(text) = self.form.text_of(code) {
+            let text = self.texts.get(text as usize - 1).map_or(NULL, |text| text + 1);
+            return self.form.code_of_text(text);
+        }
         match self.form {
-            Form::Text if code != NULL => self.texts.get(code as usize - 1).map_or(NULL, |text| text + 1),
             Form::Counter => block::sum_of(self.before, code),
             _ if code == WAKE => woken(self.before).unwrap_or(self.before),
             _ => code,

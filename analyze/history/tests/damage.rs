@@ -60,10 +60,17 @@ fn a_build_that_fails_leaves_nothing() {
     control.cancel();
     let file = place.file("history");
     let options = tracebraid_fold::Options::default();
-    let error = tracebraid_history::build(&set, &[], &file, options, &control).unwrap_err();
+    let error = tracebraid_history::build(&set, &[], None, &file, options, &control).unwrap_err();
     assert!(error.to_string().contains("cancelled"));
     let nowhere = place.file("no/such/directory");
-    let error = tracebraid_history::build(&set, &[], &nowhere, options, &tracebraid_fold::Control::default());
+    let error = tracebraid_history::build(
+        &set,
+        &[],
+        None,
+        &nowhere,
+        options,
+        &tracebraid_fold::Control::default(),
+    );
     assert!(error.unwrap_err().to_string().contains("no/such"));
     assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 0);
 }

@@ -37,7 +37,15 @@ pub(crate) fn build_with(set: &TraceSet, file: &Path, threads: usize, chunk_byte
         chunk_bytes,
         until: None,
     };
-    build(set, &[PathBuf::from("trace")], file, options, &Control::default()).unwrap()
+    build(
+        set,
+        &[PathBuf::from("trace")],
+        None,
+        file,
+        options,
+        &Control::default(),
+    )
+    .unwrap()
 }
 
 /// The history of a trace.

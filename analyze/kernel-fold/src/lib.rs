@@ -9,6 +9,7 @@
 mod by_call;
 mod by_cpu;
 mod calls;
+mod candidates;
 mod extent;
 mod frame;
 mod hosts;
@@ -21,6 +22,7 @@ mod per_cpu;
 mod runs;
 mod selection;
 mod sources;
+mod subjects;
 mod table;
 mod time;
 mod together;
@@ -40,6 +42,7 @@ pub use by_cpu::ByCpu;
 pub use calls::{
     Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited, OpenCall,
 };
+pub use candidates::{Candidate, Candidates};
 pub use hosts::hosts;
 pub use lane::{Items, Lane};
 pub use learn::{learn, learn_switch, taken_over};
@@ -48,5 +51,6 @@ pub use pairs::Pairs;
 pub use people::{Known, People, ThreadKey};
 pub use runs::{Ended, Runs, Stretch};
 pub use selection::ChosenCalls;
+pub use subjects::{Packets, Subjects};
 pub use table::{KeyHasher, Table};
 pub use time::{nanoseconds, share};

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_filter::Datum;
 
-use crate::periods::candidates::Candidate;
+use crate::kernel::Candidate;
 use crate::periods::index::{Entry, Index};
 use crate::periods::plan::{ClassPlan, Plan, Step};
 use crate::periods::sums::{Closed, Sums};

@@ -7,7 +7,6 @@
 //! `docs/reports-periods.md` defines it.
 
 mod aggregated;
-mod candidates;
 mod index;
 mod machine;
 mod plan;
@@ -18,15 +17,13 @@ mod wanted;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_ctf::layout::node::NodeId;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::At;
 use tracebraid_filter::periods::Periods;
-use tracebraid_filter::{At, Subject};
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 
-use crate::kernel::{CpuSet, Extent, Head, Window, hosts};
+use crate::kernel::{Candidates, CpuSet, Extent, Head, Packets, Subjects, Window, hosts};
 use crate::report::Report;
-use candidates::Candidates;
 use machine::Machine;
 use plan::Plan;
 use sums::Sums;
@@ -43,18 +40,7 @@ pub struct PeriodAnalysis {
     cpus: CpuSet,
     head: Head,
     doubts: Vec<String>,
-    /// By trace: its streams.
-    streams: Vec<Vec<Source>>,
-}
-
-/// A stream.
-#[derive(Debug)]
-struct Source {
-    class: usize,
-    /// Place among all streams.
-    place: u32,
-    /// The packets' member that tells the CPU.
-    cpu: Option<NodeId>,
+    subjects: Subjects,
 }
 
 /// What is known after some chunks.
@@ -63,16 +49,8 @@ pub struct PeriodPartial {
     candidates: Candidates,
     machine: Machine,
     sums: Sums,
-    /// By stream: what its packet says.
     #[serde(skip)]
-    packets: Vec<Packet>,
-}
-
-/// What a packet says.
-#[derive(Debug, Default)]
-struct Packet {
-    cpu: Option<u64>,
-    values: Vec<(NodeId, u64)>,
+    packets: Packets,
 }
 
 impl PeriodAnalysis {
@@ -86,7 +64,7 @@ impl PeriodAnalysis {
         let mut analysis = PeriodAnalysis {
             doubts: plan::doubts(set, &periods),
             head: head(set, asked.window),
-            streams: sources(set),
+            subjects: Subjects::new(set),
             window: asked.window,
             cpus: asked.cpus.clone(),
             plan,
@@ -126,12 +104,6 @@ impl PeriodAnalysis {
         }
     }
 
-    fn source(&self, stream: StreamRef) -> Option<&Source> {
-        self.streams
-            .get(stream.trace as usize)?
-            .get(stream.stream as usize)
-    }
-
     /// Lets the machine see what is before that time; without one, everything.
     fn run(&self, partial: &mut PeriodPartial, before: Option<i64>) {
         let taken = partial.candidates.take_before(before);
@@ -153,31 +125,14 @@ fn head(set: &TraceSet, window: Window) -> Head {
     }
 }
 
-fn sources(set: &TraceSet) -> Vec<Vec<Source>> {
-    let mut place = 0;
-    let mut of_trace = |trace: &tracebraid_ctf::trace::Trace| {
-        let source = |stream: &tracebraid_ctf::stream::Stream| {
-            let layout = trace.layout.streams.get(stream.class);
-            place += 1;
-            Source {
-                class: stream.class,
-                place: place - 1,
-                cpu: layout.and_then(|layout| layout.packet_context_member("cpu_id")),
-            }
-        };
-        trace.streams.iter().map(source).collect()
-    };
-    set.traces.iter().map(&mut of_trace).collect()
-}
-
 impl Analysis for PeriodAnalysis {
     type Partial = PeriodPartial;
     type Report = Report;
 
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let is_read = |stream: &StreamRef| {
-            let source = self.source(*stream);
-            source.is_some_and(|source| self.plan.reads(stream.trace as usize, source.class))
+            let class = self.subjects.class(*stream);
+            class.is_some_and(|class| self.plan.reads(stream.trace as usize, class))
         };
         vec![StreamRef::all(set).filter(is_read).collect()]
     }
@@ -191,40 +146,20 @@ impl Analysis for PeriodAnalysis {
     }
 
     fn packet(&self, partial: &mut PeriodPartial, packet: &StreamPlace<'_>) {
-        let Some(source) = self.source(packet.stream) else {
-            return;
-        };
-        let place = source.place as usize;
-        if place >= partial.packets.len() {
-            partial.packets.resize_with(place + 1, Packet::default);
-        }
-        if let Some(own) = partial.packets.get_mut(place) {
-            let values = &packet.head.values;
-            own.values.clone_from(values);
-            let cpu = source
-                .cpu
-                .and_then(|cpu| values.iter().find(|(node, _)| *node == cpu));
-            own.cpu = cpu.map(|(_, value)| *value);
-        }
+        self.subjects.packet(&mut partial.packets, packet);
     }
 
     #[inline]
     fn event(&self, partial: &mut PeriodPartial, record: &mut Record<'_>) {
         let trace = record.stream.trace as usize;
-        let found = self.source(record.stream).and_then(|source| {
-            let place = self.plan.place(trace, source.class, record.class)?;
-            Some((source, place, self.plan.classes.get(place)?))
+        let found = self.subjects.class(record.stream).and_then(|class| {
+            let place = self.plan.place(trace, class, record.class)?;
+            Some((place, self.plan.classes.get(place)?))
         });
-        let Some((source, place, class)) = found else {
+        let Some((place, class)) = found else {
             return;
         };
-        let packet = partial.packets.get(source.place as usize);
-        let subject = Subject {
-            time: record.time.0,
-            cpu: packet.and_then(|packet| packet.cpu),
-            packet: packet.map_or(&[], |packet| &packet.values),
-            ..Subject::default()
-        };
+        let subject = partial.packets.subject(record);
         let cpu = subject.cpu.and_then(|cpu| u32::try_from(cpu).ok());
         if !self.window.contains(subject.time)
             || self.cpus.0.is_some() && !cpu.is_some_and(|cpu| self.cpus.contains(cpu))
@@ -241,12 +176,12 @@ impl Analysis for PeriodAnalysis {
             return;
         }
         let values = class.fields.iter().map(|field| field.get(at, &subject));
-        let about = (subject.time, source.place, place as u32, bits);
+        let about = (subject.time, record.number, place as u32, bits);
         partial.candidates.add(about, cpu, values);
     }
 
     fn end(&self, partial: &mut PeriodPartial, _: &Chunk) {
-        partial.packets = Vec::new();
+        partial.packets = Packets::default();
     }
 
     /// What is merged to something has not been settled: only the state of all that came first is.

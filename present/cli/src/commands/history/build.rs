@@ -1,10 +1,10 @@
 //! `tracebraid history build`: from a trace to a history.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_history::{BuildError, Built, build};
+use tracebraid_history::{BuildError, Built, Definition, build};
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -19,30 +19,33 @@ use crate::warnings::Warnings;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
-  tracebraid history build server/kernel client/kernel -o both.history")]
+  tracebraid history build server/kernel client/kernel -o both.history
+  tracebraid history build SESSION --analysis requests.toml -o requests.history")]
 pub(crate) struct BuildArgs {
     #[command(flatten)]
     input: InputArgs,
     /// The file to write
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
+    /// Keep what this analysis says, too: a file in TOML, or in Trace Compass's XML (docs/user-analyses.md)
+    #[arg(long, value_name = "FILE")]
+    analysis: Option<PathBuf>,
     #[command(flatten)]
     fold: FoldArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
+    let definition = args.analysis.as_deref().map(definition).transpose()?;
     let set = options::open(&args.input)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     let options = args.fold.options(None);
-    let built = fold::watched(|control| build(&set, &args.input.paths, &args.output, options, control));
-    let built = built.map_err(|error| match error {
-        BuildError::File(error) => Failure::output(error.to_string()),
-        BuildError::Fold(_) => Failure::interrupted(),
-        BuildError::Nothing => Failure::nothing_readable(error.to_string()),
-    })?;
+    let paths = absolute(&args.input.paths);
+    let built = fold::watched(|control| build(&set, &paths, definition, &args.output, options, control));
+    let built = built.map_err(|error| failure(&error))?;
     warnings.reading(&built.damage);
+    built.doubts.iter().for_each(|doubt| warnings.note(doubt));
     if built.meta.losses > 0 {
         let times = number_of(built.meta.losses, "time", "times");
         warnings.note(&format!(
@@ -53,10 +56,41 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.input.strict))
 }
 
+/// Paths that mean the same wherever somebody stands: the history may be built again from there.
+fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    paths.iter().map(absolute).collect()
+}
+
+/// Reads the definition of an analysis.
+fn definition(path: &Path) -> Result<Definition, Failure> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Definition::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+/// Why there is no history.
+pub(super) fn failure(error: &BuildError) -> Failure {
+    match error {
+        BuildError::File(error) => Failure::output(error.to_string()),
+        BuildError::Fold(_) => Failure::interrupted(),
+        BuildError::Definition(error) => Failure::usage(error.clone()),
+        BuildError::Nothing => Failure::nothing_readable(error.to_string()),
+    }
+}
+
 fn summary(args: &BuildArgs, built: &Built) -> String {
     let share = built.bytes as f64 * 100.0 / built.meta.bytes.max(1) as f64;
+    let own = match &built.meta.analysis {
+        Some(analysis) => format!(
+            "; {}: {}",
+            analysis.name,
+            number_of(built.meta.custom.len() as u64, "attribute", "attributes")
+        ),
+        None => String::new(),
+    };
     format!(
-        "{}: {} ({} bytes), {share:.1} % of {} of packets\n",
+        "{}: {} ({} bytes), {share:.1} % of {} of packets{own}\n",
         args.output.display(),
         bytes(built.bytes),
         grouped(built.bytes),

@@ -3,6 +3,9 @@
 mod build;
 mod info;
 mod query;
+mod range;
+mod rebuild;
+mod report;
 mod select;
 mod show;
 
@@ -15,13 +18,16 @@ use crate::failure::Failure;
 /// Keeps and tells what each CPU, thread and disk was doing at any time.
 ///
 /// `build` reads a kernel trace once and writes a history, some per cent of the trace's size; `query` answers from it at once,
-/// however long the trace. See docs/history.md.
+/// however long the trace. Analyses of your own (`build --analysis`) say what else is kept: see docs/history.md and
+/// docs/user-analyses.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
   tracebraid history query TRACE.history --at +1.5s
   tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +1.1s
-  tracebraid history query TRACE.history cpu/0/state --first '== irq'")]
+  tracebraid history query TRACE.history cpu/0/state --first '== irq'
+  tracebraid history report TRACE.history 'cpu/*/state'
+  tracebraid history build TRACE --analysis requests.toml -o TRACE.history")]
 pub(crate) struct HistoryArgs {
     #[command(subcommand)]
     command: HistoryCommand,
@@ -31,6 +37,7 @@ pub(crate) struct HistoryArgs {
 enum HistoryCommand {
     Build(build::BuildArgs),
     Query(query::QueryArgs),
+    Report(report::ReportArgs),
     Info(info::InfoArgs),
 }
 
@@ -39,6 +46,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         HistoryCommand::Build(args) => build::run(args),
         HistoryCommand::Query(args) => query::run(args),
+        HistoryCommand::Report(args) => report::run(args),
         HistoryCommand::Info(args) => info::run(args),
     }
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
-use jiff::tz::TimeZone;
 use tracebraid_history::{Attribute, History, Since};
 
+use super::range::RangeArgs;
+use super::rebuild;
 use super::select::{Condition, Patterns, attributes};
 use super::show::{Answer, Format, Row, show};
 use super::unreadable;
@@ -50,47 +51,34 @@ pub(crate) struct QueryArgs {
     /// What they are at so many times in the range, in equal steps
     #[arg(long, value_name = "N", group = "what", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     samples: Option<u32>,
-    /// Beginning of the range; that of the trace if not given
-    #[arg(
-        long,
-        short = 'b',
-        visible_alias = "begin",
-        value_name = "TIME",
-        allow_hyphen_values = true
-    )]
-    from: Option<TimeSpec>,
-    /// End of the range; that of the trace if not given
-    #[arg(
-        long,
-        short = 'e',
-        visible_alias = "end",
-        value_name = "TIME",
-        allow_hyphen_values = true
-    )]
-    to: Option<TimeSpec>,
-    /// Times are given and shown in UTC, not in local time
-    #[arg(long)]
-    gmt: bool,
+    #[command(flatten)]
+    range: RangeArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// If it is damaged, or of another version, do not build it again from its trace
+    #[arg(long)]
+    no_rebuild: bool,
 }
 
 /// Runs it.
 pub(super) fn run(args: &QueryArgs) -> Result<ExitCode, Failure> {
-    let history = History::open(&args.file).map_err(|error| unreadable(&error))?;
-    let zone = options::zone(args.gmt);
-    let answer = args.answer(&history, &zone)?;
-    show(&history, args.format, &zone, answer)?;
-    Ok(ExitCode::SUCCESS)
+    match args.no_rebuild {
+        true => args.run(),
+        false => rebuild::mending(&args.file, || args.run()),
+    }
 }
 
 impl QueryArgs {
-    fn answer(&self, history: &History, zone: &TimeZone) -> Result<Answer, Failure> {
-        let time = |spec: TimeSpec| {
-            spec.resolve(Some(history.meta().begin), zone)
-                .map_err(Failure::usage)
-        };
+    fn run(&self) -> Result<ExitCode, Failure> {
+        let history = History::open(&self.file).map_err(|error| unreadable(&error))?;
+        let answer = self.answer(&history)?;
+        show(&history, self.format, &options::zone(self.range.gmt), answer)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn answer(&self, history: &History) -> Result<Answer, Failure> {
+        let time = |spec: TimeSpec| self.range.time(history, spec);
         if let Some(at) = self.at {
             return self.values(history, time(at)?);
         }
@@ -99,12 +87,7 @@ impl QueryArgs {
                 "which attributes? Paths and patterns stand behind the file; --at takes all",
             ));
         }
-        let from = self.from.map_or(Ok(history.meta().begin), time)?;
-        // The end belongs to the range.
-        let to = self.to.map_or(Ok(history.meta().end), time)?.saturating_add(1);
-        if from >= to {
-            return Err(Failure::usage("the time range ends before it begins"));
-        }
+        let (from, to) = self.range.of(history)?;
         let attributes = attributes(history, &self.attributes, (from, to))?;
         if let Some(samples) = self.samples {
             let rows = history.sampled(&attributes, (from, to), samples as usize);

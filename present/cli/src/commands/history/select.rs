@@ -1,7 +1,7 @@
 //! Which attributes a query is about: paths with `*` and `?`, and the machine before them where there are several.
 
 use tracebraid_filter::glob::Glob;
-use tracebraid_history::{Attribute, History, Subject, Value};
+use tracebraid_history::{Attribute, History, Kind, Subject, Value};
 
 use crate::failure::Failure;
 
@@ -31,9 +31,10 @@ fn has_hosts(history: &History) -> bool {
 /// The path of an attribute, with the machine if there are several.
 pub(super) fn path(history: &History, attribute: Attribute) -> String {
     let host = history.meta().hosts.get(attribute.host() as usize);
+    let own = history.path(attribute);
     match host {
-        Some(Some(host)) if has_hosts(history) => format!("{host}/{}", attribute.path()),
-        _ => attribute.path().to_string(),
+        Some(Some(host)) if has_hosts(history) && attribute.kind() != Kind::Custom => format!("{host}/{own}"),
+        _ => own,
     }
 }
 
@@ -49,7 +50,7 @@ pub(super) fn attributes(
         match parse(history, pattern) {
             Some(attribute) => found.push(attribute),
             None if pattern.contains(['*', '?']) => globs.push(pattern.clone()),
-            None => return Err(Failure::usage(unknown(pattern))),
+            None => return Err(Failure::usage(unknown(history, pattern))),
         }
     }
     if !globs.is_empty() {
@@ -63,7 +64,7 @@ pub(super) fn attributes(
 }
 
 fn parse(history: &History, path: &str) -> Option<Attribute> {
-    if let Some(attribute) = Attribute::parse(path, 0) {
+    if let Some(attribute) = history.find(path, 0) {
         return Some(attribute);
     }
     let (host, path) = path.split_once('/')?;
@@ -72,13 +73,17 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
     Attribute::parse(path, u32::try_from(at).ok()?)
 }
 
-fn unknown(path: &str) -> String {
+fn unknown(history: &History, path: &str) -> String {
+    let own = match &history.meta().analysis {
+        Some(analysis) => format!(" those that the analysis {} names;", analysis.name),
+        None => String::new(),
+    };
     let kinds = |subject: Subject| {
         let kinds = tracebraid_history::Kind::all().filter(|kind| kind.subject() == subject);
         kinds.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     };
     format!(
-        "{path}: no attribute has that path: there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {}; \
+        "{path}: no attribute has that path: there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {};{own} \
          and patterns with * and ?",
         kinds(Subject::Cpu),
         kinds(Subject::Thread),

@@ -1,41 +1,58 @@
-//! Event records that may begin or end a period, with the values that matter, in little memory.
+//! Event records of any class that may matter to something that follows them in the order of time, with the values that it
+//! looks at, in little memory.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_filter::Datum;
 
 /// An event record that may matter.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Candidate {
+pub struct Candidate {
     /// Nanoseconds from the origin.
-    pub(super) time: i64,
+    pub time: i64,
     /// Place of its stream among all streams.
-    pub(super) stream: u32,
+    pub stream: u32,
     /// Place of its class among those that matter.
-    pub(super) class: u32,
+    pub class: u32,
     /// The filters of its class that it passed.
-    pub(super) bits: u64,
+    pub bits: u64,
     /// Its CPU, if it is known.
-    pub(super) cpu: Option<u32>,
+    pub cpu: Option<u32>,
     /// Where its values begin, and how many they are.
     at: usize,
     count: u32,
 }
 
-/// Event records in the order in which they were read.
+/// Event records: those of each stream in the order in which they were read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Candidates {
+pub struct Candidates {
     list: Vec<Candidate>,
     values: Vec<Datum>,
+    /// By stream.
+    seen: Vec<Seen>,
 }
 
+/// What was added of a stream.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Seen {
+    first: i64,
+    latest: i64,
+}
+
+/// Nothing yet.
+const NOTHING: Seen = Seen {
+    first: i64::MAX,
+    latest: i64::MIN,
+};
+
 impl Candidates {
-    /// Adds one, with the values that follow.
-    pub(super) fn add(
+    /// Adds one, with the values that follow. Where a stream's clock goes back, the time is held.
+    pub fn add(
         &mut self,
         (time, stream, class, bits): (i64, u32, u32, u64),
         cpu: Option<u32>,
         values: impl Iterator<Item = Datum>,
     ) {
+        let time = self.hold(stream, time);
         let at = self.values.len();
         self.values.extend(values);
         self.list.push(Candidate {
@@ -49,16 +66,40 @@ impl Candidates {
         });
     }
 
+    fn hold(&mut self, stream: u32, time: i64) -> i64 {
+        let seen = self.seen(stream);
+        seen.latest = seen.latest.max(time);
+        seen.first = seen.first.min(time);
+        seen.latest
+    }
+
+    fn seen(&mut self, stream: u32) -> &mut Seen {
+        let stream = stream as usize;
+        if stream >= self.seen.len() {
+            self.seen.resize(stream + 1, NOTHING);
+        }
+        &mut self.seen[stream]
+    }
+
     /// Adds those of later chunks.
-    pub(super) fn append(&mut self, later: Candidates) {
-        if self.list.is_empty() {
-            *self = later;
-            return;
+    pub fn append(&mut self, later: Candidates) {
+        let before = self.seen.clone();
+        let latest = |stream: usize| before.get(stream).map_or(i64::MIN, |seen| seen.latest);
+        let mut seen = later.seen.iter().enumerate();
+        let goes_back = seen.any(|(stream, seen)| seen.first < latest(stream));
+        for (stream, seen) in later.seen.iter().enumerate() {
+            let own = self.seen(stream as u32);
+            own.first = own.first.min(seen.first);
+            own.latest = own.latest.max(seen.latest);
         }
         let behind = self.values.len();
         self.values.extend(later.values);
         let moved = later.list.into_iter().map(|one| Candidate {
             at: one.at + behind,
+            time: match goes_back {
+                true => one.time.max(latest(one.stream as usize)),
+                false => one.time,
+            },
             ..one
         });
         self.list.extend(moved);
@@ -66,8 +107,9 @@ impl Candidates {
 
     /// Takes those that are earlier than that out, in the order of time; of equal times in the order
     /// of the streams, and of one stream in its order.
-    pub(super) fn take_before(&mut self, time: Option<i64>) -> Candidates {
+    pub fn take_before(&mut self, time: Option<i64>) -> Candidates {
         let mut taken = std::mem::take(self);
+        self.seen = std::mem::take(&mut taken.seen);
         let key = |one: &Candidate| (one.time, one.stream);
         if !taken.list.is_sorted_by_key(key) {
             // Stable: those of one stream follow each other as they were read.
@@ -78,15 +120,15 @@ impl Candidates {
             None => taken.list.len(),
         };
         for one in taken.list.split_off(count) {
-            let values = taken.of(&one).to_vec();
-            let about = (one.time, one.stream, one.class, one.bits);
-            self.add(about, one.cpu, values.into_iter());
+            let at = self.values.len();
+            self.values.extend_from_slice(taken.of(&one));
+            self.list.push(Candidate { at, ..one });
         }
         taken
     }
 
     /// All of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Candidate, &[Datum])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Candidate, &[Datum])> {
         self.list.iter().map(|one| (one, self.of(one)))
     }
 
@@ -128,6 +170,29 @@ mod tests {
         let taken = all.take_before(Some(9));
         assert_eq!(list(&taken), [(4, 2, 1), (5, 0, 1), (5, 1, 0), (5, 1, 0)]);
         assert_eq!(list(&all), [(9, 0, 2)]);
+        // What stays keeps its time, whatever came behind it.
+        let mut rest = of(&[(5, 0), (6, 0), (7, 0)]);
+        rest.take_before(Some(6));
+        assert_eq!(list(&rest), [(6, 0, 1), (7, 0, 2)]);
         assert_eq!(list(&all.take_before(None)).len(), 1);
+    }
+
+    #[test]
+    fn clocks_that_go_back_are_held_however_chunks_are_cut() {
+        let times = [(5, 0), (7, 1), (3, 0), (6, 0), (4, 1)];
+        let whole = list(&of(&times).take_before(None));
+        let expected = [(5, 0, 0), (5, 0, 2), (6, 0, 3), (7, 1, 1), (7, 1, 4)];
+        assert_eq!(whole, expected);
+        for cut in 1..times.len() {
+            let mut parts = of(&times[..cut]);
+            parts.append(of(&times[cut..]));
+            let parts = list(&parts.take_before(None));
+            let places = |list: &[(i64, u32, i128)]| {
+                list.iter()
+                    .map(|&(time, stream, _)| (time, stream))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(places(&parts), places(&expected), "{cut}");
+        }
     }
 }

@@ -1,0 +1,304 @@
+//! What attributes are, and what each event record in the order of time does to them.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_filter::Datum;
+use tracebraid_kernel_fold::{Candidate, Candidates};
+
+use crate::attribute::{Attribute, Kind};
+use crate::piece::Pieces;
+use crate::slices::Slices;
+use crate::user::definition::{Condition, Deed, Operand, Part, Step, Template};
+use crate::user::plan::{ClassPlan, Plan, SWITCH, Slot};
+
+/// Attributes at most: a path that is made of an address or a time would otherwise fill all memory.
+const MOST_ATTRIBUTES: usize = 1 << 20;
+/// No stack is higher.
+const MOST_STACKED: u32 = 1 << 12;
+
+/// What is known after some event records.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    /// By path: its number.
+    numbers: HashMap<String, u32>,
+    /// By number.
+    attributes: Vec<Known>,
+    /// By path: how high it is.
+    stacks: HashMap<String, u32>,
+    /// By trace and CPU: the thread that runs.
+    running: HashMap<(u32, u32), i64>,
+    /// Changes of attributes that there were too many of.
+    pub(crate) left_out: u64,
+}
+
+/// What is known of an attribute.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Known {
+    value: Datum,
+    /// When it took its value.
+    since: i64,
+}
+
+/// An event record, as steps see it.
+struct Turn<'t> {
+    machine: &'t mut Machine,
+    slices: &'t Slices,
+    to: &'t mut Pieces,
+    class: &'t ClassPlan,
+    event: &'t Candidate,
+    values: &'t [Datum],
+}
+
+impl Machine {
+    /// Lets event records that are in the order of time do what they do.
+    pub(crate) fn play(&mut self, plan: &Plan, slices: &Slices, to: &mut Pieces, taken: &Candidates) {
+        for (event, values) in taken.iter() {
+            if event.class == SWITCH {
+                self.switch(event, values);
+                continue;
+            }
+            let Some(class) = plan.classes.get(event.class as usize) else {
+                continue;
+            };
+            let mut turn = Turn {
+                machine: &mut *self,
+                slices,
+                to: &mut *to,
+                class,
+                event,
+                values,
+            };
+            for rule in class.rules(event.bits) {
+                let steps = plan
+                    .definition
+                    .rules
+                    .get(rule)
+                    .map_or(&[][..], |rule| &rule.steps);
+                turn.steps(steps);
+            }
+        }
+    }
+
+    fn switch(&mut self, event: &Candidate, values: &[Datum]) {
+        if let ([Datum::Integer(trace), Datum::Integer(next)], Some(cpu)) = (values, event.cpu) {
+            self.running.insert((*trace as u32, cpu), *next as i64);
+        }
+    }
+
+    /// Paths of all attributes, by number.
+    pub(crate) fn into_paths(self) -> Vec<String> {
+        let mut paths = vec![String::new(); self.attributes.len()];
+        for (path, number) in self.numbers {
+            paths[number as usize] = path;
+        }
+        paths
+    }
+
+    /// The number of an attribute, and what it is.
+    fn known(&mut self, path: &str) -> Option<(u32, &mut Known)> {
+        let number = match self.numbers.get(path) {
+            Some(&number) => number,
+            None if self.attributes.len() >= MOST_ATTRIBUTES => {
+                self.left_out += 1;
+                return None;
+            }
+            None => {
+                let number = self.attributes.len() as u32;
+                self.numbers.insert(path.to_owned(), number);
+                self.attributes.push(Known {
+                    value: Datum::Missing,
+                    since: 0,
+                });
+                number
+            }
+        };
+        Some((number, &mut self.attributes[number as usize]))
+    }
+
+    fn value(&self, path: &str) -> Datum {
+        let number = self.numbers.get(path);
+        let known = number.and_then(|&number| self.attributes.get(number as usize));
+        known.map_or(Datum::Missing, |known| known.value.clone())
+    }
+}
+
+impl Turn<'_> {
+    fn steps(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::If {
+                    condition,
+                    then,
+                    otherwise,
+                } => match self.holds(condition) {
+                    true => self.steps(then),
+                    false => self.steps(otherwise),
+                },
+                Step::Change { path, deed } => {
+                    if let Some(path) = self.path(path) {
+                        self.change(path, deed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn change(&mut self, path: String, deed: &Deed) {
+        match deed {
+            Deed::Set(value) | Deed::Begin(value) => {
+                let value = self.text_or_value(value);
+                self.set(&path, value);
+            }
+            Deed::Add(more) => {
+                if let Datum::Integer(more) = self.text_or_value(more) {
+                    self.add(&path, more);
+                }
+            }
+            Deed::Clear => self.clear(&path),
+            Deed::Push(value) => {
+                let value = self.text_or_value(value);
+                let height = self.machine.stacks.entry(path.clone()).or_default();
+                if *height < MOST_STACKED {
+                    *height += 1;
+                    let place = format!("{path}/{height}");
+                    self.set(&place, value);
+                }
+            }
+            Deed::Pop => self.pop(&path),
+            Deed::PopAll => {
+                while self.machine.stacks.get(&path).is_some_and(|&height| height > 0) {
+                    self.pop(&path);
+                }
+            }
+            Deed::End(name) => self.end(&path, name),
+        }
+    }
+
+    fn pop(&mut self, path: &str) {
+        if let Some(height) = self.machine.stacks.get_mut(path).filter(|height| **height > 0) {
+            let place = format!("{path}/{height}");
+            *height -= 1;
+            self.clear(&place);
+        }
+    }
+
+    /// A segment ends that began, and is counted.
+    fn end(&mut self, path: &str, name: &Template) {
+        let Some(&number) = self.machine.numbers.get(path) else {
+            return;
+        };
+        let known = &self.machine.attributes[number as usize];
+        if known.value.is_missing() {
+            return;
+        }
+        let lasted = i128::from(self.event.time.abs_diff(known.since));
+        self.clear(path);
+        if let Some(name) = self.path(name) {
+            self.add(&format!("{name}/count"), 1);
+            self.add(&format!("{name}/total_ns"), lasted);
+            self.set(&format!("{name}/last_ns"), Datum::Integer(lasted));
+        }
+    }
+
+    fn clear(&mut self, path: &str) {
+        // What has no value needs no number.
+        if self.machine.numbers.contains_key(path) {
+            self.set(path, Datum::Missing);
+        }
+    }
+
+    fn set(&mut self, path: &str, value: Datum) {
+        let time = self.to.see(self.event.time);
+        if let Some((number, known)) = self.machine.known(path) {
+            known.since = time;
+            let attribute = Attribute::new(Kind::Custom, 0, number);
+            self.to.set_any(self.slices, time, attribute, &value);
+            known.value = value;
+        }
+    }
+
+    fn add(&mut self, path: &str, more: i128) {
+        let sum = match self.machine.value(path) {
+            Datum::Integer(sum) => sum.saturating_add(more),
+            // What is a text does not become a number.
+            other if !other.is_missing() => return,
+            _ => more,
+        };
+        self.set(path, Datum::Integer(sum));
+    }
+
+    fn holds(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::And(parts) => parts.iter().all(|part| self.holds(part)),
+            Condition::Or(parts) => parts.iter().any(|part| self.holds(part)),
+            Condition::Not(inner) => !self.holds(inner),
+            Condition::Compare(left, operator, right) => {
+                self.operand(left).compares(*operator, &self.operand(right))
+            }
+            Condition::Matches(operand, glob) => self.operand(operand).matches(glob),
+            Condition::Has(operand) => !self.operand(operand).is_missing(),
+        }
+    }
+
+    fn operand(&self, operand: &Operand) -> Datum {
+        match operand {
+            Operand::Constant(constant) => constant.clone(),
+            Operand::Field(field) => match self.class.slots.get(*field) {
+                Some(Slot::Kept(at)) => self.values.get(*at).cloned().unwrap_or_default(),
+                Some(Slot::Time) => Datum::Integer(self.event.time.into()),
+                Some(Slot::Running) => {
+                    let cpu = self.event.cpu.map(|cpu| (self.class.trace, cpu));
+                    let tid = cpu.and_then(|cpu| self.machine.running.get(&cpu));
+                    tid.map_or(Datum::Missing, |&tid| Datum::Integer(tid.into()))
+                }
+                Some(Slot::Missing) | None => Datum::Missing,
+            },
+            Operand::State(path) => {
+                let path = self.path(path);
+                path.map_or(Datum::Missing, |path| self.machine.value(&path))
+            }
+            Operand::Top(path) => self.top(path).unwrap_or_default(),
+        }
+    }
+
+    fn top(&self, path: &Template) -> Option<Datum> {
+        let path = self.path(path)?;
+        let height = self.machine.stacks.get(&path).filter(|height| **height > 0)?;
+        Some(self.machine.value(&format!("{path}/{height}")))
+    }
+
+    /// A path; none, if a part of it is not known.
+    fn path(&self, template: &Template) -> Option<String> {
+        let mut path = String::new();
+        for part in &template.0 {
+            match part {
+                Part::Text(text) => path.push_str(text),
+                Part::Of(operand) => put(&mut path, &self.operand(operand))?,
+            }
+        }
+        Some(path)
+    }
+
+    /// What a template gives; nothing, if a part of it is not known.
+    fn text_or_value(&self, template: &Template) -> Datum {
+        match &template.0[..] {
+            [Part::Of(operand)] => self.operand(operand),
+            _ => self
+                .path(template)
+                .map_or(Datum::Missing, |text| Datum::text(text.as_bytes())),
+        }
+    }
+}
+
+/// Appends a value as text; `None`, if there is none.
+pub(crate) fn put(text: &mut String, value: &Datum) -> Option<()> {
+    match value {
+        Datum::Missing => return None,
+        Datum::Integer(number) => write!(text, "{number}").ok()?,
+        Datum::Float(bits) => write!(text, "{}", f64::from_bits(*bits)).ok()?,
+        other => text.push_str(&String::from_utf8_lossy(other.bytes().unwrap_or_default())),
+    }
+    Some(())
+}

@@ -1,0 +1,353 @@
+//! Definitions in TOML.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+use tracebraid_filter::Datum;
+use tracebraid_filter::ast::Expr;
+use tracebraid_filter::glob::Glob;
+
+use crate::user::definition::{Deed, Definition, Operand, Part, Rule, Step, Template};
+use crate::user::error::DefinitionError;
+use crate::user::expression;
+use crate::user::template::{self, Lets};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Option<String>,
+    #[serde(default)]
+    on: Vec<Spanned<On>>,
+    #[serde(default)]
+    segment: Vec<Spanned<Segment>>,
+}
+
+/// Which event records.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    event: Names,
+    when: Option<Spanned<String>>,
+}
+
+/// What event records do.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct On {
+    event: Names,
+    when: Option<Spanned<String>>,
+    #[serde(default, rename = "let")]
+    lets: BTreeMap<String, Spanned<String>>,
+    change: Vec<Spanned<Change>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// What becomes of an attribute: one of the first six.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    set: Option<Spanned<String>>,
+    add: Option<Spanned<String>>,
+    clear: Option<Spanned<String>>,
+    push: Option<Spanned<String>>,
+    pop: Option<Spanned<String>>,
+    to: Option<Spanned<Literal>>,
+    by: Option<Spanned<Literal>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Literal {
+    Number(i64),
+    Text(String),
+}
+
+/// Something that begins and ends.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Segment {
+    name: Spanned<String>,
+    key: Spanned<String>,
+    label: Option<Spanned<Literal>>,
+    begin: Which,
+    end: Which,
+}
+
+/// Reads it.
+pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        DefinitionError::at(text, offset, error.message())
+    })?;
+    let mut reader = Reader {
+        text,
+        definition: Definition {
+            name: file.name.unwrap_or_else(|| "user".to_owned()),
+            text: text.to_owned(),
+            rules: Vec::new(),
+            fields: Vec::new(),
+        },
+    };
+    for on in file.on {
+        reader.on(on)?;
+    }
+    for segment in file.segment {
+        reader.segment(segment)?;
+    }
+    if reader.definition.rules.is_empty() {
+        let message = "there is neither an [[on]] nor a [[segment]]: nothing would happen";
+        return Err(DefinitionError::at(text, text.len(), message));
+    }
+    // In the order in which they stand.
+    reader.definition.rules.sort_by_key(|rule| rule.offset);
+    Ok(reader.definition)
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    definition: Definition,
+}
+
+impl Reader<'_> {
+    fn error(&self, at: &Range<usize>, message: impl Into<String>) -> DefinitionError {
+        DefinitionError::at(self.text, at.start, message)
+    }
+
+    /// Where the content of a string begins.
+    fn content(&self, at: &Range<usize>) -> usize {
+        let written = self.text.get(at.clone()).unwrap_or_default();
+        let quotes = match written {
+            long if long.starts_with("\"\"\"") || long.starts_with("'''") => 3,
+            quoted if quoted.starts_with(['"', '\'']) => 1,
+            _ => 0,
+        };
+        at.start + quotes
+    }
+
+    fn template(&mut self, text: &Spanned<String>, lets: &Lets) -> Result<Template, DefinitionError> {
+        let parsed = template::parse(text.get_ref(), &mut self.definition, lets);
+        parsed.map_err(|(offset, message)| {
+            DefinitionError::at(self.text, self.content(&text.span()) + offset, message)
+        })
+    }
+
+    /// A path: not empty, and without empty parts.
+    fn path(&mut self, text: &Spanned<String>, lets: &Lets) -> Result<Template, DefinitionError> {
+        let path = text.get_ref();
+        if path.is_empty() || path.split('/').any(str::is_empty) {
+            let message = "a path has parts, none of them empty, with / between them: requests/{id}/state";
+            return Err(self.error(&text.span(), message));
+        }
+        self.template(text, lets)
+    }
+
+    fn value(&mut self, value: &Spanned<Literal>, lets: &Lets) -> Result<Template, DefinitionError> {
+        match value.get_ref() {
+            Literal::Number(number) => Ok(Template::of(Operand::Constant(Datum::Integer((*number).into())))),
+            Literal::Text(text) => self.template(&Spanned::new(value.span(), text.clone()), lets),
+        }
+    }
+
+    /// The expression that chooses event records.
+    fn when(
+        &self,
+        events: Names,
+        when: Option<&Spanned<String>>,
+        at: &Range<usize>,
+    ) -> Result<Expr, DefinitionError> {
+        let names = match events {
+            Names::One(name) => vec![name],
+            Names::Several(names) => names,
+        };
+        if names.is_empty() {
+            return Err(self.error(at, "no event is named"));
+        }
+        let mut parts = vec![Expr::Or(
+            names.iter().map(|name| Expr::Event(Glob::new(name))).collect(),
+        )];
+        if let Some(when) = when {
+            let no_times =
+                |_: &str| Err("times are not compared here: --from and --to of a query are".to_owned());
+            let expr = tracebraid_filter::parse_with_times(when.get_ref(), &no_times);
+            let place = self.content(&when.span());
+            match expr.map_err(|error| DefinitionError::within(self.text, place, &error))? {
+                Expr::And(more) => parts.extend(more),
+                one => parts.push(one),
+            }
+        }
+        Ok(Expr::And(parts))
+    }
+
+    fn on(&mut self, on: Spanned<On>) -> Result<(), DefinitionError> {
+        let at = on.span();
+        let on = on.into_inner();
+        let mut lets = Lets::new();
+        for (name, path) in on.lets {
+            // Those before it in the alphabet are known to it.
+            let path = self.path(&path, &lets)?;
+            lets.push((name, path));
+        }
+        let when = self.when(on.event, on.when.as_ref(), &at)?;
+        if on.change.is_empty() {
+            return Err(self.error(&at, "nothing changes"));
+        }
+        let mut steps = Vec::new();
+        for change in on.change {
+            steps.push(self.change(change, &lets)?);
+        }
+        let (when, condition) = expression::split(when, &mut self.definition, &lets);
+        if let Some(condition) = condition {
+            let (then, otherwise) = (steps, Vec::new());
+            steps = vec![Step::If {
+                condition,
+                then,
+                otherwise,
+            }];
+        }
+        self.definition.rules.push(Rule {
+            when: when.unwrap_or_else(|| Expr::And(Vec::new())),
+            offset: at.start,
+            steps,
+        });
+        Ok(())
+    }
+
+    fn change(&mut self, change: Spanned<Change>, lets: &Lets) -> Result<Step, DefinitionError> {
+        let at = change.span();
+        let Change {
+            set,
+            add,
+            clear,
+            push,
+            pop,
+            to,
+            by,
+        } = change.into_inner();
+        let deeds = [&set, &add, &clear, &push, &pop];
+        let mut named = deeds.into_iter().flatten();
+        let (Some(path), None) = (named.next(), named.next()) else {
+            let message = "a change has one of set, add, clear, push and pop";
+            return Err(self.error(&at, message));
+        };
+        let path = self.path(path, lets)?;
+        let takes = set.is_some() || push.is_some();
+        let misplaced = match (&to, &by) {
+            (Some(to), _) if !takes => Some((to.span(), "`to` belongs to set and push")),
+            (_, Some(by)) if add.is_none() => Some((by.span(), "`by` belongs to add")),
+            (None, _) if takes => Some((at.clone(), "set and push need `to`: the value")),
+            _ => None,
+        };
+        if let Some((span, message)) = misplaced {
+            return Err(self.error(&span, message));
+        }
+        let one = Template::of(Operand::Constant(Datum::Integer(1)));
+        let to = to
+            .map(|to| self.value(&to, lets))
+            .transpose()?
+            .unwrap_or_default();
+        let by = by.map(|by| self.value(&by, lets)).transpose()?.unwrap_or(one);
+        let deed = match (&set, &add, &clear, &push) {
+            (Some(_), ..) => Deed::Set(to),
+            (_, Some(_), ..) => Deed::Add(by),
+            (_, _, Some(_), _) => Deed::Clear,
+            (_, _, _, Some(_)) => Deed::Push(to),
+            _ => Deed::Pop,
+        };
+        Ok(Step::Change { path, deed })
+    }
+
+    /// A segment is two rules.
+    fn segment(&mut self, segment: Spanned<Segment>) -> Result<(), DefinitionError> {
+        let at = segment.span();
+        let segment = segment.into_inner();
+        let lets = Lets::new();
+        let name = self.path(&segment.name, &lets)?;
+        let mut path = name.clone();
+        path.0.push(Part::Text("/".to_owned()));
+        path.0.extend(self.path(&segment.key, &lets)?.0);
+        let label = segment.label.map(|label| self.value(&label, &lets)).transpose()?;
+        let label = label.unwrap_or_else(|| Template::text("active"));
+        let sides = [
+            (segment.begin, Deed::Begin(label), 0),
+            (segment.end, Deed::End(name), 1),
+        ];
+        for (which, deed, offset) in sides {
+            let when = self.when(which.event, which.when.as_ref(), &at)?;
+            let path = path.clone();
+            self.definition.rules.push(Rule {
+                when,
+                offset: at.start + offset,
+                steps: vec![Step::Change { path, deed }],
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_say_what_changes() {
+        let text = r#"
+name = "requests"
+[[on]]
+event = "app:request_begin"
+let = { before = "requests/{id}/state" }
+when = "before != running && size > 3"
+change = [
+  { set = "requests/{id}/state", to = "running" },
+  { add = "requests/begun" },
+]
+[[segment]]
+name = "served"
+key = "{id}"
+begin = { event = "app:request_begin" }
+end = { event = ["app:request_end", "app:request_failed"], when = "id > 0" }
+"#;
+        let definition = parse(text).unwrap();
+        assert_eq!(definition.name, "requests");
+        assert_eq!(definition.rules.len(), 3);
+        assert!(matches!(&definition.rules[0].steps[..], [Step::If { then, .. }] if then.len() == 2));
+        let deed = |at: usize| match &definition.rules[at].steps[0] {
+            Step::Change { deed, .. } => deed.clone(),
+            Step::If { .. } => Deed::Clear,
+        };
+        assert_eq!(deed(1), Deed::Begin(Template::text("active")));
+        assert_eq!(deed(2), Deed::End(Template::text("served")));
+    }
+
+    #[test]
+    fn errors_name_line_and_column() {
+        let on = |change: &str| format!("[[on]]\nevent = \"a\"\nchange = [{change}]");
+        let cases = [
+            ("[[on]]\nevnt = 3".to_owned(), (2, 1), "unknown field"),
+            ("name = ".to_owned(), (1, 8), ""),
+            ("name = \"x\"".to_owned(), (1, 11), "nothing would happen"),
+            (on("{ set = \"a\" }"), (3, 11), "need `to`"),
+            (on("{ set = \"a//b\", to = 1 }"), (3, 19), "empty"),
+            (on("{ set = \"a/{b\", to = 1 }"), (3, 22), "not closed"),
+            (on("{ clear = \"a\", by = 1 }"), (3, 31), "belongs to add"),
+            (on("{ clear = \"a\", pop = \"a\" }"), (3, 11), "one of"),
+            (
+                "[[on]]\nevent = \"a\"\nwhen = \"b === 3\"\nchange = []".to_owned(),
+                (3, 13),
+                "",
+            ),
+        ];
+        for (text, place, message) in cases {
+            let error = parse(&text).unwrap_err();
+            assert_eq!((error.line, error.column), place, "{text}\n{error}");
+            assert!(error.message.contains(message), "{error}");
+        }
+    }
+}

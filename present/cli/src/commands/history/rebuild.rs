@@ -1,0 +1,51 @@
+//! Building a damaged history again from its trace.
+
+use std::path::Path;
+
+use tracebraid_fold::Options;
+use tracebraid_history::{Definition, History, HistoryError, Meta, build};
+
+use super::build::failure;
+use crate::failure::Failure;
+use crate::{fold, options};
+
+/// Does something with a history. If that fails since the history is damaged, and its trace is still there, the history is
+/// built again, and it is done once more.
+pub(super) fn mending<T>(file: &Path, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    let refused = match work() {
+        Err(refused) => refused,
+        done => return done,
+    };
+    let Some((error, meta)) = damage(file) else {
+        return Err(refused);
+    };
+    eprintln!("tracebraid: {error}");
+    let from: Vec<String> = meta.paths.iter().map(|path| path.display().to_string()).collect();
+    eprintln!("tracebraid: building it again from {}", from.join(" "));
+    again(file, &meta)?;
+    work()
+}
+
+/// What is wrong with a history, and what it is of: if something is, and the trace is there.
+fn damage(file: &Path) -> Option<(HistoryError, Meta)> {
+    let history = History::open(file).ok()?;
+    let error = history.verify().err()?;
+    let is_damaged = matches!(error, HistoryError::Damaged { .. });
+    let meta = history.meta().clone();
+    let is_there = !meta.paths.is_empty() && meta.paths.iter().all(|path| path.exists());
+    (is_damaged && is_there).then_some((error, meta))
+}
+
+fn again(file: &Path, meta: &Meta) -> Result<(), Failure> {
+    let set = options::open_paths(&meta.paths)?;
+    let definition = meta
+        .analysis
+        .as_ref()
+        .map(|analysis| Definition::parse(&analysis.text));
+    let definition = definition
+        .transpose()
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let built =
+        fold::watched(|control| build(&set, &meta.paths, definition, file, Options::default(), control));
+    built.map(drop).map_err(|error| failure(&error))
+}

@@ -1,0 +1,227 @@
+//! `tracebraid history report`: how long attributes had which values.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use tracebraid_history::{Attribute, History, Report};
+
+use super::range::RangeArgs;
+use super::select::{attributes, path};
+use super::show::Format;
+use super::unreadable;
+use crate::csv;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::table::{self, Column, duration, grouped, percent};
+
+/// Shows how long attributes had which values, and what numbers were on average.
+///
+/// A value's share is that of the range; of attributes together, that of all their time. Numbers with more than 16 values, and sums, are told by their
+/// least, average (over time) and greatest value.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid history report TRACE.history 'cpu/*/state'
+  tracebraid history report TRACE.history 'disk/*' --from +1s --to +2s
+  # all threads' time, by what they did
+  tracebraid history report TRACE.history 'thread/*/state' --together")]
+pub(crate) struct ReportArgs {
+    /// The history
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Paths of attributes, or patterns of paths
+    #[arg(value_name = "ATTRIBUTE", required = true)]
+    attributes: Vec<String>,
+    /// All attributes' times in one, by value
+    #[arg(long)]
+    together: bool,
+    #[command(flatten)]
+    range: RangeArgs,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// An attribute's report; several's, with no attribute.
+type Row = (Option<Attribute>, Report);
+
+/// Runs it.
+pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let history = History::open(&args.file).map_err(|error| unreadable(&error))?;
+    let range = args.range.of(&history)?;
+    let mut rows: Vec<Row> = Vec::new();
+    for attribute in attributes(&history, &args.attributes, range)? {
+        let report = history.report(attribute, range);
+        rows.push((Some(attribute), report.map_err(|error| unreadable(&error))?));
+    }
+    if args.together {
+        rows = together(rows);
+    }
+    let known = |(_, report): &Row| report.values.values().map(|times| times.total_ns).sum::<u64>();
+    let shown = Shown {
+        history: &history,
+        whole: match args.together {
+            true => rows.iter().map(known).sum(),
+            false => range.0.abs_diff(range.1),
+        },
+    };
+    let mut output = Output::open(None)?;
+    match args.format {
+        Format::Table => output.write(shown.table(&rows).as_bytes())?,
+        Format::Json => output.write_json(&shown.json(&rows, range))?,
+        Format::Csv => output.write(shown.csv(&rows).as_bytes())?,
+    };
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Values of all attributes in one row; numbers with many values stay apart.
+fn together(rows: Vec<Row>) -> Vec<Row> {
+    let mut all = Report::default();
+    let mut apart = Vec::new();
+    for (attribute, report) in rows {
+        match report.numbers {
+            Some(_) => apart.push((attribute, report)),
+            None => all.join(report),
+        }
+    }
+    [(None, all)].into_iter().chain(apart).collect()
+}
+
+struct Shown<'h> {
+    history: &'h History,
+    /// What shares are of, in nanoseconds: the range, or the time of all attributes together.
+    whole: u64,
+}
+
+impl Shown<'_> {
+    fn path(&self, attribute: Option<Attribute>) -> String {
+        attribute.map_or_else(
+            || "(together)".to_owned(),
+            |attribute| path(self.history, attribute),
+        )
+    }
+
+    fn table(&self, rows: &[Row]) -> String {
+        let values = self.values(rows);
+        let numbers = self.numbers(rows);
+        let parts = [values, numbers];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match parts.is_empty() {
+            true => "Nothing of that is known.\n".to_owned(),
+            false => parts.join("\n"),
+        }
+    }
+
+    fn values(&self, rows: &[Row]) -> Option<String> {
+        let columns = [
+            Column::whole("Attribute"),
+            Column::whole("Value"),
+            Column::number("Time"),
+            Column::number("Share"),
+            Column::number("Times").left_out(1),
+            Column::number("Longest").left_out(2),
+        ];
+        let mut cells = Vec::new();
+        for (attribute, report) in rows {
+            let mut values: Vec<_> = report.values.iter().collect();
+            values.sort_by_key(|(_, times)| std::cmp::Reverse(times.total_ns));
+            cells.extend(values.into_iter().map(|(value, times)| {
+                vec![
+                    self.path(*attribute),
+                    value.to_string(),
+                    duration(times.total_ns),
+                    percent(times.total_ns, self.whole),
+                    grouped(times.times),
+                    duration(times.longest_ns),
+                ]
+            }));
+        }
+        (!cells.is_empty()).then(|| table::render(&columns, cells))
+    }
+
+    fn numbers(&self, rows: &[Row]) -> Option<String> {
+        let columns = [
+            Column::whole("Attribute"),
+            Column::number("Min"),
+            Column::number("Average"),
+            Column::number("Max"),
+            Column::number("First").left_out(2),
+            Column::number("Last").left_out(3),
+            Column::number("Changes").left_out(1),
+        ];
+        let cells: Vec<Vec<String>> = rows
+            .iter()
+            .filter_map(|(attribute, report)| {
+                let numbers = report.numbers?;
+                Some(vec![
+                    self.path(*attribute),
+                    numbers.min.to_string(),
+                    format!("{:.2}", numbers.average),
+                    numbers.max.to_string(),
+                    numbers.first.to_string(),
+                    numbers.last.to_string(),
+                    grouped(numbers.changes),
+                ])
+            })
+            .collect();
+        (!cells.is_empty()).then(|| table::render(&columns, cells))
+    }
+
+    fn json(&self, rows: &[Row], (from, to): (i64, i64)) -> serde_json::Value {
+        let row = |(attribute, report): &Row| {
+            let values = report.values.iter().map(|(value, times)| {
+                json!({
+                    "value": value,
+                    "total_ns": times.total_ns,
+                    "times": times.times,
+                    "longest_ns": times.longest_ns,
+                })
+            });
+            json!({
+                "attribute": attribute.map(|attribute| path(self.history, attribute)),
+                "values": values.collect::<Vec<_>>(),
+                "numbers": report.numbers,
+            })
+        };
+        let attributes: Vec<_> = rows.iter().map(row).collect();
+        json!({"from_ns": from, "to_ns": to, "attributes": attributes})
+    }
+
+    fn csv(&self, rows: &[Row]) -> String {
+        let columns = [
+            "attribute",
+            "value",
+            "total_ns",
+            "times",
+            "longest_ns",
+            "min",
+            "average",
+            "max",
+            "first",
+            "last",
+        ];
+        let mut csv = csv::Rows::new(&columns);
+        for (attribute, report) in rows {
+            let path = self.path(*attribute);
+            for (value, times) in &report.values {
+                let cells = [times.total_ns, times.times, times.longest_ns].map(|number| number.to_string());
+                let nothing = vec![String::new(); 5];
+                csv.add([vec![path.clone(), value.to_string()], cells.to_vec(), nothing].concat());
+            }
+            if let Some(numbers) = report.numbers {
+                let cells =
+                    [numbers.min, numbers.max, numbers.first, numbers.last].map(|number| number.to_string());
+                let [min, max, first, last] = cells;
+                let times = [
+                    numbers.known_ns.to_string(),
+                    (numbers.changes + 1).to_string(),
+                    String::new(),
+                ];
+                let cells = [min, numbers.average.to_string(), max, first, last];
+                csv.add([vec![path, String::new()], times.to_vec(), cells.to_vec()].concat());
+            }
+        }
+        csv.finish()
+    }
+}
