@@ -1,5 +1,5 @@
 //! Fuzz targets for everything that reads what others wrote: metadata of both languages and in
-//! packets, index files, packets, whole traces, blocks of state histories, and files of other tools.
+//! packets, index files, packets, whole traces, blocks of state histories, definitions of analyses, and files of other tools.
 //!
 //! `FUZZ_TARGET` names the target, see [`TARGETS`]; the rest are libFuzzer's arguments. One
 //! program holds all targets, so that there is one thing to build.
@@ -21,6 +21,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("packets", trace::packets),
     ("trace", trace::trace),
     ("history", history),
+    ("definition", definition),
     ("import", import::import),
 ];
 
@@ -59,6 +60,17 @@ fn packetized(data: &[u8]) -> Corpus {
     match tracebraid_ctf::metadata::parse(data) {
         Ok(class) => trace::compile(class),
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    Corpus::Keep
+}
+
+/// The definition of an analysis, in either form.
+fn definition(data: &[u8]) -> Corpus {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return Corpus::Reject;
+    };
+    if let Err(error) = tracebraid_history::Definition::parse(text) {
+        assert!(error.line > 0 && error.column > 0, "{error}");
     }
     Corpus::Keep
 }

@@ -11,6 +11,7 @@ mod queries;
 #[path = "../../reports/tests/support/traces.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod traces;
+mod user;
 
 use std::path::{Path, PathBuf};
 

@@ -38,6 +38,9 @@ pub(crate) fn word(address: u64) -> Option<u64> {
     copy(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
 }
 
+/// Frames that step over more bytes are not followed up: what lies between would take too long to ask for.
+const MOST_GAP: u64 = 64 * PAGE;
+
 /// A stack, read upwards from its pointer.
 pub(crate) struct Stack<'a> {
     /// First address known to be readable and that behind the last, multiples of a page.
@@ -66,15 +69,24 @@ impl<'a> Stack<'a> {
         self.unknown_word(address)
     }
 
+    /// A page above the known ones can be read. If those between can be, too, they all belong to the stack: a frame with much
+    /// data steps over whole pages, which would otherwise be asked for again at each word behind it.
+    fn extend(&mut self, page: u64) {
+        let end = self.known[1];
+        let gap = page.checked_sub(end).filter(|gap| *gap <= MOST_GAP);
+        let between = gap.map(|gap| (end..end + gap).step_by(PAGE as usize));
+        if between.is_some_and(|mut between| between.all(sys::is_readable)) {
+            self.known[1] = page + PAGE;
+        }
+    }
+
     #[cold]
     fn unknown_word(&mut self, address: u64) -> Option<u64> {
         let page = address & !(PAGE - 1);
         if address > MOST || address & 7 != 0 || !sys::is_readable(page) {
             return None;
         }
-        if page == self.known[1] {
-            self.known[1] = page + PAGE;
-        }
+        self.extend(page);
         // SAFETY: see the module's text; aligned words do not cross pages.
         Some(unsafe { (address as *const u64).read() })
     }
@@ -98,6 +110,14 @@ mod tests {
         assert_eq!(stack.word(at + 2 * PAGE), None);
         assert_eq!(stack.word(3), None);
         assert_eq!(stack.word(u64::MAX - 7), None);
+        assert_eq!(known, [at, at + 2 * PAGE]);
+        // A frame may step over pages, but not over one that cannot be read.
+        let mut known = [0; 2];
+        let mut stack = Stack::at(at, &mut known);
+        assert_eq!(stack.word(at + 8), Some(0));
+        known = [at, at];
+        let mut stack = Stack::at(at, &mut known);
+        assert_eq!(stack.word(at + PAGE + 8), Some(0));
         assert_eq!(known, [at, at + 2 * PAGE]);
         assert!(!copy(at + PAGE, &mut [0; 4097]));
         assert!(copy(at + PAGE, &mut [0; 4096]));

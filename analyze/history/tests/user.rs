@@ -1,0 +1,110 @@
+//! Analyses that users define: the same whatever the threads and chunks.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Control, Options};
+use tracebraid_history::{Definition, History, build};
+use tracebraid_testkit::recorded::unpacked;
+
+use crate::Place;
+
+fn definition(name: &str) -> Definition {
+    let path = format!("{}/../../docs/analyses/{name}", env!("CARGO_MANIFEST_DIR"));
+    Definition::parse(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Who runs when system calls are made, and when interrupts come: threads and times that no event record tells by itself.
+const THREADS: &str = r#"
+name = "threads"
+[[on]]
+event = "syscall_entry_*"
+let = { last = "last/{tid}" }
+when = "!(last == \"syscall_entry_read\")"
+change = [{ set = "last/{tid}", to = "{name}" }, { push = "stack/{tid}", to = "{name}" }, { add = "calls/{tid}" }]
+[[on]]
+event = "syscall_exit_*"
+change = [{ pop = "stack/{tid}" }, { set = "ended/{cpu}", to = "{time}" }]
+[[on]]
+event = "irq_handler_entry"
+when = "tid > 0 || irq > 1"
+change = [{ add = "interrupted/{tid}", by = 3 }]
+"#;
+
+#[test]
+fn the_file_depends_neither_on_threads_nor_on_chunks() {
+    let cases = [
+        ("kernel-ust-requests", definition("requests.toml")),
+        ("kernel-mix-small", definition("running.xml")),
+        ("kernel-mix-small", Definition::parse(THREADS).unwrap()),
+        ("kernel-discarded", Definition::parse(THREADS).unwrap()),
+        ("ust-cyg-profile", Definition::parse("[[on]]\nevent = \"lttng_ust_cyg_*_entry\"\nchange = [{ push = \"calls/{tid}\", to = \"{addr}\" }]\n[[on]]\nevent = \"lttng_ust_cyg_*_exit\"\nchange = [{ pop = \"calls/{tid}\" }]").unwrap()),
+    ];
+    for (name, definition) in cases {
+        let set = TraceSet::open(&[unpacked(name).join(name)]).unwrap();
+        let place = Place::new();
+        let mut first = None;
+        for (threads, chunk_bytes) in [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)] {
+            let file = place.file("history");
+            let options = Options {
+                threads,
+                chunk_bytes,
+                until: None,
+            };
+            let paths = [PathBuf::from("trace")];
+            let control = Control::default();
+            let built = build(&set, &paths, Some(definition.clone()), &file, options, &control).unwrap();
+            assert!(
+                !built.meta.custom.is_empty() && built.doubts.is_empty(),
+                "{:?}",
+                built.doubts
+            );
+            let bytes = fs::read(&file).unwrap();
+            let first = first.get_or_insert_with(|| bytes.clone());
+            assert!(
+                *first == bytes,
+                "{name}: {}: {threads} threads, chunks of {chunk_bytes}: {} and {} bytes",
+                definition.name,
+                first.len(),
+                bytes.len()
+            );
+        }
+        History::open(&place.file("history")).unwrap().verify().unwrap();
+    }
+}
+
+/// Who makes a call is whom the kernel's own attributes have in it.
+#[test]
+fn threads_are_those_that_run() {
+    let name = "kernel-mix-small";
+    let set = TraceSet::open(&[unpacked(name).join(name)]).unwrap();
+    let place = Place::new();
+    let file = place.file("history");
+    let definition = Definition::parse(THREADS).unwrap();
+    let control = Control::default();
+    build(&set, &[], Some(definition), &file, Options::default(), &control).unwrap();
+    let history = History::open(&file).unwrap();
+    let meta = history.meta();
+    let mut compared = 0;
+    for path in meta.custom.iter().filter(|path| path.starts_with("last/")) {
+        let own = history.find(path, 0).unwrap();
+        let call = format!("thread/{}/syscall", path.trim_start_matches("last/"));
+        let call = history.find(&call, 0).unwrap();
+        for since in history
+            .changes(own, meta.begin, meta.end)
+            .unwrap()
+            .into_iter()
+            .skip(1)
+        {
+            // The other one has calls' names by their numbers.
+            if since.value.to_string() == "syscall_entry_unknown" {
+                continue;
+            }
+            let entered = format!("syscall_entry_{}", history.value(call, since.time).unwrap());
+            assert_eq!(since.value.to_string(), entered, "{path} at {}", since.time);
+            compared += 1;
+        }
+    }
+    assert!(compared > 1000, "{compared}");
+}
