@@ -121,6 +121,30 @@ impl Output {
     }
 }
 
+/// Writes a file, which has its name when it is whole; what is no plain file (a pipe, a device) is written as it is.
+///
+/// # Errors
+/// When it cannot be written: what had that name before is then still there.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
+    let done = match is_special {
+        true => std::fs::write(path, bytes),
+        false => replace_file(path, bytes),
+    };
+    done.map_err(|error| Failure::output(format!("{}: cannot be written: {error}", path.display())))
+}
+
+fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    let done = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    done
+}
+
 /// What became of it.
 fn written(result: io::Result<()>) -> Result<Written, Failure> {
     match result {

@@ -407,3 +407,44 @@ fn damaged_histories_are_built_again() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), answer);
     assert_eq!(fs::read(&file).unwrap(), good);
 }
+
+#[test]
+fn answers_are_written_for_other_tools() {
+    let built = built("kernel-mix-small");
+    let file = built.directory.path().join("states.arrow");
+    let arguments = [
+        "thread/*/state",
+        "--format",
+        "arrow",
+        "-o",
+        file.to_str().unwrap(),
+    ];
+    assert_eq!(query(&built, &arguments), "");
+    let bytes = fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"ARROW1") && bytes.ends_with(b"ARROW1"));
+    // The same to whoever reads a pipe.
+    let output = tracebraid()
+        .args([
+            "history",
+            "query",
+            &built.file,
+            "thread/*/state",
+            "--format",
+            "arrow",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, bytes);
+    let (code, said) = failure(&[
+        "history",
+        "query",
+        &built.file,
+        "--at",
+        "+1s",
+        "-o",
+        "/nowhere/at/all",
+    ]);
+    assert!(code == 1 && said.contains("/nowhere/at/all"), "{code}: {said}");
+    let left = fs::read_dir(built.directory.path()).unwrap().count();
+    assert_eq!(left, 2, "the history and the answer");
+}

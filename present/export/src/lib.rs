@@ -1,9 +1,11 @@
 //! Answers in the formats of other tools.
 //!
-//! In: what an analysis found. Out: bytes that Perfetto reads, or text for flame graphs. Promise: nothing is analyzed
+//! In: what an analysis found. Out: bytes that Perfetto reads, text for flame graphs, or Arrow's tables. Promise: nothing is analyzed
 //! here; numbers are those of the answer.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
 pub mod critical_path;
 mod folded;
 pub mod perfetto;

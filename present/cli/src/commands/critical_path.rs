@@ -15,7 +15,7 @@ use crate::commands::report::{Subject, window};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs, TimeArgs};
-use crate::output::Output;
+use crate::output;
 
 /// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it waited for did,
 /// across threads, threads of the kernel, disks, the network and, in traces of several machines, machines.
@@ -82,7 +82,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
     let report = report(args, &mut subject)?;
     if let Some(file) = &args.perfetto {
-        Output::open(Some(file))?.write(&perfetto(&report))?;
+        output::replace(file, &perfetto(&report))?;
     }
     let text = match args.format {
         Format::Json => return subject.finish_json(&report, args.input.strict),

@@ -10,7 +10,7 @@ use crate::csv::Rows;
 use crate::failure::Failure;
 use crate::fold::FoldArgs;
 use crate::options::{self, ReportFormat};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::sync::relate;
 use crate::table::{self, Column, grouped};
 use crate::warnings::Warnings;
@@ -62,7 +62,9 @@ pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
         warnings.note(&loss.to_string());
     }
     if let Some(path) = &args.output {
-        Output::open(Some(path))?.write_json(&found.transformations())?;
+        let text = serde_json::to_string_pretty(&found.transformations());
+        let text = text.map_err(|error| Failure::output(error.to_string()))?;
+        output::replace(path, format!("{text}\n").as_bytes())?;
     }
     let mut out = Output::open(None)?;
     match args.format {

@@ -1,5 +1,7 @@
 //! `tracebraid history query`: what attributes were.
 
+#[cfg(feature = "arrow")]
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,6 +15,7 @@ use super::show::{Answer, Format, Row, show};
 use super::unreadable;
 use crate::failure::Failure;
 use crate::options;
+use crate::output::{self, Output};
 use crate::time::TimeSpec;
 
 /// Tells what attributes were: all at a time, or some over a range.
@@ -28,7 +31,9 @@ use crate::time::TimeSpec;
   # when the disk first had more than 16 requests
   tracebraid history query TRACE.history disk/8,0/depth --first '> 16'
   # 200 equal steps of all CPUs, for drawing
-  tracebraid history query TRACE.history 'cpu/*/state' --samples 200 --format json")]
+  tracebraid history query TRACE.history 'cpu/*/state' --samples 200 --format json
+  # all changes of all threads' states, for pandas, Polars or DuckDB
+  tracebraid history query TRACE.history 'thread/*/state' --format arrow -o states.arrow")]
 pub(crate) struct QueryArgs {
     /// The history
     #[arg(value_name = "FILE")]
@@ -56,6 +61,9 @@ pub(crate) struct QueryArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// Write the answer to this file
+    #[arg(long, short = 'o', value_name = "FILE")]
+    output: Option<PathBuf>,
     /// If it is damaged, or of another version, do not build it again from its trace
     #[arg(long)]
     no_rebuild: bool,
@@ -73,8 +81,21 @@ impl QueryArgs {
     fn run(&self) -> Result<ExitCode, Failure> {
         let history = History::open(&self.file).map_err(|error| unreadable(&error))?;
         let answer = self.answer(&history)?;
-        show(&history, self.format, &options::zone(self.range.gmt), answer)?;
+        let answer = show(&history, self.format, &options::zone(self.range.gmt), answer)?;
+        self.write(&answer)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn write(&self, answer: &[u8]) -> Result<(), Failure> {
+        let Some(file) = &self.output else {
+            #[cfg(feature = "arrow")]
+            if self.format == Format::Arrow && std::io::stdout().is_terminal() {
+                let message = "a file of Arrow is not for terminals: -o FILE writes it to a file";
+                return Err(Failure::usage(message));
+            }
+            return Output::open(None)?.write(answer).map(drop);
+        };
+        output::replace(file, answer)
     }
 
     fn answer(&self, history: &History) -> Result<Answer, Failure> {

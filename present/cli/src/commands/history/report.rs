@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use tracebraid_history::{Attribute, History, Report};
 
 use super::range::RangeArgs;
 use super::select::{attributes, path};
-use super::show::Format;
 use super::unreadable;
 use crate::csv;
 use crate::failure::Failure;
@@ -41,6 +40,17 @@ pub(crate) struct ReportArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+}
+
+/// Formats of reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// JSON; times in nanoseconds from the origin
+    Json,
+    /// Comma-separated values
+    Csv,
 }
 
 /// An attribute's report; several's, with no attribute.

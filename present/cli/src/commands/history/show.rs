@@ -8,7 +8,6 @@ use tracebraid_history::{Attribute, History, Kind, Since, Subject, Value};
 use super::select::path;
 use crate::csv;
 use crate::failure::Failure;
-use crate::output::Output;
 use crate::table::{self, Column};
 
 /// Formats of answers.
@@ -20,6 +19,9 @@ pub(super) enum Format {
     Json,
     /// Comma-separated values
     Csv,
+    /// A file of Apache Arrow, for pandas, Polars or DuckDB: time, attribute, number, text
+    #[cfg(feature = "arrow")]
+    Arrow,
 }
 
 /// What was asked for.
@@ -53,19 +55,20 @@ impl Row {
     }
 }
 
-/// Shows an answer.
+/// An answer, as it is shown.
 pub(super) fn show(
     history: &History,
     format: Format,
     zone: &TimeZone,
     answer: Answer,
-) -> Result<(), Failure> {
-    let mut output = Output::open(None)?;
+) -> Result<Vec<u8>, Failure> {
     let shown = Shown { history, zone };
-    match (answer, format) {
-        (Answer::Rows(rows), Format::Table) => output.write(shown.table(&rows)?.as_bytes())?,
-        (Answer::Rows(rows), Format::Json) => output.write_json(&shown.json(&rows))?,
-        (Answer::Rows(rows), Format::Csv) => output.write(shown.csv(&rows).as_bytes())?,
+    Ok(match (answer, format) {
+        #[cfg(feature = "arrow")]
+        (Answer::Rows(rows), Format::Arrow) => shown.arrow(&rows)?,
+        (Answer::Rows(rows), Format::Table) => shown.table(&rows)?.into_bytes(),
+        (Answer::Rows(rows), Format::Json) => json_bytes(&shown.json(&rows)),
+        (Answer::Rows(rows), Format::Csv) => shown.csv(&rows).into_bytes(),
         (
             Answer::Samples {
                 from,
@@ -79,7 +82,7 @@ pub(super) fn show(
             let rows = rows
                 .map(|(&attribute, values)| json!({"attribute": shown.path(attribute), "values": values}));
             let rows: Vec<_> = rows.collect();
-            output.write_json(&json!({"from_ns": from, "to_ns": to, "attributes": rows}))?
+            json_bytes(&json!({"from_ns": from, "to_ns": to, "attributes": rows}))
         }
         (
             Answer::Samples {
@@ -92,12 +95,17 @@ pub(super) fn show(
         ) => {
             let rows = shown.samples((from, to), &attributes, rows);
             match format {
-                Format::Csv => output.write(shown.csv(&rows).as_bytes())?,
-                _ => output.write(shown.table(&rows)?.as_bytes())?,
+                Format::Csv => shown.csv(&rows).into_bytes(),
+                #[cfg(feature = "arrow")]
+                Format::Arrow => shown.arrow(&rows)?,
+                _ => shown.table(&rows)?.into_bytes(),
             }
         }
-    };
-    Ok(())
+    })
+}
+
+fn json_bytes(value: &serde_json::Value) -> Vec<u8> {
+    format!("{value:#}\n").into_bytes()
 }
 
 struct Shown<'h> {
@@ -170,6 +178,24 @@ impl Shown<'_> {
             csv.add([time, self.path(row.attribute), value]);
         }
         csv.finish()
+    }
+
+    #[cfg(feature = "arrow")]
+    fn arrow(&self, rows: &[Row]) -> Result<Vec<u8>, Failure> {
+        let mut paths: std::collections::HashMap<Attribute, std::sync::Arc<str>> = Default::default();
+        let row = |row: &Row| tracebraid_export::arrow::Row {
+            time: row.time,
+            attribute: paths
+                .entry(row.attribute)
+                .or_insert_with(|| self.path(row.attribute).into())
+                .clone(),
+            value: row.value.clone(),
+        };
+        let rows: Vec<_> = rows.iter().map(row).collect();
+        let mut bytes = Vec::new();
+        let written = tracebraid_export::arrow::write(&rows, &mut bytes);
+        written.map_err(|error| Failure::output(error.to_string()))?;
+        Ok(bytes)
     }
 
     /// Samples as rows, one behind the other.
