@@ -228,9 +228,25 @@ fn a_snapshot_goes_into_a_directory_of_its_own() {
         "{said}"
     );
     assert_eq!(std::fs::read_dir(run.join("full")).unwrap().count(), 1);
+    // There the session's own trace will be, when it ends.
+    let (code, said) = fails(&command(run, &["snapshot", "box", "-o", "last"]));
+    assert!(
+        code == 1 && said.contains("the session's own trace"),
+        "{code}: {said}"
+    );
     // It goes on.
     std::fs::create_dir(run.join("empty")).unwrap();
-    succeeds(&command(run, &["snapshot", "box", "-o", "empty"]));
+    let kept = succeeds(&command(run, &["snapshot", "box", "-o", "empty"]));
+    let count = text(&["count", "--format", "json", run.join("empty").to_str().unwrap()]);
+    let count: serde_json::Value = serde_json::from_str(&count).unwrap();
+    let events = count["events"].as_u64().unwrap();
+    let told = kept
+        .trim_start_matches("Kept: ")
+        .split(' ')
+        .next()
+        .unwrap()
+        .replace(',', "");
+    assert_eq!(told, events.to_string(), "{kept}");
     text(&["info", "--strict", run.join("empty").to_str().unwrap()]);
     succeeds(&command(run, &["stop", "box"]));
 }

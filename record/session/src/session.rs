@@ -27,6 +27,7 @@ pub struct SessionOptions {
 /// A recording that runs.
 #[derive(Debug)]
 pub struct Session {
+    directory: PathBuf,
     kernel: Option<Recording>,
     /// Where programs with probes write their traces.
     probes: Option<PathBuf>,
@@ -64,6 +65,12 @@ fn make_empty(directory: &Path) -> Result<bool, SessionError> {
             Err(failed(std::io::Error::other(why)))
         }
     }
+}
+
+/// Whether two paths lead to the same directory.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let [one, other] = [one, other].map(fs::canonicalize);
+    matches!((one, other), (Ok(one), Ok(other)) if one == other)
 }
 
 impl SessionOptions {
@@ -120,6 +127,7 @@ impl Session {
         let compiled = takes_stacks.then(|| (options.directory.clone(), SystemTime::now()));
         let begun = Instant::now();
         Ok(Session {
+            directory: options.directory.clone(),
             kernel,
             probes,
             keeps_probes: options.probes.as_ref().is_some_and(|probes| probes.ring),
@@ -143,6 +151,10 @@ impl Session {
     /// # Errors
     /// When nothing is kept in memory, the directory has something in it, or the trace cannot be written.
     pub fn snapshot(&self, directory: &Path) -> Result<Progress, SessionError> {
+        if is_same(directory, &self.directory) {
+            let why = "the session's own trace will be there: give another directory by -o";
+            return Err(SessionError::Refused(format!("{}: {why}", directory.display())));
+        }
         let is_new = make_empty(directory)?;
         let written = self.write_newest(directory);
         if is_new && written.is_err() {
@@ -180,11 +192,10 @@ impl Session {
         if let Some((directory, since)) = &self.compiled {
             symbols::keep(directory, *since);
         }
-        let kernel = self.kernel.map(Recording::stop).transpose()?;
-        let probes = self
-            .probes
-            .map(|directory| finish_probes(&directory))
-            .transpose()?;
+        // Whatever became of the one, the other is ended.
+        let kernel = self.kernel.map(Recording::stop).transpose();
+        let probes = self.probes.map(|directory| finish_probes(&directory));
+        let (kernel, probes) = (kernel?, probes.transpose()?);
         Ok(SessionSummary { kernel, probes })
     }
 }

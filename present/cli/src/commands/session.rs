@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use tracebraid_session::control::{self, Request, Server, Status};
 use tracebraid_session::{SessionError, logs};
 
-use crate::commands::record::{RecordArgs, make_stamped, record};
+use crate::commands::record::{RecordArgs, Written, make_stamped, record, see_it};
 use crate::failure::{DAMAGED, Failure};
 use crate::output::Output;
 use crate::table::{self, Column, grouped};
@@ -181,7 +181,16 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
 /// Runs `stop`.
 pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
     let status = control::ask(&args.name, &Request::Stop).map_err(failed)?;
-    say(&status)?;
+    let directory = status.directory.clone();
+    let kernel = (status.events, status.lost, status.bytes);
+    let probes = Written::below(&directory.join("ust"));
+    let written = Written {
+        events: kernel.0 + probes.map_or(0, |probes| probes.events),
+        lost: kernel.1 + probes.map_or(0, |probes| probes.lost),
+        bytes: kernel.2 + probes.map_or(0, |probes| probes.bytes),
+    };
+    let elapsed = table::duration(status.elapsed_ns);
+    say(&format!("Recorded in {elapsed}: {written}"), &directory)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -197,19 +206,15 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
         // It is empty, or stays.
         let _ = std::fs::remove_dir(&directory);
     }
-    say(&asked.map_err(failed)?)?;
+    asked.map_err(failed)?;
+    let written = Written::below(&directory).unwrap_or_default();
+    say(&format!("Kept: {written}"), &directory)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn say(status: &Status) -> Result<(), Failure> {
-    let directory = status.directory.display();
-    Output::print(&format!(
-        "Recorded {} events in {}, {} lost: {} in {directory}\nSee it by: tracebraid report {directory}\n",
-        grouped(status.events),
-        table::duration(status.elapsed_ns),
-        grouped(status.lost),
-        table::bytes(status.bytes),
-    ))?;
+fn say(what: &str, directory: &Path) -> Result<(), Failure> {
+    let shown = directory.display();
+    Output::print(&format!("{what} in {shown}\n{}\n", see_it(directory)))?;
     Ok(())
 }
 

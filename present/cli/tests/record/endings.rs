@@ -24,6 +24,30 @@ fn the_exit_code_is_the_command_s() {
     assert_eq!(code(&["/etc/passwd"]), Some(126));
 }
 
+#[test]
+fn a_recording_ends_with_the_processes_that_it_is_about() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let trace = directory.path().join("trace");
+    let mut sleeping = Command::new("sleep").arg("0.5").spawn().unwrap();
+    let mut record = tracebraid();
+    record.args([
+        "record",
+        "--kernel",
+        "none",
+        "--pid",
+        &sleeping.id().to_string(),
+        "-o",
+    ]);
+    let begun = std::time::Instant::now();
+    // Nobody asks for its exit code meanwhile.
+    succeeds(&record.arg(&trace).output().unwrap());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+    assert!(text(&["print", trace.to_str().unwrap()]).contains("syscall_entry_exit_group"));
+    sleeping.wait().unwrap();
+}
+
 /// Waits until something has been recorded, which is written at least each second.
 fn begun(trace: &Path) {
     for _ in 0..600 {

@@ -54,7 +54,10 @@ fn probes_and_kernel_are_one_recording_in_the_order_of_time() {
     );
     succeeds(&output);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("Probes of 1 process"), "{said}");
+    assert!(
+        said.contains("Probes of 1 process as well: 1,001 events, 0 lost"),
+        "{said}"
+    );
     let names = ["syscall_entry_get*", "syscall_exit_get*", "test:between"];
     let arguments: Vec<&str> = names.iter().flat_map(|name| ["--name", name]).collect();
     let printed = text(&[&["print"][..], &arguments, &[&trace]].concat());

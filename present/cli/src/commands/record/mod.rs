@@ -6,6 +6,7 @@ mod launch;
 mod say;
 mod stacks;
 mod watch;
+mod written;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -25,6 +26,7 @@ use asked::Asked;
 use choice::{Groups, Traced};
 pub(crate) use launch::become_command;
 use watch::{Ended, Limits, watch};
+pub(crate) use written::{Written, see_it};
 
 /// Records what the kernel and a program do, as a trace for all other commands, for babeltrace2 and for
 /// Trace Compass.
@@ -60,7 +62,8 @@ pub(crate) struct RecordArgs {
     /// whole if these have frame pointers
     #[arg(long, value_name = "OPTIONS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     stacks: Option<stacks::Wanted>,
-    /// System calls and page faults of these processes, and of those that they start
+    /// System calls and page faults of these processes, and of those that they start; recording ends when these
+    /// have ended
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["system", "command"])]
     pid: Vec<u32>,
     /// System calls and page faults of all processes
@@ -81,7 +84,7 @@ pub(crate) struct RecordArgs {
     /// Leave out the processes, files and devices that are there when recording begins
     #[arg(long)]
     no_state_dump: bool,
-    /// Write CTF 2 instead of CTF 1.8
+    /// Write CTF 2 instead of CTF 1.8 for the kernel; traces of programs stay CTF 1.8
     #[arg(long)]
     ctf2: bool,
     /// Keep only the newest events, in memory: the last --max-size bytes (64M if not given), which are written in
@@ -117,6 +120,19 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
     for &process in &args.pid {
         check_process(process).map_err(|error| Failure::usage(error.to_string()))?;
     }
+    for pattern in &args.probes {
+        check_pattern(pattern).map_err(Failure::usage)?;
+    }
+    if args.command.is_empty()
+        && args
+            .probes
+            .iter()
+            .any(|pattern| pattern != "*" && pattern != "none")
+    {
+        say!(
+            "warning: --probes is about the probes of a command: those of programs that run already are not recorded"
+        );
+    }
     let mut options = session_options(args)?;
     if options.kernel.is_none() && options.probes.is_none() && options.stacks.is_none() {
         return Err(Failure::usage(
@@ -128,7 +144,10 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
     let is_new = make_directory(args.output.as_deref(), &mut options)?;
     let begun = begin(args, &mut options);
     let (session, mut command) = begun.inspect_err(|_| clear(&options.directory, is_new))?;
-    let limits = Limits { time: args.duration };
+    let limits = Limits {
+        time: args.duration,
+        processes: args.pid.clone(),
+    };
     let asked = server.map(|(name, server)| Asked::new(name, server, &options.directory));
     let (ended, elapsed) = watch(
         &session,
@@ -148,6 +167,18 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         say::summary(&options, &summary, elapsed);
     }
     Ok(launch::exit_code(&ended, command.is_some()))
+}
+
+/// Says what is wrong with a pattern of event classes: a name, with * and ?.
+fn check_pattern(pattern: &str) -> Result<(), String> {
+    let is_known = |sign: char| sign.is_alphanumeric() || "_:*?.-".contains(sign);
+    match pattern.chars().find(|&sign| !is_known(sign)) {
+        _ if pattern.is_empty() => Err("--probes: a pattern is empty".to_owned()),
+        Some(sign) => Err(format!(
+            "--probes: `{pattern}`: no name has `{sign}` in it; patterns are names with * and ?"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn failed(error: SessionError) -> Failure {
@@ -269,7 +300,7 @@ fn kernel_options(args: &RecordArgs, library: Option<&Path>) -> Result<Option<Op
     }
     if args.max_size.is_some_and(|most| most < LEAST) {
         return Err(Failure::usage(
-            "--max-size: at least 1M, of which the descriptions of all events alone take a quarter",
+            "--max-size: at least 1M, of which the descriptions of all events alone take half",
         ));
     }
     let missing = missing_privileges();

@@ -1,10 +1,12 @@
 //! What was recorded, where it is, and what to do with it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use tracebraid_session::kernel::{Progress, Summary};
 use tracebraid_session::{Finished, SessionOptions, SessionSummary};
 
+use super::written::{Written, see_it};
 use crate::output::say;
 use crate::table::{bytes, duration, grouped, number_of};
 
@@ -27,7 +29,7 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
         None => say!("Recorded for {elapsed} into {directory}"),
     }
     if let Some(probes) = &summary.probes {
-        tell(probes);
+        tell(probes, &options.directory);
     }
     let has_loaded = summary
         .probes
@@ -39,7 +41,7 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
              need CAP_BPF and CAP_PERFMON"
         );
     }
-    say!("See it by: tracebraid report {directory}");
+    say!("{}", see_it(&options.directory));
 }
 
 fn warn(kernel: &Summary) {
@@ -67,12 +69,17 @@ fn warn(kernel: &Summary) {
     }
 }
 
-fn tell(probes: &Finished) {
+fn tell(probes: &Finished, directory: &Path) {
     if probes.traces > 0 {
-        say!(
-            "Probes of {} as well",
-            number_of(probes.traces as u64, "process", "processes")
-        );
+        let processes = number_of(probes.traces as u64, "process", "processes");
+        let written = Written::below(&directory.join("ust")).unwrap_or_default();
+        say!("Probes of {processes} as well: {written}");
+        if written.lost > 0 {
+            say!(
+                "warning: {} events of probes found no room: give more by --max-size, or record fewer by --probes",
+                grouped(written.lost)
+            );
+        }
     }
     for path in &probes.running {
         say!(

@@ -28,9 +28,28 @@ pub(super) enum Ended {
 }
 
 /// What a recording may use up.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     pub(super) time: Option<Duration>,
+    /// When all of these have ended, there is nothing more to record.
+    pub(super) processes: Vec<u32>,
+}
+
+impl Limits {
+    fn are_reached(&self, elapsed: Duration) -> bool {
+        let are_gone = !self.processes.is_empty() && self.processes.iter().all(|&pid| has_ended(pid));
+        are_gone || self.time.is_some_and(|most| elapsed >= most)
+    }
+}
+
+/// Whether a process has ended, even if nobody has asked for its exit code yet.
+fn has_ended(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return true;
+    };
+    // Behind its name, which may have anything in it.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some('Z' | 'X'))
 }
 
 /// How often is looked.
@@ -71,7 +90,7 @@ pub(super) fn watch(
             None => None,
         };
         let progress = session.progress();
-        let is_over = limits.time.is_some_and(|most| elapsed >= most) || session.has_failed();
+        let is_over = limits.are_reached(elapsed) || session.has_failed();
         let told = asked.and_then(|asked| asked.look(session, elapsed));
         let ended = match status {
             _ if told.is_some() => told.map(Ended::Told),

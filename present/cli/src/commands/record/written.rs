@@ -1,0 +1,58 @@
+//! What a recording holds, as those who read it will find it.
+
+use std::path::Path;
+
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_reports::count::Count;
+use tracebraid_reports::kernel::{CpuSet, Window};
+
+use crate::table::{bytes, grouped};
+
+/// What traces hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) events: u64,
+    pub(crate) lost: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Written {
+    /// Of the traces below a directory; nothing, if there are none.
+    pub(crate) fn below(directory: &Path) -> Option<Written> {
+        let set = TraceSet::open(&[directory.to_owned()]).ok()?;
+        let count = Count::new(&set, Window::default(), CpuSet::default(), 1);
+        let report = fold(&set, &count, Options::default(), &Control::default())
+            .ok()?
+            .report;
+        Some(Written {
+            events: report.events,
+            lost: report.discarded_events,
+            bytes: crate::options::total_bytes(&set),
+        })
+    }
+}
+
+impl std::fmt::Display for Written {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Written { events, lost, .. } = *self;
+        write!(
+            f,
+            "{} events, {} lost, {}",
+            grouped(events),
+            grouped(lost),
+            bytes(self.bytes)
+        )
+    }
+}
+
+/// The command that shows what stands in a directory best.
+pub(crate) fn see_it(directory: &Path) -> String {
+    let has = |name: &str| directory.join(name).is_dir();
+    let shown = directory.display();
+    match (has("kernel"), has("ust")) {
+        (true, _) => format!("See it by: tracebraid report {shown}"),
+        (false, true) => format!("See it by: tracebraid print {shown}, or tracebraid stacks {shown}"),
+        (false, false) => format!("Nothing was recorded in {shown}"),
+    }
+}
