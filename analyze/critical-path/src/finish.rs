@@ -2,6 +2,7 @@
 
 use tracebraid_kernel_fold::{CpuKey, Input};
 
+use crate::cause::ActorId;
 use crate::graph::{Actor, Graph, Occupied};
 use crate::line::Line;
 use crate::machine::Machine;
@@ -41,9 +42,11 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         actor
     };
     let text = |(hash, (from, to))| (hash, format!("{from} > {to}"));
+    let actors: Vec<Actor> = lines.into_iter().enumerate().map(actor).collect();
     Graph {
         head: input.head(),
-        actors: lines.into_iter().enumerate().map(actor).collect(),
+        by_key: by_key(&actors),
+        actors,
         cpus: cpus.into_iter().collect::<Vec<(CpuKey, Vec<Occupied>)>>(),
         longest_request: requests.longest,
         requests: requests.done,
@@ -54,6 +57,16 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         connections: names.connections.into_entries().into_iter().map(text).collect(),
         calls: calls.into_calls(rules.most_calls),
     }
+}
+
+/// Threads by machine and id; those of one id in the order in which they were met.
+fn by_key(actors: &[Actor]) -> Vec<ActorId> {
+    let mut ids: Vec<ActorId> = (0..).map(ActorId).take(actors.len()).collect();
+    ids.sort_by_key(|id| {
+        let key = actors.get(id.0 as usize).map(|actor| actor.key);
+        key.map(|key| (key.trace, key.tid))
+    });
+    ids
 }
 
 fn actor(line: Line) -> Actor {

@@ -145,6 +145,9 @@ pub struct Graph {
     pub head: Head,
     /// The threads, in the order in which they were met.
     pub actors: Vec<Actor>,
+    /// The same by machine and id; those of one id in the order in which they had it.
+    #[serde(skip)]
+    pub by_key: Vec<ActorId>,
     /// Who ran, by CPU in their order.
     pub cpus: Vec<(CpuKey, Vec<Occupied>)>,
     /// Requests to block devices, in the order of their ends.
@@ -183,9 +186,18 @@ impl Graph {
 
     /// The thread that had that id on that machine at a time.
     pub fn at(&self, key: ThreadKey, time: i64) -> Option<ActorId> {
-        let of_key = self.ids().filter(|(_, actor)| actor.key == key);
-        let begun = of_key.filter(|(_, actor)| actor.begin().is_some_and(|begin| begin <= time));
-        begun.map(|(id, _)| id).last()
+        let actor = |id: &ActorId| self.actor(*id);
+        let order = |key: ThreadKey| (key.trace, key.tid);
+        let is_before = |id: &ActorId| actor(id).is_some_and(|actor| order(actor.key) < order(key));
+        let first = self.by_key.partition_point(is_before);
+        let of_key = self.by_key.get(first..)?.iter();
+        let of_key = of_key.take_while(|id| actor(id).is_some_and(|actor| actor.key == key));
+        let has_begun = |id: &&ActorId| {
+            actor(id)
+                .and_then(Actor::begin)
+                .is_some_and(|begin| begin <= time)
+        };
+        of_key.filter(has_begun).last().copied()
     }
 
     /// Until when something is known of a machine.

@@ -34,8 +34,9 @@ pub(crate) struct OverviewArgs {
 }
 
 /// What a trace without any event that it is made from lacks.
-const LACK: &str = "nothing here tells what the kernel did: record it (lttng enable-event --kernel --syscall --all, and \
-                    sched_*, irq_*, block_rq_*, net_*), or see what there is by `tracebraid count`";
+const LACK: &str = "nothing here tells what the kernel did: record it (tracebraid record --system; or lttng enable-event --kernel \
+                    --syscall --all, and sched_*, irq_*, block_rq_*, net_*), or see what there is by `tracebraid count`, \
+                    `print` and `stacks`";
 
 /// Rows of each list.
 const ROWS: usize = 5;
