@@ -257,4 +257,17 @@ mod tests {
         assert_eq!(blocks[1].place.grid, 32);
         assert_eq!(steps(&blocks[1]), [(0, 5), (64, 7)]);
     }
+
+    #[test]
+    fn a_block_is_complete_when_those_below_are() {
+        let attribute = Attribute::new(Kind::ThreadCpu, 0, 1);
+        let mut levels = Levels::new(4, 1 << 20);
+        levels.add(attribute, [(10, 5), (120_000, 6)].into_iter());
+        let mut blocks = Vec::new();
+        // Nothing more shows on the second level before 131072, but the first one's last block before that is open.
+        levels.complete(131_050, |coarse| blocks.push(coarse.place));
+        assert!(blocks.iter().all(|place| place.level == 1), "{blocks:?}");
+        levels.complete(i64::MAX, |coarse| blocks.push(coarse.place));
+        assert_eq!(blocks.iter().filter(|place| place.level == 2).count(), 1);
+    }
 }
