@@ -103,6 +103,20 @@ fn assert_same(found: &History, expected: &History, times: usize) {
     }
 }
 
+/// The blocks of all changes of a history's file, as bytes.
+fn fine_blocks(file: &Path) -> Vec<Vec<u8>> {
+    let bytes = fs::read(file).unwrap();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let index: serde_json::Value = serde_json::from_slice(&bytes[word(16)..][..word(24)]).unwrap();
+    let blocks = index["blocks"].as_array().unwrap().iter();
+    let fine = blocks.filter(|block| block["level"] == 0);
+    let place =
+        |block: &serde_json::Value| ["offset", "length"].map(|name| block[name].as_u64().unwrap() as usize);
+    fine.map(place)
+        .map(|[offset, length]| bytes[offset..offset + length].to_vec())
+        .collect()
+}
+
 /// The history of the trace that is there, built at once.
 fn whole(place: &Place, trace: &Path) -> History {
     let file = place.file("whole");
@@ -142,6 +156,7 @@ fn a_history_that_grew_says_what_one_of_the_whole_trace_says() {
             assert_same(&history, &whole(&place, &trace), 300);
         }
         assert_same(&History::open(&file).unwrap(), &whole(&place, &trace), 2000);
+        assert!(fine_blocks(&file) == fine_blocks(&place.file("whole")), "{name}");
     }
 }
 
@@ -212,6 +227,7 @@ fn grown_in_steps(set: &TraceSet, mut steps: Vec<[u16; 4]>, torn: bool, chunk: u
     let history = History::open(&files[0]).unwrap();
     history.verify().unwrap();
     assert_same(&history, &whole(&place, &trace), 300);
+    assert!(fine_blocks(&files[0]) == fine_blocks(&place.file("whole")));
 }
 
 #[test]
