@@ -62,7 +62,7 @@ pub struct Chunk {
     pub slices: Vec<StreamSlice>,
     /// With several streams: only event records at or after this time ...
     pub from: Timestamp,
-    /// ... and before this one belong to the chunk; with one stream, all.
+    /// ... and before this one belong to the chunk; with one stream, all, but those from before a fold's beginning.
     pub until: Timestamp,
     /// No event record of it is earlier.
     pub earliest: Timestamp,
@@ -88,6 +88,8 @@ pub(crate) struct Cut {
     pub(crate) packets: usize,
     /// Packets that begin at or after this time are left out.
     pub(crate) until: Timestamp,
+    /// Packets that end before this time are left out, and what others hold from before it.
+    pub(crate) since: Timestamp,
 }
 
 impl Cut {
@@ -195,10 +197,13 @@ fn by_packets(set: &TraceSet, group: usize, stream_ref: StreamRef, cut: Cut, chu
     };
     let cut = cut.of_one_stream();
     let begins = Begins::new(trace, stream);
-    let (mut start, mut bytes, mut earliest) = (0, 0u64, DUSK);
+    let skipped = first_reaching(trace, stream, cut.since);
+    let (mut start, mut bytes, mut earliest) = (skipped, 0u64, DUSK);
     let first = chunks.len();
     let mut close = |packets: Range<usize>, bytes: u64, earliest: Timestamp| {
         if !packets.is_empty() {
+            // Only then are bounds looked at.
+            let reaches_over = earliest < cut.since;
             let slices = vec![StreamSlice {
                 stream: stream_ref,
                 packets,
@@ -207,14 +212,14 @@ fn by_packets(set: &TraceSet, group: usize, stream_ref: StreamRef, cut: Cut, chu
                 index: 0,
                 group,
                 slices,
-                from: DAWN,
+                from: if reaches_over { cut.since } else { DAWN },
                 until: DUSK,
-                earliest,
+                earliest: earliest.max(cut.since),
                 bytes,
             });
         }
     };
-    for (index, packet) in stream.packets.iter().enumerate() {
+    for (index, packet) in stream.packets.iter().enumerate().skip(skipped) {
         let begin = begins.at(index);
         if begin >= cut.until {
             close(start..index, bytes, earliest);
@@ -257,11 +262,11 @@ fn by_time(set: &TraceSet, group: usize, streams: &[StreamRef], cut: Cut, chunks
                 .enumerate()
                 .map(|(index, packet)| (begins.at(index), packet.bytes))
         })
-        .filter(|(begin, _)| *begin < cut.until)
+        .filter(|(begin, _)| *begin < cut.until && *begin >= cut.since)
         .collect();
     begins.sort_unstable();
     let threshold = cut.of_streams(members.iter().map(|(_, stream, _)| *stream));
-    let mut bounds = vec![DAWN];
+    let mut bounds = vec![cut.since];
     let mut bytes = 0u64;
     for (begin, packet_bytes) in begins {
         if bytes >= threshold && divisible && Some(&begin) > bounds.last() {
@@ -307,13 +312,23 @@ fn by_time(set: &TraceSet, group: usize, streams: &[StreamRef], cut: Cut, chunks
 /// Packets that can hold event records in `from..to`.
 fn overlapping(begins: &Begins<'_>, from: Timestamp, to: Timestamp) -> Range<usize> {
     let count = begins.stream.packets.len();
-    let reaches = |&index: &usize| packet_limit(begins.stream, begins.clock, index) >= from;
-    let first = (0..count).find(reaches).unwrap_or(count);
+    let first = first_to_reach(begins.stream, begins.clock, from);
     let last = (first..count)
         .rev()
         .find(|&index| begins.at(index) < to)
         .map_or(first, |index| index + 1);
     first..last
+}
+
+/// Index of the first packet of a stream that can hold event records at or after a time; behind the last one, if none can.
+pub fn first_reaching(trace: &Trace, stream: &Stream, time: Timestamp) -> usize {
+    first_to_reach(stream, trace.clock(stream), time)
+}
+
+fn first_to_reach(stream: &Stream, clock: Option<ClockConversion>, time: Timestamp) -> usize {
+    let count = stream.packets.len();
+    let reaches = |&index: &usize| packet_limit(stream, clock, index) >= time;
+    (0..count).find(reaches).unwrap_or(count)
 }
 
 /// The time up to which a packet is taken to hold event records: its end, or the beginning of the
@@ -340,6 +355,7 @@ mod tests {
             threshold,
             packets,
             until: DUSK,
+            since: DAWN,
         };
         assert!(!cut(100, 3).is_full(3, 99));
         assert!(cut(100, 3).is_full(3, 100));

@@ -9,7 +9,7 @@ use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::analysis::Analysis;
-use crate::chunk::{Chunk, Cut, DUSK, Plan};
+use crate::chunk::{Chunk, Cut, DAWN, DUSK, Plan};
 use crate::control::Control;
 use crate::feed::{Feed, Tables};
 
@@ -22,6 +22,9 @@ pub struct Options {
     pub chunk_bytes: u64,
     /// Packets that begin at or after this time are not read.
     pub until: Option<Timestamp>,
+    /// Event records before this time are not given, nor packets read that end before it: whoever goes on
+    /// knows what they told. Analyses that scan packets themselves get those that reach over it whole.
+    pub since: Option<Timestamp>,
 }
 
 /// What a fold gives.
@@ -61,6 +64,7 @@ pub fn fold<A: Analysis>(
             threshold: options.chunk_bytes,
             packets: analysis.lanes(),
             until: options.until.unwrap_or(DUSK),
+            since: options.since.unwrap_or(DAWN),
         },
     );
     control.plan(plan.bytes());
@@ -167,7 +171,7 @@ impl<A: Analysis> Merge<'_, A> {
 impl Chunk {
     /// The chunk of a trace without packets.
     fn nothing() -> Chunk {
-        let time = crate::chunk::DAWN;
+        let time = DAWN;
         Chunk {
             index: 0,
             group: 0,

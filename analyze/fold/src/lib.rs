@@ -13,7 +13,7 @@ mod engine;
 mod feed;
 
 pub use analysis::{Analysis, Record, StreamPlace};
-pub use chunk::{Chunk, Plan, StreamRef, StreamSlice};
+pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, first_reaching};
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
 pub use feed::{Feed, Lane, Shared};

@@ -17,10 +17,12 @@ use tracebraid_fold::{Analysis, Chunk, Control, FoldError, Options, Record, Stre
 use tracebraid_kernel_fold::{Extent, Head, Input, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
+use crate::attribute::Attribute;
 use crate::encode::{Encoded, encode};
 use crate::file::{self, HistoryError, Meta};
 use crate::kernel::{self, wants};
 use crate::levels::{self, Levels};
+use crate::marks::StreamMark;
 use crate::piece::Piece;
 use crate::slices::Slices;
 use crate::user::{self, Definition, Machine, Plan};
@@ -75,56 +77,78 @@ pub fn build(
     });
     let plan = definition.map(|definition| Plan::new(set, definition));
     let plan = plan.transpose().map_err(BuildError::Definition)?;
-    let mut doubts = plan.as_ref().map_or_else(Vec::new, |plan| plan.doubts(set));
-    let input = Input::new(set, Selection::default(), wants);
-    let head = input.head();
-    let (begin, end) = extent(set, &head, plan.as_ref()).ok_or(BuildError::Nothing)?;
-    let bytes = set.traces.iter().flat_map(|trace| &trace.streams);
-    let bytes: u64 = bytes
-        .flat_map(|stream| stream.packets.iter())
-        .map(|packet| packet.bytes)
-        .sum();
-    let duration = end.0.abs_diff(begin.0);
-    let grid = levels::finest(duration, bytes);
-    let mut cpus: Vec<(u32, u32)> = input.sources.cpus().map(|cpu| (cpu.trace, cpu.cpu)).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let writer = Writer::create(to, Levels::new(grid, duration))?;
+    let ground = Ground::of(set, plan)?;
+    let writer = Writer::create(to, ground.levels())?;
+    let output = Output::new(Slices::of(set), writer, ground.grid);
     let analysis = HistoryAnalysis {
-        input,
-        plan,
-        output: Output::new(set, writer, grid),
+        known: BTreeMap::new(),
+        output,
+        ground,
     };
-    let outcome = fold(set, &analysis, options, control)?;
-    let Told { losses, machine } = outcome.report;
-    if machine.left_out > 0 {
-        let left_out = machine.left_out;
-        doubts.push(format!(
-            "there are too many attributes: {left_out} changes of others are left out"
-        ));
-    }
     let meta = Meta {
-        program: concat!("tracebraid ", env!("CARGO_PKG_VERSION")).to_owned(),
         paths: paths.to_vec(),
-        hosts: (0..set.traces.len())
-            .map(|trace| name_of_host(&head, trace))
-            .collect(),
-        cpus,
-        begin: begin.0,
-        end: end.0,
-        bytes,
-        losses,
         analysis: own,
-        custom: machine.into_paths(),
+        ..Meta::default()
     };
-    let bytes = analysis.output.finish(to, meta.clone())?;
-    let damage = outcome.damage;
-    Ok(Built {
-        meta,
-        bytes,
-        damage,
-        doubts,
-    })
+    analysis.run(set, meta, options, control)
+}
+
+/// What is known of a trace set before its events are read.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    input: Input,
+    /// Of an analysis that a user defined.
+    plan: Option<Plan>,
+    begin: i64,
+    end: i64,
+    bytes: u64,
+    /// The finest one of the coarse levels.
+    pub(crate) grid: i64,
+}
+
+impl Ground {
+    pub(crate) fn of(set: &TraceSet, plan: Option<Plan>) -> Result<Ground, BuildError> {
+        let input = Input::new(set, Selection::default(), wants);
+        let (begin, end) = extent(set, &input.head(), plan.as_ref()).ok_or(BuildError::Nothing)?;
+        let streams = set.traces.iter().flat_map(|trace| &trace.streams);
+        let packets = streams.flat_map(|stream| stream.packets.iter());
+        let bytes: u64 = packets.map(|packet| packet.bytes).sum();
+        let grid = levels::finest(end.0.abs_diff(begin.0), bytes);
+        Ok(Ground {
+            input,
+            plan,
+            begin: begin.0,
+            end: end.0,
+            bytes,
+            grid,
+        })
+    }
+
+    /// The coarse levels, of which nothing is known yet.
+    pub(crate) fn levels(&self) -> Levels {
+        Levels::new(self.grid, self.end.abs_diff(self.begin))
+    }
+
+    /// Adds to what a history is of what is known now.
+    fn describe(&self, set: &TraceSet, meta: Meta) -> Meta {
+        let head = self.input.head();
+        let cpus = self.input.sources.cpus();
+        let mut cpus: Vec<(u32, u32)> = cpus.map(|cpu| (cpu.trace, cpu.cpu)).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        Meta {
+            program: concat!("tracebraid ", env!("CARGO_PKG_VERSION")).to_owned(),
+            hosts: (0..set.traces.len())
+                .map(|trace| name_of_host(&head, trace))
+                .collect(),
+            cpus,
+            begin: self.begin,
+            end: self.end,
+            bytes: self.bytes,
+            streams: StreamMark::of(set),
+            ..meta
+        }
+    }
 }
 
 /// From the first to the last event record of the traces that are read.
@@ -147,32 +171,68 @@ fn name_of_host(head: &tracebraid_kernel_fold::Head, trace: usize) -> Option<Str
 
 /// The analysis whose report is a file.
 #[derive(Debug)]
-struct HistoryAnalysis {
-    input: Input,
-    /// Of an analysis that a user defined.
-    plan: Option<Plan>,
-    output: Output,
+pub(crate) struct HistoryAnalysis {
+    pub(crate) ground: Ground,
+    /// What attributes are where reading begins.
+    pub(crate) known: BTreeMap<Attribute, u64>,
+    pub(crate) output: Output,
 }
 
 /// What is known after some chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Partial {
+pub(crate) struct Partial {
     kernel: kernel::Partial,
     user: user::Partial,
 }
 
 /// What is told at the end.
-struct Told {
+pub(crate) struct Told {
     /// How often events were lost.
     losses: u64,
     machine: Machine,
 }
 
 impl HistoryAnalysis {
+    /// Reads the traces and completes the file; `meta` says what is known besides, and how often events were lost before.
+    pub(crate) fn run(
+        self,
+        set: &TraceSet,
+        meta: Meta,
+        options: Options,
+        control: &Control,
+    ) -> Result<Built, BuildError> {
+        let mut doubts = self
+            .ground
+            .plan
+            .as_ref()
+            .map_or_else(Vec::new, |plan| plan.doubts(set));
+        let outcome = fold(set, &self, options, control)?;
+        let Told { losses, machine } = outcome.report;
+        if machine.left_out > 0 {
+            let left_out = machine.left_out;
+            doubts.push(format!(
+                "there are too many attributes: {left_out} changes of others are left out"
+            ));
+        }
+        let meta = Meta {
+            losses: meta.losses + losses,
+            custom: machine.into_paths(),
+            ..self.ground.describe(set, meta)
+        };
+        let bytes = self.output.finish(meta.clone())?;
+        let damage = outcome.damage;
+        Ok(Built {
+            meta,
+            bytes,
+            damage,
+            doubts,
+        })
+    }
+
     /// Hands on the slices before a time; all, if none is given.
     fn hand_on(&self, partial: &mut Partial, until: Option<i64>) {
         let slices = &self.output.slices;
-        if let Some(plan) = &self.plan {
+        if let Some(plan) = &self.ground.plan {
             partial.user.play(plan, slices, until);
         }
         let more = &mut partial.user.pieces;
@@ -186,8 +246,8 @@ impl Analysis for HistoryAnalysis {
     type Report = Told;
 
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
-        let mut groups = self.input.groups();
-        if let Some(plan) = &self.plan {
+        let mut groups = self.ground.input.groups();
+        if let Some(plan) = &self.ground.plan {
             let known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
             let others = StreamRef::all(set).filter(|stream| plan.reads(*stream) && !known.contains(stream));
             groups.extend(others.map(|stream| vec![stream]));
@@ -197,29 +257,33 @@ impl Analysis for HistoryAnalysis {
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
         let asks = |plan: &Plan| plan.wants(trace, stream_class, class);
-        self.input.wants(trace, stream_class, class) || self.plan.as_ref().is_some_and(asks)
+        self.ground.input.wants(trace, stream_class, class) || self.ground.plan.as_ref().is_some_and(asks)
     }
 
     fn begin(&self, chunk: &Chunk) -> Partial {
         // Between two chunks there is time for what merging has left.
         while self.output.work() {}
+        let kernel = match chunk.index {
+            0 => kernel::Partial::behind(&self.known),
+            _ => kernel::Partial::new(false),
+        };
         Partial {
-            kernel: kernel::Partial::new(chunk.index == 0),
+            kernel,
             user: user::Partial::default(),
         }
     }
 
     fn packet(&self, partial: &mut Partial, packet: &StreamPlace<'_>) {
-        if let Some(plan) = &self.plan {
+        if let Some(plan) = &self.ground.plan {
             partial.user.packet(plan, packet);
         }
-        if let Some(packet) = self.input.any_packet(packet) {
+        if let Some(packet) = self.ground.input.any_packet(packet) {
             partial.kernel.packet(&self.output.slices, &packet);
         }
     }
 
     fn cut(&self, partial: &mut Partial, packet: &StreamPlace<'_>, time: Timestamp) {
-        if let Some(packet) = self.input.any_packet(packet) {
+        if let Some(packet) = self.ground.input.any_packet(packet) {
             partial.kernel.packet(&self.output.slices, &packet.cut(time.0));
         }
     }
@@ -228,12 +292,12 @@ impl Analysis for HistoryAnalysis {
     fn event(&self, partial: &mut Partial, record: &mut Record<'_>) {
         let slices = &self.output.slices;
         // What an event tells belongs to the thread that it ends, if it is a switch.
-        if let Some(plan) = &self.plan {
+        if let Some(plan) = &self.ground.plan {
             partial.user.event(plan, record);
         }
-        let follows = self.plan.as_ref().filter(|plan| plan.needs_threads());
+        let follows = self.ground.plan.as_ref().filter(|plan| plan.needs_threads());
         let place = (record.time.0, record.number);
-        self.input.event(record, |event, body| {
+        self.ground.input.event(record, |event, body| {
             if let (Some(plan), KernelEvent::Switch(switch)) = (follows, &event.model.event)
                 && let Some(next) = switch.next_tid.get(body)
             {
@@ -269,7 +333,7 @@ impl Analysis for HistoryAnalysis {
 
 /// From complete slices to the file.
 #[derive(Debug)]
-struct Output {
+pub(crate) struct Output {
     slices: Slices,
     grid: i64,
     /// Slices that wait to be encoded.
@@ -287,9 +351,9 @@ struct Written {
 }
 
 impl Output {
-    fn new(set: &TraceSet, writer: Writer, grid: i64) -> Output {
+    pub(crate) fn new(slices: Slices, writer: Writer, grid: i64) -> Output {
         Output {
-            slices: Slices::of(set),
+            slices,
             grid,
             waiting: Mutex::default(),
             encoded: Mutex::default(),
@@ -325,24 +389,21 @@ impl Output {
             let slice = written.next;
             written.next += 1;
             if written.error.is_none() {
-                let begin = slice
-                    .checked_sub(1)
-                    .map_or(i64::MIN, |before| self.slices.end(before));
-                let added = written.writer.add(encoded, begin, self.slices.end(slice));
+                let (begin, end) = (self.slices.begin(slice), self.slices.end(slice));
+                let added = written.writer.add(encoded, begin, end);
                 written.error = added.err();
             }
         }
     }
 
-    fn finish(self, path: &Path, meta: Meta) -> Result<u64, HistoryError> {
+    fn finish(self, meta: Meta) -> Result<u64, HistoryError> {
         {
             let mut written = lock(&self.written);
             self.write(&mut written);
         }
         let written = self.written.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = written.error {
-            let path = path.to_owned();
-            return Err(HistoryError::Io { path, error });
+            return Err(written.writer.failed(error));
         }
         written.writer.finish(meta)
     }

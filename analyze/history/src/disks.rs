@@ -87,6 +87,11 @@ impl Disks {
         }
     }
 
+    /// A device has so many requests.
+    pub(crate) fn know(&mut self, host: u32, device: u32, depth: i64) {
+        *self.depth((host, Device(device))) = u64::try_from(depth).unwrap_or(0);
+    }
+
     fn depth(&mut self, key: (u32, Device)) -> &mut u64 {
         let at = self.0.iter().position(|known| known.0 == key);
         let at = at.unwrap_or_else(|| {

@@ -21,6 +21,8 @@ pub(crate) struct Encoded {
     pub(crate) texts: Vec<String>,
     /// In the order of attributes.
     pub(crate) runs: Vec<(Attribute, Run)>,
+    /// How often events were lost.
+    pub(crate) losses: u64,
     /// The latest change.
     pub(crate) latest: i64,
     /// Runs of the grid: see [`crate::levels`].
@@ -33,6 +35,7 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
     let mut groups = Groups::new(&pieces);
     let mut encoded = Encoded {
         texts,
+        losses: pieces.iter().map(|piece| piece.losses).sum(),
         latest: i64::MIN,
         ..Encoded::default()
     };
@@ -302,6 +305,7 @@ mod tests {
                 })
                 .collect(),
             texts: texts.iter().map(ToString::to_string).collect(),
+            losses: 0,
         }
     }
 

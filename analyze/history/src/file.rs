@@ -13,10 +13,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Block, Place};
+use crate::marks::StreamMark;
 
 pub(crate) const HEAD: u64 = 64;
 const MAGIC: [u8; 8] = *b"TBHISTRY";
@@ -48,6 +50,9 @@ pub struct Meta {
     /// Paths of its attributes, by number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub custom: Vec<String>,
+    /// The streams that were read, and how far: what is behind that can be appended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamMark>,
 }
 
 /// An analysis that a user defined.
@@ -69,6 +74,9 @@ pub(crate) struct BlockRef {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) has_snapshot: bool,
+    /// Of all changes: how many texts there are behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) texts: Option<usize>,
 }
 
 /// Where everything is.
@@ -78,6 +86,9 @@ pub(crate) struct Index {
     pub(crate) texts: Vec<String>,
     /// In the order in which they were written: by level those of each in the order of time.
     pub(crate) blocks: Vec<BlockRef>,
+    /// Slices in which events were lost: when each begins, and how often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) losses: Vec<(i64, u64)>,
 }
 
 /// Why a history cannot be read, or not be written.
@@ -130,43 +141,77 @@ pub(crate) fn head(index_offset: u64, index: &[u8]) -> Vec<u8> {
     bytes
 }
 
+fn half(head: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]))
+}
+
+/// Whether a head's check sum is right.
+fn is_whole(head: &[u8]) -> bool {
+    half(head, 36) == crc32fast::hash(&head[..36])
+}
+
 /// A file that is read.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) path: PathBuf,
     file: File,
+    /// Where its index ends: what is behind that belongs to nothing.
+    pub(crate) end: u64,
 }
+
+/// A head that is being written may be read in parts: it is read so often, with some time between.
+const HEAD_READS: u32 = 3;
+const BETWEEN_READS: Duration = Duration::from_millis(2);
 
 impl Source {
     /// Opens a file and reads its index.
     pub(crate) fn open(path: &Path) -> Result<(Source, Index), HistoryError> {
-        let path = path.to_owned();
-        let io = |error| HistoryError::Io {
-            path: path.clone(),
+        let file = File::open(path).map_err(|error| HistoryError::Io {
+            path: path.to_owned(),
             error,
-        };
-        let file = File::open(&path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
-        let source = Source {
+        })?;
+        Source::of(path, file)
+    }
+
+    /// Reads the index of a file that is open.
+    pub(crate) fn of(path: &Path, file: File) -> Result<(Source, Index), HistoryError> {
+        let path = path.to_owned();
+        let mut source = Source {
             path: path.clone(),
             file,
+            end: 0,
         };
-        let mut head = vec![0; HEAD as usize];
-        if length < HEAD {
+        if source.length()? < HEAD {
             return Err(HistoryError::NoHistory { path });
         }
-        source.read_at(0, &mut head)?;
+        let mut head = vec![0; HEAD as usize];
+        for read in 1..=HEAD_READS {
+            source.read_at(0, &mut head)?;
+            if is_whole(&head) || !head.starts_with(&MAGIC) || read == HEAD_READS {
+                break;
+            }
+            std::thread::sleep(BETWEEN_READS);
+        }
+        let length = source.length()?;
         let index = source.read_index(&head, length)?;
         Ok((source, index))
     }
 
-    fn read_index(&self, head: &[u8], length: u64) -> Result<Index, HistoryError> {
+    fn length(&self) -> Result<u64, HistoryError> {
+        let meta = self.file.metadata().map_err(|error| HistoryError::Io {
+            path: self.path.clone(),
+            error,
+        });
+        meta.map(|meta| meta.len())
+    }
+
+    fn read_index(&mut self, head: &[u8], length: u64) -> Result<Index, HistoryError> {
         if !head.starts_with(&MAGIC) {
             return Err(HistoryError::NoHistory {
                 path: self.path.clone(),
             });
         }
-        let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
+        let half = |at: usize| half(head, at);
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
         let version = half(8);
         if version != VERSION {
@@ -179,7 +224,7 @@ impl Source {
         let is_within = offset
             .checked_add(size)
             .is_some_and(|end| offset >= HEAD && end <= length);
-        if half(36) != crc32fast::hash(&head[..36]) || !is_within {
+        if !is_whole(head) || !is_within {
             return Err(self.damaged(0, "the head is wrong, or the file has been cut"));
         }
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
@@ -197,7 +242,10 @@ impl Source {
         };
         match index.blocks.iter().find(is_sound) {
             Some(block) => Err(self.damaged(block.offset, "the index tells of a block that cannot be there")),
-            None => Ok(index),
+            None => {
+                self.end = offset.saturating_add(size);
+                Ok(index)
+            }
         }
     }
 
@@ -218,12 +266,17 @@ impl Source {
         }
     }
 
+    /// The bytes of a block.
+    pub(crate) fn bytes(&self, place: &BlockRef) -> Result<Vec<u8>, HistoryError> {
+        let mut bytes = vec![0; usize::try_from(place.length).unwrap_or(usize::MAX)];
+        self.read_at(place.offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Reads a block.
     pub(crate) fn block(&self, place: &BlockRef) -> Result<Block, HistoryError> {
-        let length = usize::try_from(place.length).unwrap_or(usize::MAX);
-        let mut bytes = vec![0; length];
-        self.read_at(place.offset, &mut bytes)?;
-        let block = Block::parse(bytes).map_err(|error| self.damaged(place.offset, &error.to_string()))?;
+        let block = Block::parse(self.bytes(place)?)
+            .map_err(|error| self.damaged(place.offset, &error.to_string()))?;
         let expected = Place {
             level: place.level,
             grid: place.grid,

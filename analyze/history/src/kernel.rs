@@ -3,6 +3,8 @@
 //! An event sets attributes to values that it tells by itself, or with the thread that runs on its CPU, which the CPU's own
 //! switches tell. So no CPU needs to know of others, but for requests of block devices ([`crate::disks`]).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{ByCpu, CpuKey, Event, Items, Lane, Packet, taken_over};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
@@ -120,6 +122,29 @@ impl Partial {
         }
     }
 
+    /// Before the first chunk that is read, behind what a history knows already.
+    pub(crate) fn behind(values: &BTreeMap<Attribute, u64>) -> Partial {
+        let mut partial = Partial::new(true);
+        for (attribute, code) in values {
+            let Some(number) = varint::number(*code) else {
+                continue;
+            };
+            let cpu = CpuKey {
+                trace: attribute.host(),
+                cpu: attribute.id(),
+            };
+            match attribute.kind() {
+                Kind::CpuThread => {
+                    let tid = i32::try_from(number).ok();
+                    partial.lanes.get(cpu).goes_over(i64::MIN, Active { tid });
+                }
+                Kind::DiskDepth => partial.disks.know(attribute.host(), attribute.id(), number),
+                _ => {}
+            }
+        }
+        partial
+    }
+
     /// Something happens on a CPU.
     #[inline(always)]
     fn at<'p>(&'p mut self, slices: &'p Slices, cpu: CpuKey, time: i64) -> At<'p> {
@@ -143,6 +168,7 @@ impl Partial {
         self.losses += 1;
         let Some(time) = packet.begin else { return };
         let at = &mut self.at(slices, packet.cpu, time);
+        at.pieces.get(at.cpu).lose(slices, at.time);
         if packet.tells_switches {
             at.step(Step::Lost);
             for kind in [Kind::CpuThread, Kind::CpuIrq, Kind::CpuSoftirq] {

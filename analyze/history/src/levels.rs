@@ -79,8 +79,39 @@ impl Levels {
         }
     }
 
+    /// The number and the grid of each level.
+    pub(crate) fn grids(&self) -> Vec<(u8, i64)> {
+        (1..).zip(self.levels.iter().map(|level| level.grid)).collect()
+    }
+
+    /// What attributes are behind the blocks of a level that are there already.
+    pub(crate) fn go_on(&mut self, level: u8, values: BTreeMap<Attribute, u64>) {
+        if let Some(level) = self.level(level) {
+            level.values = values;
+        }
+    }
+
+    /// Changes of an attribute that one level alone does not know yet.
+    pub(crate) fn refill(
+        &mut self,
+        level: u8,
+        attribute: Attribute,
+        changes: impl Iterator<Item = (i64, u64)>,
+    ) {
+        let mut changes = changes.peekable();
+        if let Some(level) = self.level(level)
+            && changes.peek().is_some()
+        {
+            level.add(attribute, changes);
+        }
+    }
+
+    fn level(&mut self, number: u8) -> Option<&mut Level> {
+        self.levels.get_mut(usize::from(number).checked_sub(1)?)
+    }
+
     /// Gives the blocks that are complete when nothing will change before a time.
-    pub(crate) fn complete(&mut self, until: i64, mut to: impl FnMut(Coarse)) {
+    pub(crate) fn complete(&mut self, mut until: i64, mut to: impl FnMut(Coarse)) {
         for at in 0..self.levels.len() {
             let (lower, upper) = self.levels.split_at_mut(at + 1);
             let Some(level) = lower.last_mut() else { return };
@@ -92,8 +123,15 @@ impl Levels {
                 }
                 to(coarse);
             }
+            // The level above learns only what is in complete blocks.
+            until = level.first_open(until);
         }
     }
+}
+
+/// Nanoseconds that a block of a level is long.
+pub(crate) fn span(grid: i64) -> i64 {
+    grid.saturating_mul(CELLS)
 }
 
 impl Level {
@@ -115,6 +153,17 @@ impl Level {
         );
     }
 
+    /// When the first block begins to which something may be added: nothing will change before `until`.
+    fn first_open(&self, until: i64) -> i64 {
+        match until {
+            i64::MAX => until,
+            _ => {
+                let span = span(self.grid);
+                ceil(until, self.grid).div_euclid(span).saturating_mul(span)
+            }
+        }
+    }
+
     fn first_pending(&self) -> Option<i64> {
         let firsts = self.pending.values().filter_map(|changes| changes.first());
         firsts.map(|change| change.0).min()
@@ -122,7 +171,7 @@ impl Level {
 
     /// The first block with changes, if none can be added to it any longer.
     fn next_block(&mut self, level: u8, until: i64) -> Option<Coarse> {
-        let span = self.grid.saturating_mul(CELLS);
+        let span = span(self.grid);
         let first = Some(self.first).filter(|&first| first != i64::MAX)?;
         let begin = first.div_euclid(span).saturating_mul(span);
         let end = begin.saturating_add(span);
@@ -207,5 +256,18 @@ mod tests {
         assert_eq!(steps(&blocks[0]), [(0, 5), (4, 6), (8, 5), (36, 7)]);
         assert_eq!(blocks[1].place.grid, 32);
         assert_eq!(steps(&blocks[1]), [(0, 5), (64, 7)]);
+    }
+
+    #[test]
+    fn a_block_is_complete_when_those_below_are() {
+        let attribute = Attribute::new(Kind::ThreadCpu, 0, 1);
+        let mut levels = Levels::new(4, 1 << 20);
+        levels.add(attribute, [(10, 5), (120_000, 6)].into_iter());
+        let mut blocks = Vec::new();
+        // Nothing more shows on the second level before 131072, but the first one's last block before that is open.
+        levels.complete(131_050, |coarse| blocks.push(coarse.place));
+        assert!(blocks.iter().all(|place| place.level == 1), "{blocks:?}");
+        levels.complete(i64::MAX, |coarse| blocks.push(coarse.place));
+        assert_eq!(blocks.iter().filter(|place| place.level == 2).count(), 1);
     }
 }

@@ -10,6 +10,7 @@
 //! Snapshots of all values, and coarse levels for screens, are in further blocks.
 #![forbid(unsafe_code)]
 
+mod append;
 mod attribute;
 mod block;
 mod build;
@@ -20,9 +21,11 @@ mod file;
 mod history;
 mod kernel;
 mod levels;
+mod marks;
 mod piece;
 mod query;
 mod report;
+mod resume;
 mod run;
 mod slices;
 mod user;
@@ -44,10 +47,12 @@ pub mod fuzzing {
     }
 }
 
+pub use append::{AppendError, Appended, append};
 pub use attribute::{Attribute, Form, Kind, Path, Subject, parse_id};
 pub use build::{BuildError, Built, build};
 pub use file::{Analysis, HistoryError, Meta, VERSION};
 pub use history::History;
+pub use marks::StreamMark;
 pub use query::Since;
 pub use report::{Numbers, Report, Times};
 pub use user::{Definition, DefinitionError};

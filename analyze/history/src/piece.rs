@@ -37,6 +37,8 @@ pub(crate) struct Piece {
     /// In the order of time.
     pub(crate) changes: Vec<Change>,
     pub(crate) texts: Vec<String>,
+    /// How often events were lost.
+    pub(crate) losses: u64,
 }
 
 /// Pieces of a CPU. Those of one slice are in the order of time; but for steps that had to wait for the chunk before, which stand
@@ -108,6 +110,11 @@ impl Pieces {
         self.places.clear();
         self.numbered.clear();
         self.strings.clear();
+    }
+
+    /// Events were lost.
+    pub(crate) fn lose(&mut self, slices: &Slices, time: i64) {
+        self.at(slices, time).losses += 1;
     }
 
     /// An attribute takes a value, by its code.
@@ -225,6 +232,9 @@ impl Pieces {
     /// Adds a piece of which some changes come too early.
     fn hold(&mut self, slices: &Slices, piece: Piece) {
         let latest = self.latest();
+        if piece.losses > 0 {
+            self.at(slices, latest).losses += piece.losses;
+        }
         for change in piece.changes {
             let time = change.time.max(latest);
             let to = self.at(slices, time);

@@ -13,6 +13,8 @@ const SLICE_BYTES: u64 = 512 << 10;
 pub(crate) struct Slices {
     /// When each begins but the first, which begins with the first event. In order, all different.
     begins: Vec<i64>,
+    /// When the first one begins, if others are before it.
+    first: Option<i64>,
 }
 
 impl Slices {
@@ -47,7 +49,29 @@ impl Slices {
             }
             bytes = bytes.saturating_add(size);
         }
-        Slices { begins }
+        Slices { begins, first: None }
+    }
+
+    /// The last beginning of a slice at or before a time.
+    pub(crate) fn last_begin(&self, time: i64) -> Option<i64> {
+        let behind = self.begins.partition_point(|&begin| begin <= time);
+        self.begins.get(behind.checked_sub(1)?).copied()
+    }
+
+    /// Those from one that begins then on.
+    pub(crate) fn behind(self, first: i64) -> Slices {
+        Slices {
+            begins: self.begins.into_iter().filter(|&begin| begin > first).collect(),
+            first: Some(first),
+        }
+    }
+
+    /// When a slice begins: the first, with its first event, if nothing is before it.
+    pub(crate) fn begin(&self, slice: usize) -> i64 {
+        match slice.checked_sub(1) {
+            Some(before) => self.end(before),
+            None => self.first.unwrap_or(i64::MIN),
+        }
     }
 
     /// The slice that a time is in.
@@ -78,5 +102,11 @@ mod tests {
         let found: Vec<usize> = [-5, 0, 1, 4, 5, 9, 100].map(|time| slices.find(time)).to_vec();
         assert_eq!(found, [0, 0, 1, 1, 2, 3, 3]);
         assert_eq!((slices.end(0), slices.end(3), slices.len()), (1, i64::MAX, 4));
+        assert_eq!(
+            [0, 1, 8].map(|time| slices.last_begin(time)),
+            [None, Some(1), Some(5)]
+        );
+        let behind = slices.behind(5);
+        assert_eq!((behind.len(), behind.begin(0), behind.begin(1)), (2, 5, 9));
     }
 }

@@ -30,8 +30,7 @@ const MOST_BLOCKS: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Writer {
     path: PathBuf,
-    /// Its name until it is complete.
-    hidden: PathBuf,
+    target: Target,
     file: BufWriter<File>,
     offset: u64,
     index: Index,
@@ -41,6 +40,17 @@ pub(crate) struct Writer {
     levels: Levels,
     /// By level: since its last snapshot.
     since: Vec<Since>,
+}
+
+/// Where it is written.
+#[derive(Debug)]
+enum Target {
+    /// To a new file, which has this name until it is complete.
+    New(PathBuf),
+    /// Behind what a history holds, which is so long.
+    Behind(u64),
+    /// It is complete.
+    Done,
 }
 
 /// What was written since the last snapshot.
@@ -71,7 +81,7 @@ impl Writer {
         file.write_all(&[0; file::HEAD as usize]).map_err(error)?;
         Ok(Writer {
             path: path.to_owned(),
-            hidden,
+            target: Target::New(hidden),
             file,
             offset: file::HEAD,
             index: Index::default(),
@@ -82,8 +92,58 @@ impl Writer {
         })
     }
 
+    /// Goes on behind what a history holds. Nothing of that is written over, so whoever reads it is not disturbed.
+    pub(crate) fn behind(path: &Path, end: u64, levels: Levels) -> Result<Writer, HistoryError> {
+        let error = |error| HistoryError::Io {
+            path: path.to_owned(),
+            error,
+        };
+        let mut file = File::options().write(true).open(path).map_err(error)?;
+        file.seek(SeekFrom::Start(end)).map_err(error)?;
+        Ok(Writer {
+            path: path.to_owned(),
+            target: Target::Behind(end),
+            file: BufWriter::with_capacity(1 << 20, file),
+            offset: end,
+            index: Index::default(),
+            text_numbers: HashMap::new(),
+            values: BTreeMap::new(),
+            levels,
+            since: Vec::new(),
+        })
+    }
+
+    /// Takes over what a history holds: `values` are those behind it.
+    pub(crate) fn take_over(&mut self, index: Index, values: BTreeMap<Attribute, u64>) {
+        let numbers = index.texts.iter().zip(0..);
+        self.text_numbers = numbers
+            .map(|(text, number)| (text.as_str().into(), number))
+            .collect();
+        for block in &index.blocks {
+            self.count(block.level, block.length, block.has_snapshot);
+        }
+        self.index = index;
+        self.values = values;
+    }
+
+    /// Copies the bytes of a block to the end of the file, and says where they are.
+    pub(crate) fn copy(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let offset = self.offset;
+        self.file.write_all(bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(offset)
+    }
+
+    /// The coarse levels.
+    pub(crate) fn levels(&mut self) -> &mut Levels {
+        &mut self.levels
+    }
+
     /// Adds the next slice, from `begin` (that of the first one: its first change) until `end`.
     pub(crate) fn add(&mut self, encoded: Encoded, begin: i64, end: i64) -> io::Result<()> {
+        if encoded.losses > 0 {
+            self.index.losses.push((begin, encoded.losses));
+        }
         let first = encoded.runs.iter().map(|(_, run)| run.first.0).min();
         if let Some(first) = first {
             let begin = if begin == i64::MIN { first } else { begin };
@@ -129,7 +189,7 @@ impl Writer {
     }
 
     /// Writes the coarse blocks to which nothing is added any longer.
-    fn complete(&mut self, until: i64) -> io::Result<()> {
+    pub(crate) fn complete(&mut self, until: i64) -> io::Result<()> {
         let mut ready = Vec::new();
         self.levels.complete(until, |coarse| ready.push(coarse));
         for mut coarse in ready {
@@ -189,9 +249,16 @@ impl Writer {
             offset: self.offset,
             length,
             has_snapshot,
+            texts: (level == 0).then_some(self.index.texts.len()),
         });
         self.offset += length;
-        let since = self.since(place.level);
+        self.count(level, length, has_snapshot);
+        Ok(())
+    }
+
+    /// A block stands behind the others of its level.
+    fn count(&mut self, level: u8, length: u64, has_snapshot: bool) {
+        let since = self.since(level);
         *since = match has_snapshot {
             true => Since {
                 bytes: length,
@@ -202,14 +269,18 @@ impl Writer {
                 blocks: since.blocks + 1,
             },
         };
-        Ok(())
     }
 
     /// Writes the index and the head, and gives the file its name. Gives its length.
     pub(crate) fn finish(mut self, meta: Meta) -> Result<u64, HistoryError> {
         let written = self.try_finish(meta);
+        written.map_err(|error| self.failed(error))
+    }
+
+    /// It cannot be written.
+    pub(crate) fn failed(&self, error: io::Error) -> HistoryError {
         let path = self.path.clone();
-        written.map_err(|error| HistoryError::Io { path, error })
+        HistoryError::Io { path, error }
     }
 
     fn try_finish(&mut self, meta: Meta) -> io::Result<u64> {
@@ -217,11 +288,21 @@ impl Writer {
         self.index.meta = meta;
         let index = serde_json::to_vec(&self.index)?;
         self.file.write_all(&index)?;
+        if let Target::Behind(_) = self.target {
+            // The head tells of what is there, whatever happens meanwhile.
+            self.file.flush()?;
+            self.file.get_ref().sync_data()?;
+            // From here on the head may point to it.
+            self.target = Target::Done;
+        }
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&file::head(self.offset, &index))?;
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
-        std::fs::rename(&self.hidden, &self.path)?;
+        if let Target::New(hidden) = &self.target {
+            std::fs::rename(hidden, &self.path)?;
+        }
+        self.target = Target::Done;
         Ok(self.offset + index.len() as u64)
     }
 }
@@ -229,7 +310,15 @@ impl Writer {
 impl Drop for Writer {
     /// What is not complete does not stay.
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.hidden);
+        let _ = match &self.target {
+            Target::New(hidden) => std::fs::remove_file(hidden),
+            // What is buffered is not to be written later.
+            Target::Behind(length) => self
+                .file
+                .flush()
+                .and_then(|()| self.file.get_ref().set_len(*length)),
+            Target::Done => Ok(()),
+        };
     }
 }
 

@@ -33,7 +33,7 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
 }
 
 /// Times that say nothing about the trace, in order.
-fn random_times(begin: i64, end: i64, count: usize) -> Vec<i64> {
+pub(crate) fn random_times(begin: i64, end: i64, count: usize) -> Vec<i64> {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     let mut times: Vec<i64> = (0..count)
         .map(|_| {

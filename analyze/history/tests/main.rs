@@ -1,6 +1,7 @@
 //! Histories of real traces: what they tell is what a plain state machine tells.
 #![allow(missing_docs)]
 
+mod append;
 mod damage;
 #[path = "../../reports/tests/support/events.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -36,7 +37,7 @@ pub(crate) fn build_with(set: &TraceSet, file: &Path, threads: usize, chunk_byte
     let options = Options {
         threads,
         chunk_bytes,
-        until: None,
+        ..Options::default()
     };
     build(
         set,

@@ -135,7 +135,7 @@ impl Script {
             let options = Options {
                 threads: 1,
                 chunk_bytes,
-                until: None,
+                ..Options::default()
             };
             let done = fold(&set, &analysis, options, &Control::default()).expect("nobody cancels");
             let mut found = BTreeMap::new();

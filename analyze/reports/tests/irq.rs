@@ -20,7 +20,7 @@ fn report(set: &TraceSet, selection: Selection) -> Report {
     let options = Options {
         threads: 2,
         chunk_bytes: 100_000,
-        until: None,
+        ..Options::default()
     };
     fold(set, &analysis, options, &Control::default())
         .expect("nobody cancels")

@@ -336,7 +336,7 @@ fn count_is_the_same_in_every_way() {
             let options = Options {
                 threads: 1,
                 chunk_bytes: u64::MAX,
-                until: None,
+                ..Options::default()
             };
             let report = fold(&set, &analysis, options, &Control::default())
                 .expect("nobody cancels")

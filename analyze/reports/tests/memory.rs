@@ -138,7 +138,7 @@ fn json(set: &TraceSet, selection: Selection) -> Json {
     let options = Options {
         threads: 2,
         chunk_bytes: 10_000,
-        until: None,
+        ..Options::default()
     };
     let outcome = fold(set, &analysis, options, &Control::default());
     serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")

@@ -31,7 +31,7 @@ fn report<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
     let options = Options {
         threads: 1,
         chunk_bytes: u64::MAX,
-        until: None,
+        ..Options::default()
     };
     fold(set, analysis, options, &Control::default())
         .expect("nobody cancels")

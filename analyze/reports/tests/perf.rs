@@ -22,7 +22,7 @@ fn report<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
     let options = Options {
         threads: 2,
         chunk_bytes: 30_000,
-        until: None,
+        ..Options::default()
     };
     fold(set, analysis, options, &Control::default())
         .expect("nobody cancels")

@@ -67,6 +67,7 @@ impl FoldArgs {
             threads: self.threads.map_or(0, |threads| threads as usize),
             chunk_bytes: self.chunk_size.unwrap_or(0),
             until,
+            since: None,
         }
     }
 }

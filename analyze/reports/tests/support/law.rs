@@ -137,7 +137,7 @@ pub fn folded<A: Analysis<Report: Serialize>>(
     let options = Options {
         threads,
         chunk_bytes,
-        until: None,
+        ..Options::default()
     };
     let outcome = fold(set, analysis, options, &Control::default());
     json(&outcome.expect("nobody cancels").report)
@@ -210,7 +210,7 @@ pub fn any_tree_of<A: Analysis<Report: Serialize>>(name: &str, set: &TraceSet, a
     let options = Options {
         threads: 1,
         chunk_bytes: 5000,
-        until: None,
+        ..Options::default()
     };
     fold(set, &keeper, options, &Control::default()).expect("nobody cancels");
     let mut states = keeper.kept.into_inner().expect("no test failed before");

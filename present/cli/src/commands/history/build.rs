@@ -57,7 +57,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Paths that mean the same wherever somebody stands: the history may be built again from there.
-fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     paths.iter().map(absolute).collect()
 }

@@ -1,5 +1,6 @@
 //! `tracebraid history`: what every attribute of a machine is at any time.
 
+mod append;
 mod build;
 mod info;
 mod query;
@@ -18,11 +19,12 @@ use crate::failure::Failure;
 /// Keeps and tells what each CPU, thread and disk was doing at any time.
 ///
 /// `build` reads a kernel trace once and writes a history, some per cent of the trace's size; `query` answers from it at once,
-/// however long the trace. Analyses of your own (`build --analysis`) say what else is kept: see docs/history.md and
+/// however long the trace; `append` brings it up to date with a trace that is still being recorded. Analyses of your own (`build --analysis`) say what else is kept: see docs/history.md and
 /// docs/user-analyses.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
+  tracebraid history append TRACE.history
   tracebraid history query TRACE.history --at +1.5s
   tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +1.1s
   tracebraid history query TRACE.history cpu/0/state --first '== irq'
@@ -36,6 +38,7 @@ pub(crate) struct HistoryArgs {
 #[derive(Subcommand, Debug)]
 enum HistoryCommand {
     Build(build::BuildArgs),
+    Append(append::AppendArgs),
     Query(query::QueryArgs),
     Report(report::ReportArgs),
     Info(info::InfoArgs),
@@ -45,6 +48,7 @@ enum HistoryCommand {
 pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         HistoryCommand::Build(args) => build::run(args),
+        HistoryCommand::Append(args) => append::run(args),
         HistoryCommand::Query(args) => query::run(args),
         HistoryCommand::Report(args) => report::run(args),
         HistoryCommand::Info(args) => info::run(args),

@@ -1,0 +1,218 @@
+//! Brings a history up to date with a trace that has grown.
+//!
+//! What is new may tell of times that the history knows already: CPUs give their packets at different times. So the history is
+//! cut where a slice begins before everything new ([`cut`]); what is before stays as it is, and tells
+//! what attributes are there ([`crate::resume`]); packets that reach behind that are read, and all later ones, as in a build.
+
+use std::path::{Path, PathBuf};
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Control, Options, first_reaching};
+
+use crate::build::{BuildError, Built, Ground, HistoryAnalysis, Output};
+use crate::file::{HistoryError, Index, Meta, Source};
+use crate::marks::{self, Growth};
+use crate::resume::resume;
+use crate::slices::Slices;
+
+/// What was appended.
+#[derive(Clone, Debug)]
+pub struct Appended {
+    /// The history now.
+    pub built: Built,
+    /// New packets: 0 if there was nothing to append, and the file is as it was.
+    pub packets: u64,
+    /// Bytes of the packets that were read.
+    pub read: u64,
+}
+
+/// Why nothing was appended. The history is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The history or the trace cannot be read, or the history not be written.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The trace is not one that the history's has grown to.
+    #[error("{}: is a history of another trace: {what}; tracebraid history build makes one of this trace", path.display())]
+    Other {
+        /// The history.
+        path: PathBuf,
+        /// What is different.
+        what: String,
+    },
+    /// It holds what a user's analysis says.
+    #[error(
+        "{}: keeps what the analysis {name} says, which cannot be gone on with; tracebraid history build reads the whole trace",
+        path.display()
+    )]
+    Analysis {
+        /// The history.
+        path: PathBuf,
+        /// The analysis.
+        name: String,
+    },
+    /// It does not say how far the trace was read.
+    #[error("{}: was written by a program that could not append: build it again", path.display())]
+    Old {
+        /// The history.
+        path: PathBuf,
+    },
+    /// Somebody else appends to it.
+    #[error("{}: something is being appended to it already", path.display())]
+    Busy {
+        /// The history.
+        path: PathBuf,
+    },
+}
+
+impl From<HistoryError> for AppendError {
+    fn from(error: HistoryError) -> AppendError {
+        AppendError::Build(error.into())
+    }
+}
+
+/// Appends to a history what its trace set has grown by, which `paths` tells where it is now. Whoever reads the history meanwhile
+/// sees what it was or what it will be; if this fails or is interrupted, it is what it was.
+///
+/// # Errors
+/// When the history or the trace cannot be read, the history is not of that trace, cannot be gone on with, or cannot be
+/// written, somebody else is appending to it, or `control` was told to cancel.
+pub fn append(
+    set: &TraceSet,
+    paths: &[PathBuf],
+    file: &Path,
+    options: Options,
+    control: &Control,
+) -> Result<Appended, AppendError> {
+    let _lock = Lock::take(file)?;
+    let (source, index) = Source::open(file)?;
+    check(file, &index.meta)?;
+    let growth = marks::growth(&index.meta.streams, set);
+    let growth = growth.map_err(|what| AppendError::Other {
+        path: file.to_owned(),
+        what,
+    })?;
+    let Some(growth) = growth else {
+        return Ok(nothing(&source, index));
+    };
+    let ground = Ground::of(set, None)?;
+    let slices = Slices::of(set);
+    let cut = cut(set, &slices, &index, growth);
+    let options = Options {
+        since: cut.map(Timestamp),
+        ..options
+    };
+    let slices = match cut {
+        Some(cut) => slices.behind(cut),
+        None => slices,
+    };
+    let resumed = resume(&source, index, cut, ground.levels())?;
+    let analysis = HistoryAnalysis {
+        known: resumed.values,
+        output: Output::new(slices, resumed.writer, ground.grid),
+        ground,
+    };
+    let meta = Meta {
+        paths: paths.to_vec(),
+        losses: resumed.losses,
+        ..Meta::default()
+    };
+    let built = analysis.run(set, meta, options, control)?;
+    Ok(Appended {
+        built,
+        packets: growth.packets,
+        read: control.total(),
+    })
+}
+
+/// Whether it can be gone on with at all.
+fn check(file: &Path, meta: &Meta) -> Result<(), AppendError> {
+    let path = file.to_owned();
+    match &meta.analysis {
+        Some(analysis) => Err(AppendError::Analysis {
+            path,
+            name: analysis.name.clone(),
+        }),
+        None if meta.streams.is_empty() => Err(AppendError::Old { path }),
+        None => Ok(()),
+    }
+}
+
+fn nothing(source: &Source, index: Index) -> Appended {
+    let built = Built {
+        meta: index.meta,
+        bytes: source.end,
+        damage: Vec::new(),
+        doubts: Vec::new(),
+    };
+    Appended {
+        built,
+        packets: 0,
+        read: 0,
+    }
+}
+
+/// From when on the history is made anew: where a slice begins, before which nothing is new, and no block reaches. `None`: all of it.
+fn cut(set: &TraceSet, slices: &Slices, index: &Index, growth: Growth) -> Option<i64> {
+    let mut until = growth.since;
+    loop {
+        let cut = slices.last_begin(until)?;
+        let blocks = index.blocks.iter().filter(|block| block.level == 0);
+        let mut over = blocks.filter(|block| block.begin < cut && block.end > cut);
+        match over.next().map(|block| block.begin).or_else(|| held(set, cut)) {
+            Some(earlier) => until = earlier.min(cut.checked_sub(1)?),
+            None => return Some(cut),
+        }
+    }
+}
+
+/// Where packets begin earlier than those before end, times are held: all of these have to be read. Gives the beginning of
+/// such a packet, if that is before a time that those before it reach.
+fn held(set: &TraceSet, cut: i64) -> Option<i64> {
+    let of_trace = set.traces.iter().flat_map(|trace| {
+        trace.streams.iter().filter_map(move |stream| {
+            let clock = trace.clock(stream);
+            let first = first_reaching(trace, stream, Timestamp(cut));
+            let later = stream.packets.get(first.saturating_add(1)..)?;
+            later.iter().map(|packet| marks::time(clock, packet.begin)).min()
+        })
+    });
+    of_trace.min().filter(|&begin| begin < cut)
+}
+
+/// Only one at a time may append.
+struct Lock(#[expect(dead_code, reason = "it is held as long as it is open")] std::fs::File);
+
+impl Lock {
+    fn take(path: &Path) -> Result<Lock, AppendError> {
+        let io = |error| HistoryError::Io {
+            path: path.to_owned(),
+            error,
+        };
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(io)?;
+        let busy = || AppendError::Busy {
+            path: path.to_owned(),
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(busy()),
+            Err(std::fs::TryLockError::Error(error)) => return Err(io(error).into()),
+        }
+        // Whoever had it may have put another file in its place.
+        let now = std::fs::metadata(path).map_err(io)?;
+        let own = file.metadata().map_err(io)?;
+        let number = |meta: &std::fs::Metadata| {
+            use std::os::unix::fs::MetadataExt;
+            (meta.dev(), meta.ino())
+        };
+        match number(&now) == number(&own) {
+            true => Ok(Lock(file)),
+            false => Err(busy()),
+        }
+    }
+}

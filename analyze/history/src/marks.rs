@@ -1,0 +1,177 @@
+//! How far the streams of a trace were read, and whether another state of the trace goes on from there.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::clock::ClockConversion;
+use tracebraid_ctf::stream::{Packet, Stream};
+use tracebraid_ctf::trace::{Trace, TraceSet};
+
+/// A stream, and how far it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamMark {
+    /// Index of its trace.
+    pub trace: u32,
+    /// Index of its class.
+    pub class: usize,
+    /// Its id within its class.
+    pub id: Option<u64>,
+    /// Name of its first file.
+    pub file: String,
+    /// How many of its packets were read.
+    pub packets: u64,
+    /// CRC-32 of what all of these but the last say of themselves.
+    before: u32,
+    /// Of what the last says, which may have been incomplete.
+    last: u32,
+}
+
+/// What a trace has that a history does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// How many packets.
+    pub(crate) packets: u64,
+    /// Nothing changes before that time.
+    pub(crate) since: i64,
+}
+
+impl StreamMark {
+    /// Those of a trace set, all of which is read.
+    pub(crate) fn of(set: &TraceSet) -> Vec<StreamMark> {
+        let traces = (0..).zip(&set.traces);
+        let marks = traces.flat_map(|(index, trace)| {
+            let mark = move |stream| StreamMark::new(index, trace, stream);
+            trace.streams.iter().map(mark)
+        });
+        marks.collect()
+    }
+
+    fn new(index: u32, trace: &Trace, stream: &Stream) -> StreamMark {
+        let packets = stream.packets.len();
+        let (before, last) = sums(trace, stream, packets);
+        StreamMark {
+            trace: index,
+            class: stream.class,
+            id: stream.id,
+            file: name(stream),
+            packets: packets as u64,
+            before,
+            last,
+        }
+    }
+
+    fn is_of(&self, index: u32, stream: &Stream) -> bool {
+        let place = (self.trace, self.class, self.id);
+        place == (index, stream.class, stream.id) && self.file == name(stream)
+    }
+
+    /// The first packet that is new, or has become another one.
+    fn first_new(&self, trace: &Trace, stream: &Stream) -> Result<usize, String> {
+        let known = usize::try_from(self.packets).unwrap_or(usize::MAX);
+        if known > stream.packets.len() {
+            let left = stream.packets.len();
+            return Err(format!("{} has {left} packets, and had {known}", self.file));
+        }
+        let (before, last) = sums(trace, stream, known);
+        match (before == self.before, last == self.last) {
+            (false, _) => Err(format!("{} holds other packets", self.file)),
+            (_, true) => Ok(known),
+            (_, false) => Ok(known.saturating_sub(1)),
+        }
+    }
+}
+
+/// What is new in a trace set since marks were made; else why it is another one.
+pub(crate) fn growth(marks: &[StreamMark], set: &TraceSet) -> Result<Option<Growth>, String> {
+    let mut growth: Option<Growth> = None;
+    let mut found = 0;
+    for (index, trace) in (0..).zip(&set.traces) {
+        for stream in &trace.streams {
+            let mark = marks.iter().find(|mark| mark.is_of(index, stream));
+            found += usize::from(mark.is_some());
+            let first = mark.map_or(Ok(0), |mark| mark.first_new(trace, stream))?;
+            if let Some(new) = of_stream(trace, stream, first) {
+                growth = Some(growth.map_or(new, |growth| growth.join(new)));
+            }
+        }
+    }
+    match found == marks.len() {
+        true => Ok(growth),
+        false => Err(lost(marks, set)),
+    }
+}
+
+impl Growth {
+    fn join(self, other: Growth) -> Growth {
+        Growth {
+            packets: self.packets + other.packets,
+            since: self.since.min(other.since),
+        }
+    }
+}
+
+/// What a stream has from a packet on.
+fn of_stream(trace: &Trace, stream: &Stream, first: usize) -> Option<Growth> {
+    let clock = trace.clock(stream);
+    let new = stream.packets.get(first..)?;
+    let begins = new.iter().map(|packet| time(clock, packet.begin));
+    // What the last packet before tells behind its own end, counts as of the next one's beginning.
+    let before = first.checked_sub(1).and_then(|before| stream.packets.get(before));
+    let ends = before
+        .filter(|packet| packet.end.is_some())
+        .map(|packet| time(clock, packet.end));
+    let packets = new.len() as u64;
+    let begin = begins.min()?;
+    let since = ends.map_or(begin, |end| end.min(begin));
+    Some(Growth { packets, since })
+}
+
+/// When something happens that may not say when: then it may be at any time.
+pub(crate) fn time(clock: Option<ClockConversion>, cycles: Option<u64>) -> i64 {
+    let time = clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0);
+    time.unwrap_or(i64::MIN)
+}
+
+/// Names a stream that is there no longer.
+fn lost(marks: &[StreamMark], set: &TraceSet) -> String {
+    let is_there = |mark: &&StreamMark| {
+        let trace = set.traces.get(mark.trace as usize);
+        trace.is_some_and(|trace| trace.streams.iter().any(|stream| mark.is_of(mark.trace, stream)))
+    };
+    let lost = marks.iter().find(|mark| !is_there(mark));
+    let file = lost.map_or("a stream", |mark| &mark.file);
+    format!("{file} is not there")
+}
+
+fn name(stream: &Stream) -> String {
+    let file = stream.files.first().and_then(|file| file.path.file_name());
+    file.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// Check sums of what the first packets say of themselves: of all but the last, and of that.
+fn sums(trace: &Trace, stream: &Stream, packets: usize) -> (u32, u32) {
+    let clock = trace.clock(stream);
+    let packets = stream.packets.get(..packets).unwrap_or_default();
+    let Some((last, before)) = packets.split_last() else {
+        return (0, 0);
+    };
+    let mut hasher = crc32fast::Hasher::new();
+    before.iter().for_each(|packet| add(&mut hasher, clock, packet));
+    let mut of_last = crc32fast::Hasher::new();
+    add(&mut of_last, clock, last);
+    (hasher.finalize(), of_last.finalize())
+}
+
+fn add(hasher: &mut crc32fast::Hasher, clock: Option<ClockConversion>, packet: &Packet) {
+    let [begin, end] = [packet.begin, packet.end].map(|cycles| time(clock, cycles));
+    hasher.update(&begin.to_le_bytes());
+    hasher.update(&end.to_le_bytes());
+    let numbers = [
+        Some(packet.bytes),
+        Some(packet.content_bits),
+        packet.discarded,
+        packet.sequence,
+    ];
+    for number in numbers {
+        hasher.update(&[u8::from(number.is_some())]);
+        hasher.update(&number.unwrap_or(0).to_le_bytes());
+    }
+}

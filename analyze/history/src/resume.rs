@@ -1,0 +1,141 @@
+//! Taking up a history where it was cut: what stays of it, and what has to be known there.
+
+use std::collections::BTreeMap;
+
+use crate::attribute::Attribute;
+use crate::file::{BlockRef, HistoryError, Index, Source};
+use crate::levels::{Levels, span};
+use crate::varint::NULL;
+use crate::writer::Writer;
+
+/// A file with so many bytes of no use is written anew, when these are more than those of use.
+const MOST_UNUSED: u64 = 1 << 20;
+
+/// A history that is gone on with.
+pub(crate) struct Resumed {
+    pub(crate) writer: Writer,
+    /// What attributes are where it was cut.
+    pub(crate) values: BTreeMap<Attribute, u64>,
+    /// How often events were lost before.
+    pub(crate) losses: u64,
+}
+
+/// Takes up a history at a time: where no slice begins, there is none, and nothing stays.
+pub(crate) fn resume(
+    source: &Source,
+    index: Index,
+    cut: Option<i64>,
+    levels: Levels,
+) -> Result<Resumed, HistoryError> {
+    let cut = cut.unwrap_or(i64::MIN);
+    let levels_now = levels.grids();
+    let mut index = kept(index, cut, &levels_now);
+    let values = after(source, &index, 0)?;
+    let losses = index.losses.iter().map(|&(_, losses)| losses).sum();
+    let used: u64 = index.blocks.iter().map(|block| block.length).sum();
+    let unused = source.end.saturating_sub(used);
+    let fine: Vec<BlockRef> = of_level(&index, 0).copied().collect();
+    let mut refills = Vec::new();
+    for &(level, grid) in &levels_now {
+        let from = refilled_from(&index, (level, grid), cut);
+        let below = of_level(&index, level - 1).filter(|block| level > 1 && block.end > from);
+        refills.push((level, from, below.copied().collect::<Vec<_>>()));
+    }
+    let of_levels = levels_now
+        .iter()
+        .map(|&(level, _)| Ok((level, after(source, &index, level)?)));
+    let of_levels: Vec<_> = of_levels.collect::<Result<_, HistoryError>>()?;
+    let mut writer = match unused > used.max(MOST_UNUSED) {
+        true => {
+            let mut writer = Writer::create(&source.path, levels)?;
+            for block in &mut index.blocks {
+                let copied = writer.copy(&source.bytes(block)?);
+                block.offset = copied.map_err(|error| writer.failed(error))?;
+            }
+            writer
+        }
+        false => Writer::behind(&source.path, source.end, levels)?,
+    };
+    writer.take_over(index, values.clone());
+    of_levels
+        .into_iter()
+        .for_each(|(level, values)| writer.levels().go_on(level, values));
+    for (level, from, below) in refills.iter().filter(|(level, ..)| *level > 1) {
+        for place in below {
+            refill(source, &mut writer, place, (*level, *from))?;
+        }
+    }
+    let from = refills.first().map_or(i64::MAX, |(_, from, _)| *from);
+    for place in fine.iter().filter(|place| place.end > from) {
+        refill(source, &mut writer, place, (1, from))?;
+        writer.complete(place.end).map_err(|error| writer.failed(error))?;
+    }
+    Ok(Resumed {
+        writer,
+        values,
+        losses,
+    })
+}
+
+/// What stays: blocks that end before the cut, but coarse ones only if the grids are the same.
+fn kept(mut index: Index, cut: i64, levels: &[(u8, i64)]) -> Index {
+    let is_known = |block: &BlockRef| block.level == 0 || levels.contains(&(block.level, block.grid));
+    let is_same = index.blocks.iter().all(is_known);
+    index
+        .blocks
+        .retain(|block| block.end <= cut && (block.level == 0 || is_same));
+    let texts = of_level(&index, 0).last().and_then(|block| block.texts);
+    index.texts.truncate(texts.unwrap_or(0));
+    index.losses.retain(|&(begin, _)| begin < cut);
+    index
+}
+
+fn of_level(index: &Index, level: u8) -> impl DoubleEndedIterator<Item = &BlockRef> {
+    index.blocks.iter().filter(move |block| block.level == level)
+}
+
+/// What attributes are behind the blocks of a level, but null: codes.
+fn after(source: &Source, index: &Index, level: u8) -> Result<BTreeMap<Attribute, u64>, HistoryError> {
+    let blocks: Vec<&BlockRef> = of_level(index, level).collect();
+    let first = blocks.iter().rposition(|block| block.has_snapshot).unwrap_or(0);
+    let mut values = BTreeMap::new();
+    for place in blocks.get(first..).unwrap_or_default() {
+        let block = source.block(place)?;
+        if let Some(snapshot) = &block.snapshot {
+            values = snapshot.iter().copied().collect();
+        }
+        for entry in &block.directory {
+            match entry.last {
+                NULL => values.remove(&entry.attribute),
+                last => values.insert(entry.attribute, last),
+            };
+        }
+    }
+    Ok(values)
+}
+
+/// Changes behind that time are not in the blocks of a level that stay.
+fn refilled_from(index: &Index, (level, grid): (u8, i64), cut: i64) -> i64 {
+    match of_level(index, level).next() {
+        Some(_) => {
+            let span = span(grid);
+            cut.div_euclid(span).saturating_mul(span).saturating_sub(grid)
+        }
+        None => i64::MIN,
+    }
+}
+
+/// Gives a level the changes of a block that it does not know.
+fn refill(
+    source: &Source,
+    writer: &mut Writer,
+    place: &BlockRef,
+    (level, from): (u8, i64),
+) -> Result<(), HistoryError> {
+    let block = source.block(place)?;
+    for entry in &block.directory {
+        let changes = block.changes(entry).filter(|change| change.0 > from);
+        writer.levels().refill(level, entry.attribute, changes);
+    }
+    Ok(())
+}

@@ -1,0 +1,329 @@
+//! A history that grows with its trace answers as one that is built of the whole trace.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_ctf::write::stream::PacketSize;
+use tracebraid_ctf::write::trace::{Options as WriteOptions, Session};
+use tracebraid_fold::{Control, Options};
+use tracebraid_history::{AppendError, Appended, Attribute, BuildError, History, append};
+
+use crate::traces::kernel_trace;
+use crate::{Place, build_with};
+
+/// Writes a trace's first packets, as its tracer would have left them: of each stream a share of 1000 parts; what is there
+/// of it already stays. With `torn`, half of the next packet follows.
+fn grow(set: &TraceSet, to: &Path, shares: &[u16], torn: bool) {
+    fs::create_dir_all(to).unwrap();
+    let trace = &set.traces[0];
+    fs::copy(trace.paths[0].join("metadata"), to.join("metadata")).unwrap();
+    for (stream, share) in trace.streams.iter().zip(shares.iter().cycle()) {
+        let count = stream.packets.len() * usize::from(*share) / 1000;
+        let behind = |index: usize| {
+            stream.packets[..index]
+                .last()
+                .map_or(0, |last| last.offset + last.bytes)
+        };
+        let next = stream.packets.get(count).filter(|_| torn);
+        let bytes = behind(count) + next.map_or(0, |next| next.bytes / 2);
+        let from = fs::read(&stream.files[0].path).unwrap();
+        let name = stream.files[0].path.file_name().unwrap();
+        let mut file = fs::File::options();
+        file.create(true).write(true).truncate(false);
+        let file = file.open(to.join(name)).unwrap();
+        let old = file.metadata().unwrap().len();
+        if old < bytes {
+            file.write_all_at(&from[old as usize..bytes as usize], old)
+                .unwrap();
+        }
+    }
+}
+
+/// The same trace in smaller packets: of a recording that is small they are few.
+fn in_small_packets(place: &Place, name: &str) -> TraceSet {
+    let set = kernel_trace(name).unwrap();
+    let session = Session::create(&place.file("small")).unwrap();
+    let options = WriteOptions {
+        packet_size: PacketSize::UpTo(1 << 14),
+        index: false,
+        ..WriteOptions::default()
+    };
+    tracebraid_testkit::rewrite::copy(&set.traces[0].paths[0], session, options).unwrap();
+    open(&place.file("small"))
+}
+
+fn open(directory: &Path) -> TraceSet {
+    TraceSet::open(&[directory.to_owned()]).unwrap()
+}
+
+fn options(threads: usize, chunk_bytes: u64) -> Options {
+    Options {
+        threads,
+        chunk_bytes,
+        ..Options::default()
+    }
+}
+
+fn append_to(file: &Path, trace: &Path, options: Options) -> Result<Appended, AppendError> {
+    append(
+        &open(trace),
+        &["trace".into()],
+        file,
+        options,
+        &Control::default(),
+    )
+}
+
+/// Asserts that two histories say the same: what they are of, all values at random times, all changes, and samples.
+fn assert_same(found: &History, expected: &History, times: usize) {
+    assert_eq!(found.meta(), expected.meta());
+    assert_eq!(found.blocks().0, expected.blocks().0);
+    let (begin, end) = (expected.meta().begin, expected.meta().end);
+    let attributes = expected.met(begin, end + 1, |_| true).unwrap();
+    assert_eq!(found.met(begin, end + 1, |_| true).unwrap(), attributes);
+    for time in crate::law::random_times(begin, end, times) {
+        assert_eq!(
+            found.at(time, |_| true).unwrap(),
+            expected.at(time, |_| true).unwrap(),
+            "at {time}"
+        );
+    }
+    for &attribute in &attributes {
+        let changes = |history: &History| history.changes(attribute, begin - 1, end + 1).unwrap();
+        assert_eq!(changes(found), changes(expected), "{}", found.path(attribute));
+    }
+    let chosen: Vec<Attribute> = attributes.iter().copied().step_by(7).take(60).collect();
+    for samples in [1, 3, 40, 700, 5000] {
+        let sampled = |history: &History| history.sampled(&chosen, (begin, end + 1), samples).unwrap();
+        assert_eq!(sampled(found), sampled(expected), "{samples} samples");
+    }
+}
+
+/// The blocks of all changes of a history's file, as bytes.
+fn fine_blocks(file: &Path) -> Vec<Vec<u8>> {
+    let bytes = fs::read(file).unwrap();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let index: serde_json::Value = serde_json::from_slice(&bytes[word(16)..][..word(24)]).unwrap();
+    let blocks = index["blocks"].as_array().unwrap().iter();
+    let fine = blocks.filter(|block| block["level"] == 0);
+    let place =
+        |block: &serde_json::Value| ["offset", "length"].map(|name| block[name].as_u64().unwrap() as usize);
+    fine.map(place)
+        .map(|[offset, length]| bytes[offset..offset + length].to_vec())
+        .collect()
+}
+
+/// The history of the trace that is there, built at once.
+fn whole(place: &Place, trace: &Path) -> History {
+    let file = place.file("whole");
+    build_with(&open(trace), &file, 2, 100_000);
+    History::open(&file).unwrap()
+}
+
+#[test]
+fn a_history_that_grew_says_what_one_of_the_whole_trace_says() {
+    for (name, steps) in [
+        (
+            "kernel-mix-small",
+            &[[300, 300, 300, 300], [450, 450, 450, 450], [900, 900, 900, 900]][..],
+        ),
+        (
+            "kernel-mix-small",
+            &[[100, 0, 700, 300], [500, 600, 700, 300], [1000, 650, 900, 1000]],
+        ),
+        ("kernel-ust-requests", &[[500, 510, 490, 505]]),
+        ("kernel-discarded", &[[200, 900, 400, 10], [400, 900, 900, 600]]),
+    ] {
+        let Some(set) = kernel_trace(name) else { continue };
+        let place = Place::new();
+        let (trace, file) = (place.file("trace"), place.file("history"));
+        for (number, shares) in steps.iter().chain([&[1000; 4]]).enumerate() {
+            grow(&set, &trace, shares, false);
+            match number {
+                0 => drop(build_with(&open(&trace), &file, 2, 50_000)),
+                _ => {
+                    let appended = append_to(&file, &trace, options(2, 50_000)).unwrap();
+                    assert!(appended.packets > 0);
+                    assert_eq!(appended.built.bytes, fs::metadata(&file).unwrap().len());
+                }
+            }
+            let history = History::open(&file).unwrap();
+            history.verify().unwrap();
+            assert_same(&history, &whole(&place, &trace), 300);
+        }
+        assert_same(&History::open(&file).unwrap(), &whole(&place, &trace), 2000);
+        assert!(fine_blocks(&file) == fine_blocks(&place.file("whole")), "{name}");
+    }
+}
+
+#[test]
+fn little_is_read_again() {
+    let place = Place::new();
+    let set = in_small_packets(&place, "kernel-mix-small");
+    let (trace, file) = (place.file("trace"), place.file("history"));
+    grow(&set, &trace, &[900], false);
+    let built = build_with(&open(&trace), &file, 1, 0);
+    grow(&set, &trace, &[910], false);
+    let appended = append_to(&file, &trace, options(1, 0)).unwrap();
+    assert!(
+        appended.packets > 0 && appended.read < built.meta.bytes / 4,
+        "{} of {} bytes were read",
+        appended.read,
+        built.meta.bytes
+    );
+    let before = fs::read(&file).unwrap();
+    let again = append_to(&file, &trace, options(1, 0)).unwrap();
+    assert_eq!((again.packets, again.read), (0, 0));
+    assert!(fs::read(&file).unwrap() == before);
+}
+
+/// However streams grow, in however many threads and chunks: the file is the same, and says the same.
+#[test]
+fn the_way_in_which_it_grows_does_not_matter() {
+    let place = Place::new();
+    let set = in_small_packets(&place, "kernel-mix-small");
+    let steps = prop::collection::vec(prop::array::uniform4(0u16..=1000), 2..=5);
+    let chunks = prop::sample::select(vec![1, 20_000, 300_000, 0]);
+    let config = ProptestConfig {
+        cases: 12,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let ways = (steps, any::<bool>(), chunks);
+    let tried = TestRunner::new(config).run(&ways, |(steps, torn, chunk)| {
+        grown_in_steps(&set, steps, torn, chunk);
+        Ok(())
+    });
+    tried.unwrap();
+}
+
+fn grown_in_steps(set: &TraceSet, mut steps: Vec<[u16; 4]>, torn: bool, chunk: u64) {
+    let place = Place::new();
+    for stream in 0..4 {
+        let mut shares: Vec<u16> = steps.iter().map(|step| step[stream]).collect();
+        shares.sort_unstable();
+        steps
+            .iter_mut()
+            .zip(shares)
+            .for_each(|(step, share)| step[stream] = share);
+    }
+    // A history begins with something.
+    steps.iter_mut().for_each(|step| step[0] = step[0].max(50));
+    let (trace, files) = (place.file("trace"), [place.file("history"), place.file("other")]);
+    for (number, shares) in steps.iter().enumerate() {
+        grow(set, &trace, shares, torn);
+        for (file, (threads, chunk)) in files.iter().zip([(3, chunk), (1, u64::MAX)]) {
+            match number {
+                0 => drop(build_with(&open(&trace), file, threads, chunk)),
+                _ => drop(append_to(file, &trace, options(threads, chunk)).unwrap()),
+            }
+        }
+    }
+    assert!(fs::read(&files[0]).unwrap() == fs::read(&files[1]).unwrap());
+    let history = History::open(&files[0]).unwrap();
+    history.verify().unwrap();
+    assert_same(&history, &whole(&place, &trace), 300);
+    assert!(fine_blocks(&files[0]) == fine_blocks(&place.file("whole")));
+}
+
+#[test]
+fn an_append_that_fails_leaves_what_was() {
+    let set = kernel_trace("kernel-mix-small").unwrap();
+    let place = Place::new();
+    let (trace, file) = (place.file("trace"), place.file("history"));
+    grow(&set, &trace, &[500], false);
+    build_with(&open(&trace), &file, 2, 0);
+    let before = fs::read(&file).unwrap();
+    grow(&set, &trace, &[800], false);
+    let control = Control::default();
+    control.cancel();
+    let cancelled = append(&open(&trace), &["trace".into()], &file, options(2, 0), &control);
+    assert!(matches!(cancelled, Err(AppendError::Build(BuildError::Fold(_)))));
+    assert!(fs::read(&file).unwrap() == before);
+    // What a killed one leaves: everything behind the old state, but no head that tells of it.
+    append_to(&file, &trace, options(2, 0)).unwrap();
+    let mut after = fs::read(&file).unwrap();
+    for length in [before.len() + 1, (before.len() + after.len()) / 2, after.len()] {
+        after[..64].copy_from_slice(&before[..64]);
+        fs::write(&file, &after[..length]).unwrap();
+        let old = History::open(&file).unwrap();
+        old.verify().unwrap();
+        grow(&set, &place.file("half"), &[500], false);
+        assert_same(&old, &whole(&place, &place.file("half")), 100);
+        append_to(&file, &trace, options(2, 0)).unwrap();
+        assert_same(&History::open(&file).unwrap(), &whole(&place, &trace), 100);
+    }
+}
+
+#[test]
+fn whoever_reads_meanwhile_sees_the_old_state_to_the_end() {
+    let set = kernel_trace("kernel-mix-small").unwrap();
+    let place = Place::new();
+    let (trace, file) = (place.file("trace"), place.file("history"));
+    grow(&set, &trace, &[400], false);
+    build_with(&open(&trace), &file, 2, 0);
+    let old = History::open(&file).unwrap();
+    grow(&set, &place.file("half"), &[400], false);
+    for share in (450..=1000).step_by(50) {
+        grow(&set, &trace, &[share], false);
+        append_to(&file, &trace, options(2, 0)).unwrap();
+    }
+    assert_same(&old, &whole(&place, &place.file("half")), 100);
+}
+
+/// What is of no use any longer does not pile up.
+#[test]
+fn many_appends_take_no_more_than_some_times_the_room() {
+    let place = Place::new();
+    let set = in_small_packets(&place, "kernel-mix-small");
+    let (trace, file) = (place.file("trace"), place.file("history"));
+    grow(&set, &trace, &[30], false);
+    build_with(&open(&trace), &file, 2, 0);
+    for share in (40..1000).step_by(16) {
+        grow(&set, &trace, &[share], false);
+        append_to(&file, &trace, options(2, 0)).unwrap();
+    }
+    grow(&set, &trace, &[1000], false);
+    append_to(&file, &trace, options(2, 0)).unwrap();
+    let history = whole(&place, &trace);
+    assert_same(&History::open(&file).unwrap(), &history, 500);
+    let (grown, built) = (
+        fs::metadata(&file).unwrap().len(),
+        fs::metadata(place.file("whole")).unwrap().len(),
+    );
+    assert!(grown < 3 * built + (2 << 20), "{grown} and {built} bytes");
+    assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 4);
+}
+
+#[test]
+fn what_is_no_longer_that_trace_is_refused() {
+    let set = kernel_trace("kernel-mix-small").unwrap();
+    let other = kernel_trace("kernel-ust-requests").unwrap();
+    let place = Place::new();
+    let (trace, file) = (place.file("trace"), place.file("history"));
+    grow(&set, &trace, &[500], false);
+    build_with(&open(&trace), &file, 2, 0);
+    let before = fs::read(&file).unwrap();
+    let refused = |directory: &Path, what: &str| {
+        let error = append_to(&file, directory, options(1, 0))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(what) && error.contains("history build"), "{error}");
+    };
+    grow(&other, &place.file("other"), &[1000], false);
+    refused(&place.file("other"), "holds other packets");
+    grow(&set, &place.file("less"), &[500, 400], false);
+    refused(&place.file("less"), "packets, and had");
+    grow(&set, &place.file("fewer"), &[600], false);
+    fs::remove_file(place.file("fewer").join("kchan_2")).unwrap();
+    refused(&place.file("fewer"), "kchan_2 is not there");
+    let held = fs::File::open(&file).unwrap();
+    held.lock().unwrap();
+    let error = append_to(&file, &trace, options(1, 0)).unwrap_err();
+    assert!(matches!(error, AppendError::Busy { .. }));
+    assert!(fs::read(&file).unwrap() == before);
+}

@@ -1,0 +1,106 @@
+//! `tracebraid history append`: a history goes on with its trace.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_history::{AppendError, Appended, History, append};
+
+use super::{build, unreadable};
+use crate::failure::Failure;
+use crate::fold::{self, FoldArgs};
+use crate::options;
+use crate::output::Output;
+use crate::table::{bytes, grouped, number_of};
+use crate::warnings::Warnings;
+
+/// Brings a history up to date with a trace that has grown since, such as one that is being recorded.
+///
+/// Of the trace only what is new is read, and what is about as old. Then the history says what one says that is built of the
+/// whole trace. Whoever queries it meanwhile sees the old state or the new one; an interrupted append leaves the old one.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid history append TRACE.history
+  while sleep 10; do tracebraid history append TRACE.history; done
+  tracebraid history append TRACE.history /mnt/moved/TRACE")]
+pub(crate) struct AppendArgs {
+    /// The history
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where the traces are now, in the order in which they were given to build, if they are no longer where they were
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// End with exit code 1 if anything was damaged
+    #[arg(long)]
+    strict: bool,
+    /// If build had that: let the traces of several hosts have one time, as this file of `tracebraid sync -o` says
+    #[arg(long, value_name = "FILE")]
+    sync: Option<PathBuf>,
+    #[command(flatten)]
+    fold: FoldArgs,
+}
+
+/// Runs it.
+pub(super) fn run(args: &AppendArgs) -> Result<ExitCode, Failure> {
+    let paths = paths(args)?;
+    let set = open(args, &paths)?;
+    let mut warnings = Warnings::default();
+    warnings.opening(&set);
+    let options = args.fold.options(None);
+    let appended = fold::watched(|control| append(&set, &paths, &args.file, options, control));
+    let appended = appended.map_err(|error| failure(&error))?;
+    warnings.reading(&appended.built.damage);
+    Output::open(None)?.write(summary(args, &appended).as_bytes())?;
+    Ok(warnings.finish(args.strict))
+}
+
+/// Where the traces are: where they are said to be, or were.
+fn paths(args: &AppendArgs) -> Result<Vec<PathBuf>, Failure> {
+    let history = History::open(&args.file).map_err(|error| unreadable(&error))?;
+    if !args.paths.is_empty() {
+        return Ok(build::absolute(&args.paths));
+    }
+    let paths = history.meta().paths.clone();
+    match paths.iter().find(|path| !path.exists()) {
+        Some(path) => Err(Failure::nothing_readable(format!(
+            "{}: the trace is not there any longer; if it is elsewhere: tracebraid history append {} PATH",
+            path.display(),
+            args.file.display()
+        ))),
+        None => Ok(paths),
+    }
+}
+
+fn open(args: &AppendArgs, paths: &[PathBuf]) -> Result<TraceSet, Failure> {
+    let mut set = options::open_paths(paths)?;
+    if let Some(from) = &args.sync {
+        crate::sync::apply(from, &mut set)?;
+    }
+    Ok(set)
+}
+
+/// Why nothing was appended.
+fn failure(error: &AppendError) -> Failure {
+    let message = error.to_string();
+    match error {
+        AppendError::Build(error) => build::failure(error),
+        AppendError::Other { .. } | AppendError::Analysis { .. } => Failure::usage(message),
+        AppendError::Old { .. } => Failure::nothing_readable(message),
+        AppendError::Busy { .. } => Failure::output(message),
+    }
+}
+
+fn summary(args: &AppendArgs, appended: &Appended) -> String {
+    let file = args.file.display();
+    if appended.packets == 0 {
+        return format!("{file}: nothing is new\n");
+    }
+    format!(
+        "{file}: {} new, {} of packets read; {} ({} bytes)\n",
+        number_of(appended.packets, "packet", "packets"),
+        bytes(appended.read),
+        bytes(appended.built.bytes),
+        grouped(appended.built.bytes),
+    )
+}
