@@ -51,6 +51,7 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
                 threads,
                 chunk_bytes,
                 until: None,
+                since: None,
             };
             let paths = [PathBuf::from("trace")];
             let control = Control::default();
