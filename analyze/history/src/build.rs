@@ -14,11 +14,12 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
-use tracebraid_kernel_fold::{Extent, Head, Input, Selection};
+use tracebraid_kernel_fold::{Extent, Head, Input, Packet, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::encode::{Encoded, encode};
 use crate::file::{self, HistoryError, Meta};
+use crate::files::{self, Files};
 use crate::kernel::{self, wants};
 use crate::levels::{self, Levels};
 use crate::piece::Piece;
@@ -39,6 +40,15 @@ pub struct Built {
     pub doubts: Vec<String>,
 }
 
+/// What is kept besides what CPUs, threads and disks do.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// What an analysis says that a user defined.
+    pub definition: Option<Definition>,
+    /// What processes' descriptors are, and what is read and written.
+    pub files: bool,
+}
+
 /// Why there is no history.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -56,19 +66,20 @@ pub enum BuildError {
     Nothing,
 }
 
-/// Builds the history of a trace set, of which `paths` tells where it is, and writes it to a file; with what an analysis says
-/// that a user defined.
+/// Builds the history of a trace set, of which `paths` tells where it is, and writes it to a file; with what is asked
+/// for besides.
 ///
 /// # Errors
 /// When the file cannot be written, `control` was told to cancel, or there is nothing to tell. Then there is no file.
 pub fn build(
     set: &TraceSet,
     paths: &[PathBuf],
-    definition: Option<Definition>,
+    asked: Asked,
     to: &Path,
     options: Options,
     control: &Control,
 ) -> Result<Built, BuildError> {
+    let Asked { definition, files } = asked;
     let own = definition.as_ref().map(|definition| file::Analysis {
         name: definition.name.clone(),
         text: definition.text.clone(),
@@ -76,7 +87,9 @@ pub fn build(
     let plan = definition.map(|definition| Plan::new(set, definition));
     let plan = plan.transpose().map_err(BuildError::Definition)?;
     let mut doubts = plan.as_ref().map_or_else(Vec::new, |plan| plan.doubts(set));
-    let input = Input::new(set, Selection::default(), wants);
+    let files = files.then(Files::new);
+    let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
+    let input = Input::new(set, Selection::default(), |event| wants(event) || of_files(event));
     let head = input.head();
     let (begin, end) = extent(set, &head, plan.as_ref()).ok_or(BuildError::Nothing)?;
     let bytes = set.traces.iter().flat_map(|trace| &trace.streams);
@@ -93,6 +106,7 @@ pub fn build(
     let analysis = HistoryAnalysis {
         input,
         plan,
+        files,
         output: Output::new(set, writer, grid),
     };
     let outcome = fold(set, &analysis, options, control)?;
@@ -115,6 +129,7 @@ pub fn build(
         bytes,
         losses,
         analysis: own,
+        files: analysis.files.is_some(),
         custom: machine.into_paths(),
     };
     let bytes = analysis.output.finish(to, meta.clone())?;
@@ -151,6 +166,8 @@ struct HistoryAnalysis {
     input: Input,
     /// Of an analysis that a user defined.
     plan: Option<Plan>,
+    /// How descriptors are followed, if that is asked for.
+    files: Option<Files>,
     output: Output,
 }
 
@@ -159,6 +176,7 @@ struct HistoryAnalysis {
 struct Partial {
     kernel: kernel::Partial,
     user: user::Partial,
+    files: files::Partial,
 }
 
 /// What is told at the end.
@@ -175,9 +193,22 @@ impl HistoryAnalysis {
         if let Some(plan) = &self.plan {
             partial.user.play(plan, slices, until);
         }
-        let more = &mut partial.user.pieces;
+        if let Some(files) = &self.files {
+            files.play(&mut partial.files, slices, until);
+        }
+        let more = [&mut partial.user.pieces, &mut partial.files.pieces];
         let to = |slice, pieces| self.output.take(slice, pieces);
         partial.kernel.hand_on(slices, until, more, to);
+    }
+}
+
+impl HistoryAnalysis {
+    /// A packet of a CPU begins; events may have been lost before it.
+    fn of_kernel(&self, partial: &mut Partial, packet: &Packet) {
+        partial.kernel.packet(&self.output.slices, packet);
+        if let Some(files) = &self.files {
+            files.packet(&mut partial.files, packet);
+        }
     }
 }
 
@@ -203,9 +234,12 @@ impl Analysis for HistoryAnalysis {
     fn begin(&self, chunk: &Chunk) -> Partial {
         // Between two chunks there is time for what merging has left.
         while self.output.work() {}
+        let is_first = chunk.index == 0;
+        let files = self.files.as_ref().map(|files| files.begin(is_first));
         Partial {
-            kernel: kernel::Partial::new(chunk.index == 0),
+            kernel: kernel::Partial::new(is_first),
             user: user::Partial::default(),
+            files: files.unwrap_or_default(),
         }
     }
 
@@ -214,13 +248,13 @@ impl Analysis for HistoryAnalysis {
             partial.user.packet(plan, packet);
         }
         if let Some(packet) = self.input.any_packet(packet) {
-            partial.kernel.packet(&self.output.slices, &packet);
+            self.of_kernel(partial, &packet);
         }
     }
 
     fn cut(&self, partial: &mut Partial, packet: &StreamPlace<'_>, time: Timestamp) {
         if let Some(packet) = self.input.any_packet(packet) {
-            partial.kernel.packet(&self.output.slices, &packet.cut(time.0));
+            self.of_kernel(partial, &packet.cut(time.0));
         }
     }
 
@@ -240,6 +274,13 @@ impl Analysis for HistoryAnalysis {
                 let cpu = (event.cpu.trace, event.cpu.cpu);
                 partial.user.switch(plan, place, cpu, next);
             }
+            if let Some(files) = &self.files {
+                files.event(&mut partial.files, event, body);
+                // Some of the events tell of descriptors only.
+                if !wants(&event.model.event) {
+                    return;
+                }
+            }
             partial.kernel.event(slices, event, body);
         });
     }
@@ -250,6 +291,9 @@ impl Analysis for HistoryAnalysis {
 
     fn merge(&self, earlier: &mut Partial, later: Partial) {
         earlier.kernel.merge(&self.output.slices, later.kernel);
+        if let Some(files) = &self.files {
+            files.merge(&mut earlier.files, later.files);
+        }
         earlier.user.merge(later.user);
     }
 

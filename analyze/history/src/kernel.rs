@@ -209,7 +209,7 @@ impl Partial {
         &mut self,
         slices: &Slices,
         until: Option<i64>,
-        more: &mut Pieces,
+        more: [&mut Pieces; 2],
         mut to: impl FnMut(usize, Vec<Piece>),
     ) {
         let (disks, of_disks) = (&mut self.disks, &mut self.of_disks);
@@ -221,7 +221,8 @@ impl Partial {
         by_slice.resize_with(ready.saturating_sub(self.handed_on), Vec::new);
         let of_cpus = self.pieces.iter_mut().map(|(_, pieces)| pieces);
         for piece in of_cpus
-            .chain([of_disks, more])
+            .chain([of_disks])
+            .chain(more)
             .flat_map(|pieces| pieces.take_before(ready))
         {
             if let Some(of_slice) = piece

@@ -17,6 +17,7 @@ mod derived;
 mod disks;
 mod encode;
 mod file;
+mod files;
 mod history;
 mod kernel;
 mod levels;
@@ -44,8 +45,8 @@ pub mod fuzzing {
     }
 }
 
-pub use attribute::{Attribute, Form, Kind, Path, Subject, parse_id};
-pub use build::{BuildError, Built, build};
+pub use attribute::{Attribute, Form, Kind, Path, Subject};
+pub use build::{Asked, BuildError, Built, build};
 pub use file::{Analysis, HistoryError, Meta, VERSION};
 pub use history::History;
 pub use query::Since;

@@ -2,24 +2,31 @@
 
 use std::fs;
 
+use tracebraid_history::Asked;
+
 use crate::model::{Model, Values, entries};
 use crate::traces::kernel_trace;
-use crate::{Place, build_with, history};
+use crate::{Place, build_asked, history};
 
 #[test]
 fn the_file_depends_neither_on_threads_nor_on_chunks() {
-    for name in [
-        "kernel-mix-small",
-        "kernel-ust-requests",
-        "kernel-discarded",
-        "perf-mix",
+    for (name, files) in [
+        ("kernel-mix-small", false),
+        ("kernel-mix-small", true),
+        ("kernel-ust-requests", true),
+        ("kernel-discarded", true),
+        ("perf-mix", false),
     ] {
         let Some(set) = kernel_trace(name) else { continue };
         let place = Place::new();
         let mut first = None;
         for (threads, chunk) in [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)] {
             let file = place.file("history");
-            build_with(&set, &file, threads, chunk);
+            let asked = Asked {
+                files,
+                ..Asked::default()
+            };
+            build_asked(&set, asked, &file, threads, chunk);
             let bytes = fs::read(&file).unwrap();
             let first = first.get_or_insert_with(|| bytes.clone());
             assert!(
@@ -33,7 +40,7 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
 }
 
 /// Times that say nothing about the trace, in order.
-fn random_times(begin: i64, end: i64, count: usize) -> Vec<i64> {
+pub(crate) fn random_times(begin: i64, end: i64, count: usize) -> Vec<i64> {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     let mut times: Vec<i64> = (0..count)
         .map(|_| {

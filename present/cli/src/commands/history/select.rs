@@ -82,8 +82,12 @@ fn unknown(history: &History, path: &str) -> String {
         let kinds = tracebraid_history::Kind::all().filter(|kind| kind.subject() == subject);
         kinds.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     };
+    let files = match history.meta().files {
+        true => format!(" file/PID:FD/ with {};", kinds(Subject::File)),
+        false => String::new(),
+    };
     format!(
-        "{path}: no attribute has that path: there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {};{own} \
+        "{path}: no attribute has that path: there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {};{files}{own} \
          and patterns with * and ?",
         kinds(Subject::Cpu),
         kinds(Subject::Thread),
