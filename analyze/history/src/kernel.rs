@@ -137,6 +137,8 @@ impl Partial {
 
     /// A packet begins; events may have been lost before it.
     pub(crate) fn packet(&mut self, slices: &Slices, packet: &Packet) {
+        // Where a chunk may begin, so that it does not matter where one does.
+        self.pieces.get(packet.cpu).forget_names();
         if !packet.lost_before {
             return;
         }
@@ -307,7 +309,12 @@ impl At<'_> {
                 pieces.set_text(self.slices, self.time, attribute, call.0, text);
             }
             Step::Exit => self.set_thread(Kind::ThreadSyscall, tid, NULL),
-            Step::Named(name) => self.name(tid, name),
+            Step::Named(name) => {
+                // It may have waited until now, and then nothing before it is known here.
+                self.pieces.get(self.cpu).forget_name(tid);
+                self.name(tid, name);
+                self.pieces.get(self.cpu).forget_name(tid);
+            }
             Step::Lost => self.set_thread(Kind::ThreadState, tid, NULL),
         }
     }
@@ -483,6 +490,8 @@ impl At<'_> {
             self.goes_over(Some(tid));
         }
         if let Some(name) = name {
+            // It may not be known yet whose it is.
+            self.pieces.get(self.cpu).forget_names();
             self.by(tid, Step::Named(name));
         }
     }

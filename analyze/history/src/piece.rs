@@ -154,6 +154,11 @@ impl Pieces {
         self.names.remove(&tid);
     }
 
+    /// What names threads have is told anew: chunks begin here.
+    pub(crate) fn forget_names(&mut self) {
+        self.names.clear();
+    }
+
     /// An attribute takes one of few texts as its value, which a number stands for.
     #[inline]
     pub(crate) fn set_text(

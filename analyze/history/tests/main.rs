@@ -6,6 +6,7 @@ mod damage;
 #[allow(dead_code, unreachable_pub)]
 mod events;
 mod files;
+mod frequency;
 mod law;
 mod model;
 #[path = "../../reports/tests/support/model_cpu.rs"]
@@ -20,7 +21,13 @@ mod model_io;
 #[path = "../../reports/tests/support/model_stretches.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod model_stretches;
+#[path = "../../reports/tests/support/naming.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod naming;
 mod queries;
+#[path = "../../reports/tests/support/synthetic.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod synthetic;
 #[path = "../../reports/tests/support/traces.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod traces;
