@@ -84,7 +84,7 @@ pub fn build(
         name: definition.name.clone(),
         text: definition.text.clone(),
     });
-    let plan = definition.map(|definition| Plan::new(set, definition));
+    let plan = user::with_probes(set, definition).map(|definition| Plan::new(set, definition));
     let plan = plan.transpose().map_err(BuildError::Definition)?;
     let mut doubts = plan.as_ref().map_or_else(Vec::new, |plan| plan.doubts(set));
     let files = files.then(Files::new);

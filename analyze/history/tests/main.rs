@@ -24,6 +24,7 @@ mod model_stretches;
 #[path = "../../reports/tests/support/naming.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod naming;
+mod probes;
 mod queries;
 #[path = "../../reports/tests/support/synthetic.rs"]
 #[allow(dead_code, unreachable_pub)]
