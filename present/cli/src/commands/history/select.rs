@@ -76,6 +76,7 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
 fn unknown(history: &History, path: &str) -> String {
     let own = match &history.meta().analysis {
         Some(analysis) => format!(" those that the analysis {} names;", analysis.name),
+        None if !history.meta().custom.is_empty() => " span/, counter/ and ult/;".to_owned(),
         None => String::new(),
     };
     let kinds = |subject: Subject| {

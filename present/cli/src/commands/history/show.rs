@@ -40,6 +40,8 @@ pub(super) struct Row {
     pub(super) attribute: Attribute,
     /// From when on.
     pub(super) time: Option<i64>,
+    /// At which moment, if all are of one.
+    pub(super) moment: Option<i64>,
     pub(super) value: Value,
 }
 
@@ -48,6 +50,7 @@ impl Row {
         Row {
             attribute,
             time: Some(since.time),
+            moment: None,
             value: since.value,
         }
     }
@@ -112,7 +115,7 @@ impl Shown<'_> {
 
     /// The name of the thread that a row is about, that it says runs on a CPU, or whose descriptor it is about; nothing elsewhere.
     fn name(&self, row: &Row) -> Result<String, Failure> {
-        let time = row.time.unwrap_or(self.history.meta().end);
+        let time = row.time.or(row.moment).unwrap_or(self.history.meta().end);
         let Some(name) = name_of(row) else {
             return Ok(String::new());
         };
@@ -179,6 +182,7 @@ impl Shown<'_> {
             let row = move |(at, value)| Row {
                 attribute,
                 time: time(at),
+                moment: None,
                 value,
             };
             values.into_iter().enumerate().map(row).collect::<Vec<_>>()
