@@ -15,6 +15,7 @@ use crate::file::{HistoryError, Index, Meta, Source};
 use crate::marks::{self, Growth};
 use crate::resume::resume;
 use crate::slices::Slices;
+use crate::user;
 
 /// What was appended.
 #[derive(Clone, Debug)]
@@ -41,16 +42,16 @@ pub enum AppendError {
         /// What is different.
         what: String,
     },
-    /// It holds what a user's analysis says.
+    /// It holds what was found in a state that is not kept.
     #[error(
-        "{}: keeps what the analysis {name} says, which cannot be gone on with; tracebraid history build reads the whole trace",
+        "{}: keeps what {what}, which cannot be gone on with; tracebraid history build reads the whole trace",
         path.display()
     )]
     Analysis {
         /// The history.
         path: PathBuf,
-        /// The analysis.
-        name: String,
+        /// What that is.
+        what: String,
     },
     /// It does not say how far the trace was read.
     #[error("{}: was written by a program that could not append: build it again", path.display())]
@@ -87,7 +88,7 @@ pub fn append(
 ) -> Result<Appended, AppendError> {
     let _lock = Lock::take(file)?;
     let (source, index) = Source::open(file)?;
-    check(file, &index.meta)?;
+    check(file, &index.meta, set)?;
     let growth = marks::growth(&index.meta.streams, set);
     let growth = growth.map_err(|what| AppendError::Other {
         path: file.to_owned(),
@@ -96,7 +97,7 @@ pub fn append(
     let Some(growth) = growth else {
         return Ok(nothing(&source, index));
     };
-    let ground = Ground::of(set, None)?;
+    let ground = Ground::of(set, None, false)?;
     let slices = Slices::of(set);
     let cut = cut(set, &slices, &index, growth);
     let options = Options {
@@ -127,13 +128,14 @@ pub fn append(
 }
 
 /// Whether it can be gone on with at all.
-fn check(file: &Path, meta: &Meta) -> Result<(), AppendError> {
+fn check(file: &Path, meta: &Meta, set: &TraceSet) -> Result<(), AppendError> {
     let path = file.to_owned();
-    match &meta.analysis {
-        Some(analysis) => Err(AppendError::Analysis {
-            path,
-            name: analysis.name.clone(),
-        }),
+    let own = meta.analysis.as_ref().map(|analysis| format!("the analysis {} says", analysis.name));
+    let files = || meta.files.then(|| "descriptors are".to_owned());
+    let has_probes = || !meta.custom.is_empty() || user::with_probes(set, None).is_some();
+    let probes = || has_probes().then(|| "probes tell".to_owned());
+    match own.or_else(files).or_else(probes) {
+        Some(what) => Err(AppendError::Analysis { path, what }),
         None if meta.streams.is_empty() => Err(AppendError::Old { path }),
         None => Ok(()),
     }

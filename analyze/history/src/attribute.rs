@@ -1,7 +1,8 @@
 //! Attributes: what has a value at each time.
 //!
 //! An attribute is a number of 64 bits, so that sorting by it sorts by what it tells, then by machine, then by thread or the
-//! like: the [`Kind`] in the highest 8 bits, the machine (index of the trace) in 16, the thread, CPU, or device in 40.
+//! like: the [`Kind`] in the highest 8 bits, the machine (index of the trace) in 16, the thread, CPU, or device in 40; of a
+//! descriptor the process in 22 of these and its number in 18.
 //! As text it is a path, `HOST/thread/TID/state`, where HOST is left out if there is one machine only.
 
 use std::fmt;
@@ -44,6 +45,16 @@ pub enum Kind {
     DiskRead = 34,
     /// Bytes that a device has written since the trace began.
     DiskWritten = 35,
+    /// What a descriptor is called: its path, if it has one.
+    FileName = 40,
+    /// What it refers to: a file, a socket, ...
+    FileKind = 41,
+    /// Bytes that were read from it since it was opened.
+    FileRead = 42,
+    /// Bytes that were written to it since it was opened.
+    FileWritten = 43,
+    /// Calls that used it since it was opened.
+    FileCalls = 44,
     /// What an analysis that a user defined says; its path stands in the file.
     Custom = 48,
 }
@@ -104,13 +115,15 @@ pub enum Subject {
     Thread,
     /// A block device.
     Disk,
+    /// A descriptor of a process.
+    File,
     /// What a user says.
     Custom,
 }
 
 impl Kind {
     /// All that are kept, in the order of attributes.
-    pub const KEPT: [Kind; 17] = [
+    pub const KEPT: [Kind; 22] = [
         Kind::CpuThread,
         Kind::CpuIrq,
         Kind::CpuSoftirq,
@@ -127,6 +140,11 @@ impl Kind {
         Kind::DiskRequests,
         Kind::DiskRead,
         Kind::DiskWritten,
+        Kind::FileName,
+        Kind::FileKind,
+        Kind::FileRead,
+        Kind::FileWritten,
+        Kind::FileCalls,
         Kind::Custom,
     ];
 
@@ -144,7 +162,8 @@ impl Kind {
         match self as u8 {
             0..16 => Subject::Cpu,
             16..32 => Subject::Thread,
-            32..48 => Subject::Disk,
+            32..40 => Subject::Disk,
+            40..48 => Subject::File,
             _ => Subject::Custom,
         }
     }
@@ -169,6 +188,11 @@ impl Kind {
             Kind::DiskRequests => "requests",
             Kind::DiskRead => "read",
             Kind::DiskWritten => "written",
+            Kind::FileName => "name",
+            Kind::FileKind => "kind",
+            Kind::FileRead => "read",
+            Kind::FileWritten => "written",
+            Kind::FileCalls => "calls",
             Kind::Custom => "value",
         }
     }
@@ -177,6 +201,7 @@ impl Kind {
     pub fn form(self) -> Form {
         match self {
             Kind::CpuState | Kind::CpuSoftirq | Kind::ThreadSyscall | Kind::ThreadName => Form::Text,
+            Kind::FileName | Kind::FileKind => Form::Text,
             Kind::ThreadState => Form::State,
             Kind::Custom => Form::Any,
             Kind::DiskRequests | Kind::DiskRead | Kind::DiskWritten => Form::Counter,
@@ -187,7 +212,13 @@ impl Kind {
 
 impl Subject {
     /// All.
-    pub const ALL: [Subject; 4] = [Subject::Cpu, Subject::Thread, Subject::Disk, Subject::Custom];
+    pub const ALL: [Subject; 5] = [
+        Subject::Cpu,
+        Subject::Thread,
+        Subject::Disk,
+        Subject::File,
+        Subject::Custom,
+    ];
 
     /// Its name in paths.
     pub fn name(self) -> &'static str {
@@ -195,6 +226,7 @@ impl Subject {
             Subject::Cpu => "cpu",
             Subject::Thread => "thread",
             Subject::Disk => "disk",
+            Subject::File => "file",
             Subject::Custom => "custom",
         }
     }
@@ -206,6 +238,8 @@ pub struct Attribute(u64);
 
 const HOST_BITS: u32 = 16;
 const ID_BITS: u32 = 40;
+/// Of a descriptor its number; there are fewer processes than 2^22.
+const FD_BITS: u32 = 18;
 
 impl Attribute {
     /// That of a thread, CPU or device of a machine. Machines are told apart up to 65535.
@@ -213,6 +247,20 @@ impl Attribute {
     pub fn new(kind: Kind, host: u32, id: u32) -> Attribute {
         let host = u64::from(host & 0xffff);
         Attribute((kind as u64) << (HOST_BITS + ID_BITS) | host << ID_BITS | u64::from(id))
+    }
+
+    /// That of a descriptor of a process; `None` for numbers that are out of all measure.
+    pub fn of_file(kind: Kind, host: u32, process: i32, fd: i32) -> Option<Attribute> {
+        let (process, fd) = (u64::try_from(process).ok()?, u64::try_from(fd).ok()?);
+        let is_small = process < 1 << (ID_BITS - FD_BITS) && fd < 1 << FD_BITS;
+        let nothing = Attribute::new(kind, host, 0);
+        is_small.then_some(Attribute(nothing.0 | process << FD_BITS | fd))
+    }
+
+    /// Process and number of the descriptor that it is of.
+    pub fn descriptor(self) -> (u32, u32) {
+        let id = self.0 & ((1 << ID_BITS) - 1);
+        ((id >> FD_BITS) as u32, (id & ((1 << FD_BITS) - 1)) as u32)
     }
 
     /// As it is kept.
@@ -227,6 +275,8 @@ impl Attribute {
         const TEXTS: u64 = 1 << Kind::CpuSoftirq as u64
             | 1 << Kind::ThreadSyscall as u64
             | 1 << Kind::ThreadName as u64
+            | 1 << Kind::FileName as u64
+            | 1 << Kind::FileKind as u64
             | 1 << Kind::Custom as u64;
         TEXTS >> (bits >> (HOST_BITS + ID_BITS) & 63) & 1 == 1
     }
@@ -245,8 +295,8 @@ impl Attribute {
     pub fn of_bits(bits: u64) -> Option<Attribute> {
         let attribute = Attribute(bits);
         let is_small = bits & ((1 << ID_BITS) - 1) <= u64::from(u32::MAX);
-        Kind::of_number((bits >> (HOST_BITS + ID_BITS)) as u8).filter(|_| is_small)?;
-        Some(attribute)
+        let kind = Kind::of_number((bits >> (HOST_BITS + ID_BITS)) as u8)?;
+        (is_small || kind.subject() == Subject::File).then_some(attribute)
     }
 
     /// What it tells.
@@ -259,12 +309,12 @@ impl Attribute {
         (self.0 >> ID_BITS) as u32 & 0xffff
     }
 
-    /// The thread, CPU or device.
+    /// The thread, CPU or device; those of descriptors are told by [`Attribute::descriptor`].
     pub fn id(self) -> u32 {
         self.0 as u32
     }
 
-    /// The path without the machine: `thread/42/state`, `cpu/3/irq`, `disk/8,0/depth`. Those of users' analyses have the
+    /// The path without the machine: `thread/42/state`, `cpu/3/irq`, `disk/8,0/depth`, `file/42:3/read`. Those of users' analyses have the
     /// paths that these give them: see [`crate::History::path`].
     pub fn path(self) -> Path {
         Path(self)
@@ -277,20 +327,26 @@ impl Attribute {
         let subject = Subject::ALL.into_iter().find(|known| known.name() == subject)?;
         let mut kinds = Kind::all();
         let kind = kinds.find(|kind| kind.subject() == subject && kind.name() == name)?;
-        let id = parse_id(subject, id)?;
-        parts.next().is_none().then(|| Attribute::new(kind, host, id))
+        let attribute = match subject {
+            Subject::File => {
+                let (process, fd) = id.split_once(':')?;
+                Attribute::of_file(kind, host, process.parse().ok()?, fd.parse().ok()?)?
+            }
+            _ => Attribute::new(kind, host, parse_id(subject, id)?),
+        };
+        parts.next().is_none().then_some(attribute)
     }
 }
 
 /// The number of a thread, CPU or device from a path.
-pub fn parse_id(subject: Subject, text: &str) -> Option<u32> {
+fn parse_id(subject: Subject, text: &str) -> Option<u32> {
     match subject {
         Subject::Disk => {
             let (major, minor) = text.split_once(',')?;
             let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
             (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
         }
-        Subject::Cpu | Subject::Custom => text.parse().ok(),
+        Subject::Cpu | Subject::Custom | Subject::File => text.parse().ok(),
         Subject::Thread => text.parse::<i32>().ok().map(|tid| tid as u32),
     }
 }
@@ -307,6 +363,10 @@ impl fmt::Display for Path {
         match subject {
             Subject::Disk => write!(f, "{},{}", id >> 20, id & 0xf_ffff)?,
             Subject::Thread => write!(f, "{}", id as i32)?,
+            Subject::File => {
+                let (process, fd) = self.0.descriptor();
+                write!(f, "{process}:{fd}")?;
+            }
             Subject::Cpu | Subject::Custom => write!(f, "{id}")?,
         }
         write!(f, "/{}", kind.name())
@@ -335,6 +395,14 @@ mod tests {
                 );
             }
         }
+        let file = Attribute::of_file(Kind::FileRead, 3, (1 << 22) - 1, (1 << 18) - 1).unwrap();
+        assert_eq!(file.path().to_string(), "file/4194303:262143/read");
+        assert_eq!(Attribute::of_bits(file.bits()), Some(file));
+        assert_eq!((file.kind(), file.host()), (Kind::FileRead, 3));
+        assert_eq!(Attribute::parse("file/4194303:262143/read", 3), Some(file));
+        for (process, fd) in [(-1, 0), (0, -1), (1 << 22, 0), (0, 1 << 18)] {
+            assert_eq!(Attribute::of_file(Kind::FileRead, 0, process, fd), None);
+        }
         let thread = Attribute::new(Kind::ThreadState, 0, 42);
         assert_eq!(thread.path().to_string(), "thread/42/state");
         for wrong in [
@@ -345,6 +413,9 @@ mod tests {
             "disk/8,0/state",
             "cpu/1/irq/2",
             "disk/8/depth",
+            "file/8/read",
+            "file/8:-1/read",
+            "file/8:x/read",
         ] {
             assert_eq!(Attribute::parse(wrong, 0), None, "{wrong}");
         }

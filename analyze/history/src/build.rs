@@ -14,12 +14,13 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
-use tracebraid_kernel_fold::{Extent, Head, Input, Selection};
+use tracebraid_kernel_fold::{Extent, Head, Input, Packet, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::attribute::Attribute;
 use crate::encode::{Encoded, encode};
 use crate::file::{self, HistoryError, Meta};
+use crate::files::{self, Files};
 use crate::kernel::{self, wants};
 use crate::levels::{self, Levels};
 use crate::marks::StreamMark;
@@ -41,6 +42,15 @@ pub struct Built {
     pub doubts: Vec<String>,
 }
 
+/// What is kept besides what CPUs, threads and disks do.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// What an analysis says that a user defined.
+    pub definition: Option<Definition>,
+    /// What processes' descriptors are, and what is read and written.
+    pub files: bool,
+}
+
 /// Why there is no history.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -58,26 +68,27 @@ pub enum BuildError {
     Nothing,
 }
 
-/// Builds the history of a trace set, of which `paths` tells where it is, and writes it to a file; with what an analysis says
-/// that a user defined.
+/// Builds the history of a trace set, of which `paths` tells where it is, and writes it to a file; with what is asked
+/// for besides.
 ///
 /// # Errors
 /// When the file cannot be written, `control` was told to cancel, or there is nothing to tell. Then there is no file.
 pub fn build(
     set: &TraceSet,
     paths: &[PathBuf],
-    definition: Option<Definition>,
+    asked: Asked,
     to: &Path,
     options: Options,
     control: &Control,
 ) -> Result<Built, BuildError> {
+    let Asked { definition, files } = asked;
     let own = definition.as_ref().map(|definition| file::Analysis {
         name: definition.name.clone(),
         text: definition.text.clone(),
     });
-    let plan = definition.map(|definition| Plan::new(set, definition));
+    let plan = user::with_probes(set, definition).map(|definition| Plan::new(set, definition));
     let plan = plan.transpose().map_err(BuildError::Definition)?;
-    let ground = Ground::of(set, plan)?;
+    let ground = Ground::of(set, plan, files)?;
     let writer = Writer::create(to, ground.levels())?;
     let output = Output::new(Slices::of(set), writer, ground.grid);
     let analysis = HistoryAnalysis {
@@ -88,6 +99,7 @@ pub fn build(
     let meta = Meta {
         paths: paths.to_vec(),
         analysis: own,
+        files,
         ..Meta::default()
     };
     analysis.run(set, meta, options, control)
@@ -99,6 +111,8 @@ pub(crate) struct Ground {
     input: Input,
     /// Of an analysis that a user defined.
     plan: Option<Plan>,
+    /// How descriptors are followed, if that is asked for.
+    files: Option<Files>,
     begin: i64,
     end: i64,
     bytes: u64,
@@ -107,8 +121,10 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    pub(crate) fn of(set: &TraceSet, plan: Option<Plan>) -> Result<Ground, BuildError> {
-        let input = Input::new(set, Selection::default(), wants);
+    pub(crate) fn of(set: &TraceSet, plan: Option<Plan>, files: bool) -> Result<Ground, BuildError> {
+        let files = files.then(Files::new);
+        let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
+        let input = Input::new(set, Selection::default(), |event| wants(event) || of_files(event));
         let (begin, end) = extent(set, &input.head(), plan.as_ref()).ok_or(BuildError::Nothing)?;
         let streams = set.traces.iter().flat_map(|trace| &trace.streams);
         let packets = streams.flat_map(|stream| stream.packets.iter());
@@ -117,6 +133,7 @@ impl Ground {
         Ok(Ground {
             input,
             plan,
+            files,
             begin: begin.0,
             end: end.0,
             bytes,
@@ -183,6 +200,7 @@ pub(crate) struct HistoryAnalysis {
 pub(crate) struct Partial {
     kernel: kernel::Partial,
     user: user::Partial,
+    files: files::Partial,
 }
 
 /// What is told at the end.
@@ -235,9 +253,22 @@ impl HistoryAnalysis {
         if let Some(plan) = &self.ground.plan {
             partial.user.play(plan, slices, until);
         }
-        let more = &mut partial.user.pieces;
+        if let Some(files) = &self.ground.files {
+            files.play(&mut partial.files, slices, until);
+        }
+        let more = [&mut partial.user.pieces, &mut partial.files.pieces];
         let to = |slice, pieces| self.output.take(slice, pieces);
         partial.kernel.hand_on(slices, until, more, to);
+    }
+}
+
+impl HistoryAnalysis {
+    /// A packet of a CPU begins; events may have been lost before it.
+    fn of_kernel(&self, partial: &mut Partial, packet: &Packet) {
+        partial.kernel.packet(&self.output.slices, packet);
+        if let Some(files) = &self.ground.files {
+            files.packet(&mut partial.files, packet);
+        }
     }
 }
 
@@ -263,6 +294,8 @@ impl Analysis for HistoryAnalysis {
     fn begin(&self, chunk: &Chunk) -> Partial {
         // Between two chunks there is time for what merging has left.
         while self.output.work() {}
+        let files = self.ground.files.as_ref();
+        let files = files.map(|files| files.begin(chunk.index == 0));
         let kernel = match chunk.index {
             0 => kernel::Partial::behind(&self.known),
             _ => kernel::Partial::new(false),
@@ -270,6 +303,7 @@ impl Analysis for HistoryAnalysis {
         Partial {
             kernel,
             user: user::Partial::default(),
+            files: files.unwrap_or_default(),
         }
     }
 
@@ -278,13 +312,13 @@ impl Analysis for HistoryAnalysis {
             partial.user.packet(plan, packet);
         }
         if let Some(packet) = self.ground.input.any_packet(packet) {
-            partial.kernel.packet(&self.output.slices, &packet);
+            self.of_kernel(partial, &packet);
         }
     }
 
     fn cut(&self, partial: &mut Partial, packet: &StreamPlace<'_>, time: Timestamp) {
         if let Some(packet) = self.ground.input.any_packet(packet) {
-            partial.kernel.packet(&self.output.slices, &packet.cut(time.0));
+            self.of_kernel(partial, &packet.cut(time.0));
         }
     }
 
@@ -304,6 +338,13 @@ impl Analysis for HistoryAnalysis {
                 let cpu = (event.cpu.trace, event.cpu.cpu);
                 partial.user.switch(plan, place, cpu, next);
             }
+            if let Some(files) = &self.ground.files {
+                files.event(&mut partial.files, event, body);
+                // Some of the events tell of descriptors only.
+                if !wants(&event.model.event) {
+                    return;
+                }
+            }
             partial.kernel.event(slices, event, body);
         });
     }
@@ -314,6 +355,9 @@ impl Analysis for HistoryAnalysis {
 
     fn merge(&self, earlier: &mut Partial, later: Partial) {
         earlier.kernel.merge(&self.output.slices, later.kernel);
+        if let Some(files) = &self.ground.files {
+            files.merge(&mut earlier.files, later.files);
+        }
         earlier.user.merge(later.user);
     }
 

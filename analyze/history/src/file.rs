@@ -47,12 +47,19 @@ pub struct Meta {
     /// The analysis that a user defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<Analysis>,
+    /// Whether it tells what descriptors are.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub files: bool,
     /// Paths of its attributes, by number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub custom: Vec<String>,
     /// The streams that were read, and how far: what is behind that can be appended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamMark>,
+}
+
+fn is_not(what: &bool) -> bool {
+    !what
 }
 
 /// An analysis that a user defined.

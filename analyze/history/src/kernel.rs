@@ -162,6 +162,8 @@ impl Partial {
 
     /// A packet begins; events may have been lost before it.
     pub(crate) fn packet(&mut self, slices: &Slices, packet: &Packet) {
+        // Where a chunk may begin, so that it does not matter where one does.
+        self.pieces.get(packet.cpu).forget_names();
         if !packet.lost_before {
             return;
         }
@@ -235,7 +237,7 @@ impl Partial {
         &mut self,
         slices: &Slices,
         until: Option<i64>,
-        more: &mut Pieces,
+        more: [&mut Pieces; 2],
         mut to: impl FnMut(usize, Vec<Piece>),
     ) {
         let (disks, of_disks) = (&mut self.disks, &mut self.of_disks);
@@ -247,7 +249,8 @@ impl Partial {
         by_slice.resize_with(ready.saturating_sub(self.handed_on), Vec::new);
         let of_cpus = self.pieces.iter_mut().map(|(_, pieces)| pieces);
         for piece in of_cpus
-            .chain([of_disks, more])
+            .chain([of_disks])
+            .chain(more)
             .flat_map(|pieces| pieces.take_before(ready))
         {
             if let Some(of_slice) = piece
@@ -332,7 +335,12 @@ impl At<'_> {
                 pieces.set_text(self.slices, self.time, attribute, call.0, text);
             }
             Step::Exit => self.set_thread(Kind::ThreadSyscall, tid, NULL),
-            Step::Named(name) => self.name(tid, name),
+            Step::Named(name) => {
+                // It may have waited until now, and then nothing before it is known here.
+                self.pieces.get(self.cpu).forget_name(tid);
+                self.name(tid, name);
+                self.pieces.get(self.cpu).forget_name(tid);
+            }
             Step::Lost => self.set_thread(Kind::ThreadState, tid, NULL),
         }
     }
@@ -508,6 +516,8 @@ impl At<'_> {
             self.goes_over(Some(tid));
         }
         if let Some(name) = name {
+            // It may not be known yet whose it is.
+            self.pieces.get(self.cpu).forget_names();
             self.by(tid, Step::Named(name));
         }
     }

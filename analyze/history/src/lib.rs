@@ -18,6 +18,7 @@ mod derived;
 mod disks;
 mod encode;
 mod file;
+mod files;
 mod history;
 mod kernel;
 mod levels;
@@ -48,8 +49,8 @@ pub mod fuzzing {
 }
 
 pub use append::{AppendError, Appended, append};
-pub use attribute::{Attribute, Form, Kind, Path, Subject, parse_id};
-pub use build::{BuildError, Built, build};
+pub use attribute::{Attribute, Form, Kind, Path, Subject};
+pub use build::{Asked, BuildError, Built, build};
 pub use file::{Analysis, HistoryError, Meta, VERSION};
 pub use history::History;
 pub use marks::StreamMark;

@@ -59,7 +59,7 @@ pub(crate) struct Pieces {
     places: HashMap<Comm, u64>,
     #[serde(skip)]
     numbered: Vec<u32>,
-    /// Its texts: those of users' analyses.
+    /// Its texts: those of which there are many.
     #[serde(skip)]
     strings: HashMap<String, u64>,
 }
@@ -161,6 +161,11 @@ impl Pieces {
         self.names.remove(&tid);
     }
 
+    /// What names threads have is told anew: chunks begin here.
+    pub(crate) fn forget_names(&mut self) {
+        self.names.clear();
+    }
+
     /// An attribute takes one of few texts as its value, which a number stands for.
     #[inline]
     pub(crate) fn set_text(
@@ -201,15 +206,29 @@ impl Pieces {
             (None, other) => {
                 let mut text = String::new();
                 let _ = put(&mut text, other);
-                let next = self.at(slices, time).texts.len() as u64;
-                let place = *self.strings.entry(text.clone()).or_insert(next);
-                if place == next {
-                    self.at(slices, time).texts.push(text);
-                }
-                Form::Any.code_of_text(place + 1)
+                Form::Any.code_of_text(self.place(slices, time, &text) + 1)
             }
         };
         self.set(slices, time, attribute, code);
+    }
+
+    /// An attribute takes a text as its value, one of many.
+    pub(crate) fn set_string(&mut self, slices: &Slices, time: i64, attribute: Attribute, text: &str) {
+        let code = self.place(slices, time, text) + 1;
+        self.set(slices, time, attribute, code);
+    }
+
+    /// The place of a text in the piece that a time belongs to.
+    fn place(&mut self, slices: &Slices, time: i64, text: &str) -> u64 {
+        self.at(slices, time);
+        let last = self.pieces.len() - 1;
+        let texts = &mut self.pieces[last].texts;
+        if let Some(&place) = self.strings.get(text) {
+            return place;
+        }
+        let place = push(texts, text.to_owned());
+        self.strings.insert(text.to_owned(), place);
+        place
     }
 
     /// Adds what later chunks tell. Where the clock goes back between chunks, changes are held.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tracebraid_history::{History, HistoryError};
+use tracebraid_history::{Asked, History, HistoryError};
 
 use crate::traces::kernel_trace;
 use crate::{Place, build_with};
@@ -60,13 +60,13 @@ fn a_build_that_fails_leaves_nothing() {
     control.cancel();
     let file = place.file("history");
     let options = tracebraid_fold::Options::default();
-    let error = tracebraid_history::build(&set, &[], None, &file, options, &control).unwrap_err();
+    let error = tracebraid_history::build(&set, &[], Asked::default(), &file, options, &control).unwrap_err();
     assert!(error.to_string().contains("cancelled"));
     let nowhere = place.file("no/such/directory");
     let error = tracebraid_history::build(
         &set,
         &[],
-        None,
+        Asked::default(),
         &nowhere,
         options,
         &tracebraid_fold::Control::default(),

@@ -2,24 +2,33 @@
 
 use std::fs;
 
+use tracebraid_history::Asked;
+
 use crate::model::{Model, Values, entries};
+use crate::naming::Naming;
+use crate::synthetic::{Shape, trace};
 use crate::traces::kernel_trace;
-use crate::{Place, build_with, history};
+use crate::{Place, build_asked, history};
 
 #[test]
 fn the_file_depends_neither_on_threads_nor_on_chunks() {
-    for name in [
-        "kernel-mix-small",
-        "kernel-ust-requests",
-        "kernel-discarded",
-        "perf-mix",
+    for (name, files) in [
+        ("kernel-mix-small", false),
+        ("kernel-mix-small", true),
+        ("kernel-ust-requests", true),
+        ("kernel-discarded", true),
+        ("perf-mix", false),
     ] {
         let Some(set) = kernel_trace(name) else { continue };
         let place = Place::new();
         let mut first = None;
         for (threads, chunk) in [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)] {
             let file = place.file("history");
-            build_with(&set, &file, threads, chunk);
+            let asked = Asked {
+                files,
+                ..Asked::default()
+            };
+            build_asked(&set, asked, &file, threads, chunk);
             let bytes = fs::read(&file).unwrap();
             let first = first.get_or_insert_with(|| bytes.clone());
             assert!(
@@ -79,5 +88,56 @@ fn every_attribute_is_what_a_plain_state_machine_says_at_ten_thousand_times() {
                 );
             }
         }
+    }
+}
+
+const SHAPE: Shape = Shape {
+    cpus: 3,
+    threads: 9,
+    steps: 12_000,
+    silent_losses: 0,
+    lost_packets: 0,
+    counted_losses: 0,
+    packet: 900,
+    naming: Naming::Lttng,
+    told_memory: true,
+    told_threads: false,
+    clone3: false,
+    tid_context: false,
+    pid_context: false,
+    two_streams: false,
+    ties: true,
+};
+
+#[test]
+fn histories_of_descriptors_do_not_tell_how_made_up_traces_were_cut() {
+    let lossy = Shape {
+        silent_losses: 60,
+        lost_packets: 60,
+        counted_losses: 60,
+        ..SHAPE
+    };
+    let told = Shape {
+        tid_context: true,
+        pid_context: true,
+        two_streams: true,
+        ..lossy
+    };
+    for (seed, shape) in (0..).zip([SHAPE, SHAPE, lossy, lossy, told, told]) {
+        let (directory, set) = trace(seed, shape);
+        let place = Place::new();
+        let file = place.file("history");
+        let mut first = None;
+        for (threads, chunk) in [(1, u64::MAX), (1, 1), (2, 5000), (3, 0)] {
+            let asked = Asked {
+                files: true,
+                ..Asked::default()
+            };
+            build_asked(&set, asked, &file, threads, chunk);
+            let bytes = fs::read(&file).unwrap();
+            let is_same = *first.get_or_insert_with(|| bytes.clone()) == bytes;
+            assert!(is_same, "seed {seed}: {threads} threads, chunks of {chunk}");
+        }
+        fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -6,9 +6,30 @@ mod damage;
 #[path = "../../reports/tests/support/events.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod events;
+mod files;
+mod frequency;
 mod law;
 mod model;
+#[path = "../../reports/tests/support/model_cpu.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod model_cpu;
+#[path = "../../reports/tests/support/model_fds.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod model_fds;
+#[path = "../../reports/tests/support/model_io.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod model_io;
+#[path = "../../reports/tests/support/model_stretches.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod model_stretches;
+#[path = "../../reports/tests/support/naming.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod naming;
+mod probes;
 mod queries;
+#[path = "../../reports/tests/support/synthetic.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod synthetic;
 #[path = "../../reports/tests/support/traces.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod traces;
@@ -18,7 +39,7 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options};
-use tracebraid_history::{Built, History, build};
+use tracebraid_history::{Asked, Built, History, build};
 
 /// A directory for files of a test.
 pub(crate) struct Place(tempfile::TempDir);
@@ -34,6 +55,16 @@ impl Place {
 }
 
 pub(crate) fn build_with(set: &TraceSet, file: &Path, threads: usize, chunk_bytes: u64) -> Built {
+    build_asked(set, Asked::default(), file, threads, chunk_bytes)
+}
+
+pub(crate) fn build_asked(
+    set: &TraceSet,
+    asked: Asked,
+    file: &Path,
+    threads: usize,
+    chunk_bytes: u64,
+) -> Built {
     let options = Options {
         threads,
         chunk_bytes,
@@ -42,7 +73,7 @@ pub(crate) fn build_with(set: &TraceSet, file: &Path, threads: usize, chunk_byte
     build(
         set,
         &[PathBuf::from("trace")],
-        None,
+        asked,
         file,
         options,
         &Control::default(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options};
-use tracebraid_history::{Definition, History, build};
+use tracebraid_history::{Asked, Definition, History, build};
 use tracebraid_testkit::recorded::unpacked;
 
 use crate::Place;
@@ -13,6 +13,13 @@ use crate::Place;
 fn definition(name: &str) -> Definition {
     let path = format!("{}/../../docs/analyses/{name}", env!("CARGO_MANIFEST_DIR"));
     Definition::parse(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn asked(definition: Definition) -> Asked {
+    Asked {
+        definition: Some(definition),
+        files: false,
+    }
 }
 
 /// Who runs when system calls are made, and when interrupts come: threads and times that no event record tells by itself.
@@ -55,7 +62,7 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
             };
             let paths = [PathBuf::from("trace")];
             let control = Control::default();
-            let built = build(&set, &paths, Some(definition.clone()), &file, options, &control).unwrap();
+            let built = build(&set, &paths, asked(definition.clone()), &file, options, &control).unwrap();
             assert!(
                 !built.meta.custom.is_empty() && built.doubts.is_empty(),
                 "{:?}",
@@ -84,7 +91,7 @@ fn threads_are_those_that_run() {
     let file = place.file("history");
     let definition = Definition::parse(THREADS).unwrap();
     let control = Control::default();
-    build(&set, &[], Some(definition), &file, Options::default(), &control).unwrap();
+    build(&set, &[], asked(definition), &file, Options::default(), &control).unwrap();
     let history = History::open(&file).unwrap();
     let meta = history.meta();
     let mut compared = 0;

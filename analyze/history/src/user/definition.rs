@@ -58,6 +58,10 @@ pub(crate) enum Deed {
     Pop,
     /// All are taken off.
     PopAll,
+    /// A value is put on the lowest free place of a stack, and remembered by its key.
+    Keep { key: Template, value: Template },
+    /// What was put somewhere with that key, which stands in place of the path, is taken off.
+    Drop,
     /// A segment begins: it takes a value.
     Begin(Template),
     /// It ends: it has no value any longer; below the other path it is counted.
@@ -186,7 +190,11 @@ impl Step {
                     | Deed::Push(value)
                     | Deed::Begin(value)
                     | Deed::End(value) => value.operands(to),
-                    Deed::Clear | Deed::Pop | Deed::PopAll => {}
+                    Deed::Keep { key, value } => {
+                        key.operands(to);
+                        value.operands(to);
+                    }
+                    Deed::Clear | Deed::Pop | Deed::PopAll | Deed::Drop => {}
                 }
             }
         }

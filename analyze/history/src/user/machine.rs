@@ -27,6 +27,10 @@ pub(crate) struct Machine {
     attributes: Vec<Known>,
     /// By path: how high it is.
     stacks: HashMap<String, u32>,
+    /// By path: which places of stacks with keys are taken.
+    places: HashMap<String, Vec<bool>>,
+    /// By key: stack and place.
+    kept: HashMap<String, (String, usize)>,
     /// By trace and CPU: the thread that runs.
     running: HashMap<(u32, u32), i64>,
     /// Changes of attributes that there were too many of.
@@ -172,8 +176,43 @@ impl Turn<'_> {
                     self.pop(&path);
                 }
             }
+            Deed::Keep { key, value } => {
+                if let Some(key) = self.path(key) {
+                    self.keep(key, path, value);
+                }
+            }
+            Deed::Drop => self.drop(&path),
             Deed::End(name) => self.end(&path, name),
         }
+    }
+
+    /// Puts a value on the lowest free place of a stack.
+    fn keep(&mut self, key: String, path: String, value: &Template) {
+        self.drop(&key);
+        let value = self.text_or_value(value);
+        let Machine { places, kept, .. } = &mut *self.machine;
+        let taken = places.entry(path.clone()).or_default();
+        let place = taken.iter().position(|taken| !taken).unwrap_or(taken.len());
+        if place >= MOST_STACKED as usize || kept.len() >= MOST_ATTRIBUTES {
+            self.machine.left_out += 1;
+            return;
+        }
+        taken.resize(taken.len().max(place + 1), false);
+        taken[place] = true;
+        self.set(&format!("{path}/{}", place + 1), value);
+        self.machine.kept.insert(key, (path, place));
+    }
+
+    /// Takes off what was put somewhere with that key.
+    fn drop(&mut self, key: &str) {
+        let Some((path, place)) = self.machine.kept.remove(key) else {
+            return;
+        };
+        let taken = self.machine.places.get_mut(&path);
+        if let Some(taken) = taken.and_then(|taken| taken.get_mut(place)) {
+            *taken = false;
+        }
+        self.clear(&format!("{path}/{}", place + 1));
     }
 
     fn pop(&mut self, path: &str) {

@@ -50,7 +50,8 @@ enum Names {
     Several(Vec<String>),
 }
 
-/// What becomes of an attribute: one of the first six.
+/// What becomes of an attribute: one of the first six. A push with a key puts its value on the lowest free place; it is taken
+/// off by the drop of that key, wherever it is.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -59,6 +60,8 @@ struct Change {
     clear: Option<Spanned<String>>,
     push: Option<Spanned<String>>,
     pop: Option<Spanned<String>>,
+    drop: Option<Spanned<String>>,
+    key: Option<Spanned<String>>,
     to: Option<Spanned<Literal>>,
     by: Option<Spanned<Literal>>,
 }
@@ -83,31 +86,38 @@ struct Segment {
 
 /// Reads it.
 pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
+    let empty = Definition {
+        name: String::new(),
+        text: text.to_owned(),
+        rules: Vec::new(),
+        fields: Vec::new(),
+    };
+    extend(empty, text)
+}
+
+/// Reads more rules, which come behind those of a definition.
+pub(super) fn extend(definition: Definition, text: &str) -> Result<Definition, DefinitionError> {
     let file: File = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         DefinitionError::at(text, offset, error.message())
     })?;
-    let mut reader = Reader {
-        text,
-        definition: Definition {
-            name: file.name.unwrap_or_else(|| "user".to_owned()),
-            text: text.to_owned(),
-            rules: Vec::new(),
-            fields: Vec::new(),
-        },
-    };
+    let before = definition.rules.len();
+    let mut reader = Reader { text, definition };
+    if reader.definition.name.is_empty() {
+        reader.definition.name = file.name.unwrap_or_else(|| "user".to_owned());
+    }
     for on in file.on {
         reader.on(on)?;
     }
     for segment in file.segment {
         reader.segment(segment)?;
     }
-    if reader.definition.rules.is_empty() {
+    if reader.definition.rules.len() == before {
         let message = "there is neither an [[on]] nor a [[segment]]: nothing would happen";
         return Err(DefinitionError::at(text, text.len(), message));
     }
     // In the order in which they stand.
-    reader.definition.rules.sort_by_key(|rule| rule.offset);
+    reader.definition.rules[before..].sort_by_key(|rule| rule.offset);
     Ok(reader.definition)
 }
 
@@ -228,13 +238,15 @@ impl Reader<'_> {
             clear,
             push,
             pop,
+            drop,
+            key,
             to,
             by,
         } = change.into_inner();
-        let deeds = [&set, &add, &clear, &push, &pop];
+        let deeds = [&set, &add, &clear, &push, &pop, &drop];
         let mut named = deeds.into_iter().flatten();
         let (Some(path), None) = (named.next(), named.next()) else {
-            let message = "a change has one of set, add, clear, push and pop";
+            let message = "a change has one of set, add, clear, push, pop and drop";
             return Err(self.error(&at, message));
         };
         let path = self.path(path, lets)?;
@@ -245,7 +257,9 @@ impl Reader<'_> {
             (None, _) if takes => Some((at.clone(), "set and push need `to`: the value")),
             _ => None,
         };
-        if let Some((span, message)) = misplaced {
+        let no_key = key.as_ref().filter(|_| push.is_none());
+        let no_key = no_key.map(|key| (key.span(), "`key` belongs to push"));
+        if let Some((span, message)) = misplaced.or(no_key) {
             return Err(self.error(&span, message));
         }
         let one = Template::of(Operand::Constant(Datum::Integer(1)));
@@ -253,12 +267,15 @@ impl Reader<'_> {
             .map(|to| self.value(&to, lets))
             .transpose()?
             .unwrap_or_default();
+        let key = key.map(|key| self.template(&key, lets)).transpose()?;
         let by = by.map(|by| self.value(&by, lets)).transpose()?.unwrap_or(one);
-        let deed = match (&set, &add, &clear, &push) {
+        let deed = match (&set, &add, &clear, &push, key) {
             (Some(_), ..) => Deed::Set(to),
             (_, Some(_), ..) => Deed::Add(by),
-            (_, _, Some(_), _) => Deed::Clear,
-            (_, _, _, Some(_)) => Deed::Push(to),
+            (_, _, Some(_), ..) => Deed::Clear,
+            (_, _, _, Some(_), None) => Deed::Push(to),
+            (_, _, _, Some(_), Some(key)) => Deed::Keep { key, value: to },
+            _ if drop.is_some() => Deed::Drop,
             _ => Deed::Pop,
         };
         Ok(Step::Change { path, deed })
@@ -338,6 +355,7 @@ end = { event = ["app:request_end", "app:request_failed"], when = "id > 0" }
             (on("{ set = \"a/{b\", to = 1 }"), (3, 22), "not closed"),
             (on("{ clear = \"a\", by = 1 }"), (3, 31), "belongs to add"),
             (on("{ clear = \"a\", pop = \"a\" }"), (3, 11), "one of"),
+            (on("{ pop = \"a\", key = \"b\" }"), (3, 30), "belongs to push"),
             (
                 "[[on]]\nevent = \"a\"\nwhen = \"b === 3\"\nchange = []".to_owned(),
                 (3, 13),

@@ -23,7 +23,7 @@ use crate::report::View;
 /// What is followed, and what was added up.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Machine {
-    descriptors: Descriptors<FileId>,
+    pub(super) descriptors: Descriptors<FileId>,
     /// Counts changes of descriptors.
     changes: u32,
     directories: Directories,
@@ -81,6 +81,18 @@ const EINPROGRESS: i64 = -115;
 pub(super) struct Around<'a> {
     pub(super) rules: &'a FilesRules,
     pub(super) texts: &'a mut Texts,
+    /// Calls are told to whoever follows descriptors, and not added up.
+    pub(super) used: Option<&'a mut Vec<Used>>,
+}
+
+/// A call has ended that used a descriptor that is still the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Used {
+    /// Whoever holds it.
+    pub(super) table: ThreadKey,
+    pub(super) fd: i32,
+    pub(super) side: Side,
+    pub(super) bytes: u64,
 }
 
 impl Machine {
@@ -232,7 +244,7 @@ impl Machine {
             self.descriptors.rename(thread, open.fds.0, time, file);
             self.changed(time);
         }
-        if let Some(call) = made.call {
+        if let Some(call) = made.call.filter(|_| around.used.is_none()) {
             let fd = match open.deed {
                 _ if exit.result < 0 => NO_FD,
                 Deed::MakePair => exit.pair.0,
@@ -357,6 +369,9 @@ impl Machine {
     /// A call that makes no descriptors has ended.
     #[inline(always)]
     fn call(&mut self, around: &mut Around<'_>, place: u32, call: &Call) {
+        if around.used.is_some() {
+            return self.tell(around, place, call);
+        }
         let (from, to) = call.fds;
         // What it closes was closed when it began.
         let time = match call.class {
@@ -377,6 +392,29 @@ impl Machine {
             _ => None,
         };
         self.count(around, place, (call, from), (first, second));
+    }
+
+    /// Tells what a call that makes no descriptors used.
+    fn tell(&self, around: &mut Around<'_>, place: u32, call: &Call) {
+        let (from, to) = match call.class {
+            Class::Close => return,
+            Class::Write => (NO_FD, call.fds.0),
+            Class::Copy => call.fds,
+            _ => (call.fds.0, NO_FD),
+        };
+        let thread = self.threads.key(place as usize).unwrap_or_default();
+        for (fd, side) in [(from, Side::From), (to, Side::To)] {
+            let holder = self.descriptors.holder(thread, fd, call.begin);
+            if let (Some(table), Some(used)) = (holder.filter(|_| fd != NO_FD), &mut around.used) {
+                let bytes = call.bytes().unwrap_or(0);
+                used.push(Used {
+                    table,
+                    fd,
+                    side,
+                    bytes,
+                });
+            }
+        }
     }
 
     /// Adds up a call that is asked for.

@@ -7,6 +7,7 @@
 mod call;
 mod class;
 mod directories;
+mod follow;
 mod interned;
 mod item;
 mod machine;
@@ -29,6 +30,8 @@ use crate::kernel::{
     ByCpu, CpuKey, EndedCall, Event, Input, Items, Lane, Packet, People, PerCpu, Rules, Selection, ThreadKey,
 };
 use crate::report::Report;
+
+pub use crate::files::follow::{Descriptor, News};
 
 /// The analysis.
 pub type FilesAnalysis = PerCpu<FilesRules>;
@@ -168,6 +171,7 @@ impl FilesRules {
         let mut around = Around {
             rules: self,
             texts: &mut partial.texts,
+            used: None,
         };
         let play = |cpu, time, item| machine.apply(&mut around, cpu, time, item);
         partial.items.play(until, play);

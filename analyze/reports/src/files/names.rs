@@ -18,7 +18,7 @@ impl Held for FileId {
 }
 
 /// Name of all that the trace does not tell the name of.
-const UNKNOWN: &str = "unknown";
+pub(super) const UNKNOWN: &str = "unknown";
 
 /// A file: what has the same name and type on the same machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -74,6 +74,23 @@ pub(crate) struct Descriptors<K = FdType> {
     /// Entries of histories, and how many there were after the last forgetting.
     entries: usize,
     kept: usize,
+    /// What became of descriptors, if somebody asked.
+    #[serde(skip)]
+    turns: Option<Vec<Turn<K>>>,
+}
+
+/// What becomes of descriptors, for whoever asks to be told ([`Descriptors::tell`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn<K = FdType> {
+    /// It is something else than before; `is_same`: the same thing turns out to be called otherwise.
+    Is {
+        table: ThreadKey,
+        fd: i32,
+        kind: K,
+        is_same: bool,
+    },
+    /// Those from the first to the last are closed, if they were open.
+    Closed { table: ThreadKey, fds: (i32, i32) },
 }
 
 /// What is looked up, and up to when it stays so.
@@ -118,6 +135,28 @@ impl<K: Held> Descriptors<K> {
             kind,
             until: moves.into_iter().chain(changes).min(),
         }
+    }
+
+    /// From now on, what becomes of descriptors is kept until it is taken ([`Descriptors::turns`]).
+    pub(crate) fn tell(&mut self) {
+        self.turns.get_or_insert_default();
+    }
+
+    /// Takes what became of descriptors.
+    pub(crate) fn turns(&mut self) -> impl Iterator<Item = Turn<K>> + '_ {
+        self.turns.iter_mut().flat_map(|turns| turns.drain(..))
+    }
+
+    fn turned(&mut self, turn: impl FnOnce() -> Turn<K>) {
+        if let Some(turns) = &mut self.turns {
+            turns.push(turn());
+        }
+    }
+
+    /// The table that a thread's descriptor is in, if since a time neither has become another one.
+    pub(crate) fn holder(&self, thread: ThreadKey, fd: i32, time: i64) -> Option<ThreadKey> {
+        let is_same = self.kind(thread, fd, time).until.is_none();
+        is_same.then(|| self.table_at(thread, time).0)
     }
 
     /// The table of a thread at a time, and when it gets another one.
@@ -176,8 +215,33 @@ impl<K: Held> Descriptors<K> {
     }
 
     fn set(&mut self, table: ThreadKey, fd: i32, time: i64, kind: K, cloexec: bool) {
+        self.set_or_rename(table, fd, time, (kind, cloexec), false);
+    }
+
+    fn set_or_rename(
+        &mut self,
+        table: ThreadKey,
+        fd: i32,
+        time: i64,
+        (kind, cloexec): (K, bool),
+        is_same: bool,
+    ) {
         if fd == NO_FD {
             return;
+        }
+        if self.turns.is_some() {
+            let fds = (fd, fd);
+            // It may be closed without having been known.
+            if kind == K::default() {
+                self.turned(|| Turn::Closed { table, fds });
+            } else if self.now(table, fd).0 != kind {
+                self.turned(|| Turn::Is {
+                    table,
+                    fd,
+                    kind,
+                    is_same,
+                });
+            }
         }
         // Nothing more is known of what is not known.
         let cloexec = cloexec && kind != K::default();
@@ -255,10 +319,15 @@ impl<K: Held> Descriptors<K> {
     pub(crate) fn rename(&mut self, thread: ThreadKey, fd: i32, time: i64, kind: K) {
         let table = self.table_of(thread);
         let cloexec = self.now(table, fd).1;
-        self.set(table, fd, time, kind, cloexec);
+        self.set_or_rename(table, fd, time, (kind, cloexec), true);
     }
 
     fn close_range(&mut self, table: ThreadKey, time: i64, range: RangeInclusive<i64>, only_flag: bool) {
+        if !only_flag {
+            let descriptor = |fd: i64| fd.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+            let fds = (descriptor(*range.start()), descriptor(*range.end()));
+            self.turned(|| Turn::Closed { table, fds });
+        }
         for fd in self.fds(table) {
             if range.contains(&i64::from(fd)) {
                 let kind = if only_flag {
@@ -279,6 +348,8 @@ impl<K: Held> Descriptors<K> {
     }
 
     fn clear(&mut self, table: ThreadKey, time: i64) {
+        let fds = (0, i32::MAX);
+        self.turned(|| Turn::Closed { table, fds });
         for fd in self.fds(table) {
             self.set(table, fd, time, K::default(), false);
         }
@@ -379,7 +450,8 @@ impl<K: Held> Descriptors<K> {
     pub(crate) fn exit(&mut self, thread: ThreadKey, time: i64) {
         let table = self.table_of(thread);
         if self.tables.find(table).is_none() {
-            return;
+            let fds = (0, i32::MAX);
+            return self.turned(|| Turn::Closed { table, fds });
         }
         let files = self.tables.get(table);
         if files.others > 0 {

@@ -103,7 +103,17 @@ impl Descriptors {
         }
     }
 
-    fn fds(&self, table: Table) -> Vec<i32> {
+    /// All tables.
+    pub fn tables(&self) -> impl Iterator<Item = Table> {
+        self.histories.keys().copied()
+    }
+
+    /// How many threads have a table besides one.
+    pub fn others(&self, table: Table) -> u32 {
+        self.users.get(&table).map_or(0, |users| users.others)
+    }
+
+    pub fn fds(&self, table: Table) -> Vec<i32> {
         self.histories
             .get(&table)
             .map(|fds| fds.keys().copied().collect())

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_history::{BuildError, Built, Definition, build};
+use tracebraid_history::{Asked, BuildError, Built, Definition, build};
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -20,6 +20,7 @@ use crate::warnings::Warnings;
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
   tracebraid history build server/kernel client/kernel -o both.history
+  tracebraid history build TRACE --files -o TRACE.history
   tracebraid history build SESSION --analysis requests.toml -o requests.history")]
 pub(crate) struct BuildArgs {
     #[command(flatten)]
@@ -30,6 +31,9 @@ pub(crate) struct BuildArgs {
     /// Keep what this analysis says, too: a file in TOML, or in Trace Compass's XML (docs/user-analyses.md)
     #[arg(long, value_name = "FILE")]
     analysis: Option<PathBuf>,
+    /// Keep what the descriptors of processes are, and what is read and written: takes about twice as long
+    #[arg(long)]
+    files: bool,
     #[command(flatten)]
     fold: FoldArgs,
 }
@@ -42,7 +46,11 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     warnings.opening(&set);
     let options = args.fold.options(None);
     let paths = absolute(&args.input.paths);
-    let built = fold::watched(|control| build(&set, &paths, definition, &args.output, options, control));
+    let asked = Asked {
+        definition,
+        files: args.files,
+    };
+    let built = fold::watched(|control| build(&set, &paths, asked, &args.output, options, control));
     let built = built.map_err(|error| failure(&error))?;
     warnings.reading(&built.damage);
     built.doubts.iter().for_each(|doubt| warnings.note(doubt));

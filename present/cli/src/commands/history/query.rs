@@ -143,6 +143,7 @@ impl QueryArgs {
         let row = |(attribute, value)| Row {
             attribute,
             time: None,
+            moment: Some(time),
             value,
         };
         Ok(Answer::Rows(found.into_iter().map(row).collect()))

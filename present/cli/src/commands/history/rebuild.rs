@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tracebraid_fold::Options;
-use tracebraid_history::{Definition, History, HistoryError, Meta, build};
+use tracebraid_history::{Asked, Definition, History, HistoryError, Meta, build};
 
 use super::build::failure;
 use crate::failure::Failure;
@@ -45,7 +45,10 @@ fn again(file: &Path, meta: &Meta) -> Result<(), Failure> {
     let definition = definition
         .transpose()
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let built =
-        fold::watched(|control| build(&set, &meta.paths, definition, file, Options::default(), control));
+    let asked = Asked {
+        definition,
+        files: meta.files,
+    };
+    let built = fold::watched(|control| build(&set, &meta.paths, asked, file, Options::default(), control));
     built.map(drop).map_err(|error| failure(&error))
 }

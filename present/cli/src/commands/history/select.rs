@@ -76,14 +76,19 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
 fn unknown(history: &History, path: &str) -> String {
     let own = match &history.meta().analysis {
         Some(analysis) => format!(" those that the analysis {} names;", analysis.name),
+        None if !history.meta().custom.is_empty() => " span/, counter/ and ult/;".to_owned(),
         None => String::new(),
     };
     let kinds = |subject: Subject| {
         let kinds = tracebraid_history::Kind::all().filter(|kind| kind.subject() == subject);
         kinds.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     };
+    let files = match history.meta().files {
+        true => format!(" file/PID:FD/ with {};", kinds(Subject::File)),
+        false => String::new(),
+    };
     format!(
-        "{path}: no attribute has that path: there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {};{own} \
+        "{path}: no attribute has that path: there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {};{files}{own} \
          and patterns with * and ?",
         kinds(Subject::Cpu),
         kinds(Subject::Thread),

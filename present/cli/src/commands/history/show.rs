@@ -42,6 +42,8 @@ pub(super) struct Row {
     pub(super) attribute: Attribute,
     /// From when on.
     pub(super) time: Option<i64>,
+    /// At which moment, if all are of one.
+    pub(super) moment: Option<i64>,
     pub(super) value: Value,
 }
 
@@ -50,6 +52,7 @@ impl Row {
         Row {
             attribute,
             time: Some(since.time),
+            moment: None,
             value: since.value,
         }
     }
@@ -118,14 +121,12 @@ impl Shown<'_> {
         path(self.history, attribute)
     }
 
-    /// The name of a thread, and what stands for it elsewhere: nothing.
+    /// The name of the thread that a row is about, that it says runs on a CPU, or whose descriptor it is about; nothing elsewhere.
     fn name(&self, row: &Row) -> Result<String, Failure> {
-        let attribute = row.attribute;
-        if attribute.kind().subject() != Subject::Thread || attribute.kind() == Kind::ThreadName {
+        let time = row.time.or(row.moment).unwrap_or(self.history.meta().end);
+        let Some(name) = name_of(row) else {
             return Ok(String::new());
-        }
-        let name = Attribute::new(Kind::ThreadName, attribute.host(), attribute.id());
-        let time = row.time.unwrap_or(self.history.meta().end);
+        };
         let name = self
             .history
             .value(name, time)
@@ -207,12 +208,27 @@ impl Shown<'_> {
             let row = move |(at, value)| Row {
                 attribute,
                 time: time(at),
+                moment: None,
                 value,
             };
             values.into_iter().enumerate().map(row).collect::<Vec<_>>()
         };
         attributes.iter().zip(rows).flat_map(of).collect()
     }
+}
+
+/// The attribute that is the name of the thread that a row is about, if it is about one.
+fn name_of(row: &Row) -> Option<Attribute> {
+    let attribute = row.attribute;
+    let tid = match (attribute.kind(), &row.value) {
+        (Kind::ThreadName, _) => return None,
+        // The idle thread has no name: each CPU has its own.
+        (Kind::CpuThread, Value::Number(tid)) => u32::try_from(*tid).ok().filter(|&tid| tid != 0)?,
+        (kind, _) if kind.subject() == Subject::Thread => attribute.id(),
+        (kind, _) if kind.subject() == Subject::File => attribute.descriptor().0,
+        _ => return None,
+    };
+    Some(Attribute::new(Kind::ThreadName, attribute.host(), tid))
 }
 
 fn civil(time: i64, zone: &TimeZone) -> jiff::civil::DateTime {

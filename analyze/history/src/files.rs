@@ -1,0 +1,192 @@
+//! Descriptors of processes: what each is, and what was read and written. What calls do to descriptors is known in the order of
+//! time only; the report on files follows them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::{Event, Packet, Rules, Selection};
+use tracebraid_kernel_model::{Body, FdType, KernelEvent};
+use tracebraid_reports::files::{Descriptor, FilesPartial, FilesRules, News};
+
+use crate::attribute::{Attribute, Kind};
+use crate::piece::Pieces;
+use crate::slices::Slices;
+use crate::varint::{self, NULL};
+
+/// How descriptors are followed.
+#[derive(Debug)]
+pub(crate) struct Files(FilesRules);
+
+/// What is known after some chunks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Partial {
+    seen: FilesPartial,
+    /// What is known of descriptors, as far as calls have been played.
+    known: Known,
+    /// What that changes.
+    pub(crate) pieces: Pieces,
+}
+
+/// By trace, process and number.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Known(BTreeMap<(u32, i32, i32), Used>);
+
+/// What is known of a descriptor.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Used {
+    is_named: bool,
+    calls: u64,
+    read: u64,
+    written: u64,
+}
+
+impl Files {
+    pub(crate) fn new() -> Files {
+        Files(FilesRules::new(&Selection::default()))
+    }
+
+    /// Events that tell of descriptors.
+    pub(crate) fn wants(&self, event: &KernelEvent) -> bool {
+        self.0.wants(event)
+    }
+
+    /// Before a chunk: the first, or another one.
+    pub(crate) fn begin(&self, is_first: bool) -> Partial {
+        let seen = if is_first {
+            self.0.first()
+        } else {
+            FilesPartial::default()
+        };
+        Partial {
+            seen,
+            ..Partial::default()
+        }
+    }
+
+    /// A packet begins; events may have been lost before it.
+    pub(crate) fn packet(&self, partial: &mut Partial, packet: &Packet) {
+        self.0.packet(&mut partial.seen, packet);
+    }
+
+    /// An event.
+    #[inline(never)]
+    pub(crate) fn event(&self, partial: &mut Partial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        if self.wants(&event.model.event) {
+            self.0.event(&mut partial.seen, event, body);
+        }
+    }
+
+    /// Adds what later chunks tell.
+    pub(crate) fn merge(&self, earlier: &mut Partial, later: Partial) {
+        self.0.merge(&mut earlier.seen, later.seen);
+    }
+
+    /// Plays what is before a time; without one, everything.
+    pub(crate) fn play(&self, partial: &mut Partial, slices: &Slices, until: Option<i64>) {
+        let Partial { seen, known, pieces } = partial;
+        self.0.follow(seen, until, &mut |time, news| {
+            let time = pieces.see(time);
+            let to = &mut To { slices, pieces, time };
+            match news {
+                News::Is {
+                    descriptor,
+                    name,
+                    kind,
+                    is_same,
+                } => known.is(to, descriptor, (name, kind), is_same),
+                News::Used(descriptor, read, written) => known.used(to, descriptor, read, written),
+                News::Closed(first, last) => known.closed(to, first, last),
+            }
+        });
+    }
+}
+
+/// Where changes are added, at a time.
+struct To<'p> {
+    slices: &'p Slices,
+    pieces: &'p mut Pieces,
+    time: i64,
+}
+
+impl To<'_> {
+    fn number(&mut self, kind: Kind, (trace, process, fd): (u32, i32, i32), number: Option<u64>) {
+        let number = number.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+        if let Some(attribute) = Attribute::of_file(kind, trace, process, fd) {
+            let code = number.map_or(NULL, varint::code);
+            self.pieces.set(self.slices, self.time, attribute, code);
+        }
+    }
+
+    fn text(&mut self, kind: Kind, (trace, process, fd): (u32, i32, i32), text: &str) {
+        if let Some(attribute) = Attribute::of_file(kind, trace, process, fd) {
+            self.pieces.set_string(self.slices, self.time, attribute, text);
+        }
+    }
+}
+
+fn key(descriptor: Descriptor) -> (u32, i32, i32) {
+    (descriptor.trace, descriptor.process, descriptor.fd)
+}
+
+impl Known {
+    /// A descriptor is that from now on. If it was not known before, it is what was used until now.
+    fn is(&mut self, to: &mut To<'_>, descriptor: Descriptor, (name, kind): (&str, FdType), is_same: bool) {
+        let key = key(descriptor);
+        let used = self.0.entry(key).or_default();
+        if used.is_named && !is_same {
+            unset_numbers(to, key, used);
+            *used = Used::default();
+        }
+        used.is_named = true;
+        to.text(Kind::FileName, key, name);
+        to.text(Kind::FileKind, key, kind.name());
+    }
+
+    /// A call has ended that used it.
+    fn used(&mut self, to: &mut To<'_>, descriptor: Descriptor, read: u64, written: u64) {
+        let key = key(descriptor);
+        let used = self.0.entry(key).or_default();
+        used.calls += 1;
+        to.number(Kind::FileCalls, key, Some(used.calls));
+        for (kind, sum, more) in [
+            (Kind::FileRead, &mut used.read, read),
+            (Kind::FileWritten, &mut used.written, written),
+        ] {
+            if more > 0 {
+                *sum = sum.saturating_add(more);
+                to.number(kind, key, Some(*sum));
+            }
+        }
+    }
+
+    /// Those of a process from the first up to the last are closed.
+    fn closed(&mut self, to: &mut To<'_>, first: Descriptor, last: i32) {
+        let (trace, process, fd) = key(first);
+        if fd > last {
+            return;
+        }
+        let closed = self.0.range((trace, process, fd)..=(trace, process, last));
+        let closed: Vec<_> = closed.map(|(key, _)| *key).collect();
+        for key in closed {
+            let Some(used) = self.0.remove(&key) else { continue };
+            unset_numbers(to, key, &used);
+            if used.is_named {
+                to.number(Kind::FileName, key, None);
+                to.number(Kind::FileKind, key, None);
+            }
+        }
+    }
+}
+
+/// What is not there need not go.
+fn unset_numbers(to: &mut To<'_>, key: (u32, i32, i32), used: &Used) {
+    for (kind, number) in [
+        (Kind::FileCalls, used.calls),
+        (Kind::FileRead, used.read),
+        (Kind::FileWritten, used.written),
+    ] {
+        if number > 0 {
+            to.number(kind, key, None);
+        }
+    }
+}

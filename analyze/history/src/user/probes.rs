@@ -1,0 +1,121 @@
+//! What tracebraid's own probes tell (`record/probe`): spans, counters, user-level threads. It is a definition as users could write it,
+//! which is there if the traces have such events.
+
+use std::collections::HashSet;
+
+use tracebraid_ctf::trace::TraceSet;
+
+use crate::user::definition::Definition;
+use crate::user::rule_file;
+
+/// Event classes, and what their event records do: each part is used if its class is there.
+const PARTS: [(&str, &str); 7] = [
+    (
+        // On whatever thread a span ends, it is open where it began.
+        "tracebraid:span_begin",
+        r#"
+[[on]]
+event = "tracebraid:span_begin"
+change = [{ push = "span/{packet.tid}", key = "{env.vpid}/{payload.id}", to = "{payload.name}" }]
+"#,
+    ),
+    (
+        "tracebraid:span_end",
+        r#"
+[[on]]
+event = "tracebraid:span_end"
+change = [{ drop = "{env.vpid}/{payload.id}" }]
+"#,
+    ),
+    (
+        "tracebraid:counter",
+        r#"
+[[on]]
+event = "tracebraid:counter"
+change = [{ set = "counter/{env.vpid}/{payload.name}", to = "{payload.value}" }]
+"#,
+    ),
+    (
+        "tracebraid:ult_create",
+        r#"
+[[on]]
+event = "tracebraid:ult_create"
+change = [
+  { set = "ult/{env.vpid}:{payload.ult}/name", to = "{payload.name}" },
+  { set = "ult/{env.vpid}:{payload.ult}/state", to = "new" },
+]
+"#,
+    ),
+    (
+        "tracebraid:ult_switch",
+        r#"
+[[on]]
+event = "tracebraid:ult_switch"
+when = "payload.prev_ult > 0"
+change = [
+  { set = "ult/{env.vpid}:{payload.prev_ult}/state", to = "waiting" },
+  { clear = "ult/{env.vpid}:{payload.prev_ult}/tid" },
+]
+"#,
+    ),
+    (
+        "tracebraid:ult_switch",
+        r#"
+[[on]]
+event = "tracebraid:ult_switch"
+when = "payload.next_ult > 0"
+change = [
+  { set = "ult/{env.vpid}:{payload.next_ult}/state", to = "running" },
+  { set = "ult/{env.vpid}:{payload.next_ult}/tid", to = "{packet.tid}" },
+]
+"#,
+    ),
+    (
+        "tracebraid:ult_exit",
+        r#"
+[[on]]
+event = "tracebraid:ult_exit"
+change = [
+  { clear = "ult/{env.vpid}:{payload.ult}/name" },
+  { clear = "ult/{env.vpid}:{payload.ult}/state" },
+  { clear = "ult/{env.vpid}:{payload.ult}/tid" },
+]
+"#,
+    ),
+];
+
+/// What a user defined, and what probes tell that the traces have. Nothing, if there is neither.
+pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Option<Definition> {
+    let layouts = set.traces.iter().flat_map(|trace| &trace.layout.streams);
+    let events = layouts.flat_map(|stream| &stream.events);
+    let names: HashSet<&str> = events.map(|event| &*event.name).collect();
+    let there = |(event, _): &&(&str, &str)| names.contains(event);
+    let text: String = PARTS.iter().filter(there).map(|(_, text)| *text).collect();
+    if text.is_empty() {
+        return definition;
+    }
+    let before = definition.clone().unwrap_or_else(|| Definition {
+        name: "probes".to_owned(),
+        text: String::new(),
+        rules: Vec::new(),
+        fields: Vec::new(),
+    });
+    // A test says that it can be read.
+    rule_file::extend(before, &text).ok().or(definition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_probes_tell_can_be_read() {
+        let text: String = PARTS.iter().map(|(_, text)| *text).collect();
+        let own = "[[on]]\nevent = \"a\"\nchange = [{ set = \"a/{payload.id}\", to = \"{b}\" }]";
+        let own = Definition::parse(own).unwrap();
+        let both = rule_file::extend(own.clone(), &text).unwrap();
+        assert_eq!(both.rules[..1], own.rules);
+        assert_eq!(both.fields[..2], own.fields);
+        assert_eq!(both.rules.len(), PARTS.len() + 1);
+    }
+}

@@ -1,0 +1,181 @@
+//! What tracebraid's own probes tell, of a program that is this one in another process.
+
+use std::fs;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_history::{Asked, Definition, History, Value};
+use tracebraid_probe::standard::{counter, span_begin, span_end, ult_create, ult_exit, ult_switch};
+
+use crate::model::Values;
+use crate::{Place, build_asked};
+
+/// What the program does, in this order: on its first thread, or on the other one. `step` says how far it is.
+const DEEDS: [(bool, fn()); 11] = [
+    (true, || {
+        span_begin(1, "outer");
+        span_begin(2, "inner");
+    }),
+    (false, || {
+        span_begin(3, "other");
+        counter("size", 7);
+    }),
+    // Ends on another thread than it began on, and not the last one first.
+    (false, || span_end(1)),
+    (true, || span_begin(4, "again")),
+    // Whoever was called so has not ended as far as is known.
+    (true, || span_begin(3, "the same id")),
+    (true, || span_end(99)),
+    (true, || {
+        ult_create(5, "fiber");
+        ult_create(6, "fibre");
+        ult_switch(0, 5);
+    }),
+    (true, || ult_switch(5, 6)),
+    (false, || ult_switch(0, 5)),
+    (false, || {
+        ult_switch(5, 0);
+        ult_exit(5);
+        counter("size", -2);
+    }),
+    (true, || {
+        [2, 4, 3].into_iter().for_each(span_end);
+    }),
+];
+
+/// What is to be seen when the program is that far; `{1}` and `{2}` are its threads.
+const SEEN: [&str; 11] = [
+    "span/{1}/1=outer span/{1}/2=inner",
+    "span/{1}/1=outer span/{1}/2=inner span/{2}/1=other counter/{1}/size=7",
+    "span/{1}/2=inner span/{2}/1=other counter/{1}/size=7",
+    "span/{1}/1=again span/{1}/2=inner span/{2}/1=other counter/{1}/size=7",
+    "span/{1}/1=again span/{1}/2=inner span/{1}/3=the_same_id counter/{1}/size=7",
+    "span/{1}/1=again span/{1}/2=inner span/{1}/3=the_same_id counter/{1}/size=7",
+    "span/{1}/1=again span/{1}/2=inner span/{1}/3=the_same_id counter/{1}/size=7 \
+     ult/{1}:5/name=fiber ult/{1}:5/state=running ult/{1}:5/tid={1} ult/{1}:6/name=fibre ult/{1}:6/state=new",
+    "span/{1}/1=again span/{1}/2=inner span/{1}/3=the_same_id counter/{1}/size=7 \
+     ult/{1}:5/name=fiber ult/{1}:5/state=waiting ult/{1}:6/name=fibre ult/{1}:6/state=running ult/{1}:6/tid={1}",
+    "span/{1}/1=again span/{1}/2=inner span/{1}/3=the_same_id counter/{1}/size=7 \
+     ult/{1}:5/name=fiber ult/{1}:5/state=running ult/{1}:5/tid={2} \
+     ult/{1}:6/name=fibre ult/{1}:6/state=running ult/{1}:6/tid={1}",
+    "span/{1}/1=again span/{1}/2=inner span/{1}/3=the_same_id counter/{1}/size=-2 \
+     ult/{1}:6/name=fibre ult/{1}:6/state=running ult/{1}:6/tid={1}",
+    "counter/{1}/size=-2 ult/{1}:6/name=fibre ult/{1}:6/state=running ult/{1}:6/tid={1}",
+];
+
+const THREADS: &str = "TRACED_THREADS";
+
+/// Runs in another process.
+#[test]
+fn program() {
+    let Some(to) = std::env::var_os(THREADS) else {
+        return;
+    };
+    let thread = |orders: Receiver<fn()>, done: Sender<String>| {
+        move || {
+            let own = fs::read_link("/proc/thread-self").unwrap();
+            done.send(own.file_name().unwrap().to_string_lossy().into_owned())
+                .unwrap();
+            for order in orders {
+                order();
+                done.send(String::new()).unwrap();
+            }
+        }
+    };
+    let (mut orders, mut answers, mut threads) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let ((order, ordered), (done, answer)) = (channel(), channel());
+        orders.push(order);
+        answers.push(answer);
+        threads.push(std::thread::spawn(thread(ordered, done)));
+    }
+    let ids: Vec<String> = answers.iter().map(|answer| answer.recv().unwrap()).collect();
+    for (step, (is_first, deed)) in (0..).zip(DEEDS) {
+        let thread = usize::from(!is_first);
+        orders[thread].send(deed).unwrap();
+        answers[thread].recv().unwrap();
+        counter("step", step);
+    }
+    fs::write(to, format!("{} {}", std::process::id(), ids.join(" "))).unwrap();
+}
+
+fn recorded(session: &Place) -> (TraceSet, [String; 3]) {
+    let threads = session.file("threads");
+    fs::write(session.file("probe.conf"), "correlation = off\n").unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program
+        .args(["--exact", "probes::program"])
+        .env(THREADS, &threads)
+        .env("TRACEBRAID_SESSION", session.file(""));
+    assert!(program.output().unwrap().status.success());
+    let threads = fs::read_to_string(threads).unwrap();
+    let ids: Vec<String> = threads.split(' ').map(str::to_owned).collect();
+    let set = TraceSet::open(&[session.file("ust")]).unwrap();
+    (set, ids.try_into().unwrap())
+}
+
+/// With another analysis, which asks what spans are.
+fn asked() -> Asked {
+    let own = r#"
+[[on]]
+event = "tracebraid:counter"
+let = { open = "span/{packet.tid}/1" }
+when = "payload.name == size"
+change = [{ set = "sized", to = "{open}" }]
+"#;
+    Asked {
+        definition: Some(Definition::parse(own).unwrap()),
+        ..Asked::default()
+    }
+}
+
+#[test]
+fn spans_counters_and_user_level_threads_are_what_the_program_did() {
+    let session = Place::new();
+    let (set, [process, first, second]) = recorded(&session);
+    let file = session.file("history");
+    let mut whole = None;
+    for (threads, chunk) in [(1, u64::MAX), (2, 1), (2, 0)] {
+        build_asked(&set, asked(), &file, threads, chunk);
+        let bytes = fs::read(&file).unwrap();
+        assert!(
+            *whole.get_or_insert_with(|| bytes.clone()) == bytes,
+            "{threads} threads"
+        );
+    }
+    let history = History::open(&file).unwrap();
+    let meta = history.meta();
+    let step = format!("counter/{process}/step");
+    let step = history.find(&step, 0).unwrap();
+    for (at, seen) in (0..).zip(SEEN) {
+        let is_there = |value: &Value| *value == Value::Number(at);
+        let reached = history.changes(step, meta.begin, meta.end + 1).unwrap();
+        let reached = reached.iter().find(|since| is_there(&since.value)).unwrap();
+        let found = history.at(reached.time, |_| true).unwrap();
+        let found = found
+            .iter()
+            .map(|(attribute, value)| (history.path(*attribute), value.to_string()));
+        let mut found: Values = found.collect();
+        found.retain(|path, _| !path.ends_with("/step"));
+        let seen = seen
+            .replace("counter/{1}", "counter/{p}")
+            .replace("ult/{1}", "ult/{p}");
+        let seen = seen
+            .replace("{1}", &first)
+            .replace("{2}", &second)
+            .replace("{p}", &process);
+        let pairs = seen.split_whitespace().map(|pair| pair.split_once('=').unwrap());
+        let mut expected: Values = pairs
+            .map(|(path, value)| (path.to_owned(), value.replace('_', " ")))
+            .collect();
+        if at >= 1 {
+            expected.insert("sized".to_owned(), "other".to_owned());
+        }
+        // By then the span of that thread has ended.
+        if at >= 9 {
+            expected.remove("sized");
+        }
+        assert_eq!(found, expected, "step {at}");
+    }
+}

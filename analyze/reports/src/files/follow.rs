@@ -1,0 +1,121 @@
+//! What becomes of descriptors and what is done with them, one after the other: for other analyses than this report.
+
+use tracebraid_kernel_model::FdType;
+
+use crate::files::machine::{Around, Used};
+use crate::files::names::UNKNOWN;
+use crate::files::stats::Side;
+use crate::files::{FilesPartial, FilesRules};
+use crate::io::descriptors::Turn;
+
+/// A descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Descriptor {
+    /// Index of the trace.
+    pub trace: u32,
+    /// The process; of those that share their descriptors, the one that had them first. Below 0 if whoever holds it got a
+    /// copy of what it had shared.
+    pub process: i32,
+    /// Its number.
+    pub fd: i32,
+}
+
+/// Something that happened to descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// It is that from now on.
+    Is {
+        /// Which one.
+        descriptor: Descriptor,
+        /// Path, or what else it is called.
+        name: &'a str,
+        /// What it refers to.
+        kind: FdType,
+        /// It is still the same thing, which is better known now.
+        is_same: bool,
+    },
+    /// It is closed, and so are those after it up to that number.
+    Closed(Descriptor, i32),
+    /// A call that used it has ended, which read and wrote so many bytes.
+    Used(Descriptor, u64, u64),
+}
+
+impl FilesRules {
+    /// Plays what was seen before a time, or everything, and tells what becomes of descriptors and is done with them: the time, and
+    /// what happened then. A partial state that is played so makes no report.
+    pub fn follow(
+        &self,
+        partial: &mut FilesPartial,
+        until: Option<i64>,
+        tell: &mut dyn FnMut(i64, News<'_>),
+    ) {
+        let (machine, texts) = (&mut partial.machine, &mut partial.texts);
+        machine.descriptors.tell();
+        let mut used = Vec::new();
+        partial.items.play(until, |cpu, time, item| {
+            let mut around = Around {
+                rules: self,
+                texts: &mut *texts,
+                used: Some(&mut used),
+            };
+            machine.apply(&mut around, cpu, time, item);
+            for Used {
+                table,
+                fd,
+                side,
+                bytes,
+            } in used.drain(..)
+            {
+                let descriptor = Descriptor {
+                    trace: table.trace,
+                    process: table.tid,
+                    fd,
+                };
+                let (read, written) = match side {
+                    Side::From => (bytes, 0),
+                    Side::To => (0, bytes),
+                };
+                tell(time, News::Used(descriptor, read, written));
+            }
+            let files = &machine.files;
+            for turn in machine.descriptors.turns() {
+                match turn {
+                    Turn::Closed {
+                        table,
+                        fds: (fd, last),
+                    } => {
+                        let (trace, process) = (table.trace, table.tid);
+                        tell(time, News::Closed(Descriptor { trace, process, fd }, last));
+                    }
+                    Turn::Is {
+                        table,
+                        fd,
+                        kind: file,
+                        is_same,
+                    } => {
+                        let descriptor = Descriptor {
+                            trace: table.trace,
+                            process: table.tid,
+                            fd,
+                        };
+                        let Some(file) = files.get(file) else { continue };
+                        let name = texts.get(file.name).unwrap_or_default();
+                        // It may be a copy of what is not known.
+                        tell(
+                            time,
+                            match file.kind == FdType::Unknown && name == UNKNOWN {
+                                true => News::Closed(descriptor, fd),
+                                false => News::Is {
+                                    descriptor,
+                                    name,
+                                    kind: file.kind,
+                                    is_same,
+                                },
+                            },
+                        );
+                    }
+                }
+            }
+        });
+    }
+}
