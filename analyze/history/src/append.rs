@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, first_reaching};
@@ -130,7 +132,10 @@ pub fn append(
 /// Whether it can be gone on with at all.
 fn check(file: &Path, meta: &Meta, set: &TraceSet) -> Result<(), AppendError> {
     let path = file.to_owned();
-    let own = meta.analysis.as_ref().map(|analysis| format!("the analysis {} says", analysis.name));
+    let own = meta
+        .analysis
+        .as_ref()
+        .map(|analysis| format!("the analysis {} says", analysis.name));
     let files = || meta.files.then(|| "descriptors are".to_owned());
     let has_probes = || !meta.custom.is_empty() || user::with_probes(set, None).is_some();
     let probes = || has_probes().then(|| "probes tell".to_owned());
@@ -200,10 +205,10 @@ impl Lock {
         let busy = || AppendError::Busy {
             path: path.to_owned(),
         };
-        match file.try_lock() {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(busy()),
-            Err(std::fs::TryLockError::Error(error)) => return Err(io(error).into()),
+            Err(Errno::WOULDBLOCK) => return Err(busy()),
+            Err(error) => return Err(io(error.into()).into()),
         }
         // Whoever had it may have put another file in its place.
         let now = std::fs::metadata(path).map_err(io)?;

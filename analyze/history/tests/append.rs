@@ -322,7 +322,7 @@ fn what_is_no_longer_that_trace_is_refused() {
     fs::remove_file(place.file("fewer").join("kchan_2")).unwrap();
     refused(&place.file("fewer"), "kchan_2 is not there");
     let held = fs::File::open(&file).unwrap();
-    held.lock().unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let error = append_to(&file, &trace, options(1, 0)).unwrap_err();
     assert!(matches!(error, AppendError::Busy { .. }));
     assert!(fs::read(&file).unwrap() == before);
