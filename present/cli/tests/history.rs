@@ -448,3 +448,42 @@ fn answers_are_written_for_other_tools() {
     let left = fs::read_dir(built.directory.path()).unwrap().count();
     assert_eq!(left, 2, "the history and the answer");
 }
+
+#[test]
+fn descriptors_are_followed_if_that_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    text(&[
+        "history",
+        "build",
+        "--files",
+        &recorded_trace("kernel-mix-small"),
+        "-o",
+        &file,
+    ]);
+    let ask = |attribute: &str| {
+        let arguments = [
+            "history", "query", &file, "--at", "+1.5s", "--format", "json", attribute,
+        ];
+        let answer: Value = serde_json::from_str(&text(&arguments)).unwrap();
+        answer["rows"].as_array().unwrap().clone()
+    };
+    let names = ask("file/*/name");
+    assert!(
+        names
+            .iter()
+            .any(|row| row["value"].as_str().unwrap().starts_with('/')),
+        "{names:?}"
+    );
+    assert!(
+        ask("file/*/read")
+            .iter()
+            .any(|row| row["value"].as_u64().unwrap() > 0)
+    );
+    // What is not kept of them cannot be gone on with.
+    let (code, said) = failure(&["history", "append", &file]);
+    assert!(
+        code == 2 && said.contains("keeps what descriptors are"),
+        "{code}: {said}"
+    );
+}
