@@ -9,7 +9,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use crate::config::MOST_PACKET;
 use crate::control::Control;
 use crate::packet::{self, HEAD};
 
@@ -116,46 +118,92 @@ fn write_rings(trace: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes of a ring that is copied while it is used: as much memory that takes.
+const MOST_RING: u64 = 4 << 30;
+
 /// Copies a ring that may be written to meanwhile, as it was at one time: packets that were overwritten while they were
 /// copied are left out, and so are those that were begun behind one that still grew then.
 fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
     let file = File::open(from)?;
     let length = file.metadata()?.len();
-    let slot = slot_of(&file, length)?;
+    let slot = usize::try_from(slot_of(from, &file, length)?).unwrap_or(usize::MAX);
+    if length > MOST_RING {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "too long for a ring that is copied while it is used",
+        ));
+    }
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0)?;
-    let slot = usize::try_from(slot).unwrap_or(usize::MAX).max(HEAD);
     // The newest packet of that time.
     let mut newest = u64::MAX;
-    for (packet, offset) in bytes.chunks_mut(slot).zip((0..).step_by(slot)) {
-        let room = packet.len() as u64;
-        let mut head = vec![0; HEAD.min(packet.len())];
-        file.read_exact_at(&mut head, offset)?;
-        match (
-            packet::bytes::content(packet, room),
-            packet::bytes::content(&head, room),
-        ) {
-            (Some((copied, sequence)), Some((content, same))) if sequence == same => {
-                if copied != content {
-                    newest = newest.min(sequence);
-                }
-                // Which may be too late, and was perhaps too early when the rest of the head was copied.
-                packet::bytes::take_end(packet, &head);
-            }
-            (_, now) => {
-                packet::bytes::forget(packet);
-                // What was begun since then, or behind it, is of a later time.
-                newest = now.map_or(newest, |(_, begun)| newest.min(begun.saturating_sub(1)));
-            }
-        }
+    let mut offset = 0;
+    for slot in bytes.chunks_mut(slot) {
+        newest = newest.min(check_slot(slot, &file, offset)?);
+        offset += slot.len() as u64;
     }
-    for packet in bytes.chunks_mut(slot) {
-        let room = packet.len() as u64;
-        if packet::bytes::content(packet, room).is_some_and(|(_, sequence)| sequence > newest) {
-            packet::bytes::forget(packet);
+    for slot in bytes.chunks_mut(slot) {
+        let mut packets = PacketsOfSlot::default();
+        while let Some(packet) = packets.next(slot) {
+            if packet::bytes::content(packet, packet.len() as u64)
+                .is_some_and(|(_, sequence)| sequence > newest)
+            {
+                packet::bytes::forget(packet);
+            }
         }
     }
     fs::write(to, bytes)
+}
+
+/// Compares the packets of a slot that was copied with what they are now; gives the number of the newest packet that
+/// belongs to the time of the copy, as far as this slot tells.
+fn check_slot(slot: &mut [u8], file: &File, offset: u64) -> io::Result<u64> {
+    let mut newest = u64::MAX;
+    let mut packets = PacketsOfSlot::default();
+    while let Some(packet) = packets.next(slot) {
+        let room = packet.len() as u64;
+        let mut head = vec![0; HEAD];
+        file.read_exact_at(&mut head, offset + packets.begin as u64)?;
+        let copied = packet::bytes::content(packet, room);
+        let now = packet::bytes::content(&head, room);
+        if copied.map(|(_, sequence)| sequence) != now.map(|(_, sequence)| sequence) {
+            packet::bytes::forget(slot);
+            break;
+        }
+        // Then there is more in it, or behind it, than was copied.
+        if copied != now || packet::bytes::size(packet) != packet::bytes::size(&head) {
+            newest = newest.min(copied.map_or(u64::MAX, |(_, sequence)| sequence));
+        }
+        // Which may be too late, and was perhaps too early when the rest of the head was copied.
+        packet::bytes::take_end(packet, &head);
+    }
+    let room = slot.len() as u64;
+    if packet::bytes::content(slot, room).is_none()
+        && let Some((begun, _)) = place_at(file, offset, room)?
+    {
+        // What was begun since then, or behind it, is of a later time.
+        newest = newest.min(begun.sequence.saturating_sub(1));
+    }
+    Ok(newest)
+}
+
+/// The packets of a ring's slot, one by one: where the one that was given last begins.
+#[derive(Default)]
+struct PacketsOfSlot {
+    begin: usize,
+    next: usize,
+}
+
+impl PacketsOfSlot {
+    /// The next packet, up to the slot's end.
+    fn next<'a>(&mut self, slot: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let packet = slot.get_mut(self.next..).filter(|packet| packet.len() >= HEAD)?;
+        packet::bytes::content(packet, packet.len() as u64)?;
+        let size = packet::bytes::size(packet)?.max(HEAD).next_multiple_of(8);
+        self.begin = self.next;
+        self.next = self.next.saturating_add(size);
+        Some(packet)
+    }
 }
 
 /// Removes what a process left that was killed before its directory was complete: there is nothing in it.
@@ -296,14 +344,19 @@ fn order(trace: &Path, buffer: u64, rings: &[PathBuf]) -> io::Result<()> {
     for ring in rings {
         let file = File::open(ring)?;
         let length = file.metadata()?.len();
-        let slot = slot_of(&file, length)?;
-        let mut offset = 0;
-        while offset + HEAD as u64 <= length {
-            let room = slot.min(length - offset);
-            if let Some((place, _)) = place_at(&file, offset, room)? {
-                packets.push((place, file.try_clone()?));
+        let slot = slot_of(ring, &file, length)?;
+        let file = Rc::new(file);
+        let mut begin = 0;
+        while begin + HEAD as u64 <= length {
+            let end = begin.saturating_add(slot).min(length);
+            let mut offset = begin;
+            while offset < end
+                && let Some((place, size)) = place_at(&file, offset, end - offset)?
+            {
+                packets.push((place, Rc::clone(&file)));
+                offset = offset.saturating_add(size.max(HEAD as u64).next_multiple_of(8));
             }
-            offset += slot;
+            begin = end;
         }
     }
     packets.sort_by_key(|(place, _)| place.sequence);
@@ -317,9 +370,20 @@ fn order(trace: &Path, buffer: u64, rings: &[PathBuf]) -> io::Result<()> {
     })
 }
 
-/// The size of a ring's packets, which all say it.
-fn slot_of(file: &File, length: u64) -> io::Result<u64> {
+/// The length of a ring's slots, which its name tells; in traces of earlier versions, where each has one packet, all
+/// packets say it.
+fn slot_of(path: &Path, file: &File, length: u64) -> io::Result<u64> {
+    let name = name_of(path);
+    let numbers = name.rsplit("ring_").next().unwrap_or_default();
+    if let Some(slot) = numbers
+        .split('_')
+        .nth(2)
+        .and_then(|slot| slot.parse::<u64>().ok())
+    {
+        return Ok(slot.max(HEAD as u64));
+    }
     let mut offset = 0;
+    let length = length.min(2 * MOST_PACKET);
     // Packets begin at multiples of 8 bytes; the first one may just be being overwritten.
     while offset + (HEAD as u64) <= length {
         if let Some((_, size)) = place_at(file, offset, length - offset)?
