@@ -227,8 +227,9 @@ impl Owned<'_> {
                 let may_grow = config.mode != Mode::Discard || self.buffer().segments == 0;
                 if !may_grow {
                     self.end(0);
-                } else if self.next_segment(need).is_err() {
+                } else if let Err(error) = self.next_segment(need) {
                     self.end(clock::monotonic().saturating_add(RETRY_NS));
+                    self.process.leave(error);
                 }
             }
         }
