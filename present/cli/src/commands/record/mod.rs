@@ -7,6 +7,8 @@ mod say;
 mod stacks;
 mod watch;
 
+pub(super) use say::tell;
+
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -67,7 +67,8 @@ fn warn(kernel: &Summary) {
     }
 }
 
-fn tell(probes: &Finished) {
+/// Says what was recorded of programs with probes.
+pub(in crate::commands) fn tell(probes: &Finished) {
     if probes.traces > 0 {
         say!(
             "Probes of {} as well",
