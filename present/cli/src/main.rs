@@ -19,6 +19,7 @@ mod options;
 mod output;
 mod print;
 mod progress;
+mod rings;
 mod sync;
 mod table;
 mod time;

@@ -8,6 +8,7 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::failure::DAMAGED;
 use crate::options::SelectArgs;
 use crate::output::say;
+use crate::rings;
 
 /// More warnings than this are only counted.
 const MOST_SHOWN: usize = 20;
@@ -59,6 +60,13 @@ impl Warnings {
         let more = notes.count();
         if more > 0 {
             self.note(&format!("{more} more of this kind; `tracebraid info` shows them"));
+        }
+        for directory in rings::sessions(set) {
+            self.note(&format!(
+                "programs with probes keep their newest events in {}, where they are not read: `tracebraid stop` with that \
+                 directory puts them in order",
+                directory.display()
+            ));
         }
         // The order of event records may be wrong: that is no sound result.
         if let Some(message) = crate::options::unrelated_clocks(set) {

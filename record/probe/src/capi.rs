@@ -40,9 +40,10 @@ unsafe extern "C" fn tb_record(class: *const Class, fields: *const c_void, size:
     }
 }
 
+/// A text; none is shown as the header's `TB_STRING` shows it.
 fn text<'a>(name: *const c_char) -> &'a str {
     if name.is_null() {
-        return "";
+        return "(null)";
     }
     // SAFETY: the caller's.
     let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();

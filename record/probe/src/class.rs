@@ -82,6 +82,21 @@ impl Class {
         self.enabled.store(OFF.as_ptr(), Ordering::Release);
     }
 
+    /// Its id, if it was registered last in that epoch.
+    pub(crate) fn id_of(&self, epoch: u64) -> Option<u16> {
+        let is_of = epoch != 0 && u64::from(self.epoch.load(Ordering::Acquire)) == epoch;
+        is_of.then(|| self.id.load(Ordering::Relaxed))
+    }
+
+    /// Notes that it belongs to a process which has no trace: whether it is on is for that one to say from which this one was
+    /// forked, if it was registered there.
+    pub(crate) fn registered_as_lost(&self, epoch: u32) {
+        if self.epoch.load(Ordering::Acquire) == 0 {
+            self.enabled.store(ON.as_ptr(), Ordering::Release);
+        }
+        self.epoch.store(epoch, Ordering::Release);
+    }
+
     /// Notes what registration gave.
     pub(crate) fn registered(&self, enabled: *mut u8, id: u16, epoch: u32) {
         self.id.store(id, Ordering::Relaxed);

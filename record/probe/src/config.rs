@@ -48,7 +48,7 @@ pub(crate) const MOST_BYTES: usize = 8192;
 /// Less has no room for event records of some length.
 const LEAST_PACKET: u64 = 512;
 /// What the reservation word can address, and some reserve.
-const MOST_PACKET: u64 = 8 << 20;
+pub(crate) const MOST_PACKET: u64 = 8 << 20;
 
 impl Config {
     /// The defaults.

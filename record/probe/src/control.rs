@@ -5,15 +5,17 @@
 
 #![allow(unsafe_code)]
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 mod conf;
 pub(crate) mod file;
 
+use crate::guarded;
 use file::{CLASSES, ENDED, MAGIC, MOST_CLASSES, NAME, NAMES, PID, RULES, START, STATES};
 
 /// An event class of a process.
@@ -47,7 +49,11 @@ pub fn traces(session: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in std::fs::read_dir(parent)? {
         let entry = entry?;
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !is_hidden && entry.path().join(".control").is_file() {
+        let is_trace = || {
+            let control = entry.path().join(".control");
+            std::fs::symlink_metadata(control).is_ok_and(|about| about.is_file())
+        };
+        if !is_hidden && entry.file_type()?.is_dir() && is_trace() {
             found.push(entry.path());
         }
     }
@@ -61,10 +67,7 @@ impl Control {
     /// # Errors
     /// When there is none, or it is not one.
     pub fn open(trace: &Path) -> io::Result<Control> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(trace.join(".control"))?;
+        let file = guarded::open(&trace.join(".control"), true)?;
         let mut head = [0; 24];
         file.read_exact_at(&mut head, 0)?;
         if !head.starts_with(MAGIC) {
@@ -106,6 +109,13 @@ impl Control {
     /// # Errors
     /// When the file cannot be read.
     pub fn classes(&self) -> io::Result<Vec<ClassState>> {
+        let mut classes = self.places()?;
+        classes.retain(|class| !class.name.is_empty());
+        Ok(classes)
+    }
+
+    /// The same with places of classes that are not registered (again) by a process which became another user's.
+    fn places(&self) -> io::Result<Vec<ClassState>> {
         let mut count = [0; 4];
         self.file.read_exact_at(&mut count, CLASSES as u64)?;
         let count = (u32::from_ne_bytes(count) as usize).min(MOST_CLASSES);
@@ -149,8 +159,8 @@ impl Control {
         whole.resize(STATES - RULES, 0);
         self.file.write_all_at(&whole, RULES as u64)?;
         let mut changed = 0;
-        for (at, class) in self.classes()?.iter().enumerate() {
-            let is_on = file::decide(&rules, class.name.as_bytes());
+        for (at, class) in self.places()?.iter().enumerate() {
+            let is_on = !class.name.is_empty() && file::decide(&rules, class.name.as_bytes());
             if is_on != class.enabled {
                 self.file.write_all_at(&[is_on.into()], (STATES + at) as u64)?;
                 changed += 1;
@@ -168,7 +178,7 @@ impl Control {
         // What is switched on only by its name is switched off by no pattern: no rule is left, and none can be added.
         self.file.write_all_at(&[1], ENDED as u64)?;
         self.file.write_all_at(&[0; STATES - RULES], RULES as u64)?;
-        let count = self.classes()?.len();
+        let count = self.places()?.len();
         self.file.write_all_at(&vec![0; count], STATES as u64)
     }
 
@@ -188,7 +198,12 @@ pub fn switch_session(session: &Path, pattern: &str, on: bool) -> io::Result<usi
     conf::switch(session, pattern, on)?;
     let mut changed = 0;
     for trace in traces(session)? {
-        changed += Control::open(&trace)?.switch(pattern, on)?;
+        match Control::open(&trace) {
+            Ok(control) => changed += control.switch(pattern, on)?,
+            // That was not made by a process with probes.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(changed)
 }
@@ -220,17 +235,28 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
+/// How often a lock is tried to be had, and how much later each time.
+const MOST_TRIES: u32 = 1000;
+const BETWEEN_TRIES: Duration = Duration::from_millis(1);
+
 /// The file's lock, until it is dropped.
 struct Lock<'a>(&'a File);
 
 impl<'a> Lock<'a> {
+    /// Waits for it, but not for one who never gives it back.
     fn take(file: &'a File) -> io::Result<Lock<'a>> {
-        // SAFETY: an open file.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {
-            Ok(Lock(file))
-        } else {
-            Err(io::Error::last_os_error())
+        for _ in 0..MOST_TRIES {
+            // SAFETY: an open file.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::WouldBlock {
+                return Err(error);
+            }
+            std::thread::sleep(BETWEEN_TRIES);
         }
+        Ok(Lock(file))
     }
 }
 

@@ -7,8 +7,9 @@ use core::sync::atomic::Ordering;
 
 use crate::class::Class;
 use crate::packet::{HEAD, MOST_PAYLOAD};
+use crate::process::Process;
 use crate::reserve;
-use crate::thread::Owned;
+use crate::thread::{Owned, ThreadState};
 use crate::{fork, process, restart, sys, tls};
 
 /// Takes room for a record of a class with that many bytes of fields; null when there is none, or the class is off:
@@ -38,10 +39,22 @@ pub(crate) extern "C" fn reserve_exchanging(class: &Class, payload: usize) -> *m
 /// Registers a class, or switches it off if there is no session.
 pub(crate) fn register(class: &Class) {
     let _quiet = sys::Quiet::enter();
-    match process::current() {
-        Some(process) => process.register(class),
-        None => class.switch_off(),
+    // It may be registered for this process already: a library that is loaded again.
+    registered(class, true);
+}
+
+/// The process for which the class is registered, if there is a session.
+fn registered(class: &Class, again: bool) -> Option<&'static Process> {
+    // The process may be left once.
+    for _ in 0..2 {
+        let Some(process) = process::current() else { break };
+        let is_known = !again && class.epoch.load(Ordering::Acquire) == process.epoch();
+        if is_known || process.register(class) {
+            return Some(process);
+        }
     }
+    class.switch_off();
+    None
 }
 
 /// What is not the usual, but needs no lock and no system call.
@@ -80,35 +93,47 @@ pub(crate) extern "C" fn lose(_: &Class, _: usize) -> *mut u8 {
 
 fn slower(class: &Class, payload: usize) -> *mut u8 {
     let _quiet = sys::Quiet::enter();
-    let Some(process) = process::current() else {
-        class.switch_off();
-        return null_mut();
-    };
-    if class.epoch.load(Ordering::Acquire) != process.epoch() {
-        process.register(class);
-        if !class.is_enabled() {
-            return null_mut();
+    loop {
+        let (room, process) = reserve_in_process(class, payload);
+        match process {
+            // As another user the process has begun anew, which happens a few times only.
+            Some(process) if room.is_null() && !process.is_current() => {}
+            _ => return room,
         }
     }
-    // SAFETY: as above; a state of another epoch is of a process from which this one was forked.
+}
+
+/// Room in a buffer of the process; and the process, where there is none and it is not counted yet.
+fn reserve_in_process(class: &Class, payload: usize) -> (*mut u8, Option<&'static Process>) {
+    let Some(process) = registered(class, false).filter(|_| class.is_enabled()) else {
+        return (null_mut(), None);
+    };
+    // SAFETY: as above; a state of another epoch is of a process from which this one was forked, or that it has left.
     let state = unsafe { tls::get().as_ref() };
     let mut owned = match state.filter(|state| state.epoch.load(Ordering::Relaxed) == process.epoch()) {
         Some(state) => process.attached(state),
         None => {
-            fork::leave_buffer();
+            if state.is_none_or(ThreadState::is_wiped) {
+                fork::leave_buffer();
+            }
             process.attach()
         }
     };
     let fits = payload <= MOST_PAYLOAD && HEAD + reserve::room(payload) <= process.config().packet_size;
     if process.is_nowhere(owned.state) || !fits {
-        owned.state.lose();
-        return null_mut();
+        if process.is_over() {
+            class.switch_off();
+        } else {
+            owned.state.lose();
+        }
+        return (null_mut(), None);
     }
     let room = reserve_slowly(&mut owned, payload);
-    if room.is_null() {
+    if room.is_null() && process.is_current() {
         owned.state.lose();
+        return (room, None);
     }
-    room
+    (room, Some(process))
 }
 
 /// Each try renews the clock's line, which may be over before it is used if the thread has to wait for a CPU.

@@ -9,8 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use crate::config::MOST_PACKET;
 use crate::control::Control;
+use crate::guarded::{self, Directory};
 use crate::packet::{self, HEAD};
 
 /// What was done.
@@ -38,12 +41,23 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
     for entry in fs::read_dir(parent)? {
         let path = entry?.path();
         if name_of(&path).starts_with('.') {
-            remove_incomplete(&path)?;
+            if let Err(error) = remove_incomplete(&path) {
+                finished.failed.push((path, error.to_string()));
+            }
             continue;
         }
-        match Control::open(&path) {
+        let directory = match Directory::open(&path) {
+            Ok(Some(directory)) => directory,
+            Ok(None) => continue,
+            Err(error) => {
+                finished.failed.push((path, error.to_string()));
+                continue;
+            }
+        };
+        let trace = directory.path();
+        match Control::open(trace) {
             Ok(control) if control.is_running() => {
-                if let Err(error) = write_rings(&path, &path) {
+                if let Err(error) = write_rings(trace, trace) {
                     finished.failed.push((path.clone(), error.to_string()));
                 }
                 finished.running.push(path);
@@ -52,7 +66,7 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
                 finished.failed.push((path, error.to_string()));
             }
             // Without a control file it has been finished, or its process was killed before there was a trace.
-            Ok(_) | Err(_) => match finish_trace(&path) {
+            Ok(_) | Err(_) => match finish_trace(trace) {
                 Ok(()) => finished.traces += 1,
                 Err(error) => finished.failed.push((path, error.to_string())),
             },
@@ -80,21 +94,36 @@ pub fn copy(session: &Path, to: &Path) -> io::Result<usize> {
         if name.starts_with('.') {
             continue;
         }
+        let Some(directory) = Directory::open(&trace)? else {
+            continue;
+        };
         let new = new.join(name);
-        fs::create_dir_all(&new)?;
-        for entry in fs::read_dir(&trace)? {
-            let name = name_of(&entry?.path());
-            if name.starts_with("stream_") {
-                fs::copy(trace.join(&name), new.join(&name))?;
-            }
+        match copy_trace(directory.path(), &new) {
+            Ok(()) => count += 1,
+            // That was not made by a process with probes; the others are there.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => fs::remove_dir_all(&new)?,
+            Err(error) => return Err(error),
         }
-        write_rings(&trace, &new)?;
-        // Classes are told there before their first event record is written, and stay: so it has those of all that has
-        // been copied only if it comes last.
-        fs::copy(trace.join("metadata"), new.join("metadata"))?;
-        count += 1;
     }
     Ok(count)
+}
+
+fn copy_trace(trace: &Path, new: &Path) -> io::Result<()> {
+    fs::create_dir_all(new)?;
+    for entry in fs::read_dir(trace)? {
+        let name = name_of(&entry?.path());
+        if name.starts_with("stream_") {
+            copy_file(&trace.join(&name), &new.join(&name))?;
+        }
+    }
+    write_rings(trace, new)?;
+    // Classes are told there before their first event record is written, and stay: so it has those of all that has
+    // been copied only if it comes last.
+    copy_file(&trace.join("metadata"), &new.join("metadata"))
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    io::copy(&mut guarded::open(from, false)?, &mut guarded::create(to)?).map(|_| ())
 }
 
 /// Writes the rings of a trace as streams of another one, or of itself, as they are now.
@@ -116,46 +145,121 @@ fn write_rings(trace: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes of a ring that is copied while it is used: as much memory that takes.
+const MOST_RING: u64 = 4 << 30;
+
 /// Copies a ring that may be written to meanwhile, as it was at one time: packets that were overwritten while they were
 /// copied are left out, and so are those that were begun behind one that still grew then.
 fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
-    let file = File::open(from)?;
+    let file = guarded::open(from, false)?;
     let length = file.metadata()?.len();
-    let slot = slot_of(&file, length)?;
+    let slot = usize::try_from(slot_of(from, &file, length)?).unwrap_or(usize::MAX);
+    if length > MOST_RING {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "too long for a ring that is copied while it is used",
+        ));
+    }
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0)?;
-    let slot = usize::try_from(slot).unwrap_or(usize::MAX).max(HEAD);
-    // The newest packet of that time.
-    let mut newest = u64::MAX;
-    for (packet, offset) in bytes.chunks_mut(slot).zip((0..).step_by(slot)) {
-        let room = packet.len() as u64;
-        let mut head = vec![0; HEAD.min(packet.len())];
-        file.read_exact_at(&mut head, offset)?;
-        match (
-            packet::bytes::content(packet, room),
-            packet::bytes::content(&head, room),
-        ) {
-            (Some((copied, sequence)), Some((content, same))) if sequence == same => {
-                if copied != content {
-                    newest = newest.min(sequence);
-                }
-                // Which may be too late, and was perhaps too early when the rest of the head was copied.
-                packet::bytes::take_end(packet, &head);
+    let mut time = OneTime::default();
+    let mut offset = 0;
+    for slot in bytes.chunks_mut(slot) {
+        time.check(slot, &file, offset)?;
+        offset += slot.len() as u64;
+    }
+    for slot in bytes.chunks_mut(slot) {
+        time.keep(slot);
+    }
+    guarded::create(to)?.write_all(&bytes)
+}
+
+/// The packets of a copied ring that were all there at one time: from which number to which.
+struct OneTime {
+    oldest: u64,
+    newest: u64,
+}
+
+impl Default for OneTime {
+    fn default() -> OneTime {
+        OneTime {
+            oldest: 0,
+            newest: u64::MAX,
+        }
+    }
+}
+
+impl OneTime {
+    /// Compares the packets of a slot that was copied with what they are now.
+    fn check(&mut self, slot: &mut [u8], file: &File, offset: u64) -> io::Result<()> {
+        let mut packets = PacketsOfSlot::default();
+        let (mut last, mut was_overwritten) = (None, false);
+        while let Some(packet) = packets.next(slot) {
+            let room = packet.len() as u64;
+            let mut head = vec![0; HEAD];
+            file.read_exact_at(&mut head, offset + packets.begin as u64)?;
+            let copied = packet::bytes::content(packet, room);
+            let now = packet::bytes::content(&head, room);
+            last = copied.map(|(_, sequence)| sequence);
+            if last != now.map(|(_, sequence)| sequence) {
+                was_overwritten = true;
+                continue;
             }
-            (_, now) => {
+            // Then there is more in it, or behind it, than was copied.
+            if copied != now || packet::bytes::size(packet) != packet::bytes::size(&head) {
+                self.newest = self.newest.min(last.unwrap_or(u64::MAX));
+            }
+            // Which may be too late, and was perhaps too early when the rest of the head was copied.
+            packet::bytes::take_end(packet, &head);
+        }
+        // The one that it tells of was not whole.
+        if packets.next + HEAD <= slot.len() {
+            self.newest = self.newest.min(last.unwrap_or(u64::MAX));
+        }
+        let now = place_at(file, offset, slot.len() as u64)?.map(|(place, _)| place.sequence);
+        let first = packet::bytes::content(slot, slot.len() as u64).map(|(_, sequence)| sequence);
+        if was_overwritten || first != now {
+            // What was begun since then, or behind it, is of a later time.
+            self.newest = now.map_or(self.newest, |begun| self.newest.min(begun.saturating_sub(1)));
+            // What is older was looked at before, and is perhaps overwritten as well now: there would be a gap.
+            self.oldest = last.map_or(self.oldest, |last| self.oldest.max(last.saturating_add(1)));
+            packet::bytes::forget(slot);
+        }
+        Ok(())
+    }
+
+    /// Leaves the packets of that time in a slot.
+    fn keep(&self, slot: &mut [u8]) {
+        let is_kept = |packet: &[u8]| {
+            packet::bytes::content(packet, packet.len() as u64)
+                .is_some_and(|(_, sequence)| (self.oldest..=self.newest).contains(&sequence))
+        };
+        let mut packets = PacketsOfSlot::default();
+        while let Some(packet) = packets.next(slot) {
+            if !is_kept(packet) {
                 packet::bytes::forget(packet);
-                // What was begun since then, or behind it, is of a later time.
-                newest = now.map_or(newest, |(_, begun)| newest.min(begun.saturating_sub(1)));
             }
         }
     }
-    for packet in bytes.chunks_mut(slot) {
-        let room = packet.len() as u64;
-        if packet::bytes::content(packet, room).is_some_and(|(_, sequence)| sequence > newest) {
-            packet::bytes::forget(packet);
-        }
+}
+
+/// The packets of a ring's slot, one by one: where the one that was given last begins.
+#[derive(Default)]
+struct PacketsOfSlot {
+    begin: usize,
+    next: usize,
+}
+
+impl PacketsOfSlot {
+    /// The next packet, up to the slot's end.
+    fn next<'a>(&mut self, slot: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let packet = slot.get_mut(self.next..).filter(|packet| packet.len() >= HEAD)?;
+        packet::bytes::content(packet, packet.len() as u64)?;
+        let size = packet::bytes::size(packet)?.max(HEAD).next_multiple_of(8);
+        self.begin = self.next;
+        self.next = self.next.saturating_add(size);
+        Some(packet)
     }
-    fs::write(to, bytes)
 }
 
 /// Removes what a process left that was killed before its directory was complete: there is nothing in it.
@@ -225,7 +329,7 @@ fn buffer_of(name: &str) -> Option<u64> {
 
 /// Takes the padding of the last packet away.
 fn cut(path: &Path) -> io::Result<()> {
-    let file = File::open(path)?;
+    let file = guarded::open(path, false)?;
     let length = file.metadata()?.len();
     let Some(last) = last_packet(&file, length)? else {
         return Ok(());
@@ -294,16 +398,21 @@ fn write_packet(file: &File, place: &Place, to: &mut impl Write) -> io::Result<(
 fn order(trace: &Path, buffer: u64, rings: &[PathBuf]) -> io::Result<()> {
     let mut packets = Vec::new();
     for ring in rings {
-        let file = File::open(ring)?;
+        let file = guarded::open(ring, false)?;
         let length = file.metadata()?.len();
-        let slot = slot_of(&file, length)?;
-        let mut offset = 0;
-        while offset + HEAD as u64 <= length {
-            let room = slot.min(length - offset);
-            if let Some((place, _)) = place_at(&file, offset, room)? {
-                packets.push((place, file.try_clone()?));
+        let slot = slot_of(ring, &file, length)?;
+        let file = Rc::new(file);
+        let mut begin = 0;
+        while begin + HEAD as u64 <= length {
+            let end = begin.saturating_add(slot).min(length);
+            let mut offset = begin;
+            while offset < end
+                && let Some((place, size)) = place_at(&file, offset, end - offset)?
+            {
+                packets.push((place, Rc::clone(&file)));
+                offset = offset.saturating_add(size.max(HEAD as u64).next_multiple_of(8));
             }
-            offset += slot;
+            begin = end;
         }
     }
     packets.sort_by_key(|(place, _)| place.sequence);
@@ -317,9 +426,20 @@ fn order(trace: &Path, buffer: u64, rings: &[PathBuf]) -> io::Result<()> {
     })
 }
 
-/// The size of a ring's packets, which all say it.
-fn slot_of(file: &File, length: u64) -> io::Result<u64> {
+/// The length of a ring's slots, which its name tells; in traces of earlier versions, where each has one packet, all
+/// packets say it.
+fn slot_of(path: &Path, file: &File, length: u64) -> io::Result<u64> {
+    let name = name_of(path);
+    let numbers = name.rsplit("ring_").next().unwrap_or_default();
+    if let Some(slot) = numbers
+        .split('_')
+        .nth(2)
+        .and_then(|slot| slot.parse::<u64>().ok())
+    {
+        return Ok(slot.max(HEAD as u64));
+    }
     let mut offset = 0;
+    let length = length.min(2 * MOST_PACKET);
     // Packets begin at multiples of 8 bytes; the first one may just be being overwritten.
     while offset + (HEAD as u64) <= length {
         if let Some((_, size)) = place_at(file, offset, length - offset)?
@@ -335,7 +455,7 @@ fn slot_of(file: &File, length: u64) -> io::Result<u64> {
 /// Writes a file under another name, then gives it this one.
 fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let temporary = path.with_file_name(format!(".finish_{}", name_of(path)));
-    let mut new = BufWriter::new(File::create(&temporary)?);
+    let mut new = BufWriter::new(guarded::create(&temporary)?);
     write(&mut new)?;
     new.into_inner().map_err(io::IntoInnerError::into_error)?;
     fs::rename(temporary, path)

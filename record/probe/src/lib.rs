@@ -50,6 +50,10 @@
 //! (`MADV_DONTFORK`), because a child forked in the middle of a probe still finishes that probe: a handler of
 //! `pthread_atfork` puts private memory at that address (`src/fork.rs`).
 //!
+//! **Users**: a forked child that gives up root makes its trace as the user that it has become (`src/parents.rs`); a process
+//! that gives up root, and may not write into its trace any more, leaves it and begins another one. One that cannot
+//! has its events counted as lost where it was forked.
+//!
 //! **Time** (`src/clock.rs`) is CLOCK_MONOTONIC in nanoseconds, by the cycle counter where the kernel itself
 //! trusts that: any reader shows right times, beside those of kernel tracers.
 //!
@@ -65,7 +69,9 @@ pub mod control;
 pub mod finish;
 mod fork;
 mod glob;
+mod guarded;
 mod packet;
+pub mod parents;
 mod reserve;
 #[cfg_attr(not(target_arch = "x86_64"), path = "restart/without.rs")]
 mod restart;

@@ -1,7 +1,7 @@
 //! The process's trace: its directory, its event classes, its buffers.
 //!
 //! Safety. All of it lies in private pages of zeros, which a forked child finds zeroed again: a process that has not
-//! begun. `shared` is touched under the lock, with signals blocked, except what [`Process::config`],
+//! begun (another one is put in its place when a process [leaves](Process::leave) its trace). `shared` is touched under the lock, with signals blocked, except what [`Process::config`],
 //! [`Process::directory`] and [`Process::uuid`] give, which does not change once the process has begun. The pages
 //! are never given back.
 
@@ -20,14 +20,25 @@ use crate::packet::{HEAD, Head, Packet};
 use crate::site::Description;
 use crate::sys::{self, Errno, Path};
 use crate::thread::{Owned, ThreadState};
-use crate::{clock, metadata, restart, tls};
+use crate::{clock, metadata, parents, restart, tls};
 
 const BEGUN: u32 = 1;
 const OFF: u32 = 2;
+/// There is no trace, and all events are counted as lost in that of the process from which this one was forked.
+const LOSING: u32 = 3;
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
 /// Traces begun in this program's memory; a forked child goes on counting.
 static EPOCHS: AtomicU32 = AtomicU32::new(0);
+/// Of the process that began last, also in its forked children: where it counts what finds no buffer, and its control file.
+static LAST_LOST: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+static LAST_CONTROL: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+/// The epoch that this process has left to begin anew, and how many classes it had then.
+static LEFT: AtomicU64 = AtomicU64::new(0);
+/// How often that happened.
+static LEAVES: AtomicU32 = AtomicU32::new(0);
+/// A program that changes its user again and again does not get a trace for each time.
+const MOST_LEAVES: u32 = 16;
 /// Key for the handler of a thread's exit, plus 1.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 /// The C library keeps values of the first keys in the thread itself; those of later ones it allocates.
@@ -85,12 +96,11 @@ pub(crate) fn current() -> Option<&'static Process> {
         let held = process.lock.lock();
         if process.status.load(Ordering::Acquire) == 0 {
             let begun = process.begin(&held);
-            process
-                .status
-                .store(if begun.is_ok() { BEGUN } else { OFF }, Ordering::Release);
+            let status = begun.map_or_else(|error| process.fail(&held, error), |()| BEGUN);
+            process.status.store(status, Ordering::Release);
         }
     }
-    (process.status.load(Ordering::Acquire) == BEGUN).then_some(process)
+    (process.status.load(Ordering::Acquire) != OFF).then_some(process)
 }
 
 /// Whether nothing is recorded any more, whatever is switched: the recording is over, or could not begin. False as long as
@@ -102,7 +112,7 @@ pub fn has_ended() -> bool {
         return false;
     };
     match process.status.load(Ordering::Acquire) {
-        BEGUN => ControlMap::at(process.control.load(Ordering::Acquire)).is_some_and(|map| map.has_ended()),
+        BEGUN | LOSING => process.has_ended(),
         OFF => true,
         _ => false,
     }
@@ -133,6 +143,15 @@ impl Process {
     pub(crate) fn uuid(&self) -> [u8; 16] {
         // SAFETY: as above.
         unsafe { (*self.shared.get()).uuid }
+    }
+
+    fn has_ended(&self) -> bool {
+        ControlMap::at(self.control.load(Ordering::Acquire)).is_some_and(|map| map.has_ended())
+    }
+
+    /// Whether it has no trace, and its events are counted as lost, as long as the recording goes on.
+    fn is_losing(&self) -> bool {
+        self.status.load(Ordering::Acquire) == LOSING
     }
 
     /// Differs from that of every process from which this one was forked; above 0.
@@ -175,9 +194,10 @@ impl Process {
 impl Process {
     fn begin(&self, held: &Held<'_>) -> Result<(), Errno> {
         let shared = self.shared(held);
-        let session = session().ok_or(libc::ENOENT)?;
         // SAFETY: plain data of no drop; zeros are no value of some of its types until here.
-        unsafe { core::ptr::write(&mut shared.config, read_config(&session)) };
+        unsafe { core::ptr::write(&mut shared.config, Config::new()) };
+        let session = session().ok_or(libc::ECANCELED)?;
+        shared.config = read_config(&session)?;
         if shared.config.ended {
             return Err(libc::ECANCELED);
         }
@@ -208,13 +228,90 @@ impl Process {
         shared.clock = Clock::begin(shared.config.cycles);
         restart::begin();
         shared.scan_at = 64;
+        // Those that the process had before keep their ids.
+        shared.classes = LEFT.load(Ordering::Relaxed) as u16;
+        LAST_LOST.store(lost, Ordering::Release);
+        LAST_CONTROL.store(self.control.load(Ordering::Relaxed), Ordering::Release);
+        self.count_from(lost);
+        make_exit_key();
+        Ok(())
+    }
+
+    /// Gives it an epoch, and a place to count what finds no buffer.
+    fn count_from(&self, lost: *mut AtomicU64) {
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
         self.lost.store(lost, Ordering::Release);
         self.nowhere.without_buffer(epoch, lost);
         self.epoch.store(epoch, Ordering::Release);
-        make_exit_key();
-        Ok(())
     }
+
+    /// When it could not begin: its events are counted as lost by the process from which it was forked, or it is said that
+    /// there is nothing of them. Gives the status.
+    fn fail(&self, _: &Held<'_>, error: Errno) -> u32 {
+        let lost = LAST_LOST.load(Ordering::Acquire);
+        if error == libc::ECANCELED {
+            return OFF;
+        }
+        if !lost.is_null() {
+            self.control
+                .store(LAST_CONTROL.load(Ordering::Acquire), Ordering::Release);
+            self.count_from(lost);
+            return LOSING;
+        }
+        // Whoever has forgotten to make the directory is told by what records without being asked.
+        if error != libc::ENOENT
+            && let Some(session) = session()
+        {
+            tell(&session, error);
+        }
+        OFF
+    }
+
+    /// After the user was changed, and may not write into the trace any more: the process begins anew, as that user. Whether
+    /// it does.
+    pub(crate) fn leave(&self, error: Errno) -> bool {
+        let held = self.lock.lock();
+        if !matches!(error, libc::EACCES | libc::EPERM) || LEAVES.load(Ordering::Relaxed) >= MOST_LEAVES {
+            return false;
+        }
+        let classes = self.shared(&held).classes;
+        let left = u64::from(self.epoch()) << 32 | u64::from(classes);
+        let (this, null) = (core::ptr::from_ref(self).cast_mut(), core::ptr::null_mut());
+        if PROCESS.load(Ordering::Acquire) == this {
+            LEFT.store(left, Ordering::Relaxed);
+            LEAVES.fetch_add(1, Ordering::Relaxed);
+            PROCESS.store(null, Ordering::Release);
+        }
+        true
+    }
+
+    /// Whether it has no trace, and needs no count of what is lost any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_losing() && self.has_ended()
+    }
+
+    /// Whether it has not been left.
+    pub(crate) fn is_current(&self) -> bool {
+        core::ptr::eq(PROCESS.load(Ordering::Acquire), self)
+    }
+}
+
+/// Says on standard error that nothing is recorded. Not where a descriptor of that number may be something else: what a
+/// program reads as well, or a connection.
+fn tell(session: &Path, error: Errno) {
+    let mut text = Path::new();
+    text.push(b"libtracebraid_probe: process ");
+    let _ = write!(
+        text,
+        "{} is not recorded: it cannot write below ",
+        sys::process_id()
+    );
+    text.push(session.bytes());
+    let _ = match error {
+        libc::EACCES => writeln!(text, " (permission denied)"),
+        error => writeln!(text, " (errno {error})"),
+    };
+    sys::say(text.bytes());
 }
 
 /// The session's directory, absolute: the program may change the current one.
@@ -229,25 +326,29 @@ fn session() -> Option<Path> {
     (!path.overflowed()).then_some(path)
 }
 
-fn read_config(session: &Path) -> Config {
+/// The options. Without the file they are the usual ones; but not if it may not be read.
+fn read_config(session: &Path) -> Result<Config, Errno> {
     let mut config = Config::new();
     // Signal handlers, in which a process may begin, have small stacks.
-    if let Ok(text) = sys::private(MOST_BYTES) {
-        // SAFETY: so many bytes, of nobody else.
-        let bytes = unsafe { core::slice::from_raw_parts_mut(text, MOST_BYTES) };
-        let file = sys::open(&below(session, b"/probe.conf"), libc::O_RDONLY);
-        if let Ok(count) = file.and_then(|file| sys::read(&file, bytes)) {
-            config.take(bytes.get(..count).unwrap_or_default());
-        }
-        sys::unmap(text, MOST_BYTES);
+    let text = sys::private(MOST_BYTES)?;
+    // SAFETY: so many bytes, of nobody else.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(text, MOST_BYTES) };
+    let file = sys::open(&below(session, b"/probe.conf"), libc::O_RDONLY);
+    let read = file.and_then(|file| sys::read(&file, bytes));
+    if let Ok(count) = read {
+        config.take(bytes.get(..count).unwrap_or_default());
     }
+    sys::unmap(text, MOST_BYTES);
     if let Some(text) = sys::environment(c"TRACEBRAID_PROBE") {
         config.take(text);
     }
-    config
+    match read {
+        Err(error) if error != libc::ENOENT => Err(error),
+        _ => Ok(config),
+    }
 }
 
-fn below(directory: &Path, name: &[u8]) -> Path {
+pub(crate) fn below(directory: &Path, name: &[u8]) -> Path {
     let mut path = Path::new();
     path.push(directory.bytes());
     path.push(name);
@@ -269,11 +370,7 @@ fn program_name(buffer: &mut [u8; 32]) -> &[u8] {
 
 /// Makes the trace's directory under a hidden name; gives that and the name that it will have.
 fn make_directory(session: &Path, name: &[u8]) -> Result<(Path, Path), Errno> {
-    let mut parent = below(session, b"/ust");
-    // They may be there; if they cannot be made, what follows fails.
-    let _ = sys::make_directory(&parent);
-    parent.push(b"/pid");
-    let _ = sys::make_directory(&parent);
+    let parent = parents::make(session);
     for attempt in 0..100 {
         let (mut hidden, mut directory) = (below(&parent, b"/."), below(&parent, b"/"));
         for path in [&mut hidden, &mut directory] {
@@ -347,13 +444,32 @@ fn make_exit_key() {
 
 // Event classes.
 impl Process {
-    /// Gives a class its id and its byte. Switched off when that fails.
-    pub(crate) fn register(&self, class: &Class) {
-        let held = self.lock.lock();
-        let shared = self.shared(&held);
-        match shared.register(class) {
+    /// Gives a class its id and its byte. Switched off when that fails. False if the process has been left instead.
+    pub(crate) fn register(&self, class: &Class) -> bool {
+        if self.is_losing() {
+            self.register_as_lost(class);
+            return true;
+        }
+        let registered = {
+            let held = self.lock.lock();
+            self.shared(&held).register(class)
+        };
+        match registered {
             Ok((enabled, id)) => class.registered(enabled, id, self.epoch()),
+            Err(error) if self.leave(error) => return false,
             Err(_) => class.switch_off(),
+        }
+        true
+    }
+
+    /// Leaves a class as it was in the process from which this one was forked.
+    fn register_as_lost(&self, class: &Class) {
+        let control = ControlMap::at(self.control.load(Ordering::Acquire));
+        let is_on = control.is_some_and(|map| !map.has_ended() && map.decide(class.name()));
+        if is_on {
+            class.registered_as_lost(self.epoch());
+        } else {
+            class.switch_off();
         }
     }
 }
@@ -364,7 +480,7 @@ impl Shared {
     fn renew_rules(&self, session: &Path, old: &Rules) -> Result<(), Errno> {
         let mut has_ended = false;
         let now = || {
-            let config = read_config(session);
+            let config = read_config(session).ok()?;
             has_ended = config.ended;
             let mut now = Rules::new();
             config.all_rules(&mut now);
@@ -396,13 +512,17 @@ impl Shared {
         {
             return Ok((control.byte(at), at as u16 + FIRST_ID));
         }
-        let at = usize::from(self.classes);
+        let kept = class.id_of(LEFT.load(Ordering::Relaxed) >> 32).map(usize::from);
+        let at = kept
+            .and_then(|id| id.checked_sub(FIRST_ID.into()))
+            .filter(|&at| at < self.classes.into() && hashes.get(at) == Some(&0))
+            .unwrap_or(self.classes.into());
         let place = hashes.get_mut(at).ok_or(libc::E2BIG)?;
-        let id = self.classes + FIRST_ID;
+        let id = at as u16 + FIRST_ID;
         let metadata = below(&self.directory, b"/metadata");
         metadata::append(&metadata, id, name, fields.bytes())?;
         // From here on the id is taken, whatever else fails.
-        self.classes += 1;
+        self.classes = self.classes.max(at as u16 + 1);
         *place = hash;
         control.add(&below(&self.directory, b"/.control"), at, name)?;
         Ok((control.byte(at), id))
@@ -448,6 +568,9 @@ impl Process {
     }
 
     fn take_buffer(&self) -> Option<&'static ThreadState> {
+        if self.is_losing() {
+            return None;
+        }
         let held = self.lock.lock();
         let shared = self.shared(&held);
         let tid = sys::thread_id();

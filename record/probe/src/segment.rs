@@ -21,13 +21,17 @@ pub(crate) struct Names {
     pub(crate) stream: Path,
 }
 
-/// Names for the `segment`th file of the buffer `number`. The stream's name sorts by segment.
-pub(crate) fn names(directory: &Path, number: u64, segment: u32) -> Names {
+/// Names for the `segment`th file of the buffer `number`. The stream's name sorts by segment; that of a ring tells in the
+/// end how long its slots are.
+pub(crate) fn names(directory: &Path, number: u64, segment: u32, slot: Option<usize>) -> Names {
     let (mut hidden, mut stream) = (Path::new(), Path::new());
     for (path, prefix) in [(&mut hidden, "/.ring_"), (&mut stream, "/stream_")] {
         path.push(directory.bytes());
         // Text takes what fits, and tells when it is opened.
         let _ = write!(path, "{prefix}{number}_{segment}");
+    }
+    if let Some(slot) = slot {
+        let _ = write!(hidden, "_{slot}");
     }
     Names { hidden, stream }
 }

@@ -266,6 +266,45 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), Errno> {
     check(unsafe { libc::mkdir(path.as_ptr(), 0o750) }.into()).map(|_| ())
 }
 
+/// Whether the process is root: it may become another user.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: no arguments.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Sets the mode of a directory that this process has just made, if it is still that.
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let Ok(directory) = open(path, flags) else { return };
+    // SAFETY: the structure is filled before it is looked at; our own descriptor.
+    unsafe {
+        let mut about: libc::stat = core::mem::zeroed();
+        if libc::fstat(directory.0, &mut about) == 0 && about.st_uid == libc::geteuid() {
+            libc::fchmod(directory.0, mode);
+        }
+    }
+}
+
+/// Says something on standard error, unless what has its number is a connection, or a file that is read as well.
+pub(crate) fn say(text: &[u8]) {
+    // SAFETY: the structure is filled before it is looked at; the slice.
+    unsafe {
+        let mut about: libc::stat = core::mem::zeroed();
+        let access = libc::fcntl(libc::STDERR_FILENO, libc::F_GETFL) & libc::O_ACCMODE;
+        if libc::fstat(libc::STDERR_FILENO, &mut about) != 0 {
+            return;
+        }
+        let is_safe = match about.st_mode & libc::S_IFMT {
+            libc::S_IFCHR | libc::S_IFIFO => true,
+            libc::S_IFREG => access == libc::O_WRONLY,
+            _ => false,
+        };
+        if is_safe {
+            libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
+        }
+    }
+}
+
 /// Renames; for a directory the new name must be free.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Errno> {
     if from.overflowed() || to.overflowed() {

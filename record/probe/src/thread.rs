@@ -214,15 +214,22 @@ impl Owned<'_> {
         let need = HEAD + reserve::room(payload);
         let config = self.process.config();
         let ring = config.mode == Mode::Ring;
-        let place = if ring { self.next_slot() } else { self.behind(need) };
+        // A ring's packet has room behind it for this only if another thread left it: it is of one thread.
+        let place = self.behind(need);
+        let place = if ring {
+            place.or_else(|| self.next_slot())
+        } else {
+            place
+        };
         match place {
             Some((address, bytes)) => self.begin_packet(address, bytes),
             None => {
                 let may_grow = config.mode != Mode::Discard || self.buffer().segments == 0;
                 if !may_grow {
                     self.end(0);
-                } else if self.next_segment(need).is_err() {
+                } else if let Err(error) = self.next_segment(need) {
                     self.end(clock::monotonic().saturating_add(RETRY_NS));
+                    self.process.leave(error);
                 }
             }
         }
@@ -242,18 +249,25 @@ impl Owned<'_> {
         }
     }
 
-    /// Room behind the content of the open packet, up to the file's end; a head's room stays free there.
+    /// Room behind the content of the open packet, up to the file's end, where a head's room stays free; in a ring up to
+    /// the slot's end.
     fn behind(&mut self, need: usize) -> Option<(*mut u8, usize)> {
         let packet = self.packet()?;
+        let config = self.process.config();
         let segment = self.buffer().segment;
-        let content = (packet.content().load(RELAXED) / 8) as usize;
-        let offset = packet.address() as usize - segment.address as usize + content.next_multiple_of(8);
-        let room = segment.bytes.checked_sub(offset)?;
+        let begin = packet.address() as usize - segment.address as usize;
+        let content = usize::try_from(packet.content().load(RELAXED) / 8).ok()?;
+        let offset = begin.checked_add(content.checked_next_multiple_of(8)?)?;
+        let (end, kept) = match config.mode {
+            Mode::Ring => ((begin / config.packet_size + 1) * config.packet_size, 0),
+            Mode::Grow | Mode::Discard => (segment.bytes, HEAD),
+        };
+        let room = end.checked_sub(offset)?;
         // SAFETY: the offset lies within the mapping.
-        (room >= need + HEAD).then(|| (unsafe { segment.address.add(offset) }, room))
+        (room >= need + kept).then(|| (unsafe { segment.address.add(offset) }, room))
     }
 
-    /// The packet of a ring that is overwritten next: the oldest one without an unfinished record; none if those
+    /// The slot of a ring that is overwritten next: the oldest one without an unfinished record; none if those
     /// that have one are half of all.
     fn next_slot(&mut self) -> Option<(*mut u8, usize)> {
         let bytes = self.process.config().packet_size;
@@ -267,20 +281,23 @@ impl Owned<'_> {
         (1..=slots / 2).find_map(|step| {
             let offset = (current / bytes + step) % slots * bytes;
             // SAFETY: whole packets lie within the mapping.
-            let packet = unsafe { Packet::at(segment.address.add(offset)) };
-            let may_be_open = packet.is_valid() && packet.sequence() < nested_before;
-            if may_be_open && has_unfinished(packet, bytes) {
+            let first = unsafe { Packet::at(segment.address.add(offset)) };
+            let is_open = |(packet, room): (Packet, usize)| {
+                packet.sequence() < nested_before && has_unfinished(packet, room)
+            };
+            if packets_of_slot(first, bytes).any(is_open) {
                 return None;
             }
-            packet.invalidate();
-            Some((packet.address(), bytes))
+            // Those behind it in the slot are found by it only.
+            first.invalidate();
+            Some((first.address(), bytes))
         })
     }
 
     /// Begins a packet at that address, which spans `bytes`, then shrinks the one before.
     fn begin_packet(&mut self, address: *mut u8, bytes: usize) {
         let limit = self.prepare_packet(address, bytes);
-        // The packet before spans to the end of the file, unless it is of another file or in a ring.
+        // The packet before spans to the end of the file or slot, unless it is of another one.
         if let Some(before) = self.packet() {
             let distance = (address as usize).wrapping_sub(before.address() as usize);
             let spans = (before.size().load(RELAXED) / 8) as usize;
@@ -383,7 +400,10 @@ impl Owned<'_> {
         let bytes = self.segment_bytes(need)?;
         let buffer = self.buffer();
         let (number, index, old) = (buffer.number, buffer.segments, buffer.segment);
-        let names = segment::names(self.process.directory(), number, index);
+        let config = self.process.config();
+        let is_ring = config.mode == Mode::Ring;
+        let slot = is_ring.then_some(config.packet_size);
+        let names = segment::names(self.process.directory(), number, index, slot);
         let new = match segment::make(&names, bytes) {
             Ok(new) => new,
             Err(error) => {
@@ -391,12 +411,7 @@ impl Owned<'_> {
                 return Err(error);
             }
         };
-        let is_ring = self.process.config().mode == Mode::Ring;
-        let first = if is_ring {
-            self.process.config().packet_size
-        } else {
-            bytes
-        };
+        let first = slot.unwrap_or(bytes);
         let limit = self.prepare_packet(new.address, first);
         if !is_ring && let Err(error) = sys::rename(&names.hidden, &names.stream) {
             sys::unlink(&names.hidden);
@@ -439,7 +454,23 @@ impl Owned<'_> {
     }
 }
 
-/// Whether a full packet has a record that is not finished.
+/// The packets of a ring's slot, the first of which begins it, and the bytes from each to the slot's end: those of threads
+/// that have ended, and the last one's.
+fn packets_of_slot(first: Packet, bytes: usize) -> impl Iterator<Item = (Packet, usize)> {
+    let begin = first.address();
+    let mut offset = 0;
+    core::iter::from_fn(move || {
+        let room = bytes.checked_sub(offset).filter(|&room| room >= HEAD)?;
+        // SAFETY: within the slot, which is mapped, at a multiple of 8.
+        let packet = unsafe { Packet::at(begin.add(offset)) };
+        packet.is_valid().then_some(())?;
+        let size = usize::try_from(packet.size().load(RELAXED) / 8).unwrap_or(bytes);
+        offset = offset.saturating_add(size.max(HEAD).next_multiple_of(8));
+        Some((packet, room))
+    })
+}
+
+/// Whether a full packet has a record that is not finished; so many bytes of it are there.
 fn has_unfinished(packet: Packet, bytes: usize) -> bool {
     let content = ((packet.content().load(RELAXED) / 8) as usize).min(bytes);
     let mut offset = HEAD;

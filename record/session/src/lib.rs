@@ -21,12 +21,13 @@ use thiserror::Error;
 use tracebraid_kernel_recorder::RecordError;
 
 pub use launch::{Launched, wait_and_become};
-pub use probes::{Probes, Stacks};
+pub use probes::{Probes, Stacks, finish_probes};
 pub use session::{Session, SessionOptions, SessionSummary};
 pub use target::check_process;
 pub use tracebraid_kernel_recorder as kernel;
 /// Switching event classes of programs that run.
 pub use tracebraid_probe::control as classes;
+
 pub use tracebraid_probe::finish::Finished;
 
 /// What can keep a session from being recorded.

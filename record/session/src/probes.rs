@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_probe::control::end_session;
 use tracebraid_probe::finish::{Finished, copy, finish};
+use tracebraid_probe::parents;
 
 use crate::SessionError;
 
@@ -78,6 +79,7 @@ pub(crate) fn prepare(
         source,
     };
     fs::write(&path, text).map_err(failed)?;
+    parents::prepare(directory).map_err(failed)?;
     let session = fs::canonicalize(directory).map_err(failed)?;
     Ok(vec![("TRACEBRAID_SESSION".to_owned(), session.into_os_string())])
 }
@@ -97,10 +99,11 @@ pub(crate) fn copy_probes(session: &Path, directory: &Path) -> Result<usize, Ses
 ///
 /// # Errors
 /// When the directory cannot be read, or `probe.conf` not be written.
-pub(crate) fn finish_probes(directory: &Path) -> Result<Finished, SessionError> {
+pub fn finish_probes(directory: &Path) -> Result<Finished, SessionError> {
     // What cannot be done for one process is told of by what comes next.
     let ended = end_session(directory);
     let finished = finish(directory);
+    parents::remove_if_empty(directory);
     let failed = |source| SessionError::File {
         path: directory.to_owned(),
         source,

@@ -12,7 +12,7 @@
 //!   `docs/recording-stacks.md`.)
 //! - All threads, those to come too, forked children, and programs that they become.
 //! - The program's own handlers, of SIGTRAP too, go on to work. Nothing of ours ends it; nothing speaks to its user, but for one line
-//!   where the session's directory is not there.
+//!   where the session's directory is not there or may not be written to, and one where options are not understood.
 //! - When the recording is over, no more signals come.
 //! - Handlers allocate nothing, take no lock, and need no more of the thread's stack than the kernel itself.
 //!

@@ -1,7 +1,7 @@
 //! What the user asks for: `TRACEBRAID_STACKS=period_us=1000,threshold_us=100,depth=128,waits=auto`.
 //!
-//! In: the text. Out: [`Options`] within their ranges. What is not understood is passed over: a typing error must not
-//! keep a program from running.
+//! In: the text. Out: [`Options`] within their ranges. What is not understood is passed over and told: a typing error must
+//! not keep a program from running.
 
 /// Frames of a stack that are recorded at most.
 pub const MOST_DEPTH: usize = 256;
@@ -48,16 +48,22 @@ impl Options {
     /// The options of a text; later ones win.
     pub fn parse(text: &[u8]) -> Options {
         let mut options = Options::DEFAULT;
-        for item in text.split(|&byte| matches!(byte, b',' | b' ' | b';')) {
-            let mut parts = item.splitn(2, |&byte| byte == b'=');
-            if let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-                options.set(key, value);
-            }
+        for item in items(text) {
+            options.take(item);
         }
         options
     }
 
-    fn set(&mut self, key: &[u8], value: &[u8]) {
+    /// Takes an option; false if it is not understood.
+    fn take(&mut self, item: &[u8]) -> bool {
+        let mut parts = item.splitn(2, |&byte| byte == b'=');
+        match (parts.next(), parts.next()) {
+            (Some(key), Some(value)) => self.set(key, value),
+            _ => false,
+        }
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8]) -> bool {
         match (key, number(value)) {
             (b"period_us", Some(0)) => self.period_ns = 0,
             (b"period_us", Some(us)) => self.period_ns = us.clamp(LEAST_PERIOD_US, 10_000_000) * 1000,
@@ -70,11 +76,23 @@ impl Options {
                 b"perf" => self.waits = Waits::Perf,
                 b"kernel" => self.waits = Waits::Kernel,
                 b"off" => self.waits = Waits::Off,
-                _ => {}
+                _ => return false,
             },
-            _ => {}
+            _ => return false,
         }
+        true
     }
+}
+
+/// The options of a text that are understood, or those that are not.
+pub fn sorted(text: &[u8], understood: bool) -> impl Iterator<Item = &[u8]> {
+    let mut options = Options::DEFAULT;
+    items(text).filter(move |item| options.take(item) == understood)
+}
+
+fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|&byte| matches!(byte, b',' | b' ' | b';'))
+        .filter(|item| !item.is_empty())
 }
 
 fn number(text: &[u8]) -> Option<u64> {
@@ -98,5 +116,14 @@ mod tests {
             (0, 1, Waits::Auto)
         );
         assert_eq!(options.threshold_ns, 100_000);
+    }
+
+    #[test]
+    fn tells_what_it_does_not_understand() {
+        let text = b"period_us=1, waits=foo;depth=many,colour=red,depth,waits=off";
+        let told: Vec<&[u8]> = sorted(text, false).collect();
+        assert_eq!(told, [&b"waits=foo"[..], b"depth=many", b"colour=red", b"depth"]);
+        let taken: Vec<&[u8]> = sorted(text, true).collect();
+        assert_eq!(taken, [&b"period_us=1"[..], b"waits=off"]);
     }
 }

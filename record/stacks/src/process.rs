@@ -9,7 +9,7 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::handler::{self, SETTING};
-use crate::options::{Options, Waits};
+use crate::options::{self, Options, Waits};
 use crate::perf::{self, Event};
 use crate::record::State;
 use crate::{chain, ground, local, modules, register, sys};
@@ -31,6 +31,10 @@ static BEGIN: extern "C" fn() = begin;
 /// The environment variable with the session's directory.
 const SESSION: &CStr = c"TRACEBRAID_SESSION";
 
+/// That with the options, and bytes of it that are handed on where some were not understood.
+const OPTIONS: &CStr = c"TRACEBRAID_STACKS";
+const MOST_OPTIONS: usize = 512;
+
 /// Whether there is a session. Says so if its directory is not there: who has forgotten to make it would wonder why nothing
 /// is recorded. What this program starts says nothing more.
 fn has_session() -> bool {
@@ -48,6 +52,31 @@ fn has_session() -> bool {
     false
 }
 
+/// Says which options are not understood, and takes them out of the environment: what this program starts says nothing more.
+fn tell_of_options() {
+    let text = variable(OPTIONS).map_or(&[][..], CStr::to_bytes);
+    let mut wrong = options::sorted(text, false).peekable();
+    if wrong.peek().is_none() {
+        return;
+    }
+    sys::say(b"libtracebraid_stacks: not understood, and passed over, in TRACEBRAID_STACKS:");
+    for item in wrong {
+        sys::say(b" ");
+        sys::say(item);
+    }
+    sys::say(b"\n");
+    let mut right = [0; MOST_OPTIONS];
+    let mut room = right.get_mut(..MOST_OPTIONS - 1).unwrap_or_default().iter_mut();
+    for item in options::sorted(text, true) {
+        item.iter()
+            .chain(b",")
+            .zip(&mut room)
+            .for_each(|(&byte, place)| *place = byte);
+    }
+    // SAFETY: constructors run before the program has threads; the text ends with a NUL.
+    unsafe { libc::setenv(OPTIONS.as_ptr(), right.as_ptr().cast(), 1) };
+}
+
 fn variable(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: constructors run before the program can change its environment.
     unsafe {
@@ -60,7 +89,8 @@ extern "C" fn begin() {
     if is_debugged() || !has_session() {
         return;
     }
-    let options = Options::parse(variable(c"TRACEBRAID_STACKS").map_or(&[], CStr::to_bytes));
+    let options = Options::parse(variable(OPTIONS).map_or(&[], CStr::to_bytes));
+    tell_of_options();
     // A program in Go takes SIGTRAP without asking the C library, and ends itself when it gets one.
     let is_go = modules::begin().is_none_or(|headers| headers.is_go());
     if is_go || !ground::begin() || !chain::begin(handler::on_trap) {

@@ -11,7 +11,7 @@ use serde_json::json;
 use tracebraid_session::control::{self, Request, Server, Status};
 use tracebraid_session::{SessionError, logs};
 
-use crate::commands::record::{RecordArgs, Written, make_stamped, record, see_it};
+use crate::commands::record::{RecordArgs, Written, make_stamped, record, see_it, tell};
 use crate::failure::{DAMAGED, Failure};
 use crate::output::Output;
 use crate::table::{self, Column, grouped};
@@ -31,12 +31,17 @@ pub(crate) struct StartArgs {
 }
 
 /// Ends a recording in the background: its trace is whole when this returns.
+///
+/// Given the directory of a recording whose recorder is gone (it was killed, or there was none), it does what that would
+/// have done in the end for programs with probes: rings are put in order, and nothing more is recorded there.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid stop night
-  tracebraid stop night && tracebraid report night.trace")]
+  tracebraid stop night && tracebraid report night.trace
+  tracebraid stop ./killed.trace")]
 pub(crate) struct StopArgs {
-    /// The session's name
+    /// The session's name, or the directory of a recording without a recorder
+    #[arg(value_name = "SESSION|DIR")]
     name: String,
 }
 
@@ -180,18 +185,35 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
 
 /// Runs `stop`.
 pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
-    let status = control::ask(&args.name, &Request::Stop).map_err(failed)?;
-    let directory = status.directory.clone();
-    let kernel = (status.events, status.lost, status.bytes);
-    let probes = Written::below(&directory.join("ust"));
-    let written = Written {
-        events: kernel.0 + probes.map_or(0, |probes| probes.events),
-        lost: kernel.1 + probes.map_or(0, |probes| probes.lost),
-        bytes: kernel.2 + probes.map_or(0, |probes| probes.bytes),
+    let status = match control::ask(&args.name, &Request::Stop) {
+        Ok(status) => status,
+        Err(SessionError::NoSession(_) | SessionError::Name(_)) if is_of_probes(Path::new(&args.name)) => {
+            return finish(Path::new(&args.name));
+        }
+        Err(error) => return Err(failed(error)),
     };
-    let elapsed = table::duration(status.elapsed_ns);
-    say(&format!("Recorded in {elapsed}: {written}"), &directory)?;
+    say_stopped(&status)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether programs with probes have recorded into that directory.
+fn is_of_probes(directory: &Path) -> bool {
+    directory.join("ust").join("pid").is_dir()
+}
+
+/// Ends the recording of programs with probes in a directory that no session records into.
+fn finish(directory: &Path) -> Result<ExitCode, Failure> {
+    let same = |status: &Status| status.directory.canonicalize().ok() == directory.canonicalize().ok();
+    if let Some(status) = all().unwrap_or_default().into_iter().find(same) {
+        let name = status.name;
+        return Err(Failure::usage(format!(
+            "the session `{name}` records there: tracebraid stop {name}"
+        )));
+    }
+    let finished = tracebraid_session::finish_probes(directory).map_err(failed)?;
+    tell(&finished, directory);
+    let code = if finished.failed.is_empty() { 0 } else { DAMAGED };
+    Ok(ExitCode::from(code))
 }
 
 /// Runs `snapshot`.
@@ -210,6 +232,18 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
     let written = Written::below(&directory).unwrap_or_default();
     say(&format!("Kept: {written}"), &directory)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was recorded, with what probes wrote.
+fn say_stopped(status: &Status) -> Result<(), Failure> {
+    let probes = Written::below(&status.directory.join("ust")).unwrap_or_default();
+    let written = Written {
+        events: status.events + probes.events,
+        lost: status.lost + probes.lost,
+        bytes: status.bytes + probes.bytes,
+    };
+    let elapsed = table::duration(status.elapsed_ns);
+    say(&format!("Recorded in {elapsed}: {written}"), &status.directory)
 }
 
 fn say(what: &str, directory: &Path) -> Result<(), Failure> {

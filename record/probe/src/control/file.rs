@@ -105,6 +105,14 @@ impl ControlMap {
         sys::write_at(&file, &[0], (RULES + bytes.len()) as u64)
     }
 
+    /// What its rules say of a class.
+    pub(crate) fn decide(&self, name: &[u8]) -> bool {
+        // SAFETY: within the mapping; another process may write meanwhile if the lock was not to be had, then a
+        // rule is read in part.
+        let rules = unsafe { core::slice::from_raw_parts(self.0.add(RULES), STATES - RULES) };
+        decide(sys::until_nul(rules), name)
+    }
+
     /// The byte of a class below [`MOST_CLASSES`].
     pub(crate) fn byte(&self, class: usize) -> *mut u8 {
         // SAFETY: within the mapping.
@@ -123,15 +131,12 @@ impl ControlMap {
             *place = byte;
         }
         sys::write_at(&file, &entry, (NAMES + class * NAME) as u64)?;
-        // SAFETY: within the mapping; another process may write meanwhile if the lock was not to be had, then a
-        // rule is read in part.
-        let rules = unsafe { core::slice::from_raw_parts(self.0.add(RULES), STATES - RULES) };
-        let is_on = decide(sys::until_nul(rules), name);
+        let is_on = self.decide(name);
         // SAFETY: as above, aligned.
         unsafe {
             AtomicU8::from_ptr(self.byte(class)).store(is_on.into(), Ordering::Release);
             let count = AtomicU32::from_ptr(self.0.add(CLASSES).cast());
-            count.store(class as u32 + 1, Ordering::Release);
+            count.fetch_max(class as u32 + 1, Ordering::Release);
         }
         Ok(())
     }

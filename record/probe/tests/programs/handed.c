@@ -1,6 +1,7 @@
 /* One buffer, handed from thread to thread, by words of letters: which threads there are, one after the other.
  *   o  leaves three records open, and ends         O  the same, of a thread that the kernel does not watch
  *   f  writes one record                           F  writes so many that a ring is overwritten many times
+ *   s  writes the next record of all
  *   n  writes one record, not watched              N  many, not watched
  * Records that were left open are finished in the end. Prints how many. */
 #define _GNU_SOURCE
@@ -33,6 +34,13 @@ static void write_records(uint64_t how_many)
 		tb_trace(test, numbered, n, check_of(n));
 }
 
+static void write_next(void)
+{
+	static uint64_t next;
+	tb_trace(test, numbered, next, check_of(next));
+	next++;
+}
+
 static void leave_open(void)
 {
 	for (int i = 0; i < 3 && count < MOST_OPEN; i++) {
@@ -56,6 +64,8 @@ static void *run(void *letter)
 		return letter;
 	if (what == 'o' || what == 'O')
 		leave_open();
+	else if (what == 's')
+		write_next();
 	else
 		write_records(what == 'f' || what == 'n' ? 1 : MANY);
 	return NULL;

@@ -9,4 +9,5 @@ mod rust;
 mod signals;
 mod support;
 mod switching;
+mod users;
 mod values;

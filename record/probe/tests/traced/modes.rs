@@ -1,5 +1,7 @@
 //! Buffers that are full: what is lost is counted, or it is the oldest.
 
+use std::collections::HashSet;
+
 use tracebraid_probe::finish;
 
 use crate::support::{Session, babeltrace, compile, numbers, read, traced};
@@ -164,6 +166,72 @@ fn a_ring_that_goes_from_thread_to_thread_keeps_records_that_are_not_finished() 
             "{threads}"
         );
     }
+}
+
+#[test]
+fn a_ring_keeps_what_many_threads_wrote_one_after_the_other() {
+    let program = compile("cc", "handed.c", "handed", &[]);
+    for without in [false, true] {
+        let session = Session::new("mode = ring\n").without_sequences(without);
+        let output = session.command(&program, &[&"s".repeat(3000)]).output().unwrap();
+        numbers(&output);
+        session.finish();
+        let found = read(&session.trace());
+        assert_eq!(found.numbers("test:numbered"), Vec::from_iter(0..3000));
+        let threads: HashSet<u64> = found.of("test:numbered").map(|record| record.tid).collect();
+        assert_eq!((found.streams, threads.len()), (2, 3000), "each is told of");
+        assert_eq!(babeltrace(&session.trace()).len(), found.records.len());
+    }
+}
+
+#[test]
+fn a_ring_of_many_threads_is_full_of_the_newest() {
+    let program = compile("cc", "handed.c", "handed", &[]);
+    let session = Session::new("mode = ring\npacket_size = 4K\npackets = 16\ncorrelation = off\n");
+    let output = session.command(&program, &[&"s".repeat(3000)]).output().unwrap();
+    numbers(&output);
+    session.finish();
+    let found = read(&session.trace()).numbers("test:numbered");
+    // 116 bytes each, and at least 15 of 16 packets are full.
+    assert!(
+        found.len() >= 15 * (4096 / 120) && found.len() < 700,
+        "{}",
+        found.len()
+    );
+    assert!(found.windows(2).all(|pair| pair[0] + 1 == pair[1]));
+    assert_eq!(found.last(), Some(&2999));
+}
+
+#[test]
+fn a_ring_of_many_threads_is_copied_while_it_is_written() {
+    let program = compile("cc", "handed.c", "handed", &[]);
+    let session = Session::new("mode = ring\npacket_size = 4K\npackets = 16\ncorrelation = off\n");
+    let letters = "s".repeat(60_000);
+    let mut child = session.command(&program, &[&letters]).spawn().unwrap();
+    let (mut last, mut copies) = (0, 0);
+    while child.try_wait().unwrap().is_none() {
+        let copy = session.path().join(format!("copy{copies}"));
+        if finish::copy(session.path(), &copy).unwrap() == 0 {
+            continue;
+        }
+        copies += 1;
+        let mut traces = std::fs::read_dir(copy.join("ust/pid")).unwrap();
+        let found = read(&traces.next().unwrap().unwrap().path()).numbers("test:numbered");
+        let gap = found.windows(2).find(|pair| pair[0] + 1 != pair[1]);
+        assert_eq!(
+            gap,
+            None,
+            "in copy {copies}: {:?} to {:?}",
+            found.first(),
+            found.last()
+        );
+        if let Some(&newest) = found.last() {
+            assert!(newest >= last, "{newest} after {last}");
+            last = newest;
+        }
+    }
+    // More than the ring holds, so that it was overwritten meanwhile.
+    assert!(last > 5000 && copies > 5, "{last} in {copies} copies");
 }
 
 #[test]

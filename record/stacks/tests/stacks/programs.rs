@@ -306,3 +306,17 @@ fn programs_that_become_others_live() {
     let process = &session.read("chains")[0];
     assert!(process.of(CPU).count() > 80, "events go on after a failed exec");
 }
+
+#[test]
+fn options_that_are_not_understood_are_told_of_once() {
+    let session = Session::new();
+    let mut command = session.command(Path::new("sh"), "waits=foo,period_us=0");
+    command.args(["-c", "sh -c 'echo $TRACEBRAID_STACKS'; true"]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "libtracebraid_stacks: not understood, and passed over, in TRACEBRAID_STACKS: waits=foo\n"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "period_us=0,\n");
+}

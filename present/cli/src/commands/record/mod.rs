@@ -8,6 +8,8 @@ mod stacks;
 mod watch;
 mod written;
 
+pub(super) use say::tell;
+
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -69,7 +69,8 @@ fn warn(kernel: &Summary) {
     }
 }
 
-fn tell(probes: &Finished, directory: &Path) {
+/// Says what was recorded of programs with probes.
+pub(in crate::commands) fn tell(probes: &Finished, directory: &Path) {
     if probes.traces > 0 {
         let processes = number_of(probes.traces as u64, "process", "processes");
         let written = Written::below(&directory.join("ust")).unwrap_or_default();
