@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use support::{compiled_with, failure, succeeds, text, tracebraid};
+use support::{compiled_with, failure, run, succeeds, text, tracebraid};
 use tempfile::TempDir;
 
 /// Fires one event of each of two classes for each line that it reads, and answers.
@@ -256,4 +256,63 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
     };
     let (first, last) = (ticks("first"), ticks("last"));
     assert!(first > 20 && last >= first, "{first} and {last}");
+}
+
+/// Traces for as long as it runs.
+const ENDLESS: &str = r"
+#include <tracebraid/probe.h>
+#include <unistd.h>
+TB_EVENT(test, tick, TB_UINT64(number));
+int main(void) {
+    for (unsigned long number = 0;; number++) {
+        tb_trace(test, tick, number);
+        if (number % 1000 == 0) usleep(1000);
+    }
+}
+";
+
+#[test]
+fn rings_of_a_recorder_that_was_killed_are_put_in_order() {
+    let directory = TempDir::new().unwrap();
+    let program = with_probes(directory.path(), ENDLESS);
+    let trace = directory.path().join("trace");
+    let mut record = tracebraid();
+    record.args([
+        "record",
+        "--snapshot",
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "-o",
+    ]);
+    record.arg(&trace).arg("--").arg(&program);
+    let mut recorder = record.spawn().unwrap();
+    let has_traced = || fs::read_dir(trace.join("ust/pid")).is_ok_and(|mut traces| traces.next().is_some());
+    let child = (0..600).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        // Its own child: the program.
+        let children = format!("/proc/{0}/task/{0}/children", recorder.id());
+        let children = std::fs::read_to_string(children).unwrap_or_default();
+        let child = children.split_whitespace().next()?.parse::<i32>().ok()?;
+        has_traced().then_some(child)
+    });
+    let child = child.expect("the program traces");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &child.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let trace = trace.to_str().unwrap();
+    let output = run(&["count", trace]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("tracebraid stop"), "{said}");
+    text(&["stop", trace]);
+    let count: serde_json::Value =
+        serde_json::from_str(&text(&["count", "--format", "json", trace])).unwrap();
+    assert!(count["by_name"]["test:tick"].as_u64().unwrap() > 100, "{count:#}");
+    let output = run(&["count", trace]);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("tracebraid stop"));
 }
