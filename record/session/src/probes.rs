@@ -84,6 +84,12 @@ pub(crate) fn prepare(
     Ok(vec![("TRACEBRAID_SESSION".to_owned(), session.into_os_string())])
 }
 
+/// Removes again what was made for programs with probes, where none of them has begun.
+pub fn forget_probes(directory: &Path) {
+    let _ = fs::remove_file(directory.join("probe.conf"));
+    parents::remove_if_empty(directory);
+}
+
 /// Writes what programs with probes keep into another directory.
 ///
 /// # Errors

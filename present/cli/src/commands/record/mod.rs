@@ -19,7 +19,9 @@ use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::control::Server;
 use tracebraid_session::kernel::{Options, Syscalls, USUAL, missing_privileges};
-use tracebraid_session::{Launched, Probes, Session, SessionError, SessionOptions, check_process};
+use tracebraid_session::{
+    Launched, Probes, Session, SessionError, SessionOptions, check_process, forget_probes,
+};
 
 use crate::failure::Failure;
 use crate::fold;
@@ -209,7 +211,7 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<(Session, Op
 /// Nothing was recorded: nothing is left behind.
 fn clear(directory: &Path, is_new: bool) {
     let _ = std::fs::remove_dir_all(directory.join("kernel"));
-    let _ = std::fs::remove_file(directory.join("probe.conf"));
+    forget_probes(directory);
     if is_new {
         let _ = std::fs::remove_dir(directory);
     }
