@@ -172,6 +172,24 @@ impl<'t> Filter<'t> {
         hopeless
     }
 
+    /// What of some expressions is probably wrong, for people: fields that no event class has, each once, and comparisons that
+    /// hold for no value. Times in them are nanoseconds.
+    pub fn doubts(parts: Vec<Expr>, set: &'t TraceSet) -> Vec<String> {
+        let time = |text: &str| text.parse().map_err(|_| text.to_owned());
+        let Ok(filter) = Filter::new(Expr::Or(parts), set, &time) else {
+            return Vec::new();
+        };
+        let mut unknown = filter.unknown_fields();
+        unknown.sort_unstable();
+        unknown.dedup();
+        let unknown = unknown
+            .into_iter()
+            .map(|field| format!("no event of the traces has the field {field}"));
+        let hopeless = filter.hopeless_comparisons().into_iter();
+        let hopeless = hopeless.map(|comparison| format!("{comparison} holds for no value of that field"));
+        unknown.chain(hopeless).collect()
+    }
+
     fn compilers(&self) -> impl Iterator<Item = Compiler<'t>> {
         let streams = |trace: &'t Trace| trace.layout.streams.iter().map(move |stream| (trace, stream));
         self.traces.iter().flat_map(streams).flat_map(|(trace, stream)| {

@@ -260,9 +260,7 @@ impl HistoryAnalysis {
         let to = |slice, pieces| self.output.take(slice, pieces);
         partial.kernel.hand_on(slices, until, more, to);
     }
-}
 
-impl HistoryAnalysis {
     /// A packet of a CPU begins; events may have been lost before it.
     fn of_kernel(&self, partial: &mut Partial, packet: &Packet) {
         partial.kernel.packet(&self.output.slices, packet);

@@ -183,18 +183,6 @@ impl Plan {
             .map(|rule| rule.when.clone())
             .collect();
         parts.extend(self.definition.fields.iter().cloned().map(Expr::Has));
-        let time = |text: &str| text.parse().map_err(|_| text.to_owned());
-        let Ok(filter) = Filter::new(Expr::Or(parts), set, &time) else {
-            return Vec::new();
-        };
-        let mut unknown = filter.unknown_fields();
-        unknown.sort_unstable();
-        unknown.dedup();
-        let unknown = unknown
-            .into_iter()
-            .map(|field| format!("no event of the traces has the field {field}"));
-        let hopeless = filter.hopeless_comparisons().into_iter();
-        let hopeless = hopeless.map(|comparison| format!("{comparison} holds for no value of that field"));
         let of_threads = [(Field::Pid, "pid"), (Field::Procname, "procname")];
         let told = of_threads.into_iter().filter(|(field, _)| {
             let at = self.definition.fields.iter().position(|other| other == field);
@@ -208,7 +196,9 @@ impl Plan {
             !of_classes.any(|(of_class, _)| of_class == rule)
         });
         let idle = idle.map(|(rule, _)| format!("no event of the traces can be one of rule {}", rule + 1));
-        unknown.chain(hopeless).chain(told).chain(idle).collect()
+        let mut doubts = Filter::doubts(parts, set);
+        doubts.extend(told.chain(idle));
+        doubts
     }
 }
 

@@ -146,20 +146,7 @@ pub(super) fn doubts(set: &TraceSet, periods: &Periods) -> Vec<String> {
         let captures = period.begin_captures.iter().chain(&period.end_captures);
         parts.extend(captures.map(|capture| Expr::Has(capture.reference.field.clone())));
     }
-    let time = |text: &str| text.parse().map_err(|_| text.to_owned());
-    let Ok(filter) = Filter::new(Expr::Or(parts), set, &time) else {
-        return Vec::new();
-    };
-    let mut doubts: Vec<String> = filter.unknown_fields();
-    doubts.sort_unstable();
-    doubts.dedup();
-    let unknown = doubts
-        .into_iter()
-        .map(|field| format!("no event of the traces has the field {field}"));
-    let hopeless = filter.hopeless_comparisons().into_iter();
-    unknown
-        .chain(hopeless.map(|comparison| format!("{comparison} holds for no value of that field")))
-        .collect()
+    Filter::doubts(parts, set)
 }
 
 /// The place of a field in a list to which it is added if it is new.

@@ -60,6 +60,13 @@ fn begun(trace: &Path) {
     panic!("nothing is recorded");
 }
 
+/// It can be read, nothing of it is damaged, and something was recorded.
+fn is_whole(trace: &Path) {
+    let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);
+    let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+    assert!(counted["events"].as_u64().unwrap() > 0);
+}
+
 #[test]
 fn an_interrupted_recording_is_whole() {
     let Some(directory) = recording_directory() else {
@@ -104,9 +111,7 @@ fn a_recording_that_is_terminated_is_whole() {
             .status();
         assert!(sent.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
-        let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);
-        let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
-        assert!(counted["events"].as_u64().unwrap() > 0);
+        is_whole(&trace);
     }
 }
 
@@ -122,9 +127,7 @@ fn a_killed_recorder_leaves_what_it_had_written() {
     begun(&trace);
     child.kill().unwrap();
     child.wait().unwrap();
-    let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);
-    let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
-    assert!(counted["events"].as_u64().unwrap() > 0);
+    is_whole(&trace);
 }
 
 #[test]
