@@ -149,8 +149,9 @@ impl<'a> Declaration<'a> {
             return Kind::Text;
         }
         let told = self.count.and_then(|count| count.trim().parse::<u32>().ok());
-        let by_count =
-            told.and_then(|count| (count > 0 && size.is_multiple_of(count)).then_some(size / count));
+        let by_count = told
+            .filter(|&count| size.is_multiple_of(count))
+            .and_then(|count| size.checked_div(count));
         match by_count.or(self.element_bytes(plain, long)) {
             Some(bytes @ (1 | 2 | 4 | 8)) if size.is_multiple_of(bytes) => {
                 Kind::Array(number(bytes), size / bytes)
@@ -232,6 +233,11 @@ mod tests {
             "__u8 saddr[4];\toffset:8;\tsize:4;\tsigned:0;",
             "saddr",
             Kind::Array(number(1, false, false), 4),
+        );
+        check(
+            "unsigned long args[0];\toffset:16;\tsize:48;\tsigned:0;",
+            "args",
+            Kind::Array(number(8, false, true), 6),
         );
         check(
             "unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;",
