@@ -29,9 +29,12 @@ impl Kind {
     /// Of an event class of that name.
     pub(crate) fn named(name: &str) -> Option<Kind> {
         Some(match name {
-            "lttng_ust_lib:load" => Kind::Load,
-            "lttng_ust_lib:build_id" => Kind::BuildId,
-            "lttng_ust_lib:unload" => Kind::Unload,
+            // Of what was there when recording began, and what came and went then; `lttng_ust_dl` tells as `_lib` does.
+            "lttng_ust_lib:load" | "lttng_ust_statedump:bin_info" | "lttng_ust_dl:dlopen" => Kind::Load,
+            "lttng_ust_lib:build_id" | "lttng_ust_statedump:build_id" | "lttng_ust_dl:build_id" => {
+                Kind::BuildId
+            }
+            "lttng_ust_lib:unload" | "lttng_ust_dl:dlclose" => Kind::Unload,
             "tracebraid:stacks_state" => Kind::OwnState,
             "tracebraid:cpu_stack" => Kind::OwnCpu,
             "tracebraid:syscall_stack" => Kind::OwnWait,

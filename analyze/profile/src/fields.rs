@@ -38,6 +38,11 @@ impl Fields {
         of(&self.arrays, name).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether there is such an array.
+    pub(crate) fn has_array(&self, name: &str) -> bool {
+        of(&self.arrays, name).is_some()
+    }
+
     /// The bytes of an array.
     pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         self.array(name).iter().map(|&byte| byte as u8).collect()

@@ -9,6 +9,7 @@
 //! A stack counts where its sample was taken; nothing is guessed for what could not be unwound or named.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod events;
 mod fields;
 mod mapped;
@@ -17,4 +18,5 @@ mod process;
 mod profile;
 mod system;
 
+pub use addresses::{Addresses, Named};
 pub use profile::{Function, Met, Missing, Process, Profile, Stack, Sums};

@@ -29,6 +29,9 @@ pub(crate) struct Beside {
     pub(crate) vdso: Option<PathBuf>,
 }
 
+/// Finds what stands beside a trace for the process of that number.
+pub(crate) type FindBeside = dyn Fn(u32) -> Beside;
+
 /// What that library is called: by the loader, and by the kernel.
 const VDSO: [&str; 2] = ["linux-vdso.so.1", "[vdso]"];
 
@@ -122,7 +125,9 @@ impl Mapped {
         let frames = symbols.frames(module, address);
         if frames.is_empty() {
             let file = module.path.file_name().unwrap_or(module.path.as_os_str());
-            let offset = address - module.begin;
+            // One row for all of a function, even if it has no name.
+            let start = symbols.start(module, address).unwrap_or(address);
+            let offset = start - module.begin;
             return vec![format!("[{}+{offset:#x}]", file.to_string_lossy())];
         }
         frames.into_iter().map(|frame| frame.function).collect()

@@ -1,25 +1,39 @@
 //! The trace of a process that took its own stacks.
 
-use tracebraid_symbols::Placed;
+use tracebraid_ctf::trace::Trace;
+use tracebraid_symbols::{Module, Placed};
 
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
-use crate::mapped::{Beside, Mapped, module};
+use crate::mapped::{Beside, FindBeside, Mapped, module};
 use crate::naming::Naming;
 use crate::{Missing, Process};
 
 /// What is known of it by now.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OwnStacks {
     process: Process,
-    mapped: Mapped,
+    pub(crate) mapped: Mapped,
     /// Nanoseconds of CPU time from one sample to the next.
     period_ns: u64,
     /// Why there are no stacks of CPU time, and none of waits: numbers of `errno`, 0 for no reason.
     errors: [i32; 2],
 }
 
+/// The module that an event tells of.
+pub(crate) fn image(fields: &Fields) -> Option<Module> {
+    module(fields, Placed::Image)
+}
+
 impl OwnStacks {
+    /// Of the process that a trace is of.
+    pub(crate) fn of(trace: &Trace, beside: &FindBeside) -> OwnStacks {
+        let process = Process::of(trace);
+        // Its own number, if it says so.
+        let pid = process.pid.and_then(|pid| u32::try_from(pid).ok());
+        OwnStacks::new(process, beside(pid.unwrap_or(0)))
+    }
+
     /// Of that process.
     pub(crate) fn new(process: Process, beside: Beside) -> OwnStacks {
         OwnStacks {
@@ -41,7 +55,7 @@ impl OwnStacks {
         match kind {
             Kind::OwnCpu => return Some(self.sample(fields, None, naming)),
             Kind::OwnWait => return Some(self.sample(fields, fields.integer("wait_ns"), naming)),
-            Kind::Load => self.mapped.load(module(fields, Placed::Image)?),
+            Kind::Load => self.mapped.load(image(fields)?),
             Kind::BuildId => self
                 .mapped
                 .identify(fields.integer("baddr")?, fields.bytes("build_id")),

@@ -13,7 +13,7 @@ use tracebraid_symbols::{PerfMap, Symbols};
 
 use crate::events::{Kind, Place, Sample};
 use crate::fields::Fields;
-use crate::mapped::Beside;
+use crate::mapped::{Beside, FindBeside};
 use crate::naming::{NameId, Naming};
 use crate::process::OwnStacks;
 use crate::system::System;
@@ -137,24 +137,16 @@ impl Profile {
                 sample.filter(|sample| wants(&Met::new(index, place, sample)))
             };
             let kinds = Kinds::new(trace);
-            let found = |name: &str| beside(maps, &trace.paths, name);
-            let vdso = found("vdso.so");
-            let beside = |pid: u32| Beside {
-                compiled: found(&format!("perf-{pid}.map")).and_then(|file| PerfMap::open(&file).ok()),
-                vdso: vdso.clone(),
-            };
+            let beside = beside_in(maps, trace);
             if kinds.any(Kind::is_own) {
-                let process = Process::of(trace);
-                // Its own number, if it says so.
-                let pid = process.pid.and_then(|pid| u32::try_from(pid).ok());
-                let mut own = OwnStacks::new(process, beside(pid.unwrap_or(0)));
+                let mut own = OwnStacks::of(trace, &beside);
                 kinds.read(set, trace, |place, kind, fields| {
                     all.extend(wanted(place, own.event(kind, fields, &mut naming)));
                 });
                 all.errors.extend(own.errors());
             }
             if kinds.any(Kind::is_kernels) {
-                let mut system = System::new(&beside);
+                let mut system = System::new(beside);
                 kinds.without_stacks().read(set, trace, |_, kind, fields| {
                     system.learn(kind, fields);
                 });
@@ -264,6 +256,19 @@ impl Stacks {
     }
 }
 
+/// What stands beside a trace, or in those directories.
+pub(crate) fn beside_in(maps: &[PathBuf], trace: &Trace) -> Box<FindBeside> {
+    let (maps, paths) = (maps.to_vec(), trace.paths.clone());
+    let vdso = beside(&maps, &paths, "vdso.so");
+    Box::new(move |pid| {
+        let map = beside(&maps, &paths, &format!("perf-{pid}.map"));
+        Beside {
+            compiled: map.and_then(|file| PerfMap::open(&file).ok()),
+            vdso: vdso.clone(),
+        }
+    })
+}
+
 /// A file that is kept beside traces, or in one of those directories.
 fn beside(directories: &[PathBuf], traces: &[PathBuf], name: &str) -> Option<PathBuf> {
     // A trace is in the recording's directory, or some levels below.
@@ -275,7 +280,7 @@ fn beside(directories: &[PathBuf], traces: &[PathBuf], name: &str) -> Option<Pat
 }
 
 impl Process {
-    fn of(trace: &Trace) -> Process {
+    pub(crate) fn of(trace: &Trace) -> Process {
         let class = &trace.layout.class;
         let pid = match class.env("vpid") {
             Some(EnvValue::Int(pid)) => i64::try_from(*pid).ok(),
@@ -290,10 +295,10 @@ impl Process {
 }
 
 /// Which event classes of a trace matter.
-struct Kinds(HashMap<(usize, usize), Kind>);
+pub(crate) struct Kinds(HashMap<(usize, usize), Kind>);
 
 impl Kinds {
-    fn new(trace: &Trace) -> Kinds {
+    pub(crate) fn new(trace: &Trace) -> Kinds {
         let mut kinds = HashMap::new();
         for (class, stream) in trace.layout.streams.iter().enumerate() {
             for (event, layout) in stream.events.iter().enumerate() {
@@ -305,18 +310,19 @@ impl Kinds {
         Kinds(kinds)
     }
 
-    fn any(&self, is_wanted: impl Fn(Kind) -> bool) -> bool {
+    pub(crate) fn any(&self, is_wanted: impl Fn(Kind) -> bool) -> bool {
         self.0.values().any(|&kind| is_wanted(kind))
     }
 
     /// Those that tell what addresses mean.
-    fn without_stacks(&self) -> Kinds {
-        let others = self.0.iter().filter(|(_, kind)| !kind.is_kernels());
+    pub(crate) fn without_stacks(&self) -> Kinds {
+        let is_stack = |kind: &Kind| kind.is_kernels() || kind.is_own();
+        let others = self.0.iter().filter(|(_, kind)| !is_stack(kind));
         Kinds(others.map(|(&class, &kind)| (class, kind)).collect())
     }
 
     /// Gives all events of a trace that matter, in the order of time.
-    fn read(&self, set: &TraceSet, trace: &Trace, mut to: impl FnMut(&Place, Kind, &Fields)) {
+    pub(crate) fn read(&self, set: &TraceSet, trace: &Trace, mut to: impl FnMut(&Place, Kind, &Fields)) {
         let mut merged = MergedReader::chosen(set, |of, stream| match std::ptr::eq(of, trace) {
             true => 0..stream.packets.len(),
             false => 0..0,

@@ -7,11 +7,11 @@ use tracebraid_symbols::{AddressSpace, Placed};
 use crate::Process;
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
-use crate::mapped::{Beside, Mapped, module};
+use crate::mapped::{FindBeside, Mapped, module};
 use crate::naming::{NameId, Naming};
 
 /// What is known of a machine by now.
-pub(crate) struct System<'s> {
+pub(crate) struct System {
     processes: HashMap<u32, Mapped>,
     /// What processes have mapped in the end. A trace that lacks its beginning is told only then what is there.
     later: HashMap<u32, AddressSpace>,
@@ -22,12 +22,12 @@ pub(crate) struct System<'s> {
     /// Nanoseconds of CPU time from one sample to the next.
     period_ns: u64,
     /// What stands beside the trace for a process.
-    beside: &'s dyn Fn(u32) -> Beside,
+    beside: Box<FindBeside>,
 }
 
-impl<'s> System<'s> {
+impl System {
     /// Nothing is known yet.
-    pub(crate) fn new(beside: &'s dyn Fn(u32) -> Beside) -> System<'s> {
+    pub(crate) fn new(beside: Box<FindBeside>) -> System {
         System {
             processes: HashMap::new(),
             later: HashMap::new(),
@@ -65,7 +65,7 @@ impl<'s> System<'s> {
             Kind::Cpu => return self.sample(fields, None, naming),
             Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
             Kind::MapLoad => {
-                process(&mut self.processes, self.beside, pid(fields, "pid")?).load(part(fields)?);
+                process(&mut self.processes, &self.beside, pid(fields, "pid")?).load(part(fields)?);
             }
             Kind::MapFork => {
                 let parent = self.processes.get(&pid(fields, "parent_pid")?)?;
@@ -83,13 +83,8 @@ impl<'s> System<'s> {
 
     fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Option<Sample> {
         let pid = pid(fields, "pid")?;
-        let mut functions = self.kernel_functions(fields.array("callstack_kernel"), naming);
-        let own = process(&mut self.processes, self.beside, pid).functions(
-            fields.array("callstack_user"),
-            self.later.get(&pid),
-            naming,
-        );
-        functions.extend(own);
+        let mut functions = self.functions(true, fields, naming);
+        functions.extend(self.functions(false, fields, naming));
         Some(Sample {
             tid: fields.integer("tid").map(|tid| i64::from(tid as i32)),
             process: Process {
@@ -101,6 +96,26 @@ impl<'s> System<'s> {
             wait_ns,
             period_ns: self.period_ns,
         })
+    }
+
+    /// Functions of the kernel in an event's stack, or those of the program.
+    pub(crate) fn functions(
+        &mut self,
+        of_kernel: bool,
+        fields: &Fields,
+        naming: &mut Naming<'_>,
+    ) -> Vec<NameId> {
+        if of_kernel {
+            return self.kernel_functions(fields.array("callstack_kernel"), naming);
+        }
+        let Some(pid) = pid(fields, "pid") else {
+            return Vec::new();
+        };
+        process(&mut self.processes, &self.beside, pid).functions(
+            fields.array("callstack_user"),
+            self.later.get(&pid),
+            naming,
+        )
     }
 
     /// Marked as flame graphs know functions of the kernel.
@@ -118,11 +133,7 @@ impl<'s> System<'s> {
     }
 }
 
-fn process<'p>(
-    processes: &'p mut HashMap<u32, Mapped>,
-    beside: &dyn Fn(u32) -> Beside,
-    pid: u32,
-) -> &'p mut Mapped {
+fn process<'p>(processes: &'p mut HashMap<u32, Mapped>, beside: &FindBeside, pid: u32) -> &'p mut Mapped {
     processes.entry(pid).or_insert_with(|| Mapped::new(beside(pid)))
 }
 

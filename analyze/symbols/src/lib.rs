@@ -13,6 +13,7 @@ mod module;
 mod perf_map;
 mod space;
 mod symbols;
+mod unwind_table;
 
 pub use module::{BuildId, Module, Placed};
 pub use perf_map::PerfMap;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
@@ -12,6 +13,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ReadCache, SegmentFlags};
 
 use crate::module::BuildId;
+use crate::unwind_table::Starts;
 use crate::{Module, Placed};
 
 /// A function at an address, or one that was put into it there.
@@ -40,16 +42,18 @@ pub struct Symbols {
     symbolizer: Symbolizer,
     directories: Vec<PathBuf>,
     /// By file and build id: what tells about it, if anything does.
-    sources: HashMap<(PathBuf, Option<BuildId>), Option<Told>>,
+    sources: HashMap<(PathBuf, Option<BuildId>), Option<Rc<Told>>>,
 }
 
 /// What tells about a module.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Told {
     file: PathBuf,
     segments: Segments,
     /// It is debug information, which lacks what was mapped.
     is_separate: bool,
+    /// Where functions begin whose names it does not tell.
+    starts: Starts,
 }
 
 /// Where the file wants to be in memory: addresses of whole pages.
@@ -59,6 +63,8 @@ struct Segments {
     first: u64,
     /// The first page that is executed.
     executed: u64,
+    /// How far addresses there are behind offsets in the file.
+    behind_offsets: u64,
 }
 
 /// Where distributions put debug information.
@@ -103,7 +109,7 @@ impl Symbols {
                 Input::FileOffset(address.wrapping_sub(module.begin).wrapping_add(offset))
             }
         };
-        let source = Source::Elf(Elf::new(told.file));
+        let source = Source::Elf(Elf::new(told.file.clone()));
         match self.symbolizer.symbolize_single(&source, input) {
             Ok(Symbolized::Sym(symbol)) => frames(&symbol),
             // Of a file that is damaged nothing is known either.
@@ -111,14 +117,32 @@ impl Symbols {
         }
     }
 
+    /// Where the function at an address in a module begins, if the file tells: for functions that have no name.
+    pub fn start(&mut self, module: &Module, address: u64) -> Option<u64> {
+        let told = self.source(module)?;
+        // What is to be added to addresses in memory to get those in the file.
+        let shift = match module.placed {
+            Placed::Image(base) => told.segments.first.wrapping_sub(base),
+            Placed::Part(_) if told.is_separate => told.segments.executed.wrapping_sub(module.begin),
+            Placed::Part(offset) => {
+                let offset = offset.wrapping_sub(module.begin);
+                offset.wrapping_add(told.segments.behind_offsets)
+            }
+        };
+        let start = told.starts.before(address.wrapping_add(shift))?;
+        let start = start.wrapping_sub(shift);
+        (module.begin..module.end).contains(&start).then_some(start)
+    }
+
     /// What tells about a module: debug information by its build id, or else the file, if it is still the same.
-    fn source(&mut self, module: &Module) -> Option<Told> {
+    fn source(&mut self, module: &Module) -> Option<Rc<Told>> {
         let key = (module.path.clone(), module.build_id.clone());
         let directories = &self.directories;
-        let found = self
-            .sources
-            .entry(key)
-            .or_insert_with(|| debug_file(directories, module).or_else(|| itself(module)));
+        let found = self.sources.entry(key).or_insert_with(|| {
+            debug_file(directories, module)
+                .or_else(|| itself(module))
+                .map(Rc::new)
+        });
         found.clone()
     }
 }
@@ -138,26 +162,36 @@ fn debug_file(directories: &[PathBuf], module: &Module) -> Option<Told> {
 impl Told {
     /// By a file, if it is of a kind that tells anything.
     fn new(file: PathBuf, is_separate: bool) -> Option<Told> {
-        let segments = Segments::of(&file)?;
+        let cache = ReadCache::new(File::open(&file).ok()?);
+        let object = object::File::parse(&cache).ok()?;
+        let (segments, starts) = (Segments::of(&object)?, Starts::of(&object));
+        drop(object);
         Some(Told {
             file,
             segments,
             is_separate,
+            starts,
         })
     }
 }
 
 impl Segments {
-    fn of(path: &Path) -> Option<Segments> {
+    fn of<'d>(file: &impl Object<'d>) -> Option<Segments> {
         const PAGE: u64 = 4096;
-        let cache = ReadCache::new(File::open(path).ok()?);
-        let file = object::File::parse(&cache).ok()?;
         let first = file.segments().map(|segment| segment.address()).min()?;
         let is_executed =
             |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
         let executed = file.segments().find(|segment| is_executed(segment.flags()));
+        let place = |segment: &_| {
+            (
+                ObjectSegment::address(segment),
+                ObjectSegment::file_range(segment).0,
+            )
+        };
+        let (address, offset) = executed.as_ref().map_or((first, 0), place);
         Some(Segments {
             first: first / PAGE * PAGE,
+            behind_offsets: address.wrapping_sub(offset),
             executed: executed.map_or(first, |segment| segment.address()) / PAGE * PAGE,
         })
     }

@@ -14,6 +14,20 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
+fn no_limit_is_all_rows() {
+    let trace = recorded_trace("kernel-mix-small");
+    let rows = |arguments: &[&str]| text(&[arguments, &[trace.as_str()]].concat()).lines().count();
+    for command in ["cpu", "io", "syscalls", "count"] {
+        let (all, most) = (
+            rows(&[command, "--top", "0"]),
+            rows(&[command, "--top", "1000000"]),
+        );
+        assert_eq!(all, most, "{command}");
+        assert!(all > rows(&[command, "--top", "3"]), "{command}");
+    }
+}
+
+#[test]
 fn cpu_shows_tables_json_and_csv() {
     let trace = trace();
     let table = text(&["cpu", "--top", "3", &trace]);

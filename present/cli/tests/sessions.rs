@@ -66,6 +66,64 @@ fn a_session_is_started_asked_and_stopped() {
 }
 
 #[test]
+fn what_probes_have_written_is_told_while_they_go_on() {
+    let directory = TempDir::new().unwrap();
+    let run = directory.path();
+    let source = "
+int work(int n) { return n + 1; }
+int main(void)
+{
+	int sum = 0;
+	for (int i = 0; i < 500; i++)
+		sum += work(i);
+	return getchar() == sum;
+}
+";
+    let source = format!("#include <stdio.h>\n{source}");
+    let program = support::compiled_with(run, "program", &source, &["-O0", "-finstrument-functions"]);
+    let pipe = run.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let shell = format!("{} < {}", program.display(), pipe.display());
+    let mut start = tracebraid();
+    start
+        .env("XDG_RUNTIME_DIR", run)
+        .env("TRACEBRAID_LIBRARIES", support::libraries())
+        .current_dir(run)
+        .args([
+            "start",
+            "one",
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+            "-o",
+            "trace",
+        ])
+        .args(["--probes", "lttng_ust_cyg_profile:*", "--", "sh", "-c", &shell]);
+    succeeds(&start.output().expect("the binary runs"));
+    // The program waits for it until it is opened, and then for what comes.
+    let open = std::fs::File::options().write(true).open(&pipe).unwrap();
+    let told = || -> serde_json::Value {
+        let status = succeeds(&command(run, &["status", "one", "--format", "json"]));
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        status["sessions"][0]["probes"]["events"].clone()
+    };
+    let is_told = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        told().as_u64().is_some_and(|events| events >= 1001)
+    });
+    assert!(is_told, "{}", told());
+    let listed = succeeds(&command(run, &["list"]));
+    assert!(
+        listed.contains("Of probes") && listed.contains(" 1,0"),
+        "{listed}"
+    );
+    drop(open);
+    // The command may have ended the session already.
+    command(run, &["stop", "one"]);
+}
+
+#[test]
 fn nobody_has_to_read_what_is_said() {
     let Some(directory) = recording_directory() else {
         return;

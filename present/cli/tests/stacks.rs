@@ -300,3 +300,67 @@ int main(void) { struct timespec t; for (int i = 0; i < 10000000; i++) clock_get
         .sum();
     assert!(samples * 10 >= all * 8, "{samples} of {all}: {profile:#}");
 }
+
+/// A server's way: it begins as root, and its workers are somebody else.
+const DROPS: &str = "
+#define _GNU_SOURCE
+#include <grp.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned long sum;
+__attribute__((noinline)) static void spin(long ms)
+{
+	struct timespec now;
+	do {
+		for (int i = 0; i < 1000; i++)
+			sum += i;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	} while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < ms);
+}
+int main(void)
+{
+	pid_t worker = fork();
+	if (worker == 0) {
+		if (setgroups(0, 0) || setgid(65534) || setuid(65534))
+			abort();
+		spin(100);
+		usleep(2000);
+		_exit(0);
+	}
+	spin(50);
+	int status;
+	waitpid(worker, &status, 0);
+	return status != 0;
+}
+";
+
+#[test]
+fn workers_that_give_up_root_have_stacks() {
+    let user = Command::new("id").arg("-u").output().unwrap().stdout;
+    if user != b"0\n" {
+        skipped("only root can become somebody else");
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let program = compiled_with(directory.path(), "drops", DROPS, &[]);
+    let options = ["--kernel", "none", "--syscalls", "none", "--stacks=waits=perf"];
+    let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", error(&output));
+    let profile = profile(&trace);
+    let processes = profile["processes"].as_array().unwrap();
+    let mut samples: Vec<u64> = processes
+        .iter()
+        .filter(|process| process["name"] == "drops")
+        .map(|process| process["cpu_samples"].as_u64().unwrap())
+        .collect();
+    samples.sort_unstable();
+    // One for each millisecond, but for some at the beginning and the end.
+    assert_eq!(samples.len(), 2, "{profile:#}");
+    assert!(
+        (40..=60).contains(&samples[0]) && (85..=110).contains(&samples[1]),
+        "{samples:?}"
+    );
+    assert!(of(&profile, "spin", "own", "cpu_samples") > 100, "{profile:#}");
+}

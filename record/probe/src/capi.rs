@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::Ordering;
 
 use crate::class::Class;
-use crate::{emit, probe, standard};
+use crate::{emit, functions, standard};
 
 /// Registers a descriptor: called by constructors.
 ///
@@ -73,7 +73,7 @@ exported! {
     tb_ult_switch(prev_ult: u64, next_ult: u64) => standard::ult_switch(prev_ult, next_ult);
     tb_ult_exit(ult: u64) => standard::ult_exit(ult);
     __cyg_profile_func_enter(function: *const c_void, call_site: *const c_void) =>
-        probe!(lttng_ust_cyg_profile, func_entry, addr: usize = function as usize, call_site: usize = call_site as usize);
+        functions::enter(function as usize, call_site as usize);
     __cyg_profile_func_exit(function: *const c_void, call_site: *const c_void) =>
-        probe!(lttng_ust_cyg_profile, func_exit, addr: usize = function as usize, call_site: usize = call_site as usize);
+        functions::exit(function as usize, call_site as usize);
 }

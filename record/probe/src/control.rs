@@ -61,6 +61,27 @@ pub fn traces(session: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Whether there can be event classes with such names: patterns are names, `provider:event`, with `*` and `?`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_pattern(pattern: &str) -> Result<(), String> {
+    let is_known = |sign: char| sign.is_ascii_alphanumeric() || "_:*?.-".contains(sign);
+    match pattern.chars().find(|&sign| !is_known(sign)) {
+        _ if pattern.is_empty() => Err("a pattern is empty".to_owned()),
+        Some(sign) => Err(format!(
+            "`{pattern}`: no name has `{sign}` in it; patterns are names with * and ?"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Whether patterns to be switched on are for that event class.
+pub fn switches_on(patterns: &[String], class: &str) -> bool {
+    let rules: String = patterns.iter().map(|pattern| format!("+{pattern}\n")).collect();
+    file::decide(rules.as_bytes(), class.as_bytes())
+}
+
 impl Control {
     /// Opens the control file of a process's trace.
     ///

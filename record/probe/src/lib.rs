@@ -68,6 +68,7 @@ mod config;
 pub mod control;
 pub mod finish;
 mod fork;
+pub mod functions;
 mod glob;
 mod guarded;
 mod packet;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tracebraid_probe::control::end_session;
+use tracebraid_probe::control::{end_session, switches_on};
 use tracebraid_probe::finish::{Finished, copy, finish};
 use tracebraid_probe::parents;
 
@@ -29,12 +29,24 @@ pub struct Stacks {
     pub library: PathBuf,
     /// Its options (`period_us=1000,threshold_us=100`), if not the usual.
     pub options: String,
+    /// No stacks are taken: the library only tells what is loaded where, so that addresses of functions have names.
+    pub modules_only: bool,
 }
 
-/// Event classes of stacks.
-const STACKS: [&str; 2] = ["tracebraid:*", "lttng_ust_lib:*"];
+/// Event classes of stacks, and those that tell what is loaded where.
+const STACKS: &str = "tracebraid:*";
+const MODULES: &str = "lttng_ust_lib:*";
 
 impl Stacks {
+    /// Takes none: the library only tells what the addresses of functions mean.
+    pub fn none(library: PathBuf) -> Stacks {
+        Stacks {
+            library,
+            options: "period_us=0,waits=off".to_owned(),
+            modules_only: true,
+        }
+    }
+
     /// What the environment of a program must have.
     pub(crate) fn environment(&self) -> [(String, OsString); 2] {
         let mut preload = self.library.clone().into_os_string();
@@ -50,9 +62,17 @@ impl Stacks {
 }
 
 impl Probes {
+    /// Whether functions are recorded of programs that are compiled with `-finstrument-functions`.
+    pub fn has_functions(&self) -> bool {
+        switches_on(&self.patterns, "lttng_ust_cyg_profile:func_entry")
+    }
+
     /// With the event classes of stacks.
-    pub(crate) fn with_stacks(mut self) -> Probes {
-        self.patterns.extend(STACKS.map(str::to_owned));
+    pub(crate) fn with_stacks(mut self, stacks: &Stacks) -> Probes {
+        self.patterns.push(MODULES.to_owned());
+        if !stacks.modules_only {
+            self.patterns.push(STACKS.to_owned());
+        }
         self
     }
 }

@@ -92,9 +92,9 @@ impl SessionOptions {
         if let Some(kernel) = &mut self.kernel {
             kernel.clock_offset = Some(offset);
         }
-        if self.stacks.is_some() {
+        if let Some(stacks) = &self.stacks {
             let probes = self.probes.take().unwrap_or_default();
-            self.probes = Some(probes.with_stacks());
+            self.probes = Some(probes.with_stacks(stacks));
         }
         let mut environment = match &self.probes {
             Some(probes) => prepare(probes, &self.directory, offset)?,

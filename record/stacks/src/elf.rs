@@ -68,7 +68,7 @@ impl Headers {
     /// Those of a module whose first bytes are its ELF header, as shared libraries are loaded.
     pub(crate) fn of_library(bias: u64) -> Option<Headers> {
         let mut head = [0; 64];
-        let is_elf = memory::copy(bias, &mut head) && head.starts_with(b"\x7fELF\x02");
+        let is_elf = memory::scan(bias, &mut head) && head.starts_with(b"\x7fELF\x02");
         is_elf.then_some(())?;
         Some(Headers {
             bias,
@@ -89,7 +89,7 @@ impl Headers {
     fn iter(self) -> impl Iterator<Item = Header> {
         (0..u64::from(self.count)).map_while(move |index| {
             let mut bytes = [0; 56];
-            memory::copy(self.address + index * 56, &mut bytes).then_some(())?;
+            memory::scan(self.address + index * 56, &mut bytes).then_some(())?;
             Some(Header {
                 kind: u32_at(&bytes, 0)?,
                 address: self.bias.wrapping_add(u64_at(&bytes, 16)?),
@@ -119,7 +119,7 @@ impl Headers {
     fn find_tables(self) -> Option<Tables> {
         let header = self.iter().find(|header| header.kind == PT_GNU_EH_FRAME)?;
         let mut head = [0; 12];
-        memory::copy(header.address, &mut head).then_some(())?;
+        memory::scan(header.address, &mut head).then_some(())?;
         // Version 1; .eh_frame relative to here, count as it is, table relative to the header.
         head.starts_with(&[1, 0x1B, 0x03, 0x3B]).then_some(())?;
         let frames = (header.address + 4).wrapping_add_signed(i64::from(u32_at(&head, 4)? as i32));
@@ -142,7 +142,7 @@ impl Headers {
             let (mut at, end) = (segment.address, segment.address.saturating_add(segment.bytes));
             while at + 16 <= end {
                 let mut head = [0; 16];
-                memory::copy(at, &mut head).then_some(())?;
+                memory::scan(at, &mut head).then_some(())?;
                 let (name, content) = (u64::from(u32_at(&head, 0)?), u64::from(u32_at(&head, 4)?));
                 let content_at = at + 12 + name.next_multiple_of(4);
                 let short_name = head.get(12..12 + name.min(4) as usize)?;
@@ -163,7 +163,7 @@ impl Headers {
                 ..BuildId::default()
             };
             let is_it = name == b"GNU\0" && kind == NT_GNU_BUILD_ID;
-            (is_it && memory::copy(at, id.bytes.get_mut(..id.length)?)).then_some(id)
+            (is_it && memory::scan(at, id.bytes.get_mut(..id.length)?)).then_some(id)
         });
         found.unwrap_or_default()
     }

@@ -8,6 +8,8 @@
 
 #![allow(unsafe_code)]
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use crate::sys;
 
 const PAGE: u64 = 4096;
@@ -16,13 +18,42 @@ const MOST: u64 = 1 << 56;
 
 /// Copies bytes; `false` if they cannot all be read.
 pub(crate) fn copy(address: u64, into: &mut [u8]) -> bool {
+    copy_if(address, into, sys::is_readable)
+}
+
+/// Pages that were found readable in this scan of modules, each at its number modulo how many there are. The headers of
+/// a module are some twenty pieces of one page.
+static SCANNED: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+
+/// Set with the address of a page: the first page of all is one as well.
+const KNOWN: u64 = 1;
+
+/// A scan begins, which is the only one.
+pub(crate) fn begin_scan() {
+    SCANNED.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+}
+
+/// As [`copy`], in a scan: no page is asked for twice.
+pub(crate) fn scan(address: u64, into: &mut [u8]) -> bool {
+    copy_if(address, into, |page| {
+        let place = SCANNED.get((page / PAGE % 64) as usize);
+        let is_known = place.is_some_and(|place| place.load(Ordering::Relaxed) == page | KNOWN);
+        let is_readable = is_known || sys::is_readable(page);
+        if let (Some(place), true) = (place, is_readable) {
+            place.store(page | KNOWN, Ordering::Relaxed);
+        }
+        is_readable
+    })
+}
+
+fn copy_if(address: u64, into: &mut [u8], is_readable: impl Fn(u64) -> bool) -> bool {
     let bytes = into.len() as u64;
     if address == 0 || address > MOST {
         return false;
     }
     let mut page = address & !(PAGE - 1);
     while page < address + bytes {
-        if !sys::is_readable(page) {
+        if !is_readable(page) {
             return false;
         }
         page += PAGE;
@@ -32,10 +63,10 @@ pub(crate) fn copy(address: u64, into: &mut [u8]) -> bool {
     true
 }
 
-/// A word; `None` if it cannot be read.
+/// A word, in a scan; `None` if it cannot be read.
 pub(crate) fn word(address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
-    copy(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
+    scan(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
 }
 
 /// Frames that step over more bytes are not followed up: what lies between would take too long to ask for.

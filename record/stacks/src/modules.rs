@@ -88,6 +88,9 @@ static PROGRAM: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Regions that no module was found in, each with the time in milliseconds.
 static NOWHERE: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 static SCANNED_AT: AtomicU64 = AtomicU64::new(0);
+/// Ranges of modules that have been told of and in which functions were met lately.
+static MET: [[AtomicU64; 2]; 8] = [const { [const { AtomicU64::new(0) }; 2] }; 8];
+static NEXT_MET: AtomicU32 = AtomicU32::new(0);
 
 /// A use of the list; there is one per signal.
 pub(crate) struct Reader(());
@@ -122,13 +125,20 @@ impl Reader {
     #[cold]
     pub(crate) fn look_for(&mut self, address: u64) {
         let now = sys::clock(libc::CLOCK_MONOTONIC) / 1_000_000;
+        if SCANNED_AT.swap(now, Ordering::Relaxed) != now {
+            self.look_at(address, now);
+        }
+    }
+
+    /// As [`Reader::look_for`], but however lately something was looked for.
+    fn look_at(&mut self, address: u64, now: u64) {
         let region = (address >> 16) & 0xFFFF_FFFF;
         let Some(slot) = NOWHERE.get((region % 64) as usize) else {
             return;
         };
         let known = slot.load(Ordering::Relaxed);
         let is_in_vain = known >> 32 == region && (now as u32).wrapping_sub(known as u32) < 1000;
-        if is_in_vain || SCANNED_AT.swap(now, Ordering::Relaxed) == now {
+        if is_in_vain {
             return;
         }
         scan(true, 1);
@@ -159,8 +169,43 @@ pub(crate) fn begin() -> Option<Headers> {
     link.headers(true)
 }
 
+/// A function's address is about to be recorded: tells of its module before.
+pub(crate) fn meet(address: u64) {
+    let is_met = |[first, end]: &[AtomicU64; 2]| {
+        (first.load(Ordering::Relaxed)..end.load(Ordering::Relaxed)).contains(&address)
+    };
+    if !MET.iter().any(is_met) {
+        meet_first(address);
+    }
+}
+
+#[cold]
+fn meet_first(address: u64) {
+    let mut reader = Reader::enter();
+    reader.refresh();
+    if reader.list().is_none_or(|list| list.find(address).is_none()) {
+        reader.look_at(address, sys::clock(libc::CLOCK_MONOTONIC) / 1_000_000);
+    }
+    let Some(module) = reader.list().and_then(|list| list.find(address)) else {
+        return;
+    };
+    let at = NEXT_MET.fetch_add(1, Ordering::Relaxed) as usize % MET.len();
+    if let Some([first, end]) = MET.get(at) {
+        // Empty in between, for those who look meanwhile.
+        end.store(0, Ordering::Relaxed);
+        first.store(module.range[0], Ordering::Release);
+        end.store(module.range[1], Ordering::Release);
+    }
+}
+
+/// Modules have gone, or what was told of them has.
+fn forget_met() {
+    MET.iter().for_each(|[_, end]| end.store(0, Ordering::Relaxed));
+}
+
 /// In a forked child, which has one thread: nothing has been told in its trace.
 pub(crate) fn forked() {
+    forget_met();
     READERS.store(0, Ordering::Relaxed);
     CLOSING.store(0, Ordering::Relaxed);
     SCANNING.store(false, Ordering::Relaxed);
@@ -197,7 +242,7 @@ struct Link {
 impl Link {
     fn read(at: u64) -> Option<Link> {
         let mut bytes = [0; 32];
-        memory::copy(at, &mut bytes).then_some(())?;
+        memory::scan(at, &mut bytes).then_some(())?;
         let word = |index: usize| {
             Some(u64::from_ne_bytes(
                 bytes.get(index * 8..index * 8 + 8)?.try_into().ok()?,
@@ -238,14 +283,17 @@ impl Link {
         if is_program {
             return sys::program(buffer);
         }
-        let mut length = 0;
-        for (index, place) in buffer.iter_mut().enumerate() {
+        // A library may have been asked for by a path from where the program is.
+        let mut first = [0];
+        let is_relative = memory::scan(self.name, &mut first) && first == *b".";
+        let mut length = if is_relative { sys::directory(buffer) } else { 0 };
+        for (index, place) in buffer.iter_mut().skip(length).enumerate() {
             let mut byte = [0];
-            if !memory::copy(self.name + index as u64, &mut byte) || byte == [0] {
+            if !memory::scan(self.name + index as u64, &mut byte) || byte == [0] {
                 break;
             }
             *place = byte[0];
-            length = index + 1;
+            length += 1;
         }
         length
     }
@@ -290,6 +338,7 @@ fn scan(announce: bool, readers: u32) -> bool {
 }
 
 fn make(announce: bool) -> Option<*mut List> {
+    memory::begin_scan();
     let rendezvous = RENDEZVOUS.load(Ordering::Relaxed);
     (rendezvous != 0 && is_consistent(rendezvous)).then_some(())?;
     let new: *mut List = sys::map(size_of::<List>())?.cast();
@@ -308,6 +357,9 @@ fn make(announce: bool) -> Option<*mut List> {
         if gone.announced {
             record::module_unload(gone.range[0]);
         }
+    }
+    if has_lost {
+        forget_met();
     }
     let step = u16::from(has_lost);
     list.generation = GENERATIONS.fetch_add(step, Ordering::Relaxed).wrapping_add(step);

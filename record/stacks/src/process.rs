@@ -96,12 +96,14 @@ extern "C" fn begin() {
     if is_go || !ground::begin() || !chain::begin(handler::on_trap) {
         return;
     }
+    tracebraid_probe::functions::tell_first(modules::meet);
     // SAFETY: the function stays: this library is never unloaded.
     unsafe { pthread_atfork(None, None, Some(in_child)) };
     PERIOD.store(options.period_ns, Ordering::Relaxed);
     WAITS.store(options.waits as i32, Ordering::Relaxed);
     let state = start(&options);
-    if state.cpu_error != 0 && state.wait_error != 0 {
+    let is_asked = [state.cpu_error, state.wait_error] != [NOT_ASKED_FOR; 2];
+    if is_asked && state.cpu_error != 0 && state.wait_error != 0 {
         SETTING.tell();
     }
 }

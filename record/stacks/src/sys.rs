@@ -140,6 +140,18 @@ pub(crate) fn program(buffer: &mut [u8]) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
+/// The path of the working directory and a slash, without a NUL; nothing if there is no room.
+pub(crate) fn directory(buffer: &mut [u8]) -> usize {
+    // SAFETY: as many bytes as there are.
+    let count = unsafe { libc::syscall(libc::SYS_getcwd, buffer.as_mut_ptr(), buffer.len()) };
+    // The kernel counts the NUL, in whose place the slash goes.
+    let count = usize::try_from(count).unwrap_or(0);
+    if let Some(end) = count.checked_sub(1).and_then(|end| buffer.get_mut(end)) {
+        *end = b'/';
+    }
+    count
+}
+
 /// Whether there is something of that name; true as well if nobody knows.
 pub(crate) fn exists(path: &core::ffi::CStr) -> bool {
     // SAFETY: a path with a NUL.

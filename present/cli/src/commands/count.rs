@@ -37,7 +37,7 @@ pub(crate) struct CountArgs {
     select: SelectArgs,
     #[command(flatten)]
     fold: FoldArgs,
-    /// Show only so many rows of each table: those with the most event records
+    /// Show only so many rows of each table: those with the most event records; 0 for all
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// How to show it
@@ -77,7 +77,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     if report.events == 0 {
         subject.nothing_selected(&args.select);
     }
-    let top = args.top.unwrap_or(usize::MAX);
+    let top = args.top.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
     let text = match args.format {
         ReportFormat::Table => tables(&report, top),
         ReportFormat::Json => return subject.finish_json(&report, args.input.strict),

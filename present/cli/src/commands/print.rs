@@ -9,6 +9,8 @@ use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::{MergedReader, StreamReader};
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_profile::Addresses;
+use tracebraid_symbols::Symbols;
 
 use crate::failure::Failure;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
@@ -18,6 +20,7 @@ use crate::print::line::{LineOptions, Lines, Names, Properties};
 use crate::print::select::Selection;
 use crate::print::stamp::StampOptions;
 use crate::print::style::Palette;
+use crate::print::symbols;
 use crate::progress::Progress;
 use crate::warnings::Warnings;
 
@@ -28,6 +31,7 @@ use crate::warnings::Warnings;
   tracebraid print --from +1.5s --to +2s --cpu 0,1 TRACE
   tracebraid print --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE
   tracebraid print --filter 'sched_switch && next_tid == 42' --format json TRACE | jq .payload
+  tracebraid print --symbols --name 'lttng_ust_cyg_profile:*' TRACE
   tracebraid print --name 'net_*' --clock-date --no-delta --limit 20 TRACE
 
 The filter language is described in docs/filter.md, what equals babeltrace2 in docs/print.md.")]
@@ -47,6 +51,12 @@ pub(crate) struct PrintArgs {
     /// Only event records for which this expression holds
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
+    /// Name the functions at addresses, behind each line, where the trace tells what was loaded where
+    #[arg(long)]
+    symbols: bool,
+    /// More directories with debug information, which has .build-id below
+    #[arg(long, value_name = "DIR", requires = "symbols")]
+    debug_dir: Vec<PathBuf>,
     /// Stop after so many lines
     #[arg(long, visible_alias = "head", value_name = "N")]
     limit: Option<u64>,
@@ -240,10 +250,17 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let mut out = Output::open(args.output.as_deref())?;
     let colours = out.colours(args.color);
     let names = options::trace_names(&set, &args.input.paths);
+    let mut symbols = Symbols::new(args.debug_dir.clone());
+    let addresses = args.symbols.then(|| Addresses::new(&set, &mut symbols, &[]));
+    if addresses.as_ref().is_some_and(Addresses::is_empty) {
+        warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");
+    }
     let mut job = Job {
         range,
         offset,
         selection,
+        addresses,
+        json: args.format == PrintFormat::Json,
         limit: args.limit.unwrap_or(u64::MAX),
         found: args.limit == Some(0),
         lines: Lines::new(args.line_options(zone, colours), names),
@@ -261,11 +278,14 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.input.strict))
 }
 
-struct Job<'t> {
+struct Job<'t, 's> {
     range: TimeRange,
     /// Nanoseconds that all times are later than the clocks say.
     offset: i64,
     selection: Option<Selection<'t>>,
+    /// Names addresses, if that is wanted.
+    addresses: Option<Addresses<'s>>,
+    json: bool,
     limit: u64,
     /// Whether anything was printed, or asked for.
     found: bool,
@@ -273,7 +293,7 @@ struct Job<'t> {
     progress: Progress,
 }
 
-impl<'t> Job<'t> {
+impl<'t> Job<'t, '_> {
     fn run(
         &mut self,
         set: &'t TraceSet,
@@ -297,7 +317,7 @@ impl<'t> Job<'t> {
             if time.0 > self.range.to {
                 break;
             }
-            if self.wants(time, reader) && self.lines.put(&mut buffer, time, reader).is_ok() {
+            if self.wants(time, reader) && self.put(&mut buffer, time, reader) {
                 self.limit -= 1;
                 self.found = true;
             }
@@ -319,6 +339,21 @@ impl<'t> Job<'t> {
         out.write(buffer.bytes())?;
         damage.extend(merged.take_damage());
         Ok(damage)
+    }
+
+    /// Puts a line; false if the event record cannot be decoded.
+    #[inline]
+    fn put(&mut self, buffer: &mut Buffer, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
+        let is_put = self.lines.put(buffer, time, reader).is_ok();
+        if let (true, Some(addresses)) = (is_put, &mut self.addresses) {
+            // Times in the trace are those without the offset that is asked for.
+            let told = Timestamp(time.0.saturating_sub(self.offset));
+            let trace = reader.trace();
+            if let Some(mut event) = reader.event() {
+                symbols::put(buffer, self.json, &addresses.names(trace, told, &mut event));
+            }
+        }
+        is_put
     }
 
     #[inline]

@@ -35,10 +35,13 @@ pub(crate) struct ReportArgs {
     show: ShowArgs,
 }
 
+/// Single events that are shown at most: they are kept in memory meanwhile.
+const MOST: usize = 100_000;
+
 /// How to show a report.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Show only so many processes, threads and system calls (in tables for people 20 if not given);
+    /// Show only so many processes, threads and system calls, 0 for all (in tables for people 20 if not given);
     /// other tables are always whole
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -70,11 +73,11 @@ enum Format {
 impl ShowArgs {
     /// Rows of a table.
     fn rows(&self) -> usize {
-        self.top.unwrap_or(if self.format == Format::Table {
-            ROWS
-        } else {
-            usize::MAX
-        })
+        match self.top {
+            None if self.format == Format::Table => ROWS,
+            None | Some(0) => usize::MAX,
+            Some(rows) => rows,
+        }
     }
 
     /// Says how far it is, if that is asked for: Trace Compass reads lines up to the results.
@@ -87,7 +90,11 @@ impl ShowArgs {
 
     /// Rows of what is greatest.
     pub(super) fn longest(&self) -> usize {
-        self.top.unwrap_or(ROWS)
+        match self.top {
+            None => ROWS,
+            Some(0) => MOST,
+            Some(rows) => rows,
+        }
     }
 }
 

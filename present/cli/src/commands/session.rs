@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use serde_json::json;
 use tracebraid_session::control::{self, Request, Server, Status};
 use tracebraid_session::{SessionError, logs};
@@ -273,17 +274,30 @@ fn all() -> Result<Vec<Status>, Failure> {
     Ok(asked.flatten().collect())
 }
 
+/// A session, and what probes have written up to now: what is kept in rings is not known before it is written.
+#[derive(Serialize)]
+struct Going<'s> {
+    #[serde(flatten)]
+    status: &'s Status,
+    probes: Option<Written>,
+}
+
 fn show(sessions: &[Status], format: Format) -> Result<ExitCode, Failure> {
+    let going = |status| Going {
+        status,
+        probes: Written::below(&status.directory.join("ust")),
+    };
+    let sessions: Vec<Going<'_>> = sessions.iter().map(going).collect();
     let text = match format {
         Format::Json => format!("{:#}\n", json!({ "sessions": sessions })),
         Format::Table if sessions.is_empty() => "No recording is going on in the background.\n".to_owned(),
-        Format::Table => rows(sessions),
+        Format::Table => rows(&sessions),
     };
     Output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows(sessions: &[Status]) -> String {
+fn rows(sessions: &[Going<'_>]) -> String {
     let columns = [
         Column::text("Session"),
         Column::number("PID"),
@@ -291,9 +305,15 @@ fn rows(sessions: &[Status]) -> String {
         Column::number("Events"),
         Column::number("Lost"),
         Column::number("Bytes"),
+        Column::number("Of probes"),
+        Column::number("Lost"),
         Column::text("Directory"),
     ];
-    let row = |status: &Status| {
+    let row = |Going { status, probes }: &Going<'_>| {
+        let of_probes = |number: fn(&Written) -> u64| {
+            let written = probes.as_ref().map(number);
+            written.map_or_else(|| "-".to_owned(), grouped)
+        };
         vec![
             status.name.clone(),
             status.pid.to_string(),
@@ -301,6 +321,8 @@ fn rows(sessions: &[Status]) -> String {
             grouped(status.events),
             grouped(status.lost),
             table::bytes(status.bytes),
+            of_probes(|written| written.events),
+            of_probes(|written| written.lost),
             status.directory.display().to_string(),
         ]
     };

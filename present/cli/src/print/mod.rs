@@ -11,4 +11,5 @@ pub(crate) mod select;
 mod slot;
 pub(crate) mod stamp;
 pub(crate) mod style;
+pub(crate) mod symbols;
 mod visitor;

@@ -17,9 +17,7 @@ use crate::config::{Config, MOST_BYTES, Rules, is_end_of_line, option};
 pub(super) fn switch(session: &Path, pattern: &str, on: bool) -> io::Result<()> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let pattern = pattern.trim_ascii();
-    if pattern.is_empty() || pattern.contains(['\n', ';', '#', '\0']) {
-        return Err(invalid(format!("`{pattern}` is no pattern of event classes")));
-    }
+    super::check_pattern(pattern).map_err(invalid)?;
     change(session, |old| {
         let mut config = Config::new();
         config.take(old.as_bytes());

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Zoned;
+use tracebraid_session::classes::check_pattern;
 use tracebraid_session::control::Server;
 use tracebraid_session::kernel::{Options, Syscalls, USUAL, missing_privileges};
 use tracebraid_session::{
@@ -125,7 +126,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         check_process(process).map_err(|error| Failure::usage(error.to_string()))?;
     }
     for pattern in &args.probes {
-        check_pattern(pattern).map_err(Failure::usage)?;
+        check_pattern(pattern).map_err(|why| Failure::usage(format!("--probes: {why}")))?;
     }
     if args.command.is_empty()
         && args
@@ -171,18 +172,6 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         say::summary(&options, &summary, elapsed);
     }
     Ok(launch::exit_code(&ended, command.is_some()))
-}
-
-/// Says what is wrong with a pattern of event classes: a name, with * and ?.
-fn check_pattern(pattern: &str) -> Result<(), String> {
-    let is_known = |sign: char| sign.is_alphanumeric() || "_:*?.-".contains(sign);
-    match pattern.chars().find(|&sign| !is_known(sign)) {
-        _ if pattern.is_empty() => Err("--probes: a pattern is empty".to_owned()),
-        Some(sign) => Err(format!(
-            "--probes: `{pattern}`: no name has `{sign}` in it; patterns are names with * and ?"
-        )),
-        None => Ok(()),
-    }
 }
 
 fn failed(error: SessionError) -> Failure {
@@ -272,14 +261,14 @@ fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
     // Others than a command have begun without it; and of the newest only, what tells about modules would be gone.
     let has_library = args.stacks.is_some() && !args.command.is_empty() && !args.snapshot;
     let library = has_library.then(stacks::library).transpose()?;
+    let kernel = kernel_options(args, library.as_deref())?;
+    let stacks = args.stacks.as_ref().zip(library);
+    let stacks = stacks.map(|(wanted, library)| wanted.of_command(library));
+    let has_functions = has_probes && probes.has_functions() && !args.snapshot;
     Ok(SessionOptions {
-        kernel: kernel_options(args, library.as_deref())?,
+        kernel,
+        stacks: stacks.or_else(|| stacks::modules_only(has_functions)),
         probes: has_probes.then_some(probes),
-        stacks: args
-            .stacks
-            .as_ref()
-            .zip(library)
-            .map(|(wanted, library)| wanted.of_command(library)),
         ..SessionOptions::default()
     })
 }

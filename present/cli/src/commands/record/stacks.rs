@@ -6,6 +6,7 @@ use std::str::FromStr;
 use tracebraid_session::{Stacks, kernel};
 
 use crate::failure::Failure;
+use crate::output::say;
 
 /// How call stacks are taken, as the command line says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,12 +99,29 @@ impl Wanted {
         Stacks {
             library,
             options: format!("period_us={period_us},threshold_us={threshold_us},depth={depth},waits={waits}"),
+            modules_only: false,
         }
     }
 }
 
+/// The library that tells what is loaded where, if functions of a command are recorded; without it these have no names.
+pub(super) fn modules_only(has_functions: bool) -> Option<Stacks> {
+    if !has_functions {
+        return None;
+    }
+    let told = find().map(Stacks::none);
+    if let Err(why) = &told {
+        say!("warning: functions will have no names: {why}");
+    }
+    told.ok()
+}
+
 /// The library with which commands take their own stacks, which is installed with the program.
 pub(super) fn library() -> Result<PathBuf, Failure> {
+    find().map_err(Failure::output)
+}
+
+fn find() -> Result<PathBuf, String> {
     const NAME: &str = "libtracebraid_stacks.so";
     let own = std::env::current_exe().unwrap_or_default();
     let beside = own.parent().unwrap_or(Path::new("/"));
@@ -120,10 +138,10 @@ pub(super) fn library() -> Result<PathBuf, Failure> {
         .cloned()
         .ok_or_else(|| {
             let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-            Failure::output(format!(
-                "--stacks needs {NAME}, which is not there: {}",
+            format!(
+                "{NAME} is not there, which tells of stacks: {}",
                 places.join(", ")
-            ))
+            )
         })
 }
 

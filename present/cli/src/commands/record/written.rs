@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::count::Count;
@@ -10,7 +11,7 @@ use tracebraid_reports::kernel::{CpuSet, Window};
 use crate::table::{bytes, grouped};
 
 /// What traces hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Written {
     pub(crate) events: u64,
     pub(crate) lost: u64,
@@ -52,7 +53,9 @@ pub(crate) fn see_it(directory: &Path) -> String {
     let shown = directory.display();
     match (has("kernel"), has("ust")) {
         (true, _) => format!("See it by: tracebraid report {shown}"),
-        (false, true) => format!("See it by: tracebraid print {shown}, or tracebraid stacks {shown}"),
+        (false, true) => {
+            format!("See it by: tracebraid print --symbols {shown}, or tracebraid stacks {shown}")
+        }
         (false, false) => format!("Nothing was recorded in {shown}"),
     }
 }

@@ -1,0 +1,179 @@
+//! Names for the addresses in event records, while these go by.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::event::Event;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_symbols::{AddressSpace, Symbols};
+
+use crate::events::Kind;
+use crate::fields::Fields;
+use crate::naming::{NameId, Naming};
+use crate::process::OwnStacks;
+use crate::profile::{Kinds, beside_in};
+use crate::system::System;
+
+/// What addresses in event records mean. Asked in the order of time.
+pub struct Addresses<'s> {
+    naming: Naming<'s>,
+    traces: HashMap<PathBuf, Known>,
+}
+
+/// Fields that are addresses in programs: that of a function, or where something was; and where calls return to.
+const EXACT: [&str; 2] = ["addr", "ip"];
+const RETURNS: &str = "call_site";
+/// Fields that are stacks.
+const PROGRAMS: &str = "callstack_user";
+const KERNELS: &str = "callstack_kernel";
+
+/// A field and the names of its addresses, the innermost function first.
+pub type Named<'a> = (&'static str, Vec<&'a str>);
+
+/// What is known of a trace.
+struct Known {
+    teller: Teller,
+    /// What is told later in it.
+    rest: VecDeque<(Timestamp, Kind, Fields)>,
+}
+
+enum Teller {
+    /// Programs, by their numbers if events tell them, as in buffers that programs share.
+    Programs(Box<OwnStacks>, HashMap<Option<u64>, Program>),
+    Kernel(Box<System>),
+}
+
+/// A program.
+#[derive(Default)]
+struct Program {
+    own: Option<OwnStacks>,
+    /// What is loaded in the end: an event of another thread may be a little earlier than that which tells of its module.
+    later: AddressSpace,
+}
+
+/// The program that an event is of.
+const PID: &str = "vpid";
+
+impl<'s> Addresses<'s> {
+    /// Of all traces that tell what is loaded where. Maps of what was compiled while a process ran are looked for in those
+    /// directories, and then above the traces.
+    pub fn new(set: &TraceSet, symbols: &'s mut Symbols, maps: &[PathBuf]) -> Addresses<'s> {
+        let known = |trace: &Trace| {
+            let key = trace.paths.first()?.clone();
+            Known::new(set, trace, maps).map(|known| (key, known))
+        };
+        Addresses {
+            naming: Naming::new(symbols),
+            traces: set.traces.iter().filter_map(known).collect(),
+        }
+    }
+
+    /// Whether any trace tells what is loaded where.
+    pub fn is_empty(&self) -> bool {
+        self.traces.is_empty()
+    }
+
+    /// The names of an event record's addresses, by field.
+    pub fn names(&mut self, trace: &Trace, time: Timestamp, event: &mut Event<'_>) -> Vec<Named<'_>> {
+        let key = trace.paths.first();
+        let Some(known) = key.and_then(|key| self.traces.get_mut(key)) else {
+            return Vec::new();
+        };
+        let fields = Fields::of(event);
+        known.pass(time, &mut self.naming);
+        let found = known.names(&fields, &mut self.naming);
+        let naming = &self.naming;
+        let named = |(field, ids): (_, Vec<NameId>)| (field, ids.iter().map(|&id| naming.name(id)).collect());
+        found.into_iter().map(named).collect()
+    }
+}
+
+impl Known {
+    fn new(set: &TraceSet, trace: &Trace, maps: &[PathBuf]) -> Option<Known> {
+        let kinds = Kinds::new(trace).without_stacks();
+        let beside = beside_in(maps, trace);
+        let teller = if kinds.any(|kind| kind == Kind::Load) {
+            Teller::Programs(Box::new(OwnStacks::of(trace, &beside)), HashMap::new())
+        } else if kinds.any(|kind| matches!(kind, Kind::MapLoad | Kind::Symbol)) {
+            Teller::Kernel(Box::new(System::new(beside)))
+        } else {
+            return None;
+        };
+        let mut known = Known {
+            teller,
+            rest: VecDeque::new(),
+        };
+        kinds.read(set, trace, |place, kind, fields| {
+            known.learn(kind, fields);
+            known.rest.push_back((place.time, kind, fields.clone()));
+        });
+        Some(known)
+    }
+
+    fn learn(&mut self, kind: Kind, fields: &Fields) {
+        match &mut self.teller {
+            Teller::Kernel(system) => _ = system.learn(kind, fields),
+            Teller::Programs(_, programs) => {
+                let program = programs.entry(fields.integer(PID)).or_default();
+                if let (Kind::Load, Some(module)) = (kind, crate::process::image(fields)) {
+                    program.later.load(module);
+                }
+            }
+        }
+    }
+
+    /// Takes what is told up to a time.
+    fn pass(&mut self, time: Timestamp, naming: &mut Naming<'_>) {
+        while self.rest.front().is_some_and(|(at, ..)| *at <= time) {
+            let Some((_, kind, fields)) = self.rest.pop_front() else {
+                return;
+            };
+            match &mut self.teller {
+                Teller::Programs(new, programs) => {
+                    let program = programs.entry(fields.integer(PID)).or_default();
+                    let own = program.own.get_or_insert_with(|| (**new).clone());
+                    own.event(kind, &fields, naming);
+                }
+                Teller::Kernel(system) => _ = system.event(kind, &fields, naming),
+            }
+        }
+    }
+
+    fn names(&mut self, fields: &Fields, naming: &mut Naming<'_>) -> Vec<(&'static str, Vec<NameId>)> {
+        let mut found = Vec::new();
+        match &mut self.teller {
+            Teller::Programs(new, programs) => {
+                let Some(program) = programs.get_mut(&fields.integer(PID)) else {
+                    return found;
+                };
+                let own = program.own.get_or_insert_with(|| (**new).clone());
+                let mut name = |field, addresses: &[u64]| {
+                    let ids = own.mapped.functions(addresses, Some(&program.later), naming);
+                    found.push((field, ids));
+                };
+                for field in EXACT {
+                    if let Some(address) = fields.integer(field) {
+                        name(field, &[address]);
+                    }
+                }
+                // It returns to there: what is asked for is the call before.
+                if let Some(address) = fields.integer(RETURNS) {
+                    name(RETURNS, &[address.wrapping_sub(1)]);
+                }
+                if fields.has_array(PROGRAMS) {
+                    name(PROGRAMS, fields.array(PROGRAMS));
+                }
+            }
+            Teller::Kernel(system) => {
+                for field in [KERNELS, PROGRAMS] {
+                    if fields.has_array(field) {
+                        let ids = system.functions(field == KERNELS, fields, naming);
+                        found.push((field, ids));
+                    }
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,63 @@
+//! Names of functions behind a line.
+
+use tracebraid_profile::Named;
+
+use super::buffer::Buffer;
+
+/// Puts the names of an event record's addresses at the end of its line, which is there.
+pub(crate) fn put(buffer: &mut Buffer, json: bool, names: &[Named<'_>]) {
+    if names.is_empty() {
+        return;
+    }
+    let text = if json { as_json(names) } else { as_text(names) };
+    let end = if json { "}\n" } else { "\n" };
+    buffer.truncate(buffer.len().saturating_sub(end.len()));
+    buffer.put(text.as_bytes());
+    buffer.put(end.as_bytes());
+}
+
+/// `, { addr = work, callstack_user = [ work, main ] }`
+fn as_text(names: &[Named<'_>]) -> String {
+    let field = |(field, names): &Named<'_>| match names.as_slice() {
+        [name] => format!("{field} = {name}"),
+        names => format!("{field} = [ {} ]", names.join(", ")),
+    };
+    let fields: Vec<String> = names.iter().map(field).collect();
+    format!(", {{ {} }}", fields.join(", "))
+}
+
+/// `,"symbols":{"addr":["work"]}`
+fn as_json(names: &[Named<'_>]) -> String {
+    let fields = names.iter().map(|(field, names)| {
+        let names = names.iter().map(|&name| name.into()).collect();
+        ((*field).to_owned(), serde_json::Value::Array(names))
+    });
+    format!(",\"symbols\":{}", serde_json::Value::Object(fields.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_at_the_end_of_the_line() {
+        let names: [Named<'_>; 2] = [("addr", vec!["wo\"rk"]), ("callstack_user", vec!["a", "b"])];
+        for (json, line, expected) in [
+            (
+                false,
+                "x: { a = 1 }\n",
+                "x: { a = 1 }, { addr = wo\"rk, callstack_user = [ a, b ] }\n",
+            ),
+            (
+                true,
+                "{\"x\":1}\n",
+                "{\"x\":1,\"symbols\":{\"addr\":[\"wo\\\"rk\"],\"callstack_user\":[\"a\",\"b\"]}}\n",
+            ),
+        ] {
+            let mut buffer = Buffer::new(64);
+            buffer.put(line.as_bytes());
+            put(&mut buffer, json, &names);
+            assert_eq!(std::str::from_utf8(buffer.bytes()).unwrap(), expected);
+        }
+    }
+}
