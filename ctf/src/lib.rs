@@ -20,6 +20,7 @@ mod extent;
 pub mod index;
 pub mod layout;
 pub mod losses;
+pub mod mapping;
 pub mod metadata;
 pub mod order;
 pub mod packet;

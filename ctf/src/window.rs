@@ -1,13 +1,12 @@
-//! A window over a file: a reused buffer that is filled by `pread`.
-//!
-//! Why not a mapping: the first touch of mapped pages costs more CPU time than copying them into
-//! a buffer that stays in the cache (about 6 against 10 GB/s), a mapping counts as resident
-//! memory, and a file that is truncated while it is mapped kills the process.
+//! A window over a file: a piece of it that is mapped, where that is allowed ([`crate::mapping`]), or a reused buffer that is
+//! filled by `pread`.
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+
+use crate::mapping::{PIECE, Piece};
 
 /// Bytes of a window that nothing forces to be larger; the fastest size on common machines.
 pub const WINDOW: usize = 128 * 1024;
@@ -25,6 +24,8 @@ const MOST_SPARE: usize = 4;
 #[derive(Debug, Default)]
 pub struct Window {
     buffer: Vec<u8>,
+    /// All bytes at hand, if they are mapped.
+    piece: Option<Piece>,
     offset: u64,
     filled: usize,
 }
@@ -67,7 +68,10 @@ impl Window {
     /// The bytes at hand.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
-        self.buffer.get(..self.filled).unwrap_or_default()
+        match &self.piece {
+            Some(piece) => piece.bytes(),
+            None => self.buffer.get(..self.filled).unwrap_or_default(),
+        }
     }
 
     /// File offset behind the last byte at hand.
@@ -77,8 +81,24 @@ impl Window {
 
     /// Forgets all bytes: the next fill is for another file.
     pub fn clear(&mut self) {
+        self.piece = None;
         self.filled = 0;
         self.offset = 0;
+    }
+
+    /// Maps from `from` on at least what is wanted. Whether that could be.
+    fn map(&mut self, file: &File, from: u64, want: usize, limit: u64) -> bool {
+        if self.piece.take().is_some() {
+            self.filled = 0;
+        }
+        let end = from.saturating_add(PIECE.max(want as u64)).min(limit);
+        self.piece = Piece::map(file, from, end);
+        let Some(piece) = &self.piece else {
+            return false;
+        };
+        self.filled = piece.bytes().len();
+        self.offset = from;
+        true
     }
 
     /// Makes `from..from + want` of the file available as far as it lies before `limit`, reading
@@ -95,6 +115,11 @@ impl Window {
         if from >= self.offset && have >= want as u64 && have > 0 {
             return Ok(());
         }
+        // Less is wanted at a time where many files are read at once.
+        if size >= WINDOW && self.map(file, from, want, limit) {
+            return Ok(());
+        }
+        let have = have.min(self.filled as u64);
         if from >= self.offset && have > 0 {
             let start = (from - self.offset) as usize;
             self.buffer.copy_within(start..self.filled, 0);

@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use tracebraid_ctf::damage::Damage;
+use tracebraid_ctf::mapping;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::failure::DAMAGED;
 use crate::options::SelectArgs;
 use crate::output::say;
 use crate::rings;
+use crate::table::number_of;
 
 /// More warnings than this are only counted.
 const MOST_SHOWN: usize = 20;
@@ -87,7 +89,15 @@ impl Warnings {
     }
 
     /// The exit code of a command that did its work.
-    pub(crate) fn finish(self, strict: bool) -> ExitCode {
+    pub(crate) fn finish(mut self, strict: bool) -> ExitCode {
+        let lost = mapping::lost_pages();
+        if lost > 0 {
+            self.damage(&format!(
+                "{} of the files could not be read any more while they were read (did a file become shorter, or does the \
+                 disk fail?): what is told of them is wrong; run it again",
+                number_of(lost, "page", "pages")
+            ));
+        }
         if self.damaged > self.shown {
             say!(
                 "warning: {} more of this kind; `tracebraid info` counts them",
