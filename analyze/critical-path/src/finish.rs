@@ -22,6 +22,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         cpus,
         requests,
         packets,
+        rings,
         futexes,
         calls: of_several,
         ..
@@ -51,6 +52,8 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         longest_request: requests.longest,
         requests: requests.done,
         packets: packets.packets,
+        ring_requests: rings.done,
+        queues: names.queues.into_entries(),
         futexes: in_places(futexes),
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
@@ -78,6 +81,7 @@ fn actor(line: Line) -> Actor {
         name: line.name.map(|name| name.text()).filter(|name| !name.is_empty()),
         creator: line.creator,
         line: stretches,
+        works: line.works,
     }
 }
 

@@ -142,6 +142,23 @@ impl GraphRules {
             What::Issue(request, sectors) => Item::Issue(request, active.worker(), sectors),
             What::Send(segment) => Item::Send(segment, active.sends(&segment)),
             What::Receive(segment) => return active.receives(segment),
+            What::Queue(work, queue) => {
+                let (source, by) = who(active);
+                Item::Queue {
+                    work,
+                    queue,
+                    source,
+                    by,
+                }
+            }
+            What::Execute(work) => match active.worker() {
+                Some(tid) => Item::Executes(tid, work),
+                None => return,
+            },
+            What::Ring(event) => match active.worker() {
+                Some(tid) => Item::Ring(event, tid),
+                None => return,
+            },
             seldom => return self.seldom(partial, cpu, time, seldom),
         };
         partial.items.push(cpu, time, item);
@@ -215,11 +232,7 @@ impl GraphRules {
 /// A thread is woken by what is active.
 #[inline]
 fn wake(active: &Active, woken: i32, is_ready: bool, cpu: Option<u32>) -> Item {
-    let source = active.source();
-    let by = match source {
-        Source::Thread | Source::Sender(_) => active.by(),
-        _ => By::Nobody,
-    };
+    let (source, by) = who(active);
     Item::Wake {
         woken,
         is_ready,
@@ -227,6 +240,17 @@ fn wake(active: &Active, woken: i32, is_ready: bool, cpu: Option<u32>) -> Item {
         source,
         by,
     }
+}
+
+/// What is active, and the thread, if it is one.
+#[inline]
+fn who(active: &Active) -> (Source, By) {
+    let source = active.source();
+    let by = match source {
+        Source::Thread | Source::Sender(_) => active.by(),
+        _ => By::Nobody,
+    };
+    (source, by)
 }
 
 /// Idle threads have no time line.

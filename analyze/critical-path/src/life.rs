@@ -7,6 +7,7 @@ use tracebraid_kernel_model::Syscall;
 use crate::cause::{Interrupt, Wake};
 use crate::graph::{NO_OBJECT, State};
 use crate::line::Line;
+use crate::rings::RingLife;
 use crate::step::{Begun, Left};
 
 /// What is known of a thread besides its time line.
@@ -28,6 +29,8 @@ pub(crate) struct Life {
     pub(crate) has_closed: bool,
     pub(crate) is_dying: bool,
     pub(crate) calls: OpenCall<Begun, Exited>,
+    /// What is known of it and io_uring, if anything.
+    pub(crate) ring: Option<Box<RingLife>>,
 }
 
 /// A wake-up of a thread that runs.

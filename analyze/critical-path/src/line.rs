@@ -5,7 +5,7 @@ use tracebraid_kernel_fold::ThreadKey;
 use tracebraid_kernel_model::Comm;
 
 use crate::cause::ActorId;
-use crate::graph::{State, Stretch};
+use crate::graph::{State, Stretch, Work};
 
 /// A thread and what it did so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -15,6 +15,7 @@ pub(crate) struct Line {
     pub(crate) name: Option<Comm>,
     pub(crate) creator: Option<ActorId>,
     pub(crate) stretches: Vec<Stretch>,
+    pub(crate) works: Vec<Work>,
 }
 
 impl Line {
@@ -35,6 +36,13 @@ impl Line {
     pub(crate) fn is(&mut self, state: State) {
         if let Some(last) = self.stretches.last_mut() {
             last.state = state;
+        }
+    }
+
+    /// It turns to work.
+    pub(crate) fn works(&mut self, work: Work) {
+        if self.works.last().is_none_or(|last| last.begin < work.begin) {
+            self.works.push(work);
         }
     }
 

@@ -7,14 +7,16 @@ use tracebraid_kernel_model::Syscall;
 use crate::calls::{LongCall, Longest};
 use crate::cause::{ActorId, Wake};
 use crate::context::Source;
-use crate::graph::{NO_OBJECT, Occupant, Occupied, State, Stretch};
-use crate::kinds::Kind;
+use crate::graph::{NO_OBJECT, Occupant, Occupied, Queue, State, Stretch};
+use crate::kinds::{Kind, Kinds};
 use crate::life::{Life, NO_CPU, number};
 use crate::line::Line;
 use crate::packets::Packets;
 use crate::requests::Requests;
+use crate::rings::Rings;
 use crate::rules::GraphRules;
 use crate::step::{Begun, By, Item, Left, Parked};
+use crate::works::Works;
 
 /// What is known of threads, requests and segments.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +30,8 @@ pub(crate) struct Machine {
     pub(crate) cpus: ByCpu<Vec<Occupied>>,
     pub(crate) requests: Requests,
     pub(crate) packets: Packets,
+    works: Works,
+    pub(crate) rings: Rings,
     /// Places of addresses.
     pub(crate) futexes: Vec<(i64, u32)>,
     pub(crate) calls: Longest,
@@ -60,9 +64,11 @@ impl Player<'_> {
                 cpu: target,
                 source,
                 by,
-            } => self
-                .machine
-                .wakes(at, key(woken), (source, by), (is_ready, target)),
+            } => {
+                let kinds = &self.rules.kinds;
+                self.machine
+                    .wakes(kinds, at, key(woken), (source, by), (is_ready, target));
+            }
             Item::Interrupted(tid, begin, by) => {
                 let (life, line, losses) = self.machine.thread(key(tid));
                 life.was_interrupted(line, at, (begin, by), losses);
@@ -152,13 +158,13 @@ impl Player<'_> {
 
 impl Machine {
     #[inline(always)]
-    fn life(&mut self, thread: ThreadKey) -> &mut Life {
+    pub(crate) fn life(&mut self, thread: ThreadKey) -> &mut Life {
         self.lives.get_near(thread, &mut self.near)
     }
 
     /// A thread, its time line, and what was lost.
     #[inline(always)]
-    fn thread(&mut self, thread: ThreadKey) -> (&mut Life, &mut Line, &Losses) {
+    pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut Life, &mut Line, &Losses) {
         let actor = self.actor(thread);
         let Machine {
             lives,
@@ -174,7 +180,7 @@ impl Machine {
 
     /// The thread that has that id now.
     #[inline]
-    fn actor(&mut self, thread: ThreadKey) -> ActorId {
+    pub(crate) fn actor(&mut self, thread: ThreadKey) -> ActorId {
         let new = self.lines.len() as u32;
         let actor = *self.life(thread).actor.get_or_insert(new);
         if actor == new {
@@ -208,6 +214,7 @@ impl Machine {
     /// A thread is woken.
     fn wakes(
         &mut self,
+        kinds: &Kinds,
         at: (CpuKey, i64),
         woken: ThreadKey,
         (source, by): (Source, By),
@@ -219,7 +226,14 @@ impl Machine {
             Some(Stretch {
                 begin,
                 state: State::Blocked { call, .. },
-            }) => self.wake(at.0, (source, by), (call, begin)),
+            }) => {
+                let wake = self.wake(at.0, (source, by), (call, begin));
+                // Without system calls it may wait for one.
+                if call == Syscall::OTHER || kinds.of(call) == Kind::Ring {
+                    self.ring_wakes(at.1, woken, wake, kinds.of(call) == Kind::Ring);
+                }
+                wake
+            }
             _ => Wake::Unknown,
         };
         let (life, line, losses) = self.thread(woken);
@@ -269,9 +283,27 @@ impl Machine {
             }
             Item::Belongs { tid, pid } => self.thread(key(tid)).1.pid = Some(pid),
             Item::Named(tid, name) => self.thread(key(tid)).1.name = Some(name),
+            Item::Queue {
+                work,
+                queue,
+                source,
+                by,
+            } => {
+                let cause = self.wake(cpu, (source, by), (Syscall::OTHER, time));
+                let queue = Queue::Kernel(queue);
+                self.works.queues((trace, work), time, cause, queue);
+            }
+            Item::Executes(tid, work) => {
+                if let Some(work) = self.works.begins((trace, work), time) {
+                    self.thread(key(tid)).1.works(work);
+                }
+            }
+            Item::Ring(event, tid) => self.ring(time, key(tid), event),
             Item::Lost => {
                 self.losses.lose(cpu);
                 self.requests.lose();
+                self.works.lose();
+                self.rings.lose();
                 self.occupies(cpu, time, Occupant::Unknown);
             }
             _ => {}

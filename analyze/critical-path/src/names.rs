@@ -16,6 +16,8 @@ pub(crate) struct Names {
     pub(crate) irqs: Sorted<(u32, u16), String>,
     pub(crate) disks: Sorted<(u32, Device), String>,
     pub(crate) connections: Sorted<u64, (SocketAddr, SocketAddr)>,
+    /// Queues of work by a hash of their names.
+    pub(crate) queues: Sorted<u32, String>,
 }
 
 impl Names {
@@ -23,6 +25,7 @@ impl Names {
         self.irqs.merge(later.irqs);
         self.disks.merge(later.disks);
         self.connections.merge(later.connections);
+        self.queues.merge(later.queues);
     }
 
     /// The handler of an interrupt begins.
@@ -41,6 +44,17 @@ impl Names {
         if let Some(device) = state.device(body) {
             self.disks.add((trace, device), || text(&state.name, body));
         }
+    }
+
+    /// The number of a queue of work, by its name.
+    pub(crate) fn queue(&mut self, name: &TextField, body: &mut Body<'_, '_>) -> Option<u32> {
+        let name = name.bytes(body).filter(|name| !name.is_empty())?;
+        let mut hasher = std::hash::DefaultHasher::new();
+        name.hash(&mut hasher);
+        let number = hasher.finish() as u32;
+        self.queues
+            .add(number, || Some(String::from_utf8_lossy(name).into_owned()));
+        Some(number)
     }
 
     /// The TCP segment with those headers, if they are of one.

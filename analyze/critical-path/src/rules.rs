@@ -5,6 +5,7 @@ use tracebraid_kernel_fold::{
     ByCpu, ChosenCalls, Event, Input, Items, Lane, Packet, People, Rules, Selection,
 };
 use tracebraid_kernel_model::events::network::PacketStep;
+use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::active::Active;
@@ -116,6 +117,17 @@ impl Rules for GraphRules {
                 segment.map(|segment| match packet.step {
                     PacketStep::Queue => What::Send(segment),
                     _ => What::Receive(segment),
+                })
+            }
+            Work(work) => {
+                let address = work.work.get(body);
+                address.map(|address| match work.step {
+                    WorkStep::Queue => {
+                        let name = work.queue.as_ref();
+                        let queue = name.and_then(|name| partial.names.queue(name, body));
+                        What::Queue(address, queue.unwrap_or(0))
+                    }
+                    _ => What::Execute(address),
                 })
             }
             other => {
