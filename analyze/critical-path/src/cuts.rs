@@ -93,7 +93,7 @@ impl Walk<'_> {
         let before = match work.cause {
             _ if work.queued <= begin => Before::Own,
             Wake::Thread(by) => Before::Of(by, Link::Queues(work.queue)),
-            Wake::Unknown => Before::Own,
+            Wake::Unknown | Wake::StillWaiting => Before::Own,
             cause => Before::Wait(cause),
         };
         Cut {

@@ -14,9 +14,10 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         people,
         names,
         mut calls,
-        machine,
+        mut machine,
         ..
     } = partial;
+    machine.ends_waiting();
     let Machine {
         lines,
         cpus,
@@ -46,6 +47,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     let actors: Vec<Actor> = lines.into_iter().enumerate().map(actor).collect();
     Graph {
         head: input.head(),
+        known_until: input.known_until().unwrap_or(i64::MIN),
         by_key: by_key(&actors),
         actors,
         cpus: cpus.into_iter().collect::<Vec<(CpuKey, Vec<Occupied>)>>(),

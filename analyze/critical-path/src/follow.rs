@@ -8,7 +8,7 @@ use crate::calls::LongCall;
 use crate::context::Source;
 use crate::events;
 use crate::rules::{GraphPartial, GraphRules};
-use crate::step::{Begun, By, Item, Step, What};
+use crate::step::{Begun, By, Item, RingStep, Step, What};
 
 impl GraphRules {
     #[inline(always)]
@@ -155,10 +155,13 @@ impl GraphRules {
                 Some(tid) => Item::Executes(tid, work),
                 None => return,
             },
-            What::Ring(event) => match active.worker() {
-                Some(tid) => Item::Ring(event, tid),
-                None => return,
-            },
+            What::Ring(event) => {
+                let Some(tid) = active.worker() else { return };
+                if event.step == RingStep::Complete {
+                    active.completes();
+                }
+                Item::Ring(event, tid)
+            }
             seldom => return self.seldom(partial, cpu, time, seldom),
         };
         partial.items.push(cpu, time, item);

@@ -186,6 +186,8 @@ pub struct RingRequest {
 pub struct Graph {
     /// What it is about.
     pub head: Head,
+    /// Behind this time nothing is known. It may lie behind the end of the window that was asked for.
+    pub known_until: i64,
     /// The threads, in the order in which they were met.
     pub actors: Vec<Actor>,
     /// The same by machine and id; those of one id in the order in which they had it.
@@ -245,11 +247,6 @@ impl Graph {
                 .is_some_and(|begin| begin <= time)
         };
         of_key.filter(has_begun).last().copied()
-    }
-
-    /// Until when something is known of a machine.
-    pub fn end(&self) -> i64 {
-        self.head.end.map_or(i64::MIN, |end| end.0)
     }
 
     /// What a thread is called: its name and id, and the machine where there are several.

@@ -39,6 +39,14 @@ impl Line {
         }
     }
 
+    /// True if it has waited since that time.
+    pub(crate) fn has_waited_since(&self, time: i64) -> bool {
+        let since = self.stretches.iter().rev();
+        since
+            .take_while(|stretch| stretch.begin > time)
+            .any(|stretch| matches!(stretch.state, State::Blocked { .. }))
+    }
+
     /// It turns to work.
     pub(crate) fn works(&mut self, work: Work) {
         if self.works.last().is_none_or(|last| last.begin < work.begin) {

@@ -116,7 +116,7 @@ impl Player<'_> {
         let thread = ThreadKey { trace, tid };
         let life = self.machine.life(thread);
         (life.called, life.has_called) = (parked.called, true);
-        life.has_closed = parked.has_closed;
+        life.lingers = parked.lingers;
         let Some(call) = parked.call else { return };
         let begun = Begun {
             call,
@@ -136,7 +136,7 @@ impl Player<'_> {
         (life.called, life.has_called) = (time, true);
         let ended = life.calls.play(cpu, time, &CallItem::Arrives(thread.tid, exited));
         let call = exited.call.or(ended.map(|(begun, ..)| begun.call));
-        life.has_closed = call.is_some_and(|call| kinds.of(call) == Kind::Close);
+        life.lingers = call.is_some_and(|call| kinds.of(call) == Kind::Close);
         if let Some((begun, ..)) = ended {
             self.ended(thread, begun, time);
         }
@@ -157,6 +157,20 @@ impl Player<'_> {
 }
 
 impl Machine {
+    /// There is nothing more: whoever waits still does.
+    pub(crate) fn ends_waiting(&mut self) {
+        for (key, life) in self.lives.entries() {
+            let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));
+            if let Some(line) = line {
+                let cpu = CpuKey {
+                    trace: key.trace,
+                    cpu: 0,
+                };
+                life.still_waits(line, self.losses.of_trace(cpu));
+            }
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn life(&mut self, thread: ThreadKey) -> &mut Life {
         self.lives.get_near(thread, &mut self.near)

@@ -118,7 +118,7 @@ impl Graph {
     /// The critical path of a thread from one time to another, in nanoseconds from the origin.
     pub fn path(&self, actor: ActorId, begin: i64, end: i64) -> Path {
         let end = end.max(begin);
-        let known = self.end().clamp(begin, end);
+        let known = self.known_until.clamp(begin, end);
         let mut walk = Walk {
             graph: self,
             path: Path {
@@ -390,7 +390,9 @@ impl Walk<'_> {
                     Link::Issues(place),
                 )
             }
-            Wake::Unknown | Wake::Timer | Wake::Interrupt(_) => self.submitted(hop, begin, call, object),
+            Wake::Unknown | Wake::StillWaiting | Wake::Timer | Wake::Interrupt(_) => {
+                self.submitted(hop, begin, call, object)
+            }
         };
         let until = until.clamp(begin, end);
         let is_followed = to.is_some_and(|to| self.goes_over(hop, to, (begin, until), link, false));

@@ -43,13 +43,15 @@ pub enum Reason {
     Kernel,
     /// Work waited in a queue for a thread that did it.
     WorkQueue,
+    /// It still waited where the trace ended, or what was read of it did.
+    StillWaiting,
     /// Nothing tells.
     Unknown,
 }
 
 impl Reason {
     /// All, in the order of tables.
-    pub const ALL: [Reason; 16] = [
+    pub const ALL: [Reason; 17] = [
         Reason::Running,
         Reason::Interrupted,
         Reason::Preempted,
@@ -65,6 +67,7 @@ impl Reason {
         Reason::Thread,
         Reason::Kernel,
         Reason::WorkQueue,
+        Reason::StillWaiting,
         Reason::Unknown,
     ];
 
@@ -86,6 +89,7 @@ impl Reason {
             Reason::Thread => "thread",
             Reason::Kernel => "kernel",
             Reason::WorkQueue => "work-queue",
+            Reason::StillWaiting => "still-waiting",
             Reason::Unknown => "unknown",
         }
     }
@@ -184,6 +188,7 @@ impl Graph {
     fn waits_for(&self, trace: u32, call: Syscall, wake: Wake) -> Reason {
         match wake {
             Wake::Unknown => Reason::Unknown,
+            Wake::StillWaiting => Reason::StillWaiting,
             Wake::Timer => Reason::Timer,
             Wake::Request(_) => Reason::BlockDevice,
             Wake::Packet(_) => Reason::Network,
@@ -226,7 +231,7 @@ impl Graph {
     /// What ends a wait, in words.
     fn wake(&self, trace: u32, wake: Wake) -> String {
         match wake {
-            Wake::Unknown | Wake::Timer => String::new(),
+            Wake::Unknown | Wake::StillWaiting | Wake::Timer => String::new(),
             Wake::Thread(actor) => self.name(actor),
             Wake::Interrupt(interrupt) => self.interrupt(trace, interrupt),
             Wake::Request(place) => match self.requests.get(place as usize) {

@@ -35,9 +35,18 @@ pub(crate) struct RingLife {
     ring: Option<i64>,
     /// What it completed last, of which ring, and when.
     done: Option<(i64, i64, RingRequest)>,
-    /// The wait of which it is not known for which request it was: its place and beginning.
-    waits: Option<(usize, i64)>,
+    /// The wait of which it is not known for which request it was.
+    waits: Option<Wait>,
     /// Since when it is done with all that it took from a queue.
+    free: Option<i64>,
+}
+
+/// A wait for an io_uring that has ended.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Wait {
+    place: usize,
+    begin: i64,
+    /// Since when the worker thread that ended it had been done with all before.
     free: Option<i64>,
 }
 
@@ -53,11 +62,9 @@ impl Rings {
     }
 }
 
-impl RingLife {
-    /// When a thread turned to what it did last, which was queued then.
-    fn turned(&self, queued: i64) -> i64 {
-        self.free.map_or(queued, |free| free.max(queued))
-    }
+/// When a thread turned to what it did last, which was queued then, if it was done with all before since then.
+fn turned(free: Option<i64>, queued: i64) -> i64 {
+    free.map_or(queued, |free| free.max(queued))
 }
 
 fn ring(life: &mut Life) -> &mut RingLife {
@@ -110,54 +117,49 @@ impl Machine {
         let own = ring(life);
         own.done = Some((time, open.ring, open.request));
         if let Some(queued) = open.queued.filter(|queued| queued.1 != by) {
-            line.works(work(queued, own.turned(queued.0)));
+            line.works(work(queued, turned(own.free, queued.0)));
             own.free = Some(time);
         }
-        let Some((place, begin)) = own.waits else { return };
+        let Some(wait) = own.waits else { return };
         if own.ring.is_some_and(|ring| ring != open.ring) {
             return;
         }
         // It is told by the thread that waited for it, once that runs again.
         own.waits = None;
-        let wake = self.was_for(by, (place, begin), open.request);
+        let wake = self.was_for(by, wait, open.request);
         if let (Some((Wake::Thread(worker), until)), Some(queued)) = (wake, open.queued)
             && worker != queued.1
         {
-            self.has_worked(worker, queued, until);
+            self.has_worked(worker, queued, (wait.free, until));
         }
     }
 
     /// A wait of a thread was for that request, if that was under way then; gives what ended the wait, and when.
-    fn was_for(
-        &mut self,
-        actor: ActorId,
-        (place, began): (usize, i64),
-        request: RingRequest,
-    ) -> Option<(Wake, i64)> {
+    fn was_for(&mut self, actor: ActorId, wait: Wait, request: RingRequest) -> Option<(Wake, i64)> {
         let line = self.lines.get_mut(actor.0 as usize)?;
-        let end = line.stretches.get(place + 1)?.begin;
-        let stretch = line.stretches.get_mut(place)?;
+        let end = line.stretches.get(wait.place + 1)?.begin;
+        let stretch = line.stretches.get_mut(wait.place)?;
         let State::Blocked { object, wake, .. } = &mut stretch.state else {
             return None;
         };
-        if stretch.begin != began || *object != NO_OBJECT || request.submitted >= end {
+        if stretch.begin != wait.begin || *object != NO_OBJECT || request.submitted >= end {
             return None;
         }
         *object = self.rings.remember(request);
         Some((*wake, end))
     }
 
-    /// A worker thread has done what was queued, up to then.
-    fn has_worked(&mut self, worker: ActorId, queued: (i64, ActorId), until: i64) {
+    /// A worker thread has done what was queued, up to then; it had been done with all before since the first time.
+    fn has_worked(&mut self, worker: ActorId, queued: (i64, ActorId), (free, until): (Option<i64>, i64)) {
         let Some(key) = self.lines.get(worker.0 as usize).map(|line| line.key) else {
             return;
         };
         let (life, line, _) = self.thread(key);
-        let own = ring(life);
-        let begin = own.turned(queued.0);
+        let begin = turned(free, queued.0);
         if begin < until {
             line.works(work(queued, begin));
-            own.free = Some(until);
+            let own = ring(life);
+            own.free = own.free.max(Some(until));
         }
     }
 
@@ -173,27 +175,35 @@ impl Machine {
         let place = line.stretches.len() - 1;
         let waits_for = life.ring.as_ref().and_then(|own| own.ring);
         if is_sure {
-            ring(life).waits = Some((place, begin));
+            let free = None;
+            ring(life).waits = Some(Wait { place, begin, free });
         }
         let Wake::Thread(by) = wake else { return };
         let Some(waker) = self.lines.get(by.0 as usize).map(|line| line.key) else {
             return;
         };
-        let Some(waker) = self.life(waker).ring.as_mut() else {
+        let (waker, its_line, _) = self.thread(waker);
+        let Some(waker) = waker.ring.as_mut() else {
             return;
         };
         // What it was woken for is done: what the waker does from now on is something else.
-        if waker.free.is_some() {
+        let free = waker.free;
+        if free.is_some() {
             waker.free = Some(time);
         }
         let is_of_it = |done: &(i64, i64, RingRequest)| {
-            is_sure && done.0 >= begin && waits_for.is_none_or(|ring| ring == done.1)
+            is_sure
+                && done.0 >= begin
+                && !its_line.has_waited_since(done.0)
+                && waits_for.is_none_or(|ring| ring == done.1)
         };
         if let Some((.., request)) = waker.done.filter(is_of_it) {
             let place = self.rings.remember(request);
             let (life, line, _) = self.thread(woken);
             ring(life).waits = None;
             for_request(line, place);
+        } else if let Some(wait) = ring(self.life(woken)).waits.as_mut() {
+            wait.free = free;
         }
     }
 }

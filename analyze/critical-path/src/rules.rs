@@ -21,11 +21,13 @@ use crate::step::{Item, Step, What};
 
 /// What the analysis makes of events.
 ///
-/// Of a [`Selection`] it takes the end of the window, behind which nothing is read, and, if it has patterns
-/// of system calls, how many of the longest of those that begin in the window to find.
+/// Of a [`Selection`] it takes the end of the window, and how much is read behind it, to tell what ended waits that go on
+/// there; and, if it has patterns of system calls, how many of the longest of those that begin in the window to find.
 #[derive(Debug)]
 pub struct GraphRules {
     pub(crate) selection: Selection,
+    /// What happens then or later is left out.
+    until: i64,
     pub(crate) kinds: Kinds,
     chosen: ChosenCalls,
     /// How many of the longest calls to find.
@@ -61,6 +63,7 @@ impl Rules for GraphRules {
                 true => 0,
                 false => selection.rows,
             },
+            until: selection.read_until().map_or(i64::MAX, |until| until.0),
             selection: selection.clone(),
         }
     }
@@ -82,7 +85,7 @@ impl Rules for GraphRules {
 
     fn packet(&self, partial: &mut GraphPartial, packet: &Packet) {
         let time = packet.begin.unwrap_or(i64::MIN);
-        if !packet.lost_before || self.selection.window.is_over(time) {
+        if !packet.lost_before || self.is_over(time) {
             return;
         }
         if packet.tells_switches {
@@ -101,7 +104,7 @@ impl Rules for GraphRules {
         let Event { model, cpu, time, .. } = *event;
         let what = match &model.event {
             // What comes later is not read in every way: it must not matter.
-            _ if self.selection.window.is_over(time) => return,
+            _ if self.is_over(time) => return,
             Entry(entry) => Some(events::enters(&self.kinds, entry, body)),
             Exit(exit) => Some(events::exits(exit, body)),
             Switch(switch) => return self.switch(partial, event, switch, body),
@@ -175,6 +178,12 @@ impl GraphRules {
     #[inline(always)]
     pub(crate) fn asks_for(&self, call: Syscall, begin: i64) -> bool {
         self.most_calls > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
+    }
+
+    /// True for times behind all that is read.
+    #[inline(always)]
+    fn is_over(&self, time: i64) -> bool {
+        self.until <= time && self.until < i64::MAX
     }
 
     /// True if nothing came before.

@@ -158,8 +158,9 @@ pub(crate) struct Parked {
     pub(crate) begin: i64,
     /// When a call began or ended last.
     pub(crate) called: i64,
-    /// The last call that ended closed a descriptor.
-    pub(crate) has_closed: bool,
+    /// The last call that ended closed a descriptor, or requests of an io_uring were done: there is something left to do
+    /// for the kernel on the way back to the program.
+    pub(crate) lingers: bool,
 }
 
 /// The thread by which another one is woken, if it is one.

@@ -77,6 +77,9 @@ enum Format {
     Folded,
 }
 
+/// So much behind the end of the time that is given is read to tell what ended waits that go on there, in nanoseconds.
+const BEHIND: u64 = 1_000_000_000;
+
 /// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
@@ -97,6 +100,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
 fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
     let selection = Selection {
         window: window(subject.range),
+        behind: BEHIND,
         calls: options::globs(&args.longest),
         rows: args.top,
         ..Selection::default()
