@@ -28,7 +28,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         calls: of_several,
         ..
     } = machine;
-    calls.merge(of_several, rules.most_calls);
+    calls.merge(of_several, &rules.wanted);
     let mut last = std::collections::HashMap::new();
     for (place, line) in lines.iter().enumerate() {
         last.insert(line.key, place);
@@ -60,7 +60,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
         connections: names.connections.into_entries().into_iter().map(text).collect(),
-        calls: calls.into_calls(rules.most_calls),
+        calls: calls.into_calls(&rules.wanted),
     }
 }
 

@@ -221,7 +221,7 @@ impl GraphRules {
                     begin: begun.time,
                     end: time,
                 };
-                partial.calls.add(call, self.most_calls);
+                partial.calls.add(call, &self.wanted);
             }
             EndedCall::Elsewhere => {
                 let arrives = Item::Arrives(tid, exited.call, result);

@@ -151,7 +151,7 @@ impl Player<'_> {
                 begin: begun.time,
                 end,
             };
-            self.machine.calls.add(call, self.rules.most_calls);
+            self.machine.calls.add(call, &self.rules.wanted);
         }
     }
 }

@@ -9,7 +9,7 @@ use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::active::Active;
-use crate::calls::Longest;
+use crate::calls::{Longest, Wanted};
 use crate::events;
 use crate::finish;
 use crate::graph::Graph;
@@ -31,7 +31,7 @@ pub struct GraphRules {
     pub(crate) kinds: Kinds,
     chosen: ChosenCalls,
     /// How many of the longest calls to find.
-    pub(crate) most_calls: usize,
+    pub(crate) wanted: Wanted,
 }
 
 /// What is known after some chunks.
@@ -59,10 +59,10 @@ impl Rules for GraphRules {
         GraphRules {
             kinds: Kinds::new(),
             chosen: selection.chosen_calls(),
-            most_calls: match selection.calls.is_empty() {
+            wanted: Wanted::new(match selection.calls.is_empty() {
                 true => 0,
                 false => selection.rows,
-            },
+            }),
             until: selection.read_until().map_or(i64::MAX, |until| until.0),
             selection: selection.clone(),
         }
@@ -155,7 +155,7 @@ impl Rules for GraphRules {
         later.lanes.join(earlier, step, begin);
         earlier.items.append(later.items);
         earlier.names.merge(later.names);
-        earlier.calls.merge(later.calls, self.most_calls);
+        earlier.calls.merge(later.calls, &self.wanted);
     }
 
     fn settle(&self, partial: &mut GraphPartial, watermark: i64) {
@@ -177,7 +177,7 @@ impl GraphRules {
     /// True if such calls are asked for that begin then.
     #[inline(always)]
     pub(crate) fn asks_for(&self, call: Syscall, begin: i64) -> bool {
-        self.most_calls > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
+        self.wanted.most > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
     }
 
     /// True for times behind all that is read.
