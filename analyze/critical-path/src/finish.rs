@@ -47,6 +47,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     let actors: Vec<Actor> = lines.into_iter().enumerate().map(actor).collect();
     Graph {
         head: input.head(),
+        known_from: rules.from,
         known_until: input.known_until().unwrap_or(i64::MIN),
         by_key: by_key(&actors),
         actors,

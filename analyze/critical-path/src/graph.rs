@@ -186,6 +186,8 @@ pub struct RingRequest {
 pub struct Graph {
     /// What it is about.
     pub head: Head,
+    /// Before this time nothing is known: paths begin then or later.
+    pub known_from: i64,
     /// Behind this time nothing is known. It may lie behind the end of the window that was asked for.
     pub known_until: i64,
     /// The threads, in the order in which they were met.
@@ -218,6 +220,23 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// How many bytes it takes, but for names.
+    pub fn bytes(&self) -> usize {
+        let of_actor =
+            |actor: &Actor| size_of_val(&*actor.line) + size_of_val(&*actor.works) + size_of::<Actor>();
+        let actors: usize = self.actors.iter().map(of_actor).sum();
+        let cpus: usize = self.cpus.iter().map(|(_, line)| size_of_val(&**line)).sum();
+        let lists = [
+            size_of_val(&*self.by_key),
+            size_of_val(&*self.requests),
+            size_of_val(&*self.packets),
+            size_of_val(&*self.ring_requests),
+            size_of_val(&*self.futexes),
+            size_of_val(&*self.calls),
+        ];
+        actors + cpus + lists.iter().sum::<usize>()
+    }
+
     /// A thread.
     pub fn actor(&self, id: ActorId) -> Option<&Actor> {
         self.actors.get(id.0 as usize)

@@ -47,6 +47,12 @@ impl Line {
             .any(|stretch| matches!(stretch.state, State::Blocked { .. }))
     }
 
+    /// What it did before it did what it does now does not matter.
+    pub(crate) fn forgets(&mut self) {
+        self.stretches.drain(..self.stretches.len().saturating_sub(1));
+        self.works.drain(..self.works.len().saturating_sub(1));
+    }
+
     /// It turns to work.
     pub(crate) fn works(&mut self, work: Work) {
         if self.works.last().is_none_or(|last| last.begin < work.begin) {

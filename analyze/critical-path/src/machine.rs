@@ -105,9 +105,15 @@ impl Player<'_> {
             let key = ThreadKey { trace, tid };
             let (life, line, losses) = machine.thread(key);
             life.comes(line, (cpu, time), losses);
+            if time < self.rules.from {
+                line.forgets();
+            }
             by = Occupant::Thread(machine.actor(key));
         }
         machine.occupies(cpu, time, by);
+        if time < self.rules.from {
+            machine.forgets(cpu);
+        }
     }
 
     /// What a thread has done since it came.
@@ -201,6 +207,16 @@ impl Machine {
             self.lines.push(Line::new(thread));
         }
         ActorId(actor)
+    }
+
+    /// What came before what is now does not matter: no wait goes on that it could have ended.
+    #[cold]
+    fn forgets(&mut self, cpu: CpuKey) {
+        let line = self.cpus.get(cpu);
+        line.drain(..line.len().saturating_sub(1));
+        self.requests.forget();
+        self.packets.forget();
+        self.rings.done.clear();
     }
 
     fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {

@@ -118,7 +118,7 @@ impl Graph {
     /// The critical path of a thread from one time to another, in nanoseconds from the origin.
     pub fn path(&self, actor: ActorId, begin: i64, end: i64) -> Path {
         let end = end.max(begin);
-        let known = self.known_until.clamp(begin, end);
+        let [from, until] = [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
         let mut walk = Walk {
             graph: self,
             path: Path {
@@ -134,8 +134,10 @@ impl Graph {
             link: Link::Start,
             replaces: false,
         });
-        walk.follow(hop, (begin, known));
-        walk.put(hop, (known, end), Kind::Unknown);
+        let from = from.min(until);
+        walk.put(hop, (begin, from), Kind::Unknown);
+        walk.follow(hop, (from, until));
+        walk.put(hop, (until, end), Kind::Unknown);
         debug_assert!(walk.path.tiles(begin, end));
         walk.path
     }

@@ -26,6 +26,8 @@ use crate::step::{Item, Step, What};
 #[derive(Debug)]
 pub struct GraphRules {
     pub(crate) selection: Selection,
+    /// Paths begin then or later: what happened before does not matter to them.
+    pub(crate) from: i64,
     /// What happens then or later is left out.
     until: i64,
     pub(crate) kinds: Kinds,
@@ -63,6 +65,7 @@ impl Rules for GraphRules {
                 true => 0,
                 false => selection.rows,
             }),
+            from: selection.window.from.map_or(i64::MIN, |from| from.0),
             until: selection.read_until().map_or(i64::MAX, |until| until.0),
             selection: selection.clone(),
         }

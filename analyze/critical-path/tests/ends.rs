@@ -1,10 +1,12 @@
 //! Waits that go on where the window ends, or the trace does.
 
-use tracebraid_critical_path::Graph;
+use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Reason, Segment};
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_fold::Options;
 use tracebraid_kernel_fold::{Selection, Window};
 
 use crate::support::script::{Part, Script, parts};
+use crate::support::traces;
 
 /// 10 waits from 1100 to 1500, when 20 wakes it, and again from 1700 on.
 fn script() -> Script {
@@ -67,4 +69,71 @@ fn whoever_waits_where_events_were_lost_perhaps_does_not() {
     let graph = script.graph(&Selection::default());
     let (.., reason, _) = last(&graph, 1900);
     assert_eq!(reason, "unknown");
+}
+
+/// Paths from a time on are the same whether what came before is remembered or not.
+#[test]
+fn what_came_before_the_window_does_not_matter() {
+    for name in ["kernel-ust-requests", "kernel-mix-small"] {
+        let trace = tracebraid_testkit::recorded::unpacked(name)
+            .join(name)
+            .join("kernel");
+        let set = traces::open(&[trace]);
+        let whole = traces::graph(&set, Selection::default(), Options::default());
+        let (begin, end) = (whole.head.begin.expect("events").0, whole.known_until);
+        let from = begin + (end - begin) / 3 * 2;
+        let window = Window {
+            from: Some(Timestamp(from)),
+            to: None,
+        };
+        let selection = Selection {
+            window,
+            ..Selection::default()
+        };
+        let options = Options {
+            threads: 2,
+            chunk_bytes: 300_000,
+            ..Options::default()
+        };
+        let later = traces::graph(&set, selection, options);
+        assert!(
+            later.bytes() * 5 < whole.bytes() * 2,
+            "{} of {}",
+            later.bytes(),
+            whole.bytes()
+        );
+        let mut segments = 0;
+        for (id, actor) in whole.ids() {
+            for part in 0..8 {
+                let window = (
+                    from + (end - from) / 8 * part,
+                    from + (end - from) / 8 * (part + 1),
+                );
+                let found = described(&later, later.path(id, window.0, window.1));
+                let expected = described(&whole, whole.path(id, window.0, window.1));
+                segments += found.len();
+                assert_eq!(found, expected, "{name}: {:?} in {window:?}", actor.key);
+            }
+        }
+        assert!(segments > 10_000, "{segments}");
+        // Before that nothing is known.
+        let path = later.path(ActorId(0), begin, from + 1);
+        assert_eq!(
+            (path.segments[0].end, path.segments[0].kind),
+            (from, Kind::Unknown)
+        );
+    }
+}
+
+fn described(graph: &Graph, path: Path) -> Vec<(i64, ActorId, Reason, String)> {
+    let part = |segment: &Segment| {
+        let actor = path.hops[segment.hop as usize].actor;
+        (
+            segment.end,
+            actor,
+            graph.reason(&path, segment),
+            graph.detail(&path, segment),
+        )
+    };
+    path.segments.iter().map(part).collect()
 }
