@@ -2,3 +2,4 @@
 
 pub(crate) mod script;
 pub(crate) mod traces;
+pub(crate) mod user;
