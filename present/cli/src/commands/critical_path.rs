@@ -25,7 +25,8 @@ use crate::output;
 ///
 /// Needs sched_switch and sched_waking; irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* to tell wake-ups by
 /// interrupts from those by threads; block_rq_issue and block_rq_complete for disks; net_dev_queue and
-/// net_if_receive_skb for who sent what; system calls for what threads waited in. What was not recorded is unknown.
+/// net_if_receive_skb for who sent what; workqueue_queue_work and workqueue_execute_start for whose work a kernel thread did;
+/// system calls for what threads waited in. What was not recorded is unknown.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("whose").required(true).args(["tid", "process", "longest"]))]
 #[command(after_help = "Examples:
