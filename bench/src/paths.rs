@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tracebraid_critical_path::{Asked, Graph, GraphAnalysis};
+use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::glob::Glob;
 use tracebraid_fold::{Control, Options, fold};
@@ -47,6 +48,17 @@ fn measure(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
         Ok::<_, std::convert::Infallible>(segments(&graph, &asked))
     })?;
     println!("segments of them\t{segments}");
+    println!("bytes of the graph\t{}", graph.bytes());
+    // The same of the last tenth: what came before is forgotten.
+    let head = &graph.head;
+    let tenth = head.duration_ns / 10;
+    let mut of_tenth = selection.clone();
+    of_tenth.window.from = head
+        .end
+        .map(|end| Timestamp(end.0.saturating_sub_unsigned(tenth)));
+    let analysis = GraphAnalysis::new(&set, of_tenth);
+    let outcome = fold(&set, &analysis, Options::default(), &Control::default())?;
+    println!("bytes of that of the last tenth\t{}", outcome.report.bytes());
     Ok(())
 }
 

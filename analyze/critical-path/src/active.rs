@@ -14,8 +14,8 @@ pub(crate) struct Active {
     pub(crate) context: Context,
     /// When a call began or ended last.
     called: Option<i64>,
-    /// The last call that ended closed a descriptor.
-    has_closed: bool,
+    /// It may be in the kernel though it is in no call: see [`Parked::lingers`].
+    lingers: bool,
     is_dying: bool,
     /// The connection by which it sent something last in its call.
     sent: Option<u64>,
@@ -60,7 +60,7 @@ impl Active {
             EndedCall::Elsewhere => exited.call,
             EndedCall::Nothing => None,
         };
-        self.has_closed = call.is_some_and(|call| kinds.of(call) == Kind::Close);
+        self.lingers = call.is_some_and(|call| kinds.of(call) == Kind::Close);
         ended
     }
 
@@ -96,6 +96,11 @@ impl Active {
         }
     }
 
+    /// It has done requests of an io_uring: perhaps on the way from a call back to its program.
+    pub(crate) fn completes(&mut self) {
+        self.lingers = true;
+    }
+
     /// It dies.
     pub(crate) fn dies(&mut self) {
         self.is_dying = true;
@@ -116,7 +121,7 @@ impl Active {
         if self.is_dying || self.calls.open().is_some() {
             return By::Thread(tid);
         }
-        match (self.calls.has_calls(), self.has_closed) {
+        match (self.calls.has_calls(), self.lingers) {
             (true, false) => By::Nobody,
             (true, true) => By::Thread(tid),
             (false, _) => By::PerhapsThread(tid),
@@ -133,7 +138,7 @@ impl Active {
             argument: open.map_or(0, |open| open.argument),
             begin: open.map_or(0, |open| open.time),
             called: self.called?,
-            has_closed: self.has_closed,
+            lingers: self.lingers,
         })
     }
 }

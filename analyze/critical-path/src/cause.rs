@@ -24,6 +24,8 @@ pub enum Wake {
     /// Not recorded, or not yet.
     #[default]
     Unknown,
+    /// Nothing, up to where the trace was read.
+    StillWaiting,
     /// That thread, by what it did.
     Thread(ActorId),
     /// The function of a timer.

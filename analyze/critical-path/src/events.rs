@@ -6,12 +6,14 @@ use tracebraid_kernel_model::events::irq::{IpiStep, Softirq, SoftirqStep, Vector
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::sched::{WakeStep, Wakeup};
 use tracebraid_kernel_model::events::timer::TimerStep;
+use tracebraid_kernel_model::events::uring::{Uring, UringStep};
+use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
 
 use crate::cause::Interrupt;
 use crate::context::Change;
 use crate::kinds::{Kind, Kinds};
-use crate::step::{Left, RequestKey, What};
+use crate::step::{Left, RequestKey, RingEvent, RingStep, What};
 
 /// True if the graph is made of such events.
 pub(crate) fn wants(event: &KernelEvent) -> bool {
@@ -26,6 +28,8 @@ pub(crate) fn wants(event: &KernelEvent) -> bool {
         Packet(packet) => packet.headers.is_some() && is_of_segment(packet.step),
         Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
         StateDevice(_) | StateInterrupt(_) => true,
+        Work(work) => matches!(work.step, WorkStep::Queue | WorkStep::Start),
+        Uring(uring) => ring_step(uring.step).is_some(),
         _ => false,
     }
 }
@@ -55,7 +59,7 @@ pub(crate) fn enters(kinds: &Kinds, entry: &SyscallEntry, body: &mut Body<'_, '_
     let argument = match kinds.of(call) {
         Kind::Futex => entry.wide_argument(call, 0, body).unwrap_or(0),
         Kind::Descriptor => entry.argument(call, 0, body).unwrap_or(-1),
-        Kind::Child | Kind::Close | Kind::Other => -1,
+        Kind::Child | Kind::Close | Kind::Ring | Kind::Other => -1,
     };
     What::Enter(call, argument)
 }
@@ -116,6 +120,7 @@ pub(crate) fn interrupts(event: &KernelEvent, body: &mut Body<'_, '_>) -> Option
         KernelEvent::Hrtimer(timer) => Change::Timer(expires(timer.step)?),
         KernelEvent::Timer(timer) => Change::Timer(expires(timer.step)?),
         KernelEvent::Block(block) => return of_block(block, body),
+        KernelEvent::Uring(uring) => return of_ring(uring, body),
         _ => return None,
     };
     Some(What::Interrupt(change))
@@ -130,6 +135,34 @@ fn of_softirq(softirq: &Softirq, body: &mut Body<'_, '_>) -> Option<Change> {
         SoftirqStep::Exit => Some(Change::SoftirqEnd),
         SoftirqStep::Raise => None,
     }
+}
+
+fn ring_step(step: UringStep) -> Option<RingStep> {
+    match step {
+        UringStep::Submit => Some(RingStep::Submit),
+        UringStep::QueueAsync => Some(RingStep::Queue),
+        UringStep::Complete => Some(RingStep::Complete),
+        UringStep::CqWait => Some(RingStep::Wait),
+        _ => None,
+    }
+}
+
+/// Events of older kernels that do not give the request's address tell nothing.
+fn of_ring(uring: &Uring, body: &mut Body<'_, '_>) -> Option<What> {
+    let step = ring_step(uring.step)?;
+    let request = match step {
+        RingStep::Wait => 0,
+        _ => uring.request.as_ref()?.get(body)?,
+    };
+    let operation = uring.opcode.as_ref().and_then(|opcode| opcode.get(body));
+    Some(What::Ring(RingEvent {
+        step,
+        ring: uring.ring.as_ref()?.get(body)?,
+        request,
+        operation: operation
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(u8::MAX),
+    }))
 }
 
 fn of_block(block: &Block, body: &mut Body<'_, '_>) -> Option<What> {

@@ -14,19 +14,21 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         people,
         names,
         mut calls,
-        machine,
+        mut machine,
         ..
     } = partial;
+    machine.ends_waiting();
     let Machine {
         lines,
         cpus,
         requests,
         packets,
+        rings,
         futexes,
         calls: of_several,
         ..
     } = machine;
-    calls.merge(of_several, rules.most_calls);
+    calls.merge(of_several, &rules.wanted);
     let mut last = std::collections::HashMap::new();
     for (place, line) in lines.iter().enumerate() {
         last.insert(line.key, place);
@@ -45,17 +47,21 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     let actors: Vec<Actor> = lines.into_iter().enumerate().map(actor).collect();
     Graph {
         head: input.head(),
+        known_from: rules.from,
+        known_until: input.known_until().unwrap_or(i64::MIN),
         by_key: by_key(&actors),
         actors,
         cpus: cpus.into_iter().collect::<Vec<(CpuKey, Vec<Occupied>)>>(),
         longest_request: requests.longest,
         requests: requests.done,
         packets: packets.packets,
+        ring_requests: rings.done,
+        queues: names.queues.into_entries(),
         futexes: in_places(futexes),
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
         connections: names.connections.into_entries().into_iter().map(text).collect(),
-        calls: calls.into_calls(rules.most_calls),
+        calls: calls.into_calls(&rules.wanted),
     }
 }
 
@@ -78,6 +84,7 @@ fn actor(line: Line) -> Actor {
         name: line.name.map(|name| name.text()).filter(|name| !name.is_empty()),
         creator: line.creator,
         line: stretches,
+        works: line.works,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::calls::LongCall;
 use crate::context::Source;
 use crate::events;
 use crate::rules::{GraphPartial, GraphRules};
-use crate::step::{Begun, By, Item, Step, What};
+use crate::step::{Begun, By, Item, RingStep, Step, What};
 
 impl GraphRules {
     #[inline(always)]
@@ -142,6 +142,26 @@ impl GraphRules {
             What::Issue(request, sectors) => Item::Issue(request, active.worker(), sectors),
             What::Send(segment) => Item::Send(segment, active.sends(&segment)),
             What::Receive(segment) => return active.receives(segment),
+            What::Queue(work, queue) => {
+                let (source, by) = who(active);
+                Item::Queue {
+                    work,
+                    queue,
+                    source,
+                    by,
+                }
+            }
+            What::Execute(work) => match active.worker() {
+                Some(tid) => Item::Executes(tid, work),
+                None => return,
+            },
+            What::Ring(event) => {
+                let Some(tid) = active.worker() else { return };
+                if event.step == RingStep::Complete {
+                    active.completes();
+                }
+                Item::Ring(event, tid)
+            }
             seldom => return self.seldom(partial, cpu, time, seldom),
         };
         partial.items.push(cpu, time, item);
@@ -201,7 +221,7 @@ impl GraphRules {
                     begin: begun.time,
                     end: time,
                 };
-                partial.calls.add(call, self.most_calls);
+                partial.calls.add(call, &self.wanted);
             }
             EndedCall::Elsewhere => {
                 let arrives = Item::Arrives(tid, exited.call, result);
@@ -215,11 +235,7 @@ impl GraphRules {
 /// A thread is woken by what is active.
 #[inline]
 fn wake(active: &Active, woken: i32, is_ready: bool, cpu: Option<u32>) -> Item {
-    let source = active.source();
-    let by = match source {
-        Source::Thread | Source::Sender(_) => active.by(),
-        _ => By::Nobody,
-    };
+    let (source, by) = who(active);
     Item::Wake {
         woken,
         is_ready,
@@ -227,6 +243,17 @@ fn wake(active: &Active, woken: i32, is_ready: bool, cpu: Option<u32>) -> Item {
         source,
         by,
     }
+}
+
+/// What is active, and the thread, if it is one.
+#[inline]
+fn who(active: &Active) -> (Source, By) {
+    let source = active.source();
+    let by = match source {
+        Source::Thread | Source::Sender(_) => active.by(),
+        _ => By::Nobody,
+    };
+    (source, by)
 }
 
 /// Idle threads have no time line.

@@ -6,6 +6,7 @@ use tracebraid_kernel_model::{Device, Syscall};
 
 use crate::calls::LongCall;
 use crate::cause::{ActorId, Interrupt, Wake};
+use crate::kinds::Kind;
 
 /// What a thread does from a time on, up to the next stretch of its time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +35,8 @@ pub enum State {
     Blocked {
         /// The call that it waits in; [`Syscall::OTHER`] if none is known.
         call: Syscall,
-        /// What the call is about: for a futex its place among [`Graph::futexes`], else the descriptor.
+        /// What the call is about: for a futex its place among [`Graph::futexes`], for an io_uring that of the
+        /// request whose end the thread saw first among [`Graph::ring_requests`], else the descriptor.
         object: u32,
         /// What ends it.
         wake: Wake,
@@ -61,6 +63,30 @@ pub struct Actor {
     pub creator: Option<ActorId>,
     /// What it does, in the order of time.
     pub line: Vec<Stretch>,
+    /// Work that it took from queues, in the order of its beginnings.
+    pub works: Vec<Work>,
+}
+
+/// Work that a thread does for whoever put it into a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// When the thread turned to it, in nanoseconds from the origin.
+    pub begin: i64,
+    /// When it was queued.
+    pub queued: i64,
+    /// What queued it.
+    pub cause: Wake,
+    /// The queue.
+    pub queue: Queue,
+}
+
+/// Where work waits for a thread that does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Queue {
+    /// A queue of the kernel: what it is called is among [`Graph::queues`], if that was recorded.
+    Kernel(u32),
+    /// That of the worker threads of an io_uring.
+    Ring,
 }
 
 impl Actor {
@@ -73,6 +99,12 @@ impl Actor {
     pub fn place(&self, time: i64) -> Option<usize> {
         let after = self.line.partition_point(|stretch| stretch.begin <= time);
         after.checked_sub(1)
+    }
+
+    /// The last work that it turned to before a time.
+    pub fn work(&self, time: i64) -> Option<&Work> {
+        let after = self.works.partition_point(|work| work.begin < time);
+        self.works.get(after.checked_sub(1)?)
     }
 
     /// The thread as reports show it.
@@ -134,6 +166,17 @@ pub struct Packet {
     pub by: Option<ActorId>,
 }
 
+/// A request of an io_uring that ended somebody's wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingRequest {
+    /// When it was submitted, in nanoseconds from the origin.
+    pub submitted: i64,
+    /// The thread that did so, if that is known.
+    pub by: Option<ActorId>,
+    /// What it does; see [`tracebraid_kernel_model::ring_operation`].
+    pub operation: u8,
+}
+
 /// The execution graph of kernel traces.
 ///
 /// Every thread has a time line without gaps from when it is known first; waits know what ended them.
@@ -143,6 +186,10 @@ pub struct Packet {
 pub struct Graph {
     /// What it is about.
     pub head: Head,
+    /// Before this time nothing is known: paths begin then or later.
+    pub known_from: i64,
+    /// Behind this time nothing is known. It may lie behind the end of the window that was asked for.
+    pub known_until: i64,
     /// The threads, in the order in which they were met.
     pub actors: Vec<Actor>,
     /// The same by machine and id; those of one id in the order in which they had it.
@@ -154,6 +201,10 @@ pub struct Graph {
     pub requests: Vec<Request>,
     /// Segments that ended waits, in the order of those.
     pub packets: Vec<Packet>,
+    /// Requests of io_uring that ended waits, in the order of those.
+    pub ring_requests: Vec<RingRequest>,
+    /// Names of queues of work, by a number of theirs in their order.
+    pub queues: Vec<(u32, String)>,
     /// Addresses of futexes.
     pub futexes: Vec<i64>,
     /// Names of interrupts, by machine and number in their order.
@@ -169,6 +220,23 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// How many bytes it takes, but for names.
+    pub fn bytes(&self) -> usize {
+        let of_actor =
+            |actor: &Actor| size_of_val(&*actor.line) + size_of_val(&*actor.works) + size_of::<Actor>();
+        let actors: usize = self.actors.iter().map(of_actor).sum();
+        let cpus: usize = self.cpus.iter().map(|(_, line)| size_of_val(&**line)).sum();
+        let lists = [
+            size_of_val(&*self.by_key),
+            size_of_val(&*self.requests),
+            size_of_val(&*self.packets),
+            size_of_val(&*self.ring_requests),
+            size_of_val(&*self.futexes),
+            size_of_val(&*self.calls),
+        ];
+        actors + cpus + lists.iter().sum::<usize>()
+    }
+
     /// A thread.
     pub fn actor(&self, id: ActorId) -> Option<&Actor> {
         self.actors.get(id.0 as usize)
@@ -200,11 +268,6 @@ impl Graph {
         of_key.filter(has_begun).last().copied()
     }
 
-    /// Until when something is known of a machine.
-    pub fn end(&self) -> i64 {
-        self.head.end.map_or(i64::MIN, |end| end.0)
-    }
-
     /// What a thread is called: its name and id, and the machine where there are several.
     pub fn name(&self, id: ActorId) -> String {
         let Some(actor) = self.actor(id) else {
@@ -229,6 +292,20 @@ impl Graph {
     /// Both ends of a connection: the sender's and the receiver's address and port.
     pub fn connection(&self, hash: u64) -> Option<&str> {
         found(&self.connections, &hash)
+    }
+
+    /// The name of a queue of work, if it was recorded.
+    pub fn queue(&self, queue: Queue) -> Option<&str> {
+        match queue {
+            Queue::Kernel(number) => found(&self.queues, &number),
+            Queue::Ring => Some("io_uring"),
+        }
+    }
+
+    /// The request to an io_uring that a wait in that call was for, if that is known.
+    pub fn ring_request(&self, call: Syscall, object: u32) -> Option<&RingRequest> {
+        let is_ring = !self.ring_requests.is_empty() && Kind::of(call) == Kind::Ring;
+        is_ring.then(|| self.ring_requests.get(object as usize))?
     }
 
     /// Who ran on a CPU from a time on.

@@ -11,6 +11,8 @@ pub(crate) enum Kind {
     Child,
     /// It gives its descriptor back: what is left to do then is done on the way back to the program.
     Close,
+    /// It submits requests to an io_uring, and waits for them.
+    Ring,
     /// It does something to a descriptor.
     Descriptor,
     Other,
@@ -25,6 +27,7 @@ impl Kind {
         match (call.name(), call.action(), call.category()) {
             ("wait4" | "waitid" | "waitpid", ..) => Kind::Child,
             (name, _, Category::Futex) if name.starts_with("futex") => Kind::Futex,
+            ("io_uring_enter", ..) => Kind::Ring,
             (_, Action::Close, _) => Kind::Close,
             (
                 _,

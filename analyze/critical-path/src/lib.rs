@@ -29,15 +29,19 @@ mod path;
 mod reason;
 mod report;
 mod requests;
+mod rings;
 mod rules;
 mod sorted;
 mod step;
 mod summary;
 mod tree;
+mod works;
 
 pub use calls::LongCall;
 pub use cause::{ActorId, Interrupt, VECTORS, Wake};
-pub use graph::{Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Request, State, Stretch};
+pub use graph::{
+    Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Queue, Request, RingRequest, State, Stretch, Work,
+};
 pub use path::{Hop, Kind, Link, Path, Segment};
 pub use reason::Reason;
 pub use report::{Asked, PathReport, PathRow, SegmentRow};

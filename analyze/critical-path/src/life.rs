@@ -7,6 +7,7 @@ use tracebraid_kernel_model::Syscall;
 use crate::cause::{Interrupt, Wake};
 use crate::graph::{NO_OBJECT, State};
 use crate::line::Line;
+use crate::rings::RingLife;
 use crate::step::{Begun, Left};
 
 /// What is known of a thread besides its time line.
@@ -24,10 +25,12 @@ pub(crate) struct Life {
     pub(crate) called: i64,
     /// It has made a call: it is no thread of the kernel.
     pub(crate) has_called: bool,
-    /// The last call that ended closed a descriptor.
-    pub(crate) has_closed: bool,
+    /// It may be in the kernel though it is in no call: see [`crate::step::Parked::lingers`].
+    pub(crate) lingers: bool,
     pub(crate) is_dying: bool,
     pub(crate) calls: OpenCall<Begun, Exited>,
+    /// What is known of it and io_uring, if anything.
+    pub(crate) ring: Option<Box<RingLife>>,
 }
 
 /// A wake-up of a thread that runs.
@@ -146,6 +149,27 @@ impl Life {
         }
     }
 
+    /// If it waits and nothing was lost, nothing has ended that.
+    pub(crate) fn still_waits(&self, line: &mut Line, losses: u64) {
+        let Some(State::Blocked {
+            call,
+            object,
+            wake: Wake::Unknown,
+            is_idle,
+        }) = line.now()
+        else {
+            return;
+        };
+        if self.woken.is_none() && losses == self.losses {
+            line.is(State::Blocked {
+                call,
+                object,
+                wake: Wake::StillWaiting,
+                is_idle,
+            });
+        }
+    }
+
     /// It was interrupted on its CPU, from then up to now.
     pub(crate) fn was_interrupted(
         &mut self,
@@ -173,6 +197,6 @@ impl Life {
 
     /// True if it is known to run its program, where it can wake nobody.
     pub(crate) fn is_in_program(&self) -> bool {
-        self.has_called && self.calls.parked.is_none() && !self.has_closed && !self.is_dying
+        self.has_called && self.calls.parked.is_none() && !self.lingers && !self.is_dying
     }
 }

@@ -5,7 +5,7 @@ use tracebraid_kernel_fold::ThreadKey;
 use tracebraid_kernel_model::Comm;
 
 use crate::cause::ActorId;
-use crate::graph::{State, Stretch};
+use crate::graph::{State, Stretch, Work};
 
 /// A thread and what it did so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -15,6 +15,7 @@ pub(crate) struct Line {
     pub(crate) name: Option<Comm>,
     pub(crate) creator: Option<ActorId>,
     pub(crate) stretches: Vec<Stretch>,
+    pub(crate) works: Vec<Work>,
 }
 
 impl Line {
@@ -35,6 +36,27 @@ impl Line {
     pub(crate) fn is(&mut self, state: State) {
         if let Some(last) = self.stretches.last_mut() {
             last.state = state;
+        }
+    }
+
+    /// True if it has waited since that time.
+    pub(crate) fn has_waited_since(&self, time: i64) -> bool {
+        let since = self.stretches.iter().rev();
+        since
+            .take_while(|stretch| stretch.begin > time)
+            .any(|stretch| matches!(stretch.state, State::Blocked { .. }))
+    }
+
+    /// What it did before it did what it does now does not matter.
+    pub(crate) fn forgets(&mut self) {
+        self.stretches.drain(..self.stretches.len().saturating_sub(1));
+        self.works.drain(..self.works.len().saturating_sub(1));
+    }
+
+    /// It turns to work.
+    pub(crate) fn works(&mut self, work: Work) {
+        if self.works.last().is_none_or(|last| last.begin < work.begin) {
+            self.works.push(work);
         }
     }
 

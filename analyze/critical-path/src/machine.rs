@@ -7,14 +7,16 @@ use tracebraid_kernel_model::Syscall;
 use crate::calls::{LongCall, Longest};
 use crate::cause::{ActorId, Wake};
 use crate::context::Source;
-use crate::graph::{NO_OBJECT, Occupant, Occupied, State, Stretch};
-use crate::kinds::Kind;
+use crate::graph::{NO_OBJECT, Occupant, Occupied, Queue, State, Stretch};
+use crate::kinds::{Kind, Kinds};
 use crate::life::{Life, NO_CPU, number};
 use crate::line::Line;
 use crate::packets::Packets;
 use crate::requests::Requests;
+use crate::rings::Rings;
 use crate::rules::GraphRules;
 use crate::step::{Begun, By, Item, Left, Parked};
+use crate::works::Works;
 
 /// What is known of threads, requests and segments.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +30,8 @@ pub(crate) struct Machine {
     pub(crate) cpus: ByCpu<Vec<Occupied>>,
     pub(crate) requests: Requests,
     pub(crate) packets: Packets,
+    works: Works,
+    pub(crate) rings: Rings,
     /// Places of addresses.
     pub(crate) futexes: Vec<(i64, u32)>,
     pub(crate) calls: Longest,
@@ -60,9 +64,11 @@ impl Player<'_> {
                 cpu: target,
                 source,
                 by,
-            } => self
-                .machine
-                .wakes(at, key(woken), (source, by), (is_ready, target)),
+            } => {
+                let kinds = &self.rules.kinds;
+                self.machine
+                    .wakes(kinds, at, key(woken), (source, by), (is_ready, target));
+            }
             Item::Interrupted(tid, begin, by) => {
                 let (life, line, losses) = self.machine.thread(key(tid));
                 life.was_interrupted(line, at, (begin, by), losses);
@@ -99,9 +105,15 @@ impl Player<'_> {
             let key = ThreadKey { trace, tid };
             let (life, line, losses) = machine.thread(key);
             life.comes(line, (cpu, time), losses);
+            if time < self.rules.from {
+                line.forgets();
+            }
             by = Occupant::Thread(machine.actor(key));
         }
         machine.occupies(cpu, time, by);
+        if time < self.rules.from {
+            machine.forgets(cpu);
+        }
     }
 
     /// What a thread has done since it came.
@@ -110,7 +122,7 @@ impl Player<'_> {
         let thread = ThreadKey { trace, tid };
         let life = self.machine.life(thread);
         (life.called, life.has_called) = (parked.called, true);
-        life.has_closed = parked.has_closed;
+        life.lingers = parked.lingers;
         let Some(call) = parked.call else { return };
         let begun = Begun {
             call,
@@ -130,7 +142,7 @@ impl Player<'_> {
         (life.called, life.has_called) = (time, true);
         let ended = life.calls.play(cpu, time, &CallItem::Arrives(thread.tid, exited));
         let call = exited.call.or(ended.map(|(begun, ..)| begun.call));
-        life.has_closed = call.is_some_and(|call| kinds.of(call) == Kind::Close);
+        life.lingers = call.is_some_and(|call| kinds.of(call) == Kind::Close);
         if let Some((begun, ..)) = ended {
             self.ended(thread, begun, time);
         }
@@ -145,20 +157,34 @@ impl Player<'_> {
                 begin: begun.time,
                 end,
             };
-            self.machine.calls.add(call, self.rules.most_calls);
+            self.machine.calls.add(call, &self.rules.wanted);
         }
     }
 }
 
 impl Machine {
+    /// There is nothing more: whoever waits still does.
+    pub(crate) fn ends_waiting(&mut self) {
+        for (key, life) in self.lives.entries() {
+            let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));
+            if let Some(line) = line {
+                let cpu = CpuKey {
+                    trace: key.trace,
+                    cpu: 0,
+                };
+                life.still_waits(line, self.losses.of_trace(cpu));
+            }
+        }
+    }
+
     #[inline(always)]
-    fn life(&mut self, thread: ThreadKey) -> &mut Life {
+    pub(crate) fn life(&mut self, thread: ThreadKey) -> &mut Life {
         self.lives.get_near(thread, &mut self.near)
     }
 
     /// A thread, its time line, and what was lost.
     #[inline(always)]
-    fn thread(&mut self, thread: ThreadKey) -> (&mut Life, &mut Line, &Losses) {
+    pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut Life, &mut Line, &Losses) {
         let actor = self.actor(thread);
         let Machine {
             lives,
@@ -174,13 +200,23 @@ impl Machine {
 
     /// The thread that has that id now.
     #[inline]
-    fn actor(&mut self, thread: ThreadKey) -> ActorId {
+    pub(crate) fn actor(&mut self, thread: ThreadKey) -> ActorId {
         let new = self.lines.len() as u32;
         let actor = *self.life(thread).actor.get_or_insert(new);
         if actor == new {
             self.lines.push(Line::new(thread));
         }
         ActorId(actor)
+    }
+
+    /// What came before what is now does not matter: no wait goes on that it could have ended.
+    #[cold]
+    fn forgets(&mut self, cpu: CpuKey) {
+        let line = self.cpus.get(cpu);
+        line.drain(..line.len().saturating_sub(1));
+        self.requests.forget();
+        self.packets.forget();
+        self.rings.done.clear();
     }
 
     fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
@@ -208,6 +244,7 @@ impl Machine {
     /// A thread is woken.
     fn wakes(
         &mut self,
+        kinds: &Kinds,
         at: (CpuKey, i64),
         woken: ThreadKey,
         (source, by): (Source, By),
@@ -219,7 +256,14 @@ impl Machine {
             Some(Stretch {
                 begin,
                 state: State::Blocked { call, .. },
-            }) => self.wake(at.0, (source, by), (call, begin)),
+            }) => {
+                let wake = self.wake(at.0, (source, by), (call, begin));
+                // Without system calls it may wait for one.
+                if call == Syscall::OTHER || kinds.of(call) == Kind::Ring {
+                    self.ring_wakes(at.1, woken, wake, kinds.of(call) == Kind::Ring);
+                }
+                wake
+            }
             _ => Wake::Unknown,
         };
         let (life, line, losses) = self.thread(woken);
@@ -269,9 +313,27 @@ impl Machine {
             }
             Item::Belongs { tid, pid } => self.thread(key(tid)).1.pid = Some(pid),
             Item::Named(tid, name) => self.thread(key(tid)).1.name = Some(name),
+            Item::Queue {
+                work,
+                queue,
+                source,
+                by,
+            } => {
+                let cause = self.wake(cpu, (source, by), (Syscall::OTHER, time));
+                let queue = Queue::Kernel(queue);
+                self.works.queues((trace, work), time, cause, queue);
+            }
+            Item::Executes(tid, work) => {
+                if let Some(work) = self.works.begins((trace, work), time) {
+                    self.thread(key(tid)).1.works(work);
+                }
+            }
+            Item::Ring(event, tid) => self.ring(time, key(tid), event),
             Item::Lost => {
                 self.losses.lose(cpu);
                 self.requests.lose();
+                self.works.lose();
+                self.rings.lose();
                 self.occupies(cpu, time, Occupant::Unknown);
             }
             _ => {}

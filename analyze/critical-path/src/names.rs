@@ -1,7 +1,7 @@
 //! What interrupts, disks and connections are called.
 
 use std::hash::{Hash, Hasher};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::state::{StateDevice, StateInterrupt};
@@ -16,6 +16,8 @@ pub(crate) struct Names {
     pub(crate) irqs: Sorted<(u32, u16), String>,
     pub(crate) disks: Sorted<(u32, Device), String>,
     pub(crate) connections: Sorted<u64, (SocketAddr, SocketAddr)>,
+    /// Queues of work by a hash of their names.
+    pub(crate) queues: Sorted<u32, String>,
 }
 
 impl Names {
@@ -23,6 +25,7 @@ impl Names {
         self.irqs.merge(later.irqs);
         self.disks.merge(later.disks);
         self.connections.merge(later.connections);
+        self.queues.merge(later.queues);
     }
 
     /// The handler of an interrupt begins.
@@ -41,6 +44,17 @@ impl Names {
         if let Some(device) = state.device(body) {
             self.disks.add((trace, device), || text(&state.name, body));
         }
+    }
+
+    /// The number of a queue of work, by its name.
+    pub(crate) fn queue(&mut self, name: &TextField, body: &mut Body<'_, '_>) -> Option<u32> {
+        let name = name.bytes(body).filter(|name| !name.is_empty())?;
+        let mut hasher = std::hash::DefaultHasher::new();
+        name.hash(&mut hasher);
+        let number = hasher.finish() as u32;
+        self.queues
+            .add(number, || Some(String::from_utf8_lossy(name).into_owned()));
+        Some(number)
     }
 
     /// The TCP segment with those headers, if they are of one.
@@ -63,15 +77,66 @@ impl Names {
     }
 }
 
-/// A hash of both ends of a connection; that of the other direction differs in the lowest bit.
+/// A hash of both ends of a connection; that of the other direction differs in the lowest bit. It is the same for every
+/// part of a trace, and made for each packet: so it is a fast one.
 fn hash((from, to): (SocketAddr, SocketAddr)) -> u64 {
-    // Without a seed: the same for every part of a trace.
-    let mut hasher = std::hash::DefaultHasher::new();
-    (from.min(to), from.max(to)).hash(&mut hasher);
-    hasher.finish() & !1 | u64::from(from < to)
+    let [from, to] = [from, to].map(end);
+    mixed(from ^ to, from.wrapping_add(to)) & !1 | u64::from(from < to)
+}
+
+/// The same of one end.
+fn end(of: SocketAddr) -> u64 {
+    let address = match of.ip() {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    };
+    mixed(
+        mixed(address as u64, u64::from(of.port())),
+        (address >> 64) as u64,
+    )
+}
+
+/// Both halves of a product.
+fn mixed(one: u64, other: u64) -> u64 {
+    // Digits of pi: as good as any without a pattern.
+    let product = u128::from(one ^ 0x243f_6a88_85a3_08d3) * u128::from(other ^ 0x1319_8a2e_0370_7344);
+    product as u64 ^ (product >> 64) as u64
 }
 
 fn text(field: &TextField, body: &mut Body<'_, '_>) -> Option<String> {
     let bytes = field.bytes(body).filter(|bytes| !bytes.is_empty())?;
     Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn connections_have_numbers_of_their_own() {
+        let mut found = BTreeSet::new();
+        let mut ends: Vec<SocketAddr> = Vec::new();
+        for port in (1..400u16).chain([8080, 65535]) {
+            for address in [
+                "10.0.0.1",
+                "10.0.0.2",
+                "127.0.0.1",
+                "::1",
+                "fe80::1",
+                "fe80::1:0:0:1",
+            ] {
+                ends.push(SocketAddr::new(address.parse().unwrap(), port));
+            }
+        }
+        let servers = [ends[0], ends[3], ends[1000]];
+        for server in servers {
+            for client in ends.iter().filter(|client| !servers.contains(client)) {
+                let (there, back) = (hash((*client, server)), hash((server, *client)));
+                assert_eq!(there ^ back, 1);
+                assert!(found.insert(there & !1), "{client} {server}");
+            }
+        }
+    }
 }

@@ -33,6 +33,9 @@ const MOST_SENT: usize = 1024;
 /// How many wait for their senders.
 const MOST_PENDING: usize = 64;
 
+/// So many that do not matter are kept, so that they are not looked for all the time.
+const MOST_FORGOTTEN: usize = 4096;
+
 /// The segments of all connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Packets {
@@ -87,6 +90,15 @@ impl Packets {
             by: sent.by,
         });
         Some(place)
+    }
+
+    /// Waits that have ended do not matter.
+    pub(crate) fn forget(&mut self) {
+        if self.packets.len() > MOST_FORGOTTEN {
+            self.packets.clear();
+            // Their places are others' from now on.
+            self.flows.values().for_each(|flow| flow.pending.clear());
+        }
     }
 
     /// One that came in ends a wait: gives its place.

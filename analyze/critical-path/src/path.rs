@@ -11,7 +11,8 @@ use tracebraid_kernel_fold::CpuKey;
 use tracebraid_kernel_model::Syscall;
 
 use crate::cause::{ActorId, Interrupt, Wake};
-use crate::graph::{Actor, Graph, Occupant, State};
+use crate::cuts::Before;
+use crate::graph::{Actor, Graph, NO_OBJECT, Occupant, Queue, State};
 use crate::life::NO_CPU;
 
 /// A part of a critical path.
@@ -56,6 +57,8 @@ pub enum Kind {
         /// What ends the wait.
         wake: Wake,
     },
+    /// Its work waits in a queue for a thread that does it.
+    Queued(Queue),
 }
 
 /// A thread on the way, from when to when the path is its own.
@@ -91,6 +94,10 @@ pub enum Link {
     Sends(u32),
     /// It issues the request that the one before waits for: its place among the graph's.
     Issues(u32),
+    /// It submits the request to an io_uring that the one before waits for: its place among the graph's.
+    Submits(u32),
+    /// It queues the work that the one before does.
+    Queues(Queue),
     /// It makes the one before.
     Makes,
 }
@@ -111,7 +118,7 @@ impl Graph {
     /// The critical path of a thread from one time to another, in nanoseconds from the origin.
     pub fn path(&self, actor: ActorId, begin: i64, end: i64) -> Path {
         let end = end.max(begin);
-        let known = self.end().clamp(begin, end);
+        let [from, until] = [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
         let mut walk = Walk {
             graph: self,
             path: Path {
@@ -127,8 +134,10 @@ impl Graph {
             link: Link::Start,
             replaces: false,
         });
-        walk.follow(hop, (begin, known));
-        walk.put(hop, (known, end), Kind::Unknown);
+        let from = from.min(until);
+        walk.put(hop, (begin, from), Kind::Unknown);
+        walk.follow(hop, (from, until));
+        walk.put(hop, (until, end), Kind::Unknown);
         debug_assert!(walk.path.tiles(begin, end));
         walk.path
     }
@@ -207,6 +216,12 @@ impl Walk<'_> {
         depth < MOST_HOPS && self.graph.actor(to).is_some()
     }
 
+    /// True if that is what the thread of a hop does.
+    pub(crate) fn is_of(&self, hop: u32, wake: Wake) -> bool {
+        let own = self.path.hops.get(hop as usize).map(|hop| hop.actor);
+        matches!(wake, Wake::Thread(by) if Some(by) == own)
+    }
+
     /// Goes over to another thread for that window, if it can be followed; false if not.
     fn goes_over(
         &mut self,
@@ -253,13 +268,16 @@ impl Walk<'_> {
         };
         let mut at = born;
         for cut in cuts.iter().rev() {
-            let is_followed = cut
-                .by
-                .is_some_and(|(by, link)| self.goes_over(hop, by, (born, cut.begin), link, true));
-            if !is_followed {
-                self.own(hop, actor, (at, cut.begin));
+            let window = (at, cut.begin);
+            match cut.before {
+                Before::Of(by, link) if self.goes_over(hop, by, window, link, true) => {}
+                Before::Of(..) | Before::Own => self.own(hop, actor, window),
+                Before::Wait(wake) => self.waits(hop, window, (Syscall::OTHER, NO_OBJECT, wake)),
             }
-            self.put(hop, (cut.begin, cut.end), cut.kind);
+            match cut.kind {
+                Kind::Queued(_) => self.queued(hop, actor, (cut.begin, cut.end), cut.kind),
+                kind => self.put(hop, (cut.begin, cut.end), kind),
+            }
             at = cut.end;
         }
         self.own(hop, actor, (at, end));
@@ -277,6 +295,26 @@ impl Walk<'_> {
             let window = (stretch.begin.max(begin), next);
             self.does(hop, actor.key.trace, window, stretch.state);
         }
+    }
+
+    /// Its work waits for it; that it waits for a CPU itself is told.
+    fn queued(&mut self, hop: u32, actor: &Actor, (begin, end): Window, kind: Kind) {
+        let first = actor.place(begin).unwrap_or(0);
+        let stretches = actor.line.get(first..).unwrap_or_default();
+        let mut at = begin;
+        for (place, stretch) in stretches.iter().enumerate() {
+            if stretch.begin >= end {
+                break;
+            }
+            if let State::Preempted(_) | State::Runnable(_) = stretch.state {
+                let from = stretch.begin.max(begin);
+                let next = stretches.get(place + 1).map_or(end, |next| next.begin.min(end));
+                self.put(hop, (at, from), kind);
+                self.does(hop, actor.key.trace, (from, next), stretch.state);
+                at = next;
+            }
+        }
+        self.put(hop, (at, end), kind);
     }
 
     /// What the thread of a hop does in a window, in which it does the same all the time.
@@ -319,6 +357,19 @@ impl Walk<'_> {
         self.put(hop, (at, end), kind(Occupant::Unknown));
     }
 
+    /// Who submitted the request to an io_uring that a wait was for, and when, if that was another thread.
+    fn submitted(&self, hop: u32, begin: i64, call: Syscall, object: u32) -> (Option<ActorId>, i64, Link) {
+        let nobody = (None, begin, Link::Start);
+        let Some(request) = self.graph.ring_request(call, object) else {
+            return nobody;
+        };
+        let own = self.path.hops.get(hop as usize).map(|hop| hop.actor);
+        match request.by {
+            Some(by) if Some(by) != own => (Some(by), request.submitted, Link::Submits(object)),
+            _ => nobody,
+        }
+    }
+
     /// It waits: for another thread, or for something that a thread began, or for what is none.
     fn waits(&mut self, hop: u32, (begin, end): Window, wait: (Syscall, u32, Wake)) {
         let (call, object, wake) = wait;
@@ -341,7 +392,9 @@ impl Walk<'_> {
                     Link::Issues(place),
                 )
             }
-            Wake::Unknown | Wake::Timer | Wake::Interrupt(_) => (None, begin, Link::Start),
+            Wake::Unknown | Wake::StillWaiting | Wake::Timer | Wake::Interrupt(_) => {
+                self.submitted(hop, begin, call, object)
+            }
         };
         let until = until.clamp(begin, end);
         let is_followed = to.is_some_and(|to| self.goes_over(hop, to, (begin, until), link, false));

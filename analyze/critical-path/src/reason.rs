@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tracebraid_kernel_model::events::irq::Vector;
-use tracebraid_kernel_model::{Syscall, softirq_name};
+use tracebraid_kernel_model::{Syscall, ring_operation, softirq_name};
 
 use crate::cause::{Interrupt, Wake};
 use crate::graph::{Graph, NO_OBJECT, Occupant};
@@ -41,13 +41,17 @@ pub enum Reason {
     Thread,
     /// It waited for the kernel's own housekeeping.
     Kernel,
+    /// Work waited in a queue for a thread that did it.
+    WorkQueue,
+    /// It still waited where the trace ended, or what was read of it did.
+    StillWaiting,
     /// Nothing tells.
     Unknown,
 }
 
 impl Reason {
     /// All, in the order of tables.
-    pub const ALL: [Reason; 15] = [
+    pub const ALL: [Reason; 17] = [
         Reason::Running,
         Reason::Interrupted,
         Reason::Preempted,
@@ -62,6 +66,8 @@ impl Reason {
         Reason::Child,
         Reason::Thread,
         Reason::Kernel,
+        Reason::WorkQueue,
+        Reason::StillWaiting,
         Reason::Unknown,
     ];
 
@@ -82,6 +88,8 @@ impl Reason {
             Reason::Child => "child",
             Reason::Thread => "thread",
             Reason::Kernel => "kernel",
+            Reason::WorkQueue => "work-queue",
+            Reason::StillWaiting => "still-waiting",
             Reason::Unknown => "unknown",
         }
     }
@@ -165,6 +173,7 @@ impl Graph {
             Kind::Interrupted(_) => Reason::Interrupted,
             Kind::Preempted(_) => Reason::Preempted,
             Kind::Runnable(_) => Reason::Runnable,
+            Kind::Queued(_) => Reason::WorkQueue,
             Kind::Waiting { call, wake, .. } => self.waits_for(self.trace_of(path, segment), call, wake),
         }
     }
@@ -179,6 +188,7 @@ impl Graph {
     fn waits_for(&self, trace: u32, call: Syscall, wake: Wake) -> Reason {
         match wake {
             Wake::Unknown => Reason::Unknown,
+            Wake::StillWaiting => Reason::StillWaiting,
             Wake::Timer => Reason::Timer,
             Wake::Request(_) => Reason::BlockDevice,
             Wake::Packet(_) => Reason::Network,
@@ -206,6 +216,7 @@ impl Graph {
             Kind::Preempted(by) => format!("by {}", self.occupant(by)),
             Kind::Runnable(Occupant::Idle) => "the CPU was idle".to_owned(),
             Kind::Runnable(by) => format!("behind {}", self.occupant(by)),
+            Kind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
             Kind::Waiting { call, object, wake } => {
                 let what = self.wake(trace, wake);
                 [what, self.call(call, object)]
@@ -220,7 +231,7 @@ impl Graph {
     /// What ends a wait, in words.
     fn wake(&self, trace: u32, wake: Wake) -> String {
         match wake {
-            Wake::Unknown | Wake::Timer => String::new(),
+            Wake::Unknown | Wake::StillWaiting | Wake::Timer => String::new(),
             Wake::Thread(actor) => self.name(actor),
             Wake::Interrupt(interrupt) => self.interrupt(trace, interrupt),
             Wake::Request(place) => match self.requests.get(place as usize) {
@@ -270,6 +281,12 @@ impl Graph {
         {
             return format!("{name} {address:#x}");
         }
+        if let Some(request) = self.ring_request(call, object) {
+            return match ring_operation(request.operation) {
+                Some(operation) => format!("{name} {operation}"),
+                None => name.to_owned(),
+            };
+        }
         match object {
             NO_OBJECT => name.to_owned(),
             descriptor => format!("{name} fd {descriptor}"),
@@ -281,6 +298,17 @@ impl Graph {
         match link {
             Link::Start => String::new(),
             Link::Makes => "made by".to_owned(),
+            Link::Submits(place) => match self.ring_requests.get(place as usize) {
+                Some(request) => match ring_operation(request.operation) {
+                    Some(operation) => format!("io_uring {operation}, submitted by"),
+                    None => "io_uring, submitted by".to_owned(),
+                },
+                None => "submitted by".to_owned(),
+            },
+            Link::Queues(queue) => match self.queue(queue) {
+                Some(queue) => format!("work in {queue}, queued by"),
+                None => "work, queued by".to_owned(),
+            },
             Link::Wakes { call, object } => match self.call(call, object) {
                 call if call.is_empty() => "woken by".to_owned(),
                 call => format!("{call}, woken by"),

@@ -144,7 +144,7 @@ impl Graph {
             .last()
             .filter(|last| last.state == crate::graph::State::Ended);
         let begin = line.first()?.begin.max(window.0);
-        let end = ended.map_or(self.end(), |last| last.begin).min(window.1);
+        let end = ended.map_or(self.known_until, |last| last.begin).min(window.1);
         let call = None;
         (begin < end).then_some(Asked {
             actor,

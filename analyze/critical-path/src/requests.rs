@@ -16,6 +16,9 @@ struct Open {
     sectors: u32,
 }
 
+/// So many that do not matter are kept, so that they are not looked for all the time.
+const MOST_FORGOTTEN: usize = 4096;
+
 /// The requests of all devices.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Requests {
@@ -65,6 +68,26 @@ impl Requests {
             device: Device(key.device),
             sectors: open.sectors,
         });
+    }
+
+    /// Waits that have ended do not matter: of requests that are done only the last one of each CPU may end others.
+    pub(crate) fn forget(&mut self) {
+        if self.done.len() <= MOST_FORGOTTEN {
+            return;
+        }
+        let mut last: Vec<&mut u32> = self
+            .last
+            .iter_mut()
+            .filter_map(|(_, last)| last.as_mut())
+            .collect();
+        last.sort_unstable();
+        let mut kept = Vec::with_capacity(last.len());
+        for place in last {
+            let request = self.done.get(*place as usize).copied();
+            *place = kept.len() as u32;
+            kept.extend(request);
+        }
+        self.done = kept;
     }
 
     /// Events were lost: what is under way may have been done.

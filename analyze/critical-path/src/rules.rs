@@ -5,10 +5,11 @@ use tracebraid_kernel_fold::{
     ByCpu, ChosenCalls, Event, Input, Items, Lane, Packet, People, Rules, Selection,
 };
 use tracebraid_kernel_model::events::network::PacketStep;
+use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::active::Active;
-use crate::calls::Longest;
+use crate::calls::{Longest, Wanted};
 use crate::events;
 use crate::finish;
 use crate::graph::Graph;
@@ -20,15 +21,19 @@ use crate::step::{Item, Step, What};
 
 /// What the analysis makes of events.
 ///
-/// Of a [`Selection`] it takes the end of the window, behind which nothing is read, and, if it has patterns
-/// of system calls, how many of the longest of those that begin in the window to find.
+/// Of a [`Selection`] it takes the end of the window, and how much is read behind it, to tell what ended waits that go on
+/// there; and, if it has patterns of system calls, how many of the longest of those that begin in the window to find.
 #[derive(Debug)]
 pub struct GraphRules {
     pub(crate) selection: Selection,
+    /// Paths begin then or later: what happened before does not matter to them.
+    pub(crate) from: i64,
+    /// What happens then or later is left out.
+    until: i64,
     pub(crate) kinds: Kinds,
     chosen: ChosenCalls,
     /// How many of the longest calls to find.
-    pub(crate) most_calls: usize,
+    pub(crate) wanted: Wanted,
 }
 
 /// What is known after some chunks.
@@ -56,10 +61,12 @@ impl Rules for GraphRules {
         GraphRules {
             kinds: Kinds::new(),
             chosen: selection.chosen_calls(),
-            most_calls: match selection.calls.is_empty() {
+            wanted: Wanted::new(match selection.calls.is_empty() {
                 true => 0,
                 false => selection.rows,
-            },
+            }),
+            from: selection.window.from.map_or(i64::MIN, |from| from.0),
+            until: selection.read_until().map_or(i64::MAX, |until| until.0),
             selection: selection.clone(),
         }
     }
@@ -81,7 +88,7 @@ impl Rules for GraphRules {
 
     fn packet(&self, partial: &mut GraphPartial, packet: &Packet) {
         let time = packet.begin.unwrap_or(i64::MIN);
-        if !packet.lost_before || self.selection.window.is_over(time) {
+        if !packet.lost_before || self.is_over(time) {
             return;
         }
         if packet.tells_switches {
@@ -100,7 +107,7 @@ impl Rules for GraphRules {
         let Event { model, cpu, time, .. } = *event;
         let what = match &model.event {
             // What comes later is not read in every way: it must not matter.
-            _ if self.selection.window.is_over(time) => return,
+            _ if self.is_over(time) => return,
             Entry(entry) => Some(events::enters(&self.kinds, entry, body)),
             Exit(exit) => Some(events::exits(exit, body)),
             Switch(switch) => return self.switch(partial, event, switch, body),
@@ -116,6 +123,17 @@ impl Rules for GraphRules {
                 segment.map(|segment| match packet.step {
                     PacketStep::Queue => What::Send(segment),
                     _ => What::Receive(segment),
+                })
+            }
+            Work(work) => {
+                let address = work.work.get(body);
+                address.map(|address| match work.step {
+                    WorkStep::Queue => {
+                        let name = work.queue.as_ref();
+                        let queue = name.and_then(|name| partial.names.queue(name, body));
+                        What::Queue(address, queue.unwrap_or(0))
+                    }
+                    _ => What::Execute(address),
                 })
             }
             other => {
@@ -140,7 +158,7 @@ impl Rules for GraphRules {
         later.lanes.join(earlier, step, begin);
         earlier.items.append(later.items);
         earlier.names.merge(later.names);
-        earlier.calls.merge(later.calls, self.most_calls);
+        earlier.calls.merge(later.calls, &self.wanted);
     }
 
     fn settle(&self, partial: &mut GraphPartial, watermark: i64) {
@@ -162,7 +180,13 @@ impl GraphRules {
     /// True if such calls are asked for that begin then.
     #[inline(always)]
     pub(crate) fn asks_for(&self, call: Syscall, begin: i64) -> bool {
-        self.most_calls > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
+        self.wanted.most > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
+    }
+
+    /// True for times behind all that is read.
+    #[inline(always)]
+    fn is_over(&self, time: i64) -> bool {
+        self.until <= time && self.until < i64::MAX
     }
 
     /// True if nothing came before.

@@ -41,6 +41,11 @@ impl<K: Ord + Copy, V> Sorted<K, V> {
         self.0.get(at).map(|(_, value)| value)
     }
 
+    /// All values, to be changed.
+    pub(crate) fn values(&mut self) -> impl Iterator<Item = &mut V> {
+        self.0.iter_mut().map(|(_, value)| value)
+    }
+
     pub(crate) fn merge(&mut self, later: Sorted<K, V>) {
         later
             .0

@@ -37,6 +37,12 @@ pub(crate) enum What {
     Send(Segment),
     /// One has come in.
     Receive(Segment),
+    /// Work is put into the queue of that number.
+    Queue(i64, u32),
+    /// A thread turns to work.
+    Execute(i64),
+    /// Something happens to a request of an io_uring.
+    Ring(RingEvent),
     /// A thread dies: it makes no more calls.
     Dies(i32),
     /// Events were lost, but none of those that tell who runs; some of those that tell of calls.
@@ -50,6 +56,30 @@ pub(crate) enum What {
 pub(crate) struct RequestKey {
     pub(crate) device: u32,
     pub(crate) sector: i64,
+}
+
+/// Something happens to a request of an io_uring.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct RingEvent {
+    pub(crate) step: RingStep,
+    /// Address of the ring.
+    pub(crate) ring: i64,
+    /// That of the request, which others may get later.
+    pub(crate) request: i64,
+    /// What it does.
+    pub(crate) operation: u8,
+}
+
+/// What happens to a request of an io_uring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RingStep {
+    Submit,
+    /// It goes to the queue of the ring's worker threads.
+    Queue,
+    /// It is done.
+    Complete,
+    /// A thread is going to wait for any.
+    Wait,
 }
 
 /// A TCP segment.
@@ -91,6 +121,17 @@ pub(crate) enum Item {
     Complete(RequestKey),
     /// A segment is sent, by that thread.
     Send(Segment, Option<i32>),
+    /// Work is put into the queue of that number.
+    Queue {
+        work: i64,
+        queue: u32,
+        source: Source,
+        by: By,
+    },
+    /// The thread turns to that work.
+    Executes(i32, i64),
+    /// Something happens to a request of an io_uring, by that thread.
+    Ring(RingEvent, i32),
     /// A thread is made, by that one.
     Born(i32, Option<i32>),
     Dies(i32),
@@ -117,8 +158,9 @@ pub(crate) struct Parked {
     pub(crate) begin: i64,
     /// When a call began or ended last.
     pub(crate) called: i64,
-    /// The last call that ended closed a descriptor.
-    pub(crate) has_closed: bool,
+    /// The last call that ended closed a descriptor, or requests of an io_uring were done: there is something left to do
+    /// for the kernel on the way back to the program.
+    pub(crate) lingers: bool,
 }
 
 /// The thread by which another one is woken, if it is one.

@@ -1,6 +1,8 @@
 //! The graph and its paths: against recordings whose causes are known, and against what must always hold.
 
+mod ends;
 mod hosts;
+mod queues;
 mod random;
 mod support;
 mod truth;

@@ -2,10 +2,9 @@
 
 use proptest::prelude::*;
 use tracebraid_critical_path::{
-    Actor, ActorId, Graph, Interrupt, NO_OBJECT, Occupant, Occupied, Packet, Path, Request, State, Stretch,
-    Wake,
+    Actor, ActorId, Graph, Interrupt, NO_OBJECT, Occupant, Occupied, Packet, Path, Queue, Request, State,
+    Stretch, Wake, Work,
 };
-use tracebraid_ctf::clock::Timestamp;
 use tracebraid_kernel_fold::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Device, Syscall};
 
@@ -61,11 +60,25 @@ fn line() -> impl Strategy<Value = Vec<Stretch>> {
     })
 }
 
+fn works() -> impl Strategy<Value = Vec<Work>> {
+    let work = (0i64..50, wake());
+    prop::collection::btree_map(0i64..END, work, 0..8).prop_map(|works| {
+        let work = |(begin, (before, cause))| Work {
+            begin,
+            queued: begin - before,
+            cause,
+            queue: Queue::Ring,
+        };
+        works.into_iter().map(work).collect()
+    })
+}
+
 fn actor() -> impl Strategy<Value = Actor> {
-    (line(), prop::option::of(actor_id())).prop_map(|(line, creator)| Actor {
+    (line(), prop::option::of(actor_id()), works()).prop_map(|(line, creator, works)| Actor {
         key: ThreadKey { trace: 0, tid: 1 },
         creator,
         line,
+        works,
         ..Actor::default()
     })
 }
@@ -113,16 +126,15 @@ prop_compose! {
         requests.sort_by_key(|request| request.end);
         let longest_request = requests.iter().map(|request| request.end - request.begin).max().unwrap_or(0);
         let cpu = |(cpu, line)| (CpuKey { trace: 0, cpu }, line);
-        let mut graph = Graph {
+        Graph {
+            known_until: end,
             actors,
             cpus: (0..).zip(lines).map(cpu).collect(),
             requests,
             packets,
             longest_request,
             ..Graph::default()
-        };
-        graph.head.end = Some(Timestamp(end));
-        graph
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! Slow requests whose causes were injected: their critical paths name them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::LazyLock;
 
-use tracebraid_critical_path::{Actor, Competitor, Graph, Path, Reason, Segment};
+use tracebraid_critical_path::{Actor, Competitor, Graph, Path as CriticalPath, Reason, Segment};
 use tracebraid_fold::Options;
 use tracebraid_kernel_fold::{Selection, ThreadKey};
 
 use crate::support::traces;
+use crate::support::user::user_events;
 
 /// A request, in nanoseconds from the origin.
 struct Request {
@@ -16,11 +18,10 @@ struct Request {
     end: i64,
     cause: String,
     tid: i32,
-    /// How long it computed, waited for the lock, wrote, and waited for the backend, by its own clock.
+    /// How long it computed, waited for the lock, and wrote, by its own clock.
     compute: i64,
     locked: i64,
     stored: i64,
-    remote: i64,
 }
 
 /// When and how a cause acted.
@@ -34,6 +35,8 @@ struct Recording {
     graph: Graph,
     requests: Vec<Request>,
     injections: BTreeMap<u64, Injection>,
+    /// By request: when the backend was at work on it, as its own tracepoints tell.
+    backend: BTreeMap<u64, (i64, i64)>,
 }
 
 static RECORDING: LazyLock<Recording> = LazyLock::new(|| {
@@ -51,7 +54,6 @@ static RECORDING: LazyLock<Recording> = LazyLock::new(|| {
         compute: row[8].parse().expect("a duration"),
         locked: row[9].parse().expect("a duration"),
         stored: row[10].parse().expect("a duration"),
-        remote: row[11].parse().expect("a duration"),
     };
     let injection = |row: &Vec<String>| {
         let injection = Injection {
@@ -71,11 +73,27 @@ static RECORDING: LazyLock<Recording> = LazyLock::new(|| {
             .iter()
             .map(injection)
             .collect(),
+        backend: backend(&directory.join("kernel-ust-requests/ust")),
     }
 });
 
+/// When the backend was at work on requests.
+fn backend(ust: &Path) -> BTreeMap<u64, (i64, i64)> {
+    let set = traces::open(&[ust.to_owned()]);
+    let mut found: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
+    for event in user_events(&set) {
+        let id = || *event.integers.get("id").expect("a request");
+        match event.name.as_str() {
+            "app:backend_begin" => _ = found.insert(id(), (event.time, event.time)),
+            "app:backend_end" => found.get_mut(&id()).expect("it has begun").1 = event.time,
+            _ => {}
+        }
+    }
+    found
+}
+
 impl Recording {
-    fn path(&self, request: &Request) -> Path {
+    fn path(&self, request: &Request) -> CriticalPath {
         let thread = ThreadKey {
             trace: 0,
             tid: request.tid,
@@ -89,7 +107,7 @@ impl Recording {
 
 impl Recording {
     /// Nanoseconds of a path within a window, of those parts that `is` chooses by their thread and what happens.
-    fn sum(&self, path: &Path, window: (i64, i64), is: impl Fn(&Actor, &Segment) -> bool) -> f64 {
+    fn sum(&self, path: &CriticalPath, window: (i64, i64), is: impl Fn(&Actor, &Segment) -> bool) -> f64 {
         let of = |segment: &&Segment| {
             let hop = path.hops[segment.hop as usize];
             is(self.graph.actor(hop.actor).expect("a thread"), segment)
@@ -136,22 +154,14 @@ impl Recording {
                 };
                 (self.sum(&path, window, holder), length(window))
             }
-            ("backend_sleep", None) => {
+            ("backend_sleep" | "backend_run", None) => {
+                let at_work = self.backend.get(&request.id).copied();
+                let window = both(own, at_work.expect("the backend was asked"));
+                let sleeps = request.cause == "backend_sleep";
                 let backend = |actor: &Actor, segment: &Segment| {
-                    is_of(actor, "backend") && waits(segment, Reason::Timer)
+                    is_of(actor, "backend") && waits(segment, Reason::Timer) == sleeps
                 };
-                (self.sum(&path, own, backend), request.remote as f64)
-            }
-            // The worker's own clock runs on while it waits for a CPU, where the answer has come already.
-            ("backend_run", None) => {
-                let backend = |actor: &Actor, segment: &Segment| {
-                    is_of(actor, "backend") && !waits(segment, Reason::Timer)
-                };
-                let late = |actor: &Actor, segment: &Segment| {
-                    actor.key.tid == request.tid && waits(segment, Reason::Runnable)
-                };
-                let expected = request.remote as f64 - self.sum(&path, own, late);
-                (self.sum(&path, own, backend), expected)
+                (self.sum(&path, window, backend), length(window))
             }
             ("disk", Some(_)) => {
                 let disk = |_: &Actor, segment: &Segment| {
@@ -176,7 +186,7 @@ fn length(window: (i64, i64)) -> f64 {
 }
 
 /// The path's own time may be cut, as a request's figures are, by when its thread reads the clock.
-const TOLERANCE: f64 = 0.05;
+const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn paths_name_what_made_requests_slow() {

@@ -174,6 +174,16 @@ impl Input {
         Some(last.map_or(end, |last| last.min(end)))
     }
 
+    /// Behind this time nothing is known of any trace.
+    pub fn known_until(&self) -> Option<i64> {
+        let last = self.ends.iter().flatten().max().copied()?;
+        Some(
+            self.selection
+                .read_until()
+                .map_or(last, |until| last.min(until.0)),
+        )
+    }
+
     /// The head of the report.
     pub fn head(&self) -> Head {
         self.head.clone()
@@ -181,7 +191,7 @@ impl Input {
 
     /// Packets that begin at or after this time need not be read.
     pub fn until(&self) -> Option<Timestamp> {
-        self.selection.window.to
+        self.selection.read_until()
     }
 
     /// See [`Analysis::groups`]: one for each CPU.

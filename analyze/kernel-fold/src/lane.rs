@@ -139,6 +139,13 @@ impl<I> Queue<I> {
             return;
         }
         self.latest = self.latest.max(later.latest);
+        // What was played before left little: the few go to the many.
+        if self.items.len() < later.items.len() {
+            std::mem::swap(&mut self.items, &mut later.items);
+            let before = later.items.into_iter().rev();
+            before.for_each(|item| self.items.push_front(item));
+            return;
+        }
         self.items.append(&mut later.items);
     }
 

@@ -14,6 +14,8 @@ use crate::view::{Ranges, View};
 pub struct Selection {
     /// Time.
     pub window: Window,
+    /// How many nanoseconds behind its end are read besides, by analyses to which that matters.
+    pub behind: u64,
     /// CPUs.
     pub cpus: CpuSet,
     /// Threads to show.
@@ -68,6 +70,7 @@ impl Default for Selection {
     fn default() -> Self {
         Selection {
             window: Window::default(),
+            behind: 0,
             cpus: CpuSet::default(),
             threads: ThreadFilter::default(),
             views: Vec::new(),
@@ -91,6 +94,12 @@ impl Selection {
     #[inline(always)]
     pub fn counts(&self, time: i64, cpu: u32) -> bool {
         self.window.contains(time) && self.cpus.contains(cpu)
+    }
+
+    /// What happens at or after this time is not read.
+    pub fn read_until(&self) -> Option<Timestamp> {
+        let to = self.window.to?;
+        Some(Timestamp(to.0.saturating_add_unsigned(self.behind)))
     }
 
     /// True if that view is asked for.

@@ -35,6 +35,7 @@ mod peer;
 mod plain;
 #[cfg(test)]
 mod recorded_tests;
+mod ring_operation;
 mod rwbs;
 mod signals;
 mod softirq;
@@ -60,6 +61,7 @@ pub use field::{Body, IntField, TextField};
 pub use headers::{Headers, HeadersField, TcpHeader, Transport};
 pub use model::{Context, CpuSource, EventModel, KernelModel, StreamModel, TraceModel};
 pub use peer::{Peer, PeerField};
+pub use ring_operation::ring_operation;
 pub use rwbs::{Rwbs, RwbsField};
 pub use signals::signal_name;
 pub use softirq::{SOFTIRQS, softirq_name};

@@ -143,3 +143,33 @@ fn whose_path_must_be_said() {
     assert_eq!(code, 2);
     assert!(said.contains("--tid") && said.contains("--longest"), "{said}");
 }
+
+/// The end of the time that is given lies within a wait, whose end is told by what comes behind.
+#[test]
+fn waits_that_go_on_at_the_end_are_explained() {
+    let whole = json(&["--longest", "fdatasync", "--top", "1"]);
+    let path = &whole["paths"][0];
+    let (begin, end) = (number(&path["begin_ns"]), number(&path["end_ns"]));
+    let tid = path["thread"]["tid"].to_string();
+    for part in [2, 5, 8] {
+        let until = begin + (end - begin) / 10 * part;
+        let (from, to) = (format!("{begin}ns"), format!("{until}ns"));
+        let report = json(&["--tid", &tid, "--from", &from, "--to", &to]);
+        let segments = report["paths"][0]["segments"].as_array().expect("segments");
+        let last = segments.last().expect("a part");
+        let last_end = number(&last["begin_ns"]) + number(&last["duration_ns"]);
+        assert!(until.abs_diff(last_end) <= 1, "{last}");
+        let known =
+            |segment: &&Value| !matches!(segment["reason"].as_str(), Some("unknown" | "still-waiting"));
+        let known: u64 = segments
+            .iter()
+            .filter(known)
+            .map(|segment| number(&segment["duration_ns"]))
+            .sum();
+        assert!(
+            known * 100 >= (until - begin) * 99,
+            "{known} of {}",
+            until - begin
+        );
+    }
+}

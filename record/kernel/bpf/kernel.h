@@ -49,6 +49,18 @@ struct irqaction {
 	const char *name;
 };
 
+struct work_struct {
+	void *func;
+};
+
+struct workqueue_struct {
+	char name[24];
+};
+
+struct pool_workqueue {
+	struct workqueue_struct *wq;
+};
+
 struct timerqueue_node {
 	s64 expires;
 };

@@ -22,6 +22,8 @@ pub enum Group {
     Fault,
     /// Waiting for the kernel's locks.
     Lock,
+    /// Queues of the kernel's work.
+    Work,
 }
 
 /// All groups.
@@ -34,6 +36,7 @@ pub const GROUPS: &[Group] = &[
     Group::Net,
     Group::Fault,
     Group::Lock,
+    Group::Work,
 ];
 
 /// Those which reports need, and which cost little.
@@ -51,6 +54,7 @@ impl Group {
             Group::Net => "net",
             Group::Fault => "fault",
             Group::Lock => "lock",
+            Group::Work => "work",
         }
     }
 
@@ -66,6 +70,7 @@ impl Group {
             _ if begins(&["net_", "netif_", "inet_", "tcp_"]) => Group::Net,
             _ if begins(&["page_fault_"]) => Group::Fault,
             _ if begins(&["contention_"]) => Group::Lock,
+            _ if begins(&["workqueue_"]) => Group::Work,
             _ => return None,
         })
     }

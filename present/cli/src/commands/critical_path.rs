@@ -25,7 +25,8 @@ use crate::output;
 ///
 /// Needs sched_switch and sched_waking; irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* to tell wake-ups by
 /// interrupts from those by threads; block_rq_issue and block_rq_complete for disks; net_dev_queue and
-/// net_if_receive_skb for who sent what; system calls for what threads waited in. What was not recorded is unknown.
+/// net_if_receive_skb for who sent what; workqueue_queue_work and workqueue_execute_start for whose work a kernel thread did;
+/// system calls for what threads waited in. What was not recorded is unknown.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("whose").required(true).args(["tid", "process", "longest"]))]
 #[command(after_help = "Examples:
@@ -77,6 +78,9 @@ enum Format {
     Folded,
 }
 
+/// So much behind the end of the time that is given is read to tell what ended waits that go on there, in nanoseconds.
+const BEHIND: u64 = 1_000_000_000;
+
 /// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
@@ -97,6 +101,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
 fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
     let selection = Selection {
         window: window(subject.range),
+        behind: BEHIND,
         calls: options::globs(&args.longest),
         rows: args.top,
         ..Selection::default()

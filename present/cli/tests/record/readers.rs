@@ -1,9 +1,10 @@
 //! What this program and others read in a recording.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::record;
 use crate::support::{self, recording_directory, succeeds, text};
+use crate::{fields, record};
 
 #[test]
 fn babeltrace2_reads_the_same_without_a_warning() {
@@ -114,4 +115,33 @@ fn the_recorder_can_be_left_out() {
     let counted = text(&["count", "--no-recorder", "--format", "json", &trace]);
     let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
     assert_eq!(counted["events"], count(&["--no-recorder"]));
+}
+
+#[test]
+fn work_of_queues_is_queued_before_it_is_done() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let (output, trace) = record(
+        directory.path(),
+        &["--kernel", "sched,work", "--syscalls", "none"],
+        &["sh", "-c", "sync; sleep 0.3"],
+    );
+    succeeds(&output);
+    let text = text(&["print", &trace]);
+    let (mut queued, mut done) = (BTreeMap::new(), 0);
+    for line in text.lines() {
+        let fields = fields(line);
+        let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
+        if line.contains(" workqueue_queue_work: ") {
+            assert_ne!(field("workqueue"), "\"\"", "{line}");
+            queued.insert(field("work"), field("function"));
+        } else if line.contains(" workqueue_execute_start: ")
+            && let Some(function) = queued.remove(&field("work"))
+        {
+            // The work of some functions becomes another one's when it is done.
+            done += u32::from(function == field("function"));
+        }
+    }
+    assert!(done >= 3, "{done}: {text}");
 }
