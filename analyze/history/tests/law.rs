@@ -91,7 +91,7 @@ fn every_attribute_is_what_a_plain_state_machine_says_at_ten_thousand_times() {
     }
 }
 
-const SHAPE: Shape = Shape {
+pub(crate) const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 9,
     steps: 12_000,

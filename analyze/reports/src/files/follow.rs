@@ -100,19 +100,19 @@ impl FilesRules {
                         };
                         let Some(file) = files.get(file) else { continue };
                         let name = texts.get(file.name).unwrap_or_default();
-                        // It may be a copy of what is not known.
-                        tell(
-                            time,
-                            match file.kind == FdType::Unknown && name == UNKNOWN {
-                                true => News::Closed(descriptor, fd),
-                                false => News::Is {
-                                    descriptor,
-                                    name,
-                                    kind: file.kind,
-                                    is_same,
-                                },
+                        let news = match file.kind == FdType::Unknown && name == UNKNOWN {
+                            // It is what it was, and that is not known.
+                            true if is_same => continue,
+                            // It is a copy of what is not known, or made by what is not known.
+                            true => News::Closed(descriptor, fd),
+                            false => News::Is {
+                                descriptor,
+                                name,
+                                kind: file.kind,
+                                is_same,
                             },
-                        );
+                        };
+                        tell(time, news);
                     }
                 }
             }
