@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_history::{Asked, History, Subject};
+use tracebraid_history::{Asked, History, Kind, Subject};
 
 use crate::events::{Entry, Record, What, by_cpu, merged};
 use crate::law::{SHAPE, random_times};
@@ -31,6 +31,10 @@ struct Model {
     held: HashMap<(Table, i32), Held>,
     /// Calls, bytes read and written.
     sums: BTreeMap<(Table, i32), [i64; 3]>,
+    /// By thread: bytes read and written.
+    moved: BTreeMap<(u32, i32), [i64; 2]>,
+    /// What of that is to be seen: nothing of what is gone, until it does something.
+    seen: BTreeMap<(u32, i32, usize), i64>,
 }
 
 fn is_one_of(names: &str, name: &str) -> bool {
@@ -54,6 +58,7 @@ impl Model {
                 let (old, new) = (event.id("old_tid").unwrap(), event.id("tid").unwrap());
                 if old != new {
                     self.running.insert((trace, cpu), new);
+                    self.seen.retain(|key, _| (key.0, key.1) != (trace, old));
                     let open = self.open.remove(&(trace, old));
                     self.open.extend(open.map(|open| ((trace, new), open)));
                 }
@@ -105,7 +110,14 @@ impl Model {
             }
         }
         if event.name == "sched_process_fork" {
-            self.open.remove(&(trace, event.id("child_tid").unwrap()));
+            let child = (trace, event.id("child_tid").unwrap());
+            self.open.remove(&child);
+            self.moved.remove(&child);
+            self.seen.retain(|key, _| (key.0, key.1) != child);
+        }
+        if event.name == "sched_process_free" {
+            let gone = (trace, event.id("tid").unwrap());
+            self.seen.retain(|key, _| (key.0, key.1) != gone);
         }
         let learns = match event.name.as_str() {
             "lttng_statedump_process_state" => event.id("tid"),
@@ -173,6 +185,14 @@ impl Model {
         let bytes = call.exit.int("ret").filter(|_| moves).unwrap_or(0).max(0);
         let table = self.descriptors.table(call.trace, call.tid, call.entry_time);
         let is_its = self.descriptors.table(call.trace, call.tid, i64::MAX) == table;
+        let thread = (call.trace, call.tid);
+        for (at, is_side) in [(0, !is_one_of(WRITES, name)), (1, !is_one_of(READS, name))] {
+            if is_side && bytes > 0 {
+                let sum = &mut self.moved.entry(thread).or_default()[at];
+                *sum += bytes;
+                self.seen.insert((thread.0, thread.1, at), *sum);
+            }
+        }
         for (fd, place) in [(from, 1), (to, 2)] {
             if fd >= 0 && is_its && self.descriptors.is_same(table, fd, call.entry_time) {
                 let sums = self.sums.entry((table, fd)).or_default();
@@ -235,6 +255,13 @@ impl Model {
             put(of, "name", held.name.clone());
             put(of, "kind", held.kind.name().to_owned());
         }
+        for ((_, tid, at), sum) in &self.seen {
+            let name = ["read", "written"][*at];
+            values.insert(format!("thread/{tid}/{name}"), sum.to_string());
+        }
+        let mut put = |of: &(Table, i32), name: &str, value: String| {
+            values.extend(path(of, name).map(|path| (path, value)));
+        };
         for (of, sums) in &self.sums {
             for (name, sum) in ["calls", "read", "written"].into_iter().zip(sums) {
                 if *sum > 0 {
@@ -296,7 +323,10 @@ fn as_a_plain_pass_says(name: &str, set: &TraceSet, count: usize, cut: (usize, u
         while let Some(entry) = entries.next_if(|entry| entry.time <= time) {
             model.step(entry);
         }
-        let found = history.at(time, |attribute| attribute.kind().subject() == Subject::File);
+        let found = history.at(time, |attribute| {
+            let kind = attribute.kind();
+            kind.subject() == Subject::File || matches!(kind, Kind::ThreadRead | Kind::ThreadWritten)
+        });
         let found: Values = found
             .unwrap()
             .iter()
