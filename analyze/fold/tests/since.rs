@@ -29,7 +29,7 @@ impl Analysis for Keep {
     }
 
     fn wants(&self, _: usize, _: usize, class: usize) -> bool {
-        class % 2 == 0
+        class.is_multiple_of(2)
     }
 
     fn begin(&self, _: &Chunk) -> (Events, Packets) {

@@ -95,6 +95,33 @@ pub(crate) fn worth_keeping(lengths: &[u64], blocks: u64) -> usize {
 mod tests {
     use super::*;
 
+    /// Whatever the bytes are, no bound is passed later.
+    #[test]
+    fn what_cannot_have_been_kept_is_refused() {
+        let follows = Follows::default();
+        let whole = keep(5, follows, &Machine::default()).unwrap().bytes;
+        assert!(parse(&whole, follows).is_some());
+        let text = String::from_utf8(whole).unwrap();
+        let changed = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}: {text}");
+            text.replace(from, to)
+        };
+        let height = changed("\"stacks\":[]", "\"stacks\":[[\"a\",4294967295]]");
+        let place = changed("\"kept\":[]", "\"kept\":[[\"a\",[\"b\",18446744073709551615]]]");
+        let number = changed("\"numbers\":[]", "\"numbers\":[[\"a\",7]]");
+        let program = changed(PROGRAM, "tracebraid 0.0.0");
+        for other in [
+            height,
+            place,
+            number,
+            program,
+            text[1..].to_owned(),
+            String::new(),
+        ] {
+            assert!(parse(other.as_bytes(), follows).is_none(), "{other}");
+        }
+    }
+
     #[test]
     fn the_latest_are_kept() {
         assert_eq!(worth_keeping(&[5, 6, 7], 0), 3);

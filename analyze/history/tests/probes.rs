@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier};
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_history::{Asked, Definition, History, Since, Value};
@@ -123,14 +124,24 @@ fn program_of_many() {
     if std::env::var_os(MANY).is_none() {
         return;
     }
+    // However busy the machine is, they are about as far at any time.
+    let barrier = Arc::new(Barrier::new(2));
     let thread = |first: u64| {
+        let barrier = barrier.clone();
         move || {
             for number in 0..MOST {
+                if number % 32 == 0 {
+                    barrier.wait();
+                }
                 let id = first + number;
                 span_begin(id, ["outer", "inner", "more"][number as usize % 3]);
                 counter("size", number as i64);
-                if number % 64 != 5 {
-                    span_end(id - (number % 2).min(number));
+                // The one before is around it; now and then it stays open.
+                if number % 2 == 1 {
+                    span_end(id);
+                    if number % 512 != 5 {
+                        span_end(id - 1);
+                    }
                 }
             }
         }

@@ -123,16 +123,18 @@ impl Machine {
         }
     }
 
-    /// Whether what was kept belongs together: each number is that of an attribute, and of one only.
+    /// Whether what was kept belongs together: each number is that of an attribute, and of one only; no bound is passed.
     pub(crate) fn is_sound(&self) -> bool {
         let mut numbers: Vec<u32> = self.numbers.values().copied().collect();
         numbers.sort_unstable();
-        let count = u32::try_from(self.attributes.len()).unwrap_or(u32::MAX);
-        let places = self
-            .kept
-            .values()
-            .all(|(_, place)| *place < MOST_STACKED as usize);
-        numbers.into_iter().eq(0..count) && places
+        let count = self.attributes.len();
+        let is_few = count <= MOST_ATTRIBUTES && self.kept.len() <= MOST_ATTRIBUTES && numbers.len() == count;
+        let is_low = |height: usize| height <= MOST_STACKED as usize;
+        let mut heights = self.stacks.values().map(|&height| height as usize);
+        let mut places = self.places.values().map(Vec::len);
+        let mut kept = self.kept.values().map(|(_, place)| *place);
+        let are_low = heights.all(is_low) && places.all(is_low) && kept.all(is_low);
+        is_few && are_low && numbers.into_iter().eq(0..count as u32)
     }
 
     /// Paths of all attributes, by number.

@@ -26,7 +26,7 @@ pub(crate) struct Plan {
 }
 
 /// What is followed besides what a definition says, and how it is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Follows {
     /// Which threads run.
     threads: bool,
