@@ -12,12 +12,13 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, first_reaching};
 
-use crate::build::{BuildError, Built, Ground, HistoryAnalysis, Output};
-use crate::file::{HistoryError, Index, Meta, Source};
+use crate::build::{Asked, BuildError, Built, Ground, HistoryAnalysis, Output};
+use crate::checkpoint;
+use crate::file::{Analysis, HistoryError, Index, Meta, Source};
 use crate::marks::{self, Growth};
 use crate::resume::resume;
 use crate::slices::Slices;
-use crate::user;
+use crate::user::{Definition, DefinitionError, Machine};
 
 /// What was appended.
 #[derive(Clone, Debug)]
@@ -44,16 +45,19 @@ pub enum AppendError {
         /// What is different.
         what: String,
     },
-    /// It holds what was found in a state that is not kept.
+    /// It holds what an analysis says that this program does not understand.
     #[error(
-        "{}: keeps what {what}, which cannot be gone on with; tracebraid history build reads the whole trace",
+        "{}: keeps what the analysis {name} says, which this program does not understand: {error}; \
+         tracebraid history build --analysis reads the whole trace with a definition of now",
         path.display()
     )]
     Analysis {
         /// The history.
         path: PathBuf,
-        /// What that is.
-        what: String,
+        /// Name of the analysis.
+        name: String,
+        /// What is wrong with its definition.
+        error: DefinitionError,
     },
     /// It does not say how far the trace was read.
     #[error("{}: was written by a program that could not append: build it again", path.display())]
@@ -90,7 +94,7 @@ pub fn append(
 ) -> Result<Appended, AppendError> {
     let _lock = Lock::take(file)?;
     let (source, index) = Source::open(file)?;
-    check(file, &index.meta, set)?;
+    let asked = asked(file, &index.meta)?;
     let growth = marks::growth(&index.meta.streams, set);
     let growth = growth.map_err(|what| AppendError::Other {
         path: file.to_owned(),
@@ -99,9 +103,20 @@ pub fn append(
     let Some(growth) = growth else {
         return Ok(nothing(&source, index));
     };
-    let ground = Ground::of(set, None, false)?;
+    let before = Meta {
+        analysis: index.meta.analysis.clone(),
+        files: asked.files,
+        ..Meta::default()
+    };
+    let ground = Ground::of(set, asked)?;
     let slices = Slices::of(set);
-    let cut = cut(set, &slices, &index, growth);
+    let cut = seeded(
+        &source,
+        &ground,
+        &index,
+        cut(set, &slices, &index, (growth, &ground)),
+    );
+    let (cut, machine) = cut.unzip();
     let options = Options {
         since: cut.map(Timestamp),
         ..options
@@ -113,13 +128,14 @@ pub fn append(
     let resumed = resume(&source, index, cut, ground.levels())?;
     let analysis = HistoryAnalysis {
         known: resumed.values,
+        machine: machine.unwrap_or_default(),
         output: Output::new(slices, resumed.writer, ground.grid),
         ground,
     };
     let meta = Meta {
         paths: paths.to_vec(),
         losses: resumed.losses,
-        ..Meta::default()
+        ..before
     };
     let built = analysis.run(set, meta, options, control)?;
     Ok(Appended {
@@ -129,21 +145,34 @@ pub fn append(
     })
 }
 
-/// Whether it can be gone on with at all.
-fn check(file: &Path, meta: &Meta, set: &TraceSet) -> Result<(), AppendError> {
-    let path = file.to_owned();
-    let own = meta
-        .analysis
-        .as_ref()
-        .map(|analysis| format!("the analysis {} says", analysis.name));
-    let files = || meta.files.then(|| "descriptors are".to_owned());
-    let has_probes = || !meta.custom.is_empty() || user::with_probes(set, None).is_some();
-    let probes = || has_probes().then(|| "probes tell".to_owned());
-    match own.or_else(files).or_else(probes) {
-        Some(what) => Err(AppendError::Analysis { path, what }),
-        None if meta.streams.is_empty() => Err(AppendError::Old { path }),
-        None => Ok(()),
+/// What was asked for when it was built, if it can be gone on with at all.
+fn asked(file: &Path, meta: &Meta) -> Result<Asked, AppendError> {
+    let path = || file.to_owned();
+    if meta.streams.is_empty() {
+        return Err(AppendError::Old { path: path() });
     }
+    let parse = |own: &Analysis| {
+        Definition::parse(&own.text).map_err(|error| AppendError::Analysis {
+            path: path(),
+            name: own.name.clone(),
+            error,
+        })
+    };
+    Ok(Asked {
+        definition: meta.analysis.as_ref().map(parse).transpose()?,
+        files: meta.files,
+    })
+}
+
+/// The time to go on from, with what an analysis knew then. Nothing, if that cannot be told: then all is read.
+fn seeded(source: &Source, ground: &Ground, index: &Index, cut: Option<i64>) -> Option<(i64, Machine)> {
+    let cut = cut?;
+    let Some(plan) = &ground.plan else {
+        return Some((cut, Machine::default()));
+    };
+    let kept = index.checkpoints.iter().find(|kept| kept.time == cut)?;
+    let bytes = source.checkpoint(kept).ok()?;
+    Some((cut, checkpoint::parse(&bytes, plan.follows())?))
 }
 
 fn nothing(source: &Source, index: Index) -> Appended {
@@ -160,11 +189,23 @@ fn nothing(source: &Source, index: Index) -> Appended {
     }
 }
 
-/// From when on the history is made anew: where a slice begins, before which nothing is new, and no block reaches. `None`: all of it.
-fn cut(set: &TraceSet, slices: &Slices, index: &Index, growth: Growth) -> Option<i64> {
+/// From when on the history is made anew: where a slice begins, before which nothing is new, and no block reaches; where an
+/// analysis follows the trace, where it is kept what that knew. `None`: all of it.
+fn cut(set: &TraceSet, slices: &Slices, index: &Index, (growth, ground): (Growth, &Ground)) -> Option<i64> {
+    // What calls are open, and what each descriptor is, is not kept.
+    if ground.follows_files() {
+        return None;
+    }
+    let kept = |until: i64| {
+        let mut kept = index.checkpoints.iter().rev().map(|kept| kept.time);
+        kept.find(|&time| time <= until && slices.last_begin(time) == Some(time))
+    };
     let mut until = growth.since;
     loop {
-        let cut = slices.last_begin(until)?;
+        let cut = match &ground.plan {
+            Some(_) => kept(until)?,
+            None => slices.last_begin(until)?,
+        };
         let blocks = index.blocks.iter().filter(|block| block.level == 0);
         let mut over = blocks.filter(|block| block.begin < cut && block.end > cut);
         match over.next().map(|block| block.begin).or_else(|| held(set, cut)) {

@@ -37,6 +37,10 @@ pub enum Kind {
     ThreadProcess = 21,
     /// Process, or thread, that made a thread.
     ThreadParent = 22,
+    /// Bytes that a thread's calls have read.
+    ThreadRead = 23,
+    /// Bytes that they have written.
+    ThreadWritten = 24,
     /// Requests that a device has and has not done.
     DiskDepth = 32,
     /// Requests that a device has done since the trace began.
@@ -123,7 +127,7 @@ pub enum Subject {
 
 impl Kind {
     /// All that are kept, in the order of attributes.
-    pub const KEPT: [Kind; 22] = [
+    pub const KEPT: [Kind; 24] = [
         Kind::CpuThread,
         Kind::CpuIrq,
         Kind::CpuSoftirq,
@@ -136,6 +140,8 @@ impl Kind {
         Kind::ThreadName,
         Kind::ThreadProcess,
         Kind::ThreadParent,
+        Kind::ThreadRead,
+        Kind::ThreadWritten,
         Kind::DiskDepth,
         Kind::DiskRequests,
         Kind::DiskRead,
@@ -186,8 +192,8 @@ impl Kind {
             Kind::ThreadParent => "parent",
             Kind::DiskDepth => "depth",
             Kind::DiskRequests => "requests",
-            Kind::DiskRead => "read",
-            Kind::DiskWritten => "written",
+            Kind::DiskRead | Kind::ThreadRead => "read",
+            Kind::DiskWritten | Kind::ThreadWritten => "written",
             Kind::FileName => "name",
             Kind::FileKind => "kind",
             Kind::FileRead => "read",

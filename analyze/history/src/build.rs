@@ -18,6 +18,7 @@ use tracebraid_kernel_fold::{Extent, Head, Input, Packet, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::attribute::Attribute;
+use crate::checkpoint::{self, Checkpoint};
 use crate::encode::{Encoded, encode};
 use crate::file::{self, HistoryError, Meta};
 use crate::files::{self, Files};
@@ -81,18 +82,17 @@ pub fn build(
     options: Options,
     control: &Control,
 ) -> Result<Built, BuildError> {
-    let Asked { definition, files } = asked;
-    let own = definition.as_ref().map(|definition| file::Analysis {
+    let files = asked.files;
+    let own = asked.definition.as_ref().map(|definition| file::Analysis {
         name: definition.name.clone(),
         text: definition.text.clone(),
     });
-    let plan = user::with_probes(set, definition).map(|definition| Plan::new(set, definition));
-    let plan = plan.transpose().map_err(BuildError::Definition)?;
-    let ground = Ground::of(set, plan, files)?;
+    let ground = Ground::of(set, asked)?;
     let writer = Writer::create(to, ground.levels())?;
     let output = Output::new(Slices::of(set), writer, ground.grid);
     let analysis = HistoryAnalysis {
         known: BTreeMap::new(),
+        machine: Machine::default(),
         output,
         ground,
     };
@@ -110,7 +110,7 @@ pub fn build(
 pub(crate) struct Ground {
     input: Input,
     /// Of an analysis that a user defined.
-    plan: Option<Plan>,
+    pub(crate) plan: Option<Plan>,
     /// How descriptors are followed, if that is asked for.
     files: Option<Files>,
     begin: i64,
@@ -121,8 +121,10 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    pub(crate) fn of(set: &TraceSet, plan: Option<Plan>, files: bool) -> Result<Ground, BuildError> {
-        let files = files.then(Files::new);
+    pub(crate) fn of(set: &TraceSet, asked: Asked) -> Result<Ground, BuildError> {
+        let plan = user::with_probes(set, asked.definition).map(|definition| Plan::new(set, definition));
+        let plan = plan.transpose().map_err(BuildError::Definition)?;
+        let files = asked.files.then(Files::new);
         let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
         let input = Input::new(set, Selection::default(), |event| wants(event) || of_files(event));
         let (begin, end) = extent(set, &input.head(), plan.as_ref()).ok_or(BuildError::Nothing)?;
@@ -139,6 +141,11 @@ impl Ground {
             bytes,
             grid,
         })
+    }
+
+    /// Whether descriptors are followed.
+    pub(crate) fn follows_files(&self) -> bool {
+        self.files.is_some()
     }
 
     /// The coarse levels, of which nothing is known yet.
@@ -192,6 +199,8 @@ pub(crate) struct HistoryAnalysis {
     pub(crate) ground: Ground,
     /// What attributes are where reading begins.
     pub(crate) known: BTreeMap<Attribute, u64>,
+    /// What an analysis that a user defined knows there.
+    pub(crate) machine: Machine,
     pub(crate) output: Output,
 }
 
@@ -251,7 +260,7 @@ impl HistoryAnalysis {
     fn hand_on(&self, partial: &mut Partial, until: Option<i64>) {
         let slices = &self.output.slices;
         if let Some(plan) = &self.ground.plan {
-            partial.user.play(plan, slices, until);
+            self.play(plan, &mut partial.user, until);
         }
         if let Some(files) = &self.ground.files {
             files.play(&mut partial.files, slices, until);
@@ -259,6 +268,22 @@ impl HistoryAnalysis {
         let more = [&mut partial.user.pieces, &mut partial.files.pieces];
         let to = |slice, pieces| self.output.take(slice, pieces);
         partial.kernel.hand_on(slices, until, more, to);
+    }
+
+    /// Lets an analysis follow what is before a time, and keeps what it knows at some times until then.
+    fn play(&self, plan: &Plan, partial: &mut user::Partial, until: Option<i64>) {
+        let slices = &self.output.slices;
+        let times = self.output.times.get(partial.checkpoints..).unwrap_or_default();
+        for &time in times
+            .iter()
+            .take_while(|&&time| until.is_none_or(|until| time <= until))
+        {
+            partial.play(plan, slices, Some(time));
+            partial.checkpoints += 1;
+            let kept = checkpoint::keep(time, plan.follows(), partial.machine());
+            lock(&self.output.checkpoints).extend(kept);
+        }
+        partial.play(plan, slices, until);
     }
 
     /// A packet of a CPU begins; events may have been lost before it.
@@ -300,7 +325,10 @@ impl Analysis for HistoryAnalysis {
         };
         Partial {
             kernel,
-            user: user::Partial::default(),
+            user: match chunk.index {
+                0 => user::Partial::behind(self.machine.clone()),
+                _ => user::Partial::default(),
+            },
             files: files.unwrap_or_default(),
         }
     }
@@ -377,6 +405,9 @@ impl Analysis for HistoryAnalysis {
 #[derive(Debug)]
 pub(crate) struct Output {
     slices: Slices,
+    /// When checkpoints are made of what an analysis knows.
+    times: Vec<i64>,
+    checkpoints: Mutex<Vec<Checkpoint>>,
     grid: i64,
     /// Slices that wait to be encoded.
     waiting: Mutex<VecDeque<(usize, Vec<Piece>)>>,
@@ -395,6 +426,8 @@ struct Written {
 impl Output {
     pub(crate) fn new(slices: Slices, writer: Writer, grid: i64) -> Output {
         Output {
+            times: checkpoint::times(&slices),
+            checkpoints: Mutex::default(),
             slices,
             grid,
             waiting: Mutex::default(),
@@ -447,7 +480,10 @@ impl Output {
         if let Some(error) = written.error {
             return Err(written.writer.failed(error));
         }
-        written.writer.finish(meta)
+        let checkpoints = self.checkpoints.into_inner();
+        written
+            .writer
+            .finish(meta, checkpoints.unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -4,6 +4,7 @@
 //! head    64 bytes: "TBHISTRY", version (u32), 4 zeros, where the index begins and its length (u64 each), CRC-32 of the index,
 //!         CRC-32 of the 36 bytes before; zeros; little-endian
 //! blocks  see [`crate::block`]
+//! checkpoints  JSON: what an analysis that a user defined knew at some times, for appending (see [`crate::checkpoint`])
 //! index   JSON: what the history is of, its texts, and its blocks
 //! ```
 //! To append, blocks and a new index are written behind the old index, and then the head: whoever reads meanwhile sees the old
@@ -18,12 +19,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Block, Place};
+use crate::checkpoint::CheckpointRef;
 use crate::marks::StreamMark;
 
 pub(crate) const HEAD: u64 = 64;
 const MAGIC: [u8; 8] = *b"TBHISTRY";
 /// Files of other versions are refused: they are quickly built again.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What a history is of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +98,9 @@ pub(crate) struct Index {
     /// Slices in which events were lost: when each begins, and how often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) losses: Vec<(i64, u64)>,
+    /// What an analysis that a user defined knew at some times, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) checkpoints: Vec<CheckpointRef>,
 }
 
 /// Why a history cannot be read, or not be written.
@@ -247,6 +252,16 @@ impl Source {
                 || block.begin > block.end
                 || block.grid < 1
         };
+        let is_behind = |kept: &&CheckpointRef| {
+            let end = kept.offset.checked_add(kept.length);
+            kept.offset < HEAD || end.is_none_or(|end| end > offset)
+        };
+        if let Some(kept) = index.checkpoints.iter().find(is_behind) {
+            return Err(self.damaged(
+                kept.offset,
+                "the index tells of a checkpoint that cannot be there",
+            ));
+        }
         match index.blocks.iter().find(is_sound) {
             Some(block) => Err(self.damaged(block.offset, "the index tells of a block that cannot be there")),
             None => {
@@ -275,9 +290,22 @@ impl Source {
 
     /// The bytes of a block.
     pub(crate) fn bytes(&self, place: &BlockRef) -> Result<Vec<u8>, HistoryError> {
-        let mut bytes = vec![0; usize::try_from(place.length).unwrap_or(usize::MAX)];
-        self.read_at(place.offset, &mut bytes)?;
+        self.bytes_at(place.offset, place.length)
+    }
+
+    fn bytes_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, HistoryError> {
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        self.read_at(offset, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Reads a checkpoint.
+    pub(crate) fn checkpoint(&self, place: &CheckpointRef) -> Result<Vec<u8>, HistoryError> {
+        let bytes = self.bytes_at(place.offset, place.length)?;
+        match crc32fast::hash(&bytes) == place.sum {
+            true => Ok(bytes),
+            false => Err(self.damaged(place.offset, "a checkpoint's check sum is wrong")),
+        }
     }
 
     /// Reads a block.

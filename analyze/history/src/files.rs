@@ -23,6 +23,7 @@ pub(crate) struct Partial {
     seen: FilesPartial,
     /// What is known of descriptors, as far as calls have been played.
     known: Known,
+    threads: Threads,
     /// What that changes.
     pub(crate) pieces: Pieces,
 }
@@ -30,6 +31,10 @@ pub(crate) struct Partial {
 /// By trace, process and number.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Known(BTreeMap<(u32, i32, i32), Used>);
+
+/// By trace and thread: what it has read and written.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Threads(BTreeMap<(u32, i32), (u64, u64)>);
 
 /// What is known of a descriptor.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -83,7 +88,12 @@ impl Files {
 
     /// Plays what is before a time; without one, everything.
     pub(crate) fn play(&self, partial: &mut Partial, slices: &Slices, until: Option<i64>) {
-        let Partial { seen, known, pieces } = partial;
+        let Partial {
+            seen,
+            known,
+            threads,
+            pieces,
+        } = partial;
         self.0.follow(seen, until, &mut |time, news| {
             let time = pieces.see(time);
             let to = &mut To { slices, pieces, time };
@@ -96,6 +106,8 @@ impl Files {
                 } => known.is(to, descriptor, (name, kind), is_same),
                 News::Used(descriptor, read, written) => known.used(to, descriptor, read, written),
                 News::Closed(first, last) => known.closed(to, first, last),
+                News::Moved(thread, read, written) => threads.moved(to, thread, read, written),
+                News::Born(trace, tid) => threads.born(to, (trace, tid)),
             }
         });
     }
@@ -120,6 +132,41 @@ impl To<'_> {
     fn text(&mut self, kind: Kind, (trace, process, fd): (u32, i32, i32), text: &str) {
         if let Some(attribute) = Attribute::of_file(kind, trace, process, fd) {
             self.pieces.set_string(self.slices, self.time, attribute, text);
+        }
+    }
+}
+
+impl To<'_> {
+    fn of_thread(&mut self, kind: Kind, (trace, tid): (u32, i32), number: Option<u64>) {
+        let number = number.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+        let attribute = Attribute::new(kind, trace, tid as u32);
+        let code = number.map_or(NULL, varint::code);
+        self.pieces.set(self.slices, self.time, attribute, code);
+    }
+}
+
+impl Threads {
+    /// A call of a thread has ended.
+    fn moved(&mut self, to: &mut To<'_>, thread: (u32, i32), read: u64, written: u64) {
+        let sums = self.0.entry(thread).or_default();
+        for (kind, sum, more) in [
+            (Kind::ThreadRead, &mut sums.0, read),
+            (Kind::ThreadWritten, &mut sums.1, written),
+        ] {
+            if more > 0 {
+                *sum = sum.saturating_add(more);
+                to.of_thread(kind, thread, Some(*sum));
+            }
+        }
+    }
+
+    /// Whoever had the number is gone.
+    fn born(&mut self, to: &mut To<'_>, thread: (u32, i32)) {
+        let sums = self.0.remove(&thread).unwrap_or_default();
+        for (kind, sum) in [(Kind::ThreadRead, sums.0), (Kind::ThreadWritten, sums.1)] {
+            if sum > 0 {
+                to.of_thread(kind, thread, None);
+            }
         }
     }
 }

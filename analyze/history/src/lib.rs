@@ -14,6 +14,7 @@ mod append;
 mod attribute;
 mod block;
 mod build;
+mod checkpoint;
 mod derived;
 mod disks;
 mod encode;

@@ -32,7 +32,13 @@ pub(crate) fn resume(
     let mut index = kept(index, cut, &levels_now);
     let values = after(source, &index, 0)?;
     let losses = index.losses.iter().map(|&(_, losses)| losses).sum();
-    let used: u64 = index.blocks.iter().map(|block| block.length).sum();
+    let checkpoints = index.checkpoints.iter().map(|kept| kept.length);
+    let used: u64 = index
+        .blocks
+        .iter()
+        .map(|block| block.length)
+        .chain(checkpoints)
+        .sum();
     let unused = source.end.saturating_sub(used);
     let fine: Vec<BlockRef> = of_level(&index, 0).copied().collect();
     let mut refills = Vec::new();
@@ -51,6 +57,10 @@ pub(crate) fn resume(
             for block in &mut index.blocks {
                 let copied = writer.copy(&source.bytes(block)?);
                 block.offset = copied.map_err(|error| writer.failed(error))?;
+            }
+            for kept in &mut index.checkpoints {
+                let copied = writer.copy(&source.checkpoint(kept)?);
+                kept.offset = copied.map_err(|error| writer.failed(error))?;
             }
             writer
         }
@@ -87,6 +97,7 @@ fn kept(mut index: Index, cut: i64, levels: &[(u8, i64)]) -> Index {
     let texts = of_level(&index, 0).last().and_then(|block| block.texts);
     index.texts.truncate(texts.unwrap_or(0));
     index.losses.retain(|&(begin, _)| begin < cut);
+    index.checkpoints.retain(|kept| kept.time <= cut);
     index
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::attribute::{Attribute, Form};
 use crate::block::{self, Content, HEAD as BLOCK_HEAD, Place};
+use crate::checkpoint::{self, Checkpoint, CheckpointRef};
 use crate::encode::{Encoded, woken};
 use crate::file::{self, BlockRef, HistoryError, Index, Meta};
 use crate::levels::Levels;
@@ -126,7 +127,7 @@ impl Writer {
         self.values = values;
     }
 
-    /// Copies the bytes of a block to the end of the file, and says where they are.
+    /// Copies the bytes of a block or a checkpoint to the end of the file, and says where they are.
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let offset = self.offset;
         self.file.write_all(bytes)?;
@@ -197,6 +198,28 @@ impl Writer {
                 coarse.content.snapshot = Some(coarse.before);
             }
             self.write_block(coarse.place, &coarse.content)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is known at some times, as far as that is worth its room.
+    fn keep(&mut self, new: Vec<Checkpoint>) -> io::Result<()> {
+        let old = self.index.checkpoints.iter().map(|kept| kept.length);
+        let lengths: Vec<u64> = old
+            .chain(new.iter().map(|kept| kept.bytes.len() as u64))
+            .collect();
+        let blocks = self.index.blocks.iter().map(|block| block.length).sum();
+        let left_out = lengths.len() - checkpoint::worth_keeping(&lengths, blocks);
+        let known = self.index.checkpoints.len();
+        self.index.checkpoints.drain(..left_out.min(known));
+        for Checkpoint { time, bytes } in new.into_iter().skip(left_out.saturating_sub(known)) {
+            let offset = self.copy(&bytes)?;
+            self.index.checkpoints.push(CheckpointRef {
+                time,
+                offset,
+                length: bytes.len() as u64,
+                sum: crc32fast::hash(&bytes),
+            });
         }
         Ok(())
     }
@@ -272,8 +295,8 @@ impl Writer {
     }
 
     /// Writes the index and the head, and gives the file its name. Gives its length.
-    pub(crate) fn finish(mut self, meta: Meta) -> Result<u64, HistoryError> {
-        let written = self.try_finish(meta);
+    pub(crate) fn finish(mut self, meta: Meta, checkpoints: Vec<Checkpoint>) -> Result<u64, HistoryError> {
+        let written = self.try_finish(meta, checkpoints);
         written.map_err(|error| self.failed(error))
     }
 
@@ -283,8 +306,9 @@ impl Writer {
         HistoryError::Io { path, error }
     }
 
-    fn try_finish(&mut self, meta: Meta) -> io::Result<u64> {
+    fn try_finish(&mut self, meta: Meta, checkpoints: Vec<Checkpoint>) -> io::Result<u64> {
         self.complete(i64::MAX)?;
+        self.keep(checkpoints)?;
         self.index.meta = meta;
         let index = serde_json::to_vec(&self.index)?;
         self.file.write_all(&index)?;

@@ -6,14 +6,16 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use tracebraid_ctf::correction::{Correction, Piece};
+use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_ctf::write::stream::PacketSize;
 use tracebraid_ctf::write::trace::{Options as WriteOptions, Session};
 use tracebraid_fold::{Control, Options};
-use tracebraid_history::{AppendError, Appended, Attribute, BuildError, History, append};
+use tracebraid_history::{AppendError, Appended, Asked, Attribute, BuildError, Definition, History, append};
 
 use crate::traces::kernel_trace;
-use crate::{Place, build_with};
+use crate::{Place, build_asked, build_with};
 
 /// Writes a trace's first packets, as its tracer would have left them: of each stream a share of 1000 parts; what is there
 /// of it already stays. With `torn`, half of the next packet follows.
@@ -45,7 +47,10 @@ fn grow(set: &TraceSet, to: &Path, shares: &[u16], torn: bool) {
 
 /// The same trace in smaller packets: of a recording that is small they are few.
 fn in_small_packets(place: &Place, name: &str) -> TraceSet {
-    let set = kernel_trace(name).unwrap();
+    smaller(place, &kernel_trace(name).unwrap())
+}
+
+fn smaller(place: &Place, set: &TraceSet) -> TraceSet {
     let session = Session::create(&place.file("small")).unwrap();
     let options = WriteOptions {
         packet_size: PacketSize::UpTo(1 << 14),
@@ -119,9 +124,210 @@ fn fine_blocks(file: &Path) -> Vec<Vec<u8>> {
 
 /// The history of the trace that is there, built at once.
 fn whole(place: &Place, trace: &Path) -> History {
+    whole_asked(place, trace, Asked::default())
+}
+
+fn whole_asked(place: &Place, trace: &Path, asked: Asked) -> History {
     let file = place.file("whole");
-    build_with(&open(trace), &file, 2, 100_000);
+    build_asked(&open(trace), asked, &file, 2, 100_000);
     History::open(&file).unwrap()
+}
+
+/// Stacks, sums, texts of what came before, and who runs.
+const FOLLOWS: &str = r#"
+name = "follows"
+[[on]]
+event = "syscall_entry_*"
+let = { last = "last/{tid}" }
+when = "!(last == \"syscall_entry_read\")"
+change = [
+  { set = "last/{tid}", to = "{name}" },
+  { push = "stack/{tid}", to = "{name}" },
+  { push = "open/{cpu}", key = "{tid}", to = "{tid}" },
+  { add = "calls/{tid}" },
+]
+[[on]]
+event = "syscall_exit_*"
+change = [{ pop = "stack/{tid}" }, { drop = "{tid}" }, { set = "ended/{cpu}", to = "{time}" }]
+[[on]]
+event = "irq_handler_entry"
+change = [{ add = "interrupted/{tid}", by = 3 }]
+[[segment]]
+name = "reads"
+key = "{tid}"
+begin = { event = "syscall_entry_read" }
+end = { event = "syscall_exit_read" }
+"#;
+
+/// Lets a history grow in steps, in two ways that must not matter, and compares it with one of the whole trace at each. Gives how
+/// many bytes the appends read, and how many there were.
+fn grows(set: &TraceSet, asked: &Asked, steps: &[u16]) -> (u64, u64) {
+    let place = Place::new();
+    let (trace, files) = (place.file("trace"), [place.file("history"), place.file("other")]);
+    let (mut read, mut all) = (0, 0);
+    for (number, share) in steps.iter().enumerate() {
+        grow(set, &trace, &[*share, share.saturating_sub(3)], false);
+        for (file, (threads, chunk)) in files.iter().zip([(3, 40_000), (1, u64::MAX)]) {
+            if number == 0 {
+                build_asked(&open(&trace), asked.clone(), file, threads, chunk);
+            } else {
+                let appended = append_to(file, &trace, options(threads, chunk)).unwrap();
+                read += appended.read;
+                all += appended.built.meta.bytes;
+            }
+        }
+        assert!(
+            fs::read(&files[0]).unwrap() == fs::read(&files[1]).unwrap(),
+            "{share}"
+        );
+        let history = History::open(&files[0]).unwrap();
+        history.verify().unwrap();
+        assert_same(&history, &whole_asked(&place, &trace, asked.clone()), 100);
+        assert!(
+            fine_blocks(&files[0]) == fine_blocks(&place.file("whole")),
+            "{share}"
+        );
+    }
+    (read, all)
+}
+
+const STEPS: [u16; 7] = [400, 600, 610, 615, 800, 990, 1000];
+
+#[test]
+fn what_analyses_say_is_gone_on_with() {
+    let place = Place::new();
+    let set = in_small_packets(&place, "kernel-mix-small");
+    let running = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/analyses/running.xml");
+    for text in [FOLLOWS, &fs::read_to_string(running).unwrap()] {
+        let asked = Asked {
+            definition: Some(Definition::parse(text).unwrap()),
+            files: false,
+        };
+        let (read, all) = grows(&set, &asked, &STEPS);
+        assert!(read > 0 && read < all / 2, "{read} of {all} bytes were read");
+    }
+}
+
+/// What descriptors are is followed from the beginning again.
+#[test]
+fn what_descriptors_are_is_gone_on_with() {
+    let place = Place::new();
+    let set = in_small_packets(&place, "kernel-mix-small");
+    let own = Definition::parse(FOLLOWS).unwrap();
+    for definition in [None, Some(own)] {
+        let asked = Asked {
+            definition,
+            files: true,
+        };
+        grows(&set, &asked, &[500, 980, 1000]);
+    }
+}
+
+/// What probes tell, of a program with spans that are open all the time.
+#[test]
+fn what_probes_tell_is_gone_on_with() {
+    let session = Place::new();
+    let set = smaller(&session, &crate::probes::many(&session));
+    let (read, all) = grows(&set, &Asked::default(), &STEPS);
+    assert!(read > 0 && read < all / 2, "{read} of {all} bytes were read");
+}
+
+/// Two traces, of machines of which one's clock is corrected, as `--sync` does.
+#[test]
+fn several_traces_are_gone_on_with() {
+    let sources = [Place::new(), Place::new()];
+    let first = in_small_packets(&sources[0], "kernel-mix-small");
+    let second = in_small_packets(&sources[1], "kernel-discarded");
+    let begin = |set: &TraceSet| {
+        let trace = &set.traces[0];
+        let of = |stream: &Stream| {
+            let clock = trace.clock(stream).unwrap();
+            clock.timestamp(stream.packets[0].begin.unwrap())
+        };
+        trace.streams.iter().map(of).min().unwrap()
+    };
+    let piece = Piece {
+        from: begin(&second),
+        offset_ns: begin(&first).0 - begin(&second).0 + 12_345,
+        drift_e18: 30_000_000_000_000,
+        ..Piece::default()
+    };
+    let correction: &'static Correction = Box::leak(Box::new(Correction::new([&[piece][..]]).unwrap()));
+    let place = Place::new();
+    let traces = ["one", "two"].map(|name| place.file(name));
+    let set = |corrected: bool| {
+        let mut set = TraceSet::open(&traces).unwrap();
+        if corrected {
+            set.traces[1].correction = Some(correction);
+            set.traces[1].is_synchronized = true;
+        }
+        set
+    };
+    let own = Definition::parse(FOLLOWS).unwrap();
+    for definition in [None, Some(own)] {
+        let asked = Asked {
+            definition,
+            files: false,
+        };
+        let (file, whole) = (place.file("history"), place.file("whole"));
+        traces.iter().for_each(|trace| drop(fs::remove_dir_all(trace)));
+        let steps = [(300, 200), (500, 300), (520, 310), (700, 900), (1000, 1000)];
+        for (number, (of_first, of_second)) in steps.into_iter().enumerate() {
+            grow(&first, &traces[0], &[of_first], false);
+            grow(&second, &traces[1], &[of_second], false);
+            if number == 0 {
+                build_asked(&set(true), asked.clone(), &file, 2, 50_000);
+            } else {
+                let go_on = |set: &TraceSet| {
+                    append(
+                        set,
+                        &["trace".into()],
+                        &file,
+                        options(2, 50_000),
+                        &Control::default(),
+                    )
+                };
+                // Without the correction, it is another trace.
+                let refused = go_on(&set(false)).unwrap_err();
+                assert!(matches!(refused, AppendError::Other { .. }), "{refused}");
+                assert!(go_on(&set(true)).unwrap().packets > 0);
+            }
+            build_asked(&set(true), asked.clone(), &whole, 1, 0);
+            let [found, expected] = [&file, &whole].map(|file| History::open(file).unwrap());
+            assert_same(&found, &expected, 50);
+            assert!(fine_blocks(&file) == fine_blocks(&whole), "{number}");
+        }
+    }
+}
+
+/// A checkpoint that is damaged, or that another program wrote, is none: everything is read.
+#[test]
+fn without_what_an_analysis_knew_everything_is_read() {
+    let place = Place::new();
+    let set = in_small_packets(&place, "kernel-mix-small");
+    let (trace, file) = (place.file("trace"), place.file("history"));
+    let asked = Asked {
+        definition: Some(Definition::parse(FOLLOWS).unwrap()),
+        files: false,
+    };
+    grow(&set, &trace, &[900], false);
+    build_asked(&open(&trace), asked.clone(), &file, 2, 0);
+    let mut bytes = fs::read(&file).unwrap();
+    let at: Vec<usize> = (0..bytes.len() - 20)
+        .filter(|&at| bytes[at..].starts_with(b"{\"program\":\"tracebraid "))
+        .collect();
+    assert!(at.len() > 1, "{}", at.len());
+    // The last one is that of the index.
+    at[..at.len() - 1].iter().for_each(|&at| bytes[at + 15] = b'X');
+    fs::write(&file, &bytes).unwrap();
+    grow(&set, &trace, &[1000], false);
+    let appended = append_to(&file, &trace, options(2, 0)).unwrap();
+    assert!(appended.read >= appended.built.meta.bytes);
+    assert_same(
+        &History::open(&file).unwrap(),
+        &whole_asked(&place, &trace, asked),
+        100,
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::model::{Model, Values, entries};
 use crate::naming::Naming;
 use crate::synthetic::{Shape, trace};
 use crate::traces::kernel_trace;
-use crate::{Place, build_asked, history};
+use crate::{WAYS, build_in_ways, history};
 
 #[test]
 fn the_file_depends_neither_on_threads_nor_on_chunks() {
@@ -20,24 +20,11 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
         ("perf-mix", false),
     ] {
         let Some(set) = kernel_trace(name) else { continue };
-        let place = Place::new();
-        let mut first = None;
-        for (threads, chunk) in [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)] {
-            let file = place.file("history");
-            let asked = Asked {
-                files,
-                ..Asked::default()
-            };
-            build_asked(&set, asked, &file, threads, chunk);
-            let bytes = fs::read(&file).unwrap();
-            let first = first.get_or_insert_with(|| bytes.clone());
-            assert!(
-                *first == bytes,
-                "{name}: {threads} threads, chunks of {chunk}: {} and {} bytes",
-                first.len(),
-                bytes.len()
-            );
-        }
+        let asked = Asked {
+            files,
+            ..Asked::default()
+        };
+        build_in_ways(&set, &asked, &WAYS, name);
     }
 }
 
@@ -91,7 +78,7 @@ fn every_attribute_is_what_a_plain_state_machine_says_at_ten_thousand_times() {
     }
 }
 
-const SHAPE: Shape = Shape {
+pub(crate) const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 9,
     steps: 12_000,
@@ -125,19 +112,12 @@ fn histories_of_descriptors_do_not_tell_how_made_up_traces_were_cut() {
     };
     for (seed, shape) in (0..).zip([SHAPE, SHAPE, lossy, lossy, told, told]) {
         let (directory, set) = trace(seed, shape);
-        let place = Place::new();
-        let file = place.file("history");
-        let mut first = None;
-        for (threads, chunk) in [(1, u64::MAX), (1, 1), (2, 5000), (3, 0)] {
-            let asked = Asked {
-                files: true,
-                ..Asked::default()
-            };
-            build_asked(&set, asked, &file, threads, chunk);
-            let bytes = fs::read(&file).unwrap();
-            let is_same = *first.get_or_insert_with(|| bytes.clone()) == bytes;
-            assert!(is_same, "seed {seed}: {threads} threads, chunks of {chunk}");
-        }
+        let asked = Asked {
+            files: true,
+            ..Asked::default()
+        };
+        let ways = [(1, u64::MAX), (1, 1), (2, 5000), (3, 0)];
+        build_in_ways(&set, &asked, &ways, &format!("seed {seed}"));
         fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -81,6 +81,34 @@ pub(crate) fn build_asked(
     .unwrap()
 }
 
+/// Builds a history in several ways, which give the same file; gives it.
+pub(crate) fn build_in_ways(
+    set: &TraceSet,
+    asked: &Asked,
+    ways: &[(usize, u64)],
+    name: &str,
+) -> (Place, PathBuf) {
+    let place = Place::new();
+    let file = place.file("history");
+    let mut first: Option<Vec<u8>> = None;
+    for &(threads, chunk) in ways {
+        let built = build_asked(set, asked.clone(), &file, threads, chunk);
+        assert!(built.doubts.is_empty(), "{name}: {:?}", built.doubts);
+        let bytes = std::fs::read(&file).unwrap();
+        let first = first.get_or_insert_with(|| bytes.clone());
+        assert!(
+            *first == bytes,
+            "{name}: {threads} threads, chunks of {chunk}: {} and {} bytes",
+            first.len(),
+            bytes.len()
+        );
+    }
+    (place, file)
+}
+
+/// Threads and bytes of chunks.
+pub(crate) const WAYS: [(usize, u64); 5] = [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)];
+
 /// The history of a trace.
 pub(crate) fn history(set: &TraceSet) -> (Place, History) {
     let place = Place::new();

@@ -1,11 +1,14 @@
 //! What tracebraid's own probes tell, of a program that is this one in another process.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier};
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_history::{Asked, Definition, History, Value};
+use tracebraid_history::{Asked, Definition, History, Since, Value};
 use tracebraid_probe::standard::{counter, span_begin, span_end, ult_create, ult_exit, ult_switch};
 
 use crate::model::Values;
@@ -115,6 +118,53 @@ fn recorded(session: &Place) -> (TraceSet, [String; 3]) {
     (set, ids.try_into().unwrap())
 }
 
+/// Runs in another process: spans within spans, some of which never end, and counters, on two threads.
+#[test]
+fn program_of_many() {
+    if std::env::var_os(MANY).is_none() {
+        return;
+    }
+    // However busy the machine is, they are about as far at any time.
+    let barrier = Arc::new(Barrier::new(2));
+    let thread = |first: u64| {
+        let barrier = barrier.clone();
+        move || {
+            for number in 0..MOST {
+                if number % 32 == 0 {
+                    barrier.wait();
+                }
+                let id = first + number;
+                span_begin(id, ["outer", "inner", "more"][number as usize % 3]);
+                counter("size", number as i64);
+                // The one before is around it; now and then it stays open.
+                if number % 2 == 1 {
+                    span_end(id);
+                    if number % 512 != 5 {
+                        span_end(id - 1);
+                    }
+                }
+            }
+        }
+    };
+    let threads = [0, 1 << 32].map(|first| std::thread::spawn(thread(first)));
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+const MANY: &str = "TRACED_MANY";
+const MOST: u64 = 12_000;
+
+/// The trace of that.
+pub(crate) fn many(session: &Place) -> TraceSet {
+    fs::write(session.file("probe.conf"), "correlation = off\n").unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program
+        .args(["--exact", "probes::program_of_many"])
+        .env(MANY, "1")
+        .env("TRACEBRAID_SESSION", session.file(""));
+    assert!(program.output().unwrap().status.success());
+    TraceSet::open(&[session.file("ust")]).unwrap()
+}
+
 /// With another analysis, which asks what spans are.
 fn asked() -> Asked {
     let own = r#"
@@ -178,4 +228,55 @@ fn spans_counters_and_user_level_threads_are_what_the_program_did() {
         }
         assert_eq!(found, expected, "step {at}");
     }
+}
+
+/// Copies a directory; its traces are of that machine.
+fn copied(from: &Path, to: &Path, machine: &str) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (from, name) = {
+            let entry = entry.unwrap();
+            (entry.path(), entry.file_name())
+        };
+        if from.is_dir() {
+            copied(&from, &to.join(name), machine);
+        } else if name == "metadata" {
+            let text = fs::read_to_string(&from).unwrap();
+            let (before, rest) = text.split_once("hostname = \"").unwrap();
+            let (_, behind) = rest.split_once('"').unwrap();
+            fs::write(to.join(name), format!("{before}hostname = \"{machine}\"{behind}")).unwrap();
+        } else {
+            fs::copy(&from, to.join(name)).unwrap();
+        }
+    }
+}
+
+/// Processes, threads and spans of two machines may have the same numbers.
+#[test]
+fn machines_are_told_apart() {
+    let session = Place::new();
+    let (_, [process, ..]) = recorded(&session);
+    let machines = ["one", "other"].map(|machine| {
+        let to = session.file(machine);
+        copied(&session.file("ust"), &to, machine);
+        to
+    });
+    let changes = |traces: &[PathBuf]| {
+        let file = session.file("history");
+        build_asked(&TraceSet::open(traces).unwrap(), Asked::default(), &file, 2, 1);
+        let history = History::open(&file).unwrap();
+        let (begin, end) = (history.meta().begin, history.meta().end + 1);
+        let met = history.met(begin, end, |_| true).unwrap().into_iter();
+        let of = |attribute| history.changes(attribute, begin, end).unwrap();
+        let changes = met.map(|attribute| (history.path(attribute), of(attribute)));
+        changes.collect::<BTreeMap<String, Vec<Since>>>()
+    };
+    let alone = changes(&machines[..1]);
+    assert!(alone.contains_key(&format!("counter/{process}/size")) && alone.len() > 8);
+    let both = changes(&machines);
+    let expected = ["one", "other"].into_iter().flat_map(|machine| {
+        let of = |(path, changes): (&String, &Vec<Since>)| (format!("{machine}/{path}"), changes.clone());
+        alone.iter().map(of).collect::<Vec<_>>()
+    });
+    assert_eq!(both, expected.collect());
 }

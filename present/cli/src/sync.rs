@@ -13,6 +13,11 @@ use crate::warnings::Warnings;
 /// What stands for finding the relations out, instead of a file.
 const AUTO: &str = "auto";
 
+/// Whether the relations are to be found out.
+pub(crate) fn is_auto(from: &Path) -> bool {
+    from == Path::new(AUTO)
+}
+
 /// Relates the clocks of the traces' machines, by the packets that they sent to each other.
 ///
 /// # Errors
@@ -39,7 +44,7 @@ pub(crate) fn relate(
 /// When there is no such file, or it says what cannot be, or the user interrupted it.
 pub(crate) fn apply(from: &Path, set: &mut TraceSet) -> Result<(), Failure> {
     let named = |error: &dyn std::fmt::Display| Failure::usage(format!("--sync {}: {error}", from.display()));
-    let transformations = if from == Path::new(AUTO) {
+    let transformations = if is_auto(from) {
         // What is damaged is told when the traces are read for what was asked for.
         let synchronization = relate(set, None, &FoldArgs::default(), &mut Warnings::quiet())?;
         synchronization.transformations()

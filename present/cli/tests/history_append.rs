@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use support::{failure, recorded_trace, text};
+use support::{failure, recorded, recorded_trace, text};
 use tracebraid_ctf::trace::TraceSet;
 
 /// Writes the first packets of each stream of a trace, in hundredths, as its tracer would have left them.
@@ -98,7 +98,64 @@ fn failures_name_what_to_do() {
     let rules = path("rules.toml");
     fs::write(&rules, RULES).unwrap();
     text(&["history", "build", &trace, "--analysis", &rules, "-o", &file]);
-    is(&[&file], 2, "history build");
+    is(&[&file, "--sync", "auto"], 2, "sync -o");
+}
+
+#[test]
+fn what_was_asked_for_besides_is_gone_on_with() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let (trace, file, whole, rules) = (path("trace"), path("history"), path("whole"), path("rules.toml"));
+    fs::write(&rules, RULES).unwrap();
+    let source = recorded_trace("kernel-discarded");
+    let build = |to: &str| {
+        text(&[
+            "history",
+            "build",
+            &trace,
+            "--analysis",
+            &rules,
+            "--files",
+            "-o",
+            to,
+        ]);
+    };
+    grow(&source, trace.as_ref(), 40);
+    build(&file);
+    for share in [70, 100] {
+        grow(&source, trace.as_ref(), share);
+        assert!(text(&["history", "append", &file]).contains(" new, "));
+        build(&whole);
+        let ask = |file: &str| text(&["history", "query", file, "--format", "json", "who/*", "file/*"]);
+        let answer = ask(&file);
+        assert!(answer.contains("\"who/") && answer == ask(&whole), "{share} %");
+    }
+}
+
+#[test]
+fn hosts_with_one_time_go_on_with_the_same_file() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let hosts = ["twohost-server", "twohost-client"];
+    let sources = hosts.map(|name| recorded("twohost").join(name).display().to_string());
+    let [server, client] = &hosts.map(path);
+    let (sync, file, whole) = (path("sync"), path("history"), path("whole"));
+    text(&["sync", &sources[0], &sources[1], "-o", &sync]);
+    let grow_both = |share| {
+        grow(&sources[0], server.as_ref(), share);
+        grow(&sources[1], client.as_ref(), share);
+    };
+    let build = |to: &str| text(&["history", "build", server, client, "--sync", &sync, "-o", to]);
+    grow_both(50);
+    build(&file);
+    grow_both(100);
+    let (code, said) = failure(&["history", "append", &file]);
+    assert!(code == 2 && said.contains("--sync"), "{code}: {said}");
+    text(&["history", "append", &file, "--sync", &sync]);
+    build(&whole);
+    let ask = |file: &str| text(&["history", "query", file, "--format", "json", "*"]);
+    let answer = ask(&file);
+    assert!(answer.contains("srv/cpu/0") && answer == ask(&whole));
 }
 
 const RULES: &str = r#"

@@ -22,16 +22,21 @@ const MOST_STACKED: u32 = 1 << 12;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Machine {
     /// By path: its number.
+    #[serde(with = "sorted")]
     numbers: HashMap<String, u32>,
     /// By number.
     attributes: Vec<Known>,
     /// By path: how high it is.
+    #[serde(with = "sorted")]
     stacks: HashMap<String, u32>,
     /// By path: which places of stacks with keys are taken.
+    #[serde(with = "sorted")]
     places: HashMap<String, Vec<bool>>,
     /// By key: stack and place.
+    #[serde(with = "sorted")]
     kept: HashMap<String, (String, usize)>,
     /// By trace and CPU: the thread that runs.
+    #[serde(with = "sorted")]
     running: HashMap<(u32, u32), i64>,
     /// Changes of attributes that there were too many of.
     pub(crate) left_out: u64,
@@ -43,6 +48,33 @@ struct Known {
     value: Datum,
     /// When it took its value.
     since: i64,
+}
+
+/// As a list in the order of keys: the same for the same content.
+mod sorted {
+    use std::collections::HashMap;
+    use std::hash::Hash;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Ord + Serialize, V: Serialize, S: Serializer>(
+        map: &HashMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut list: Vec<(&K, &V)> = map.iter().collect();
+        list.sort_unstable_by_key(|(key, _)| *key);
+        list.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'d, K, V, D>(deserializer: D) -> Result<HashMap<K, V>, D::Error>
+    where
+        K: Eq + Hash + Deserialize<'d>,
+        V: Deserialize<'d>,
+        D: Deserializer<'d>,
+    {
+        let list: Vec<(K, V)> = Vec::deserialize(deserializer)?;
+        Ok(list.into_iter().collect())
+    }
 }
 
 /// An event record, as steps see it.
@@ -89,6 +121,20 @@ impl Machine {
         if let ([Datum::Integer(trace), Datum::Integer(next)], Some(cpu)) = (values, event.cpu) {
             self.running.insert((*trace as u32, cpu), *next as i64);
         }
+    }
+
+    /// Whether what was kept belongs together: each number is that of an attribute, and of one only; no bound is passed.
+    pub(crate) fn is_sound(&self) -> bool {
+        let mut numbers: Vec<u32> = self.numbers.values().copied().collect();
+        numbers.sort_unstable();
+        let count = self.attributes.len();
+        let is_few = count <= MOST_ATTRIBUTES && self.kept.len() <= MOST_ATTRIBUTES && numbers.len() == count;
+        let is_low = |height: usize| height <= MOST_STACKED as usize;
+        let mut heights = self.stacks.values().map(|&height| height as usize);
+        let mut places = self.places.values().map(Vec::len);
+        let mut kept = self.kept.values().map(|(_, place)| *place);
+        let are_low = heights.all(is_low) && places.all(is_low) && kept.all(is_low);
+        is_few && are_low && numbers.into_iter().eq(0..count as u32)
     }
 
     /// Paths of all attributes, by number.

@@ -19,5 +19,5 @@ pub use definition::Definition;
 pub use error::DefinitionError;
 pub(crate) use machine::{Machine, put};
 pub(crate) use partial::Partial;
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Follows, Plan};
 pub(crate) use probes::with_probes;

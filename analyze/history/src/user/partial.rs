@@ -15,11 +15,26 @@ pub(crate) struct Partial {
     machine: Machine,
     /// What they change, as far as they have been played.
     pub(crate) pieces: Pieces,
+    /// How many checkpoints have been made.
+    pub(crate) checkpoints: usize,
     #[serde(skip)]
     packets: Packets,
 }
 
 impl Partial {
+    /// Behind what a history knows already.
+    pub(crate) fn behind(machine: Machine) -> Partial {
+        Partial {
+            machine,
+            ..Partial::default()
+        }
+    }
+
+    /// What is known of what has been played.
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
     /// A packet begins, or goes on.
     pub(crate) fn packet(&mut self, plan: &Plan, packet: &StreamPlace<'_>) {
         plan.subjects.packet(&mut self.packets, packet);

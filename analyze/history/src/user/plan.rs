@@ -1,5 +1,6 @@
 //! What a definition means for each event class of the traces.
 
+use serde::{Deserialize, Serialize};
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::ast::{Expr, Field};
@@ -8,6 +9,7 @@ use tracebraid_fold::{Record, StreamRef};
 use tracebraid_kernel_fold::{Candidates, Packets, Subjects};
 
 use crate::user::definition::{Definition, Operand};
+use crate::user::probes::has_machines;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -19,6 +21,17 @@ pub(crate) struct Plan {
     places: Vec<Vec<Vec<u32>>>,
     pub(crate) subjects: Subjects,
     needs_threads: bool,
+    /// The traces are of several machines.
+    has_machines: bool,
+}
+
+/// What is followed besides what a definition says, and how it is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Follows {
+    /// Which threads run.
+    threads: bool,
+    /// Machines are told apart.
+    machines: bool,
 }
 
 /// What the event records of a class do.
@@ -58,6 +71,7 @@ impl Plan {
     pub(crate) fn new(set: &TraceSet, definition: Definition) -> Result<Plan, String> {
         let mut plan = Plan {
             needs_threads: false,
+            has_machines: has_machines(set),
             subjects: Subjects::new(set),
             classes: Vec::new(),
             places: Vec::new(),
@@ -142,6 +156,14 @@ impl Plan {
     /// Whether it must be told which thread runs.
     pub(crate) fn needs_threads(&self) -> bool {
         self.needs_threads
+    }
+
+    /// What decides, besides the definition, what is known at a time.
+    pub(crate) fn follows(&self) -> Follows {
+        Follows {
+            threads: self.needs_threads,
+            machines: self.has_machines,
+        }
     }
 
     /// Keeps what matters of an event record.

@@ -3,12 +3,13 @@
 
 use std::collections::HashSet;
 
-use tracebraid_ctf::trace::TraceSet;
+use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::user::definition::Definition;
 use crate::user::rule_file;
 
-/// Event classes, and what their event records do: each part is used if its class is there.
+/// Event classes, and what their event records do: each part is used if its class is there. `@` stands for the machine, where
+/// there are several: a process may have the number of another machine's.
 const PARTS: [(&str, &str); 7] = [
     (
         // On whatever thread a span ends, it is open where it began.
@@ -16,7 +17,7 @@ const PARTS: [(&str, &str); 7] = [
         r#"
 [[on]]
 event = "tracebraid:span_begin"
-change = [{ push = "span/{packet.tid}", key = "{env.vpid}/{payload.id}", to = "{payload.name}" }]
+change = [{ push = "@span/{packet.tid}", key = "@{env.vpid}/{payload.id}", to = "{payload.name}" }]
 "#,
     ),
     (
@@ -24,7 +25,7 @@ change = [{ push = "span/{packet.tid}", key = "{env.vpid}/{payload.id}", to = "{
         r#"
 [[on]]
 event = "tracebraid:span_end"
-change = [{ drop = "{env.vpid}/{payload.id}" }]
+change = [{ drop = "@{env.vpid}/{payload.id}" }]
 "#,
     ),
     (
@@ -32,7 +33,7 @@ change = [{ drop = "{env.vpid}/{payload.id}" }]
         r#"
 [[on]]
 event = "tracebraid:counter"
-change = [{ set = "counter/{env.vpid}/{payload.name}", to = "{payload.value}" }]
+change = [{ set = "@counter/{env.vpid}/{payload.name}", to = "{payload.value}" }]
 "#,
     ),
     (
@@ -41,8 +42,8 @@ change = [{ set = "counter/{env.vpid}/{payload.name}", to = "{payload.value}" }]
 [[on]]
 event = "tracebraid:ult_create"
 change = [
-  { set = "ult/{env.vpid}:{payload.ult}/name", to = "{payload.name}" },
-  { set = "ult/{env.vpid}:{payload.ult}/state", to = "new" },
+  { set = "@ult/{env.vpid}:{payload.ult}/name", to = "{payload.name}" },
+  { set = "@ult/{env.vpid}:{payload.ult}/state", to = "new" },
 ]
 "#,
     ),
@@ -53,8 +54,8 @@ change = [
 event = "tracebraid:ult_switch"
 when = "payload.prev_ult > 0"
 change = [
-  { set = "ult/{env.vpid}:{payload.prev_ult}/state", to = "waiting" },
-  { clear = "ult/{env.vpid}:{payload.prev_ult}/tid" },
+  { set = "@ult/{env.vpid}:{payload.prev_ult}/state", to = "waiting" },
+  { clear = "@ult/{env.vpid}:{payload.prev_ult}/tid" },
 ]
 "#,
     ),
@@ -65,8 +66,8 @@ change = [
 event = "tracebraid:ult_switch"
 when = "payload.next_ult > 0"
 change = [
-  { set = "ult/{env.vpid}:{payload.next_ult}/state", to = "running" },
-  { set = "ult/{env.vpid}:{payload.next_ult}/tid", to = "{packet.tid}" },
+  { set = "@ult/{env.vpid}:{payload.next_ult}/state", to = "running" },
+  { set = "@ult/{env.vpid}:{payload.next_ult}/tid", to = "{packet.tid}" },
 ]
 "#,
     ),
@@ -76,13 +77,29 @@ change = [
 [[on]]
 event = "tracebraid:ult_exit"
 change = [
-  { clear = "ult/{env.vpid}:{payload.ult}/name" },
-  { clear = "ult/{env.vpid}:{payload.ult}/state" },
-  { clear = "ult/{env.vpid}:{payload.ult}/tid" },
+  { clear = "@ult/{env.vpid}:{payload.ult}/name" },
+  { clear = "@ult/{env.vpid}:{payload.ult}/state" },
+  { clear = "@ult/{env.vpid}:{payload.ult}/tid" },
 ]
 "#,
     ),
 ];
+
+/// The machine's name, before paths.
+const MACHINE: &str = "{env.hostname}/";
+
+/// Whether the traces are of several machines, as far as they tell.
+pub(crate) fn has_machines(set: &TraceSet) -> bool {
+    let name = |trace: &Trace| {
+        let class = &trace.layout.class;
+        class
+            .env_str("hostname")
+            .or(class.env_str("host"))
+            .map(str::to_owned)
+    };
+    let names: HashSet<String> = set.traces.iter().filter_map(name).collect();
+    names.len() > 1
+}
 
 /// What a user defined, and what probes tell that the traces have. Nothing, if there is neither.
 pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Option<Definition> {
@@ -91,6 +108,7 @@ pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Opt
     let names: HashSet<&str> = events.map(|event| &*event.name).collect();
     let there = |(event, _): &&(&str, &str)| names.contains(event);
     let text: String = PARTS.iter().filter(there).map(|(_, text)| *text).collect();
+    let text = text.replace('@', if has_machines(set) { MACHINE } else { "" });
     if text.is_empty() {
         return definition;
     }
@@ -111,6 +129,7 @@ mod tests {
     #[test]
     fn what_probes_tell_can_be_read() {
         let text: String = PARTS.iter().map(|(_, text)| *text).collect();
+        let text = text.replace('@', MACHINE);
         let own = "[[on]]\nevent = \"a\"\nchange = [{ set = \"a/{payload.id}\", to = \"{b}\" }]";
         let own = Definition::parse(own).unwrap();
         let both = rule_file::extend(own.clone(), &text).unwrap();

@@ -2,7 +2,7 @@
 
 use tracebraid_kernel_model::FdType;
 
-use crate::files::machine::{Around, Used};
+use crate::files::machine::{Around, Done};
 use crate::files::names::UNKNOWN;
 use crate::files::stats::Side;
 use crate::files::{FilesPartial, FilesRules};
@@ -38,6 +38,18 @@ pub enum News<'a> {
     Closed(Descriptor, i32),
     /// A call that used it has ended, which read and wrote so many bytes.
     Used(Descriptor, u64, u64),
+    /// A thread (of a trace, by its number) has read and written so many bytes.
+    Moved((u32, i32), u64, u64),
+    /// A thread is made: whoever had its number before is another one.
+    Born(u32, i32),
+}
+
+/// What is read and written of bytes that come from something, or go there.
+fn sides(side: Side, bytes: u64) -> (u64, u64) {
+    match side {
+        Side::From => (bytes, 0),
+        Side::To => (0, bytes),
+    }
 }
 
 impl FilesRules {
@@ -51,31 +63,37 @@ impl FilesRules {
     ) {
         let (machine, texts) = (&mut partial.machine, &mut partial.texts);
         machine.descriptors.tell();
-        let mut used = Vec::new();
+        let mut all = Vec::new();
         partial.items.play(until, |cpu, time, item| {
             let mut around = Around {
                 rules: self,
                 texts: &mut *texts,
-                used: Some(&mut used),
+                done: Some(&mut all),
             };
             machine.apply(&mut around, cpu, time, item);
-            for Used {
-                table,
-                fd,
-                side,
-                bytes,
-            } in used.drain(..)
-            {
-                let descriptor = Descriptor {
-                    trace: table.trace,
-                    process: table.tid,
-                    fd,
+            for done in all.drain(..) {
+                let news = match done {
+                    Done::Used {
+                        table,
+                        fd,
+                        side,
+                        bytes,
+                    } => {
+                        let descriptor = Descriptor {
+                            trace: table.trace,
+                            process: table.tid,
+                            fd,
+                        };
+                        let (read, written) = sides(side, bytes);
+                        News::Used(descriptor, read, written)
+                    }
+                    Done::Moved(thread, side, bytes) => {
+                        let (read, written) = sides(side, bytes);
+                        News::Moved((thread.trace, thread.tid), read, written)
+                    }
+                    Done::Born(thread) => News::Born(thread.trace, thread.tid),
                 };
-                let (read, written) = match side {
-                    Side::From => (bytes, 0),
-                    Side::To => (0, bytes),
-                };
-                tell(time, News::Used(descriptor, read, written));
+                tell(time, news);
             }
             let files = &machine.files;
             for turn in machine.descriptors.turns() {
@@ -100,19 +118,19 @@ impl FilesRules {
                         };
                         let Some(file) = files.get(file) else { continue };
                         let name = texts.get(file.name).unwrap_or_default();
-                        // It may be a copy of what is not known.
-                        tell(
-                            time,
-                            match file.kind == FdType::Unknown && name == UNKNOWN {
-                                true => News::Closed(descriptor, fd),
-                                false => News::Is {
-                                    descriptor,
-                                    name,
-                                    kind: file.kind,
-                                    is_same,
-                                },
+                        let news = match file.kind == FdType::Unknown && name == UNKNOWN {
+                            // It is what it was, and that is not known.
+                            true if is_same => continue,
+                            // It is a copy of what is not known, or made by what is not known.
+                            true => News::Closed(descriptor, fd),
+                            false => News::Is {
+                                descriptor,
+                                name,
+                                kind: file.kind,
+                                is_same,
                             },
-                        );
+                        };
+                        tell(time, news);
                     }
                 }
             }

@@ -82,17 +82,24 @@ pub(super) struct Around<'a> {
     pub(super) rules: &'a FilesRules,
     pub(super) texts: &'a mut Texts,
     /// Calls are told to whoever follows descriptors, and not added up.
-    pub(super) used: Option<&'a mut Vec<Used>>,
+    pub(super) done: Option<&'a mut Vec<Done>>,
 }
 
-/// A call has ended that used a descriptor that is still the same.
+/// What whoever follows descriptors is told of threads and their calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Used {
-    /// Whoever holds it.
-    pub(super) table: ThreadKey,
-    pub(super) fd: i32,
-    pub(super) side: Side,
-    pub(super) bytes: u64,
+pub(super) enum Done {
+    /// A call has ended that used a descriptor that is still the same.
+    Used {
+        /// Whoever holds it.
+        table: ThreadKey,
+        fd: i32,
+        side: Side,
+        bytes: u64,
+    },
+    /// A thread has read or written so much.
+    Moved(ThreadKey, Side, u64),
+    /// A thread is made: whoever had its id before is another one.
+    Born(ThreadKey),
 }
 
 impl Machine {
@@ -159,6 +166,9 @@ impl Machine {
                 let thread = self.thread(cpu, tid);
                 thread.open.play(cpu, time, &CallItem::Made(tid));
                 thread.pid = None;
+                if let Some(done) = &mut around.done {
+                    done.push(Done::Born(key(tid)));
+                }
                 return;
             }
             Item::TakesOver(tid, old) => {
@@ -244,7 +254,7 @@ impl Machine {
             self.descriptors.rename(thread, open.fds.0, time, file);
             self.changed(time);
         }
-        if let Some(call) = made.call.filter(|_| around.used.is_none()) {
+        if let Some(call) = made.call.filter(|_| around.done.is_none()) {
             let fd = match open.deed {
                 _ if exit.result < 0 => NO_FD,
                 Deed::MakePair => exit.pair.0,
@@ -369,7 +379,7 @@ impl Machine {
     /// A call that makes no descriptors has ended.
     #[inline(always)]
     fn call(&mut self, around: &mut Around<'_>, place: u32, call: &Call) {
-        if around.used.is_some() {
+        if around.done.is_some() {
             return self.tell(around, place, call);
         }
         let (from, to) = call.fds;
@@ -398,16 +408,21 @@ impl Machine {
     fn tell(&self, around: &mut Around<'_>, place: u32, call: &Call) {
         let (from, to) = match call.class {
             Class::Close => return,
-            Class::Write => (NO_FD, call.fds.0),
-            Class::Copy => call.fds,
-            _ => (call.fds.0, NO_FD),
+            Class::Write => (None, Some(call.fds.0)),
+            Class::Copy => (Some(call.fds.0), Some(call.fds.1)),
+            _ => (Some(call.fds.0), None),
         };
+        let Some(done) = &mut around.done else { return };
         let thread = self.threads.key(place as usize).unwrap_or_default();
+        let bytes = call.bytes().unwrap_or(0);
         for (fd, side) in [(from, Side::From), (to, Side::To)] {
+            let Some(fd) = fd else { continue };
+            if bytes > 0 {
+                done.push(Done::Moved(thread, side, bytes));
+            }
             let holder = self.descriptors.holder(thread, fd, call.begin);
-            if let (Some(table), Some(used)) = (holder.filter(|_| fd != NO_FD), &mut around.used) {
-                let bytes = call.bytes().unwrap_or(0);
-                used.push(Used {
+            if let Some(table) = holder.filter(|_| fd != NO_FD) {
+                done.push(Done::Used {
                     table,
                     fd,
                     side,

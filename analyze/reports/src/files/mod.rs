@@ -171,7 +171,7 @@ impl FilesRules {
         let mut around = Around {
             rules: self,
             texts: &mut partial.texts,
-            used: None,
+            done: None,
         };
         let play = |cpu, time, item| machine.apply(&mut around, cpu, time, item);
         partial.items.play(until, play);

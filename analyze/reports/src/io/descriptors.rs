@@ -155,8 +155,18 @@ impl<K: Held> Descriptors<K> {
 
     /// The table that a thread's descriptor is in, if since a time neither has become another one.
     pub(crate) fn holder(&self, thread: ThreadKey, fd: i32, time: i64) -> Option<ThreadKey> {
-        let is_same = self.kind(thread, fd, time).until.is_none();
-        is_same.then(|| self.table_at(thread, time).0)
+        let (table, _) = self.table_at(thread, time);
+        let belongings = self.members.find(thread).into_iter().flatten();
+        let mut later = belongings.rev().take_while(|belonging| belonging.since > time);
+        if !later.all(|belonging| belonging.table == table.tid) {
+            return None;
+        }
+        let kind = self.kind(thread, fd, time).kind;
+        let history = self.tables.find(table).and_then(|table| table.fds.get(&fd));
+        let entries = history.into_iter().flatten().rev();
+        // It may be told anew whether it is closed at exec.
+        let mut later = entries.take_while(|since| since.time > time);
+        later.all(|since| since.kind == kind).then_some(table)
     }
 
     /// The table of a thread at a time, and when it gets another one.
@@ -232,7 +242,7 @@ impl<K: Held> Descriptors<K> {
         if self.turns.is_some() {
             let fds = (fd, fd);
             // It may be closed without having been known.
-            if kind == K::default() {
+            if kind == K::default() && !is_same {
                 self.turned(|| Turn::Closed { table, fds });
             } else if self.now(table, fd).0 != kind {
                 self.turned(|| Turn::Is {
@@ -264,6 +274,12 @@ impl<K: Held> Descriptors<K> {
         self.entries += 1;
     }
 
+    /// A descriptor is closed at exec from now on, or no longer. It is what it was, known or not.
+    fn flag(&mut self, table: ThreadKey, fd: i32, time: i64, cloexec: bool) {
+        let kind = self.now(table, fd).0;
+        self.set_or_rename(table, fd, time, (kind, cloexec), true);
+    }
+
     /// A thread changed its descriptors.
     pub(crate) fn change(&mut self, thread: ThreadKey, time: i64, change: Change<K>) {
         let table = self.table_of(thread);
@@ -290,10 +306,7 @@ impl<K: Held> Descriptors<K> {
                 let kind = self.now(table, from).0;
                 self.set(table, to, time, kind, cloexec);
             }
-            Change::CloseOnExec { fd, cloexec } => {
-                let kind = self.now(table, fd).0;
-                self.set(table, fd, time, kind, cloexec);
-            }
+            Change::CloseOnExec { fd, cloexec } => self.flag(table, fd, time, cloexec),
             Change::Closed { fd } => self.set(table, fd, time, K::default(), false),
             Change::Range {
                 first,
@@ -330,12 +343,10 @@ impl<K: Held> Descriptors<K> {
         }
         for fd in self.fds(table) {
             if range.contains(&i64::from(fd)) {
-                let kind = if only_flag {
-                    self.now(table, fd).0
-                } else {
-                    K::default()
-                };
-                self.set(table, fd, time, kind, only_flag);
+                match only_flag {
+                    true => self.flag(table, fd, time, true),
+                    false => self.set(table, fd, time, K::default(), false),
+                }
             }
         }
     }
@@ -491,12 +502,22 @@ impl<K: Held> Descriptors<K> {
             let (kind, cloexec) = self.now(thread, fd);
             // What it had from the one that made it the process has closed, if it is not there.
             let is_news = self.changed(thread, fd).is_some_and(|time| time > before.since);
-            if is_news && self.now(table, fd).0 == K::default() {
+            let is_known = kind != K::default();
+            if is_news && is_known && self.now(table, fd).0 == K::default() {
                 self.set(table, fd, time, kind, cloexec);
             }
             self.set(thread, fd, time, K::default(), false);
         }
+        self.leaves_own(thread, table);
         self.tables.get(table).others += 1;
+    }
+
+    /// A thread turns out to have another table than its own: what is not known to be open is not there, either.
+    fn leaves_own(&mut self, thread: ThreadKey, table: ThreadKey) {
+        let fds = (0, i32::MAX);
+        if table != thread {
+            self.turned(|| Turn::Closed { table: thread, fds });
+        }
     }
 
     /// When a table's descriptor changed for the last time.
@@ -522,6 +543,7 @@ impl<K: Held> Descriptors<K> {
         }
         let table = self.table_of_process(process.with(first));
         self.belongs(process, time, process.tid, table.tid);
+        self.leaves_own(process, table);
         let files = self.tables.get(table);
         files.others += 1;
         files.shared = true;

@@ -95,6 +95,14 @@ impl Descriptors {
         })
     }
 
+    /// Whether a descriptor has been the same thing since a time.
+    pub fn is_same(&self, table: Table, fd: i32, since: i64) -> bool {
+        let then = self.held(table, fd, since).0;
+        let history = self.histories.get(&table).and_then(|fds| fds.get(&fd));
+        let mut later = history.into_iter().flatten().filter(|(time, _, _)| *time > since);
+        later.all(|(_, held, _)| *held == then)
+    }
+
     fn set(&mut self, table: Table, fd: i32, time: i64, held: Held, cloexec: bool) {
         let cloexec = cloexec && held.kind != FdType::Unknown;
         if fd != -1 && self.held(table, fd, i64::MAX) != (held.clone(), cloexec) {

@@ -51,6 +51,11 @@ pub(super) fn run(args: &AppendArgs) -> Result<ExitCode, Failure> {
     let appended = fold::watched(|control| append(&set, &paths, &args.file, options, control));
     let appended = appended.map_err(|error| failure(&error))?;
     warnings.reading(&appended.built.damage);
+    appended
+        .built
+        .doubts
+        .iter()
+        .for_each(|doubt| warnings.note(doubt));
     Output::open(None)?.write(summary(args, &appended).as_bytes())?;
     Ok(warnings.finish(args.strict))
 }
@@ -75,6 +80,13 @@ fn paths(args: &AppendArgs) -> Result<Vec<PathBuf>, Failure> {
 fn open(args: &AppendArgs, paths: &[PathBuf]) -> Result<TraceSet, Failure> {
     let mut set = options::open_paths(paths)?;
     if let Some(from) = &args.sync {
+        if crate::sync::is_auto(from) {
+            return Err(Failure::usage(
+                "--sync auto: of more packets other clocks may be found, so that earlier times change: give the file of \
+                 tracebraid sync -o that build had, or build the history again"
+                    .to_owned(),
+            ));
+        }
         crate::sync::apply(from, &mut set)?;
     }
     Ok(set)
@@ -85,7 +97,10 @@ fn failure(error: &AppendError) -> Failure {
     let message = error.to_string();
     match error {
         AppendError::Build(error) => build::failure(error),
-        AppendError::Other { .. } | AppendError::Analysis { .. } => Failure::usage(message),
+        AppendError::Other { .. } => Failure::usage(format!(
+            "{message}; if build had --sync FILE, append needs the same file"
+        )),
+        AppendError::Analysis { .. } => Failure::usage(message),
         AppendError::Old { .. } => Failure::nothing_readable(message),
         AppendError::Busy { .. } => Failure::output(message),
     }

@@ -1,0 +1,133 @@
+//! What only following all event records tells, where a slice begins: what an analysis that a user defined has on its stacks, since when
+//! what was so, which spans are open. The values of attributes alone do not tell it, so it is kept at some times from which
+//! one can go on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::slices::Slices;
+use crate::user::{Follows, Machine};
+
+/// How far the times are from the end, in slices: so many times the one before.
+const STEP: usize = 4;
+/// How many of them a build keeps, at most.
+const MOST: u32 = 4;
+/// In all there may be so many in a file.
+const MOST_KEPT: usize = 12;
+/// They take no more than that part of what the blocks take, or this.
+const SHARE: u64 = 2;
+const FEW_BYTES: u64 = 1 << 20;
+
+/// What is known where a slice begins, as it is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Checkpoint {
+    pub(crate) time: i64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Where a checkpoint is in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CheckpointRef {
+    pub(crate) time: i64,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    /// CRC-32 of its bytes.
+    pub(crate) sum: u32,
+}
+
+/// What a checkpoint holds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// The program that wrote it: another one may follow event records otherwise.
+    program: String,
+    follows: Follows,
+    pub(crate) machine: Machine,
+}
+
+#[derive(Serialize)]
+struct Kept<'s> {
+    program: &'s str,
+    follows: Follows,
+    machine: &'s Machine,
+}
+
+const PROGRAM: &str = concat!("tracebraid ", env!("CARGO_PKG_VERSION"));
+
+/// Keeps what is known at a time. Gives nothing if it cannot be kept.
+pub(crate) fn keep(time: i64, follows: Follows, machine: &Machine) -> Option<Checkpoint> {
+    let kept = Kept {
+        program: PROGRAM,
+        follows,
+        machine,
+    };
+    let bytes = serde_json::to_vec(&kept).ok()?;
+    Some(Checkpoint { time, bytes })
+}
+
+/// What is kept, if one can go on from there.
+pub(crate) fn parse(bytes: &[u8], follows: Follows) -> Option<Machine> {
+    let state: State = serde_json::from_slice(bytes).ok()?;
+    let fits = state.program == PROGRAM && state.follows == follows && state.machine.is_sound();
+    fits.then_some(state.machine)
+}
+
+/// The times at which checkpoints are made: beginnings of slices, more of them towards the end, where a trace grows.
+pub(crate) fn times(slices: &Slices) -> Vec<i64> {
+    let distances = (0..MOST).map(|power| STEP.pow(power));
+    let mut times: Vec<i64> = distances
+        .filter_map(|distance| Some(slices.begin(slices.len().checked_sub(distance).filter(|&at| at > 0)?)))
+        .collect();
+    times.reverse();
+    times
+}
+
+/// Which of the checkpoints, by their lengths in the order of time, are worth their room beside so many bytes of blocks: the latest.
+pub(crate) fn worth_keeping(lengths: &[u64], blocks: u64) -> usize {
+    let room = (blocks / SHARE).max(FEW_BYTES);
+    let mut sum: u64 = 0;
+    let fits = |length: &&u64| {
+        sum = sum.saturating_add(**length);
+        sum <= room
+    };
+    lengths.iter().rev().take(MOST_KEPT).take_while(fits).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the bytes are, no bound is passed later.
+    #[test]
+    fn what_cannot_have_been_kept_is_refused() {
+        let follows = Follows::default();
+        let whole = keep(5, follows, &Machine::default()).unwrap().bytes;
+        assert!(parse(&whole, follows).is_some());
+        let text = String::from_utf8(whole).unwrap();
+        let changed = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}: {text}");
+            text.replace(from, to)
+        };
+        let height = changed("\"stacks\":[]", "\"stacks\":[[\"a\",4294967295]]");
+        let place = changed("\"kept\":[]", "\"kept\":[[\"a\",[\"b\",18446744073709551615]]]");
+        let number = changed("\"numbers\":[]", "\"numbers\":[[\"a\",7]]");
+        let program = changed(PROGRAM, "tracebraid 0.0.0");
+        for other in [
+            height,
+            place,
+            number,
+            program,
+            text[1..].to_owned(),
+            String::new(),
+        ] {
+            assert!(parse(other.as_bytes(), follows).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_latest_are_kept() {
+        assert_eq!(worth_keeping(&[5, 6, 7], 0), 3);
+        assert_eq!(worth_keeping(&[1, FEW_BYTES, 7, 8], 0), 2);
+        assert_eq!(worth_keeping(&[FEW_BYTES, 8], 4 * FEW_BYTES), 2);
+        assert_eq!(worth_keeping(&[1; 40], 0), MOST_KEPT);
+        assert_eq!(worth_keeping(&[], 0), 0);
+    }
+}
