@@ -126,8 +126,7 @@ impl Mapped {
         if frames.is_empty() {
             let file = module.path.file_name().unwrap_or(module.path.as_os_str());
             // One row for all of a function, even if it has no name.
-            let start = symbols.start(module, address).unwrap_or(address);
-            let offset = start - module.begin;
+            let offset = symbols.place(module, address);
             return vec![format!("[{}+{offset:#x}]", file.to_string_lossy())];
         }
         frames.into_iter().map(|frame| frame.function).collect()

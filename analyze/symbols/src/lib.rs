@@ -9,6 +9,7 @@
 //! Promise: a file that has changed since the recording names nothing; better no name than a wrong one.
 #![forbid(unsafe_code)]
 
+mod demangle;
 mod module;
 mod perf_map;
 mod space;

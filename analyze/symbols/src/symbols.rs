@@ -12,8 +12,9 @@ use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use object::elf::PF_X;
 use object::{Object, ObjectSegment, ReadCache, SegmentFlags};
 
+use crate::demangle::demangled;
 use crate::module::BuildId;
-use crate::unwind_table::Starts;
+use crate::unwind_table::Functions;
 use crate::{Module, Placed};
 
 /// A function at an address, or one that was put into it there.
@@ -53,7 +54,7 @@ struct Told {
     /// It is debug information, which lacks what was mapped.
     is_separate: bool,
     /// Where functions begin whose names it does not tell.
-    starts: Starts,
+    functions: Functions,
 }
 
 /// Where the file wants to be in memory: addresses of whole pages.
@@ -83,7 +84,7 @@ impl Symbols {
         let symbolizer = Symbolizer::builder()
             .enable_code_info(true)
             .enable_inlined_fns(true)
-            .enable_demangling(true)
+            .enable_demangling(false)
             .set_debug_dirs(Some(&directories))
             .build();
         Symbols {
@@ -117,21 +118,18 @@ impl Symbols {
         }
     }
 
-    /// Where the function at an address in a module begins, if the file tells: for functions that have no name.
-    pub fn start(&mut self, module: &Module, address: u64) -> Option<u64> {
-        let told = self.source(module)?;
-        // What is to be added to addresses in memory to get those in the file.
-        let shift = match module.placed {
-            Placed::Image(base) => told.segments.first.wrapping_sub(base),
-            Placed::Part(_) if told.is_separate => told.segments.executed.wrapping_sub(module.begin),
-            Placed::Part(offset) => {
-                let offset = offset.wrapping_sub(module.begin);
-                offset.wrapping_add(told.segments.behind_offsets)
-            }
+    /// An address in a module as the file counts it: of the function there, where it begins, if the file tells; for functions that
+    /// have no name.
+    pub fn place(&mut self, module: &Module, address: u64) -> u64 {
+        let Some(told) = self.source(module) else {
+            let offset = match module.placed {
+                Placed::Image(_) => 0,
+                Placed::Part(offset) => offset,
+            };
+            return address.wrapping_sub(module.begin).wrapping_add(offset);
         };
-        let start = told.starts.before(address.wrapping_add(shift))?;
-        let start = start.wrapping_sub(shift);
-        (module.begin..module.end).contains(&start).then_some(start)
+        let address = address.wrapping_add(told.shift(module));
+        told.functions.begin(address).unwrap_or(address)
     }
 
     /// What tells about a module: debug information by its build id, or else the file, if it is still the same.
@@ -160,17 +158,29 @@ fn debug_file(directories: &[PathBuf], module: &Module) -> Option<Told> {
 }
 
 impl Told {
+    /// What is to be added to addresses in memory to get those in the file.
+    fn shift(&self, module: &Module) -> u64 {
+        match module.placed {
+            Placed::Image(base) => self.segments.first.wrapping_sub(base),
+            Placed::Part(_) if self.is_separate => self.segments.executed.wrapping_sub(module.begin),
+            Placed::Part(offset) => {
+                let offset = offset.wrapping_sub(module.begin);
+                offset.wrapping_add(self.segments.behind_offsets)
+            }
+        }
+    }
+
     /// By a file, if it is of a kind that tells anything.
     fn new(file: PathBuf, is_separate: bool) -> Option<Told> {
         let cache = ReadCache::new(File::open(&file).ok()?);
         let object = object::File::parse(&cache).ok()?;
-        let (segments, starts) = (Segments::of(&object)?, Starts::of(&object));
+        let (segments, functions) = (Segments::of(&object)?, Functions::of(&object));
         drop(object);
         Some(Told {
             file,
             segments,
             is_separate,
-            starts,
+            functions,
         })
     }
 }
@@ -206,13 +216,13 @@ fn build_id(path: &Path) -> Option<BuildId> {
 fn frames(symbol: &Sym<'_>) -> Vec<Frame> {
     // Each one's line is where the next inner one is called, the innermost's where the address is.
     let mut frames = vec![Frame {
-        function: symbol.name.to_string(),
+        function: demangled(&symbol.name),
         line: symbol.code_info.as_deref().map(line),
         is_inlined: false,
     }];
     for inlined in &symbol.inlined {
         frames.push(Frame {
-            function: inlined.name.to_string(),
+            function: demangled(&inlined.name),
             line: inlined.code_info.as_ref().map(line),
             is_inlined: true,
         });

@@ -1,7 +1,7 @@
 //! The hot loops: event records whose id and timestamp lie in the first eight bytes, and whose
 //! size is constant or has a [`Shape`].
 
-use super::guess::add_guessed;
+use super::guess::{add_guessed, fetch_ahead};
 use crate::bits::find_null;
 use crate::layout::StreamLayout;
 use crate::layout::shape::{Shape, Tail};
@@ -291,6 +291,7 @@ impl Fast {
     ) -> Place {
         let Place { mut at, mut clock } = start;
         while let Some(bytes) = data.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            fetch_ahead(data, at);
             let word = u64::from_le_bytes(*bytes);
             let id = (word >> header.id_shift & header.id_mask) as u16;
             let entry = self.entries[id as usize];

@@ -30,6 +30,7 @@ mod privilege;
 mod raw;
 mod recipe;
 mod recorder;
+mod reserve;
 mod schema;
 mod shapes;
 mod shared;

@@ -20,6 +20,7 @@ use crate::machine::{self, now};
 use crate::options::Options;
 use crate::output::Output;
 use crate::raw::Head;
+use crate::reserve::Reserve;
 use crate::schema::schema;
 use crate::shared::kinds;
 use crate::stacks::{self, Meanings};
@@ -62,6 +63,8 @@ pub struct Summary {
     pub missing: Vec<String>,
     /// Processes that were made by others that are followed, and could not be followed: there were too many.
     pub unfollowed: u32,
+    /// It ended because the disk was full: up to its end all that was lost is counted.
+    pub disk_is_full: bool,
 }
 
 #[derive(Debug, Default)]
@@ -206,18 +209,26 @@ fn record(
         meanings: meanings.as_ref(),
         options,
         full_since: None,
+        reserve: match options.keep {
+            None => Reserve::new(&directory, programs.rings().len(), options.packet_bytes),
+            Some(_) => Reserve::none(),
+        },
+        written_until: now(),
+        unwritten: vec![0; lanes.len()],
     };
     drain.begin_dump();
     drain.run(orders, counters)?;
     programs.detach();
     let (lost, unfollowed) = programs.lost();
     let missing = programs.missing().to_vec();
+    let disk_is_full = drain.disk_is_full();
     let (total, lost) = drain.finish(&lost)?;
     Ok(Summary {
         total,
         lost,
         missing,
         unfollowed,
+        disk_is_full,
     })
 }
 
@@ -326,6 +337,12 @@ struct Drain<'d> {
     options: &'d Options,
     /// When what happened had no room any more.
     full_since: Option<u64>,
+    /// For the end, if the disk is full before.
+    reserve: Reserve,
+    /// Up to when everything has been written.
+    written_until: u64,
+    /// By CPU, events before the end that a full disk had no room for.
+    unwritten: Vec<u64>,
 }
 
 /// After that long, what has been recorded is written even if it is little: it shall survive this process.
@@ -353,7 +370,7 @@ impl Drain<'_> {
                 _ => IDLE,
             };
             if flushed.elapsed() >= LONGEST {
-                self.output.flush()?;
+                self.flush()?;
                 flushed = Instant::now();
             }
             counters.set(self.output.progress());
@@ -462,12 +479,39 @@ impl Drain<'_> {
         }
         self.full_since = self.options.limit.and_then(|limit| self.over(limit, until));
         let until = self.full_since.or(until);
-        let output = &mut self.output;
-        for (cpu, lane) in self.lanes.iter().enumerate() {
-            lane.borrow_mut()
-                .release(until, |event| output.event(cpu, &event))?;
+        let (output, reserve) = (&mut self.output, &mut self.reserve);
+        let mut is_full = false;
+        for ((cpu, lane), unwritten) in self.lanes.iter().enumerate().zip(&mut self.unwritten) {
+            lane.borrow_mut().release(until, |event| {
+                if !is_full {
+                    match output.event(cpu, &event) {
+                        Err(error) if reserve.gives(&error) => is_full = true,
+                        result => return result,
+                    }
+                }
+                *unwritten += 1;
+                Ok(())
+            })?;
+        }
+        self.written_until = until.unwrap_or_else(now).max(self.written_until);
+        if is_full {
+            self.full_since = Some(self.written_until);
         }
         Ok(())
+    }
+
+    /// Has what was written survive this process.
+    fn flush(&mut self) -> Result<(), RecordError> {
+        match self.output.flush() {
+            Err(error) if self.reserve.gives(&error) => self.full_since = Some(self.written_until),
+            result => result?,
+        }
+        Ok(())
+    }
+
+    /// Whether the disk had no room for what happened.
+    fn disk_is_full(&self) -> bool {
+        self.reserve.is_given()
     }
 
     /// The time of the first event before `until` that the trace has no room for. All CPUs' events end there, so
@@ -504,10 +548,11 @@ impl Drain<'_> {
         }
         self.write(None)?;
         let mut all = Vec::new();
-        for (cpu, (lane, &lost)) in self.lanes.iter().zip(lost).enumerate() {
+        let lost = self.unwritten.iter().zip(lost);
+        for (cpu, (lane, (unwritten, &lost))) in self.lanes.iter().zip(lost).enumerate() {
             let lost = match self.full_since {
                 None => lane.borrow_mut().lost_at_end(lost),
-                Some(_) => lane.borrow().lost(),
+                Some(_) => lane.borrow().lost() + unwritten,
             };
             self.output.lost(cpu, lost)?;
             all.push(lost);

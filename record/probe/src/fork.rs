@@ -13,7 +13,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::thread::ThreadState;
-use crate::{sys, tls};
+use crate::{kept, sys, tls};
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static UNWIPED: AtomicBool = AtomicBool::new(false);
@@ -29,7 +29,9 @@ static BEGIN: extern "C" fn() = begin;
 
 /// When the program, or the library that this is in, is loaded.
 extern "C" fn begin() {
-    if sys::environment(c"TRACEBRAID_SESSION").is_some_and(|session| !session.is_empty()) {
+    kept::SESSION.keep();
+    kept::OPTIONS.keep();
+    if kept::SESSION.value().is_some() {
         watch();
     }
 }

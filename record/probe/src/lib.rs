@@ -71,6 +71,7 @@ mod fork;
 pub mod functions;
 mod glob;
 mod guarded;
+mod kept;
 mod packet;
 pub mod parents;
 mod reserve;
@@ -90,6 +91,12 @@ mod segment;
 mod sys;
 mod text;
 mod tls;
+
+/// Nothing is recorded in this process and its children, whatever the environment said when this library was loaded.
+#[doc(hidden)]
+pub fn forget_session() {
+    kept::SESSION.forget();
+}
 
 #[doc(hidden)]
 pub use process::has_ended;

@@ -20,7 +20,7 @@ use crate::packet::{HEAD, Head, Packet};
 use crate::site::Description;
 use crate::sys::{self, Errno, Path};
 use crate::thread::{Owned, ThreadState};
-use crate::{clock, metadata, parents, restart, tls};
+use crate::{clock, kept, metadata, parents, restart, tls};
 
 const BEGUN: u32 = 1;
 const OFF: u32 = 2;
@@ -316,7 +316,7 @@ fn tell(session: &Path, error: Errno) {
 
 /// The session's directory, absolute: the program may change the current one.
 fn session() -> Option<Path> {
-    let name = sys::environment(c"TRACEBRAID_SESSION").filter(|name| !name.is_empty())?;
+    let name = kept::SESSION.value()?;
     let mut path = Path::new();
     if !name.starts_with(b"/") {
         sys::current_directory(&mut path).then_some(())?;
@@ -339,7 +339,7 @@ fn read_config(session: &Path) -> Result<Config, Errno> {
         config.take(bytes.get(..count).unwrap_or_default());
     }
     sys::unmap(text, MOST_BYTES);
-    if let Some(text) = sys::environment(c"TRACEBRAID_PROBE") {
+    if let Some(text) = kept::OPTIONS.value() {
         config.take(text);
     }
     match read {

@@ -49,6 +49,7 @@ fn has_session() -> bool {
     sys::say(b"\n");
     // SAFETY: constructors run before the program has threads.
     unsafe { libc::unsetenv(SESSION.as_ptr()) };
+    tracebraid_probe::forget_session();
     false
 }
 

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::record;
-use crate::support::{compiled, recording_directory, succeeds, text, tracebraid};
+use crate::support::{babeltrace2, compiled, recording_directory, skipped, succeeds, text, tracebraid};
 
 /// Calls as fast as it can.
 const STORM: &str = r"
@@ -97,4 +98,68 @@ fn a_trace_is_not_larger_than_it_may_be() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// A file system of so many bytes, until it is dropped.
+struct Small(std::path::PathBuf);
+
+impl Small {
+    fn mount(at: std::path::PathBuf, size: &str) -> Option<Small> {
+        fs::create_dir(&at).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", size, "none"]).arg(&at);
+        let mounted = mount.output().is_ok_and(|output| output.status.success());
+        if !mounted {
+            skipped("no file system can be mounted here");
+        }
+        mounted.then_some(Small(at))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_a_recording_at_one_time() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let storm = compiled(directory.path(), "storm", STORM);
+    let Some(small) = Small::mount(directory.path().join("small"), "size=4M") else {
+        return;
+    };
+    // On all CPUs.
+    let shell = "for i in 1 2 3 4; do $0 & done; wait";
+    let options = ["--syscalls", "getppid", "--buffer-size", "1M"];
+    let (output, trace) = record(&small.0, &options, &["sh", "-c", shell, storm.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("the disk is full") && said.contains("Recorded"),
+        "{said}"
+    );
+    let info: serde_json::Value =
+        serde_json::from_str(&text(&["info", "--format", "json", "--strict", &trace])).unwrap();
+    let kernel = info["traces"].as_array().unwrap().iter();
+    let kernel = kernel
+        .clone()
+        .find(|trace| trace["environment"]["domain"] == "kernel")
+        .unwrap();
+    let streams = kernel["streams"].as_array().unwrap();
+    let ends: Vec<&serde_json::Value> = streams.iter().map(|stream| &stream["end"]).collect();
+    assert!(
+        ends.len() > 1 && ends.iter().all(|end| *end == ends[0] && end.is_number()),
+        "{ends:?}"
+    );
+    // What had no room before that is told of, to babeltrace2 as well.
+    let count: serde_json::Value =
+        serde_json::from_str(&text(&["count", "--format", "json", &trace])).unwrap();
+    let events = count["events"].as_u64().unwrap();
+    assert!(events > 10_000, "{count:#}");
+    if let Some(lines) = babeltrace2(&[&trace]) {
+        assert_eq!(lines.iter().filter(|&&byte| byte == b'\n').count() as u64, events);
+    }
 }

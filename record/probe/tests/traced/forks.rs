@@ -98,3 +98,18 @@ fn threads_whose_exits_are_not_told() {
     assert_eq!(numbers, Vec::from_iter(0..20_000));
     assert!(read.streams <= 200, "{} streams", read.streams);
 }
+
+#[test]
+fn programs_that_clear_their_environment_are_recorded() {
+    let program = compile("cc", "cleared.c", "cleared", &[]);
+    for when in ["never", "before", "parent", "child"] {
+        let session = Session::new("");
+        assert!(session.command(&program, &[when]).status().unwrap().success());
+        let mut steps: Vec<u64> = Vec::new();
+        for trace in session.traces() {
+            steps.extend(read(&trace).of("cleared:step").map(|record| record.value("n")));
+        }
+        steps.sort_unstable();
+        assert_eq!(steps, [0, 1], "{when}");
+    }
+}

@@ -24,7 +24,7 @@ use tracebraid_session::{
     Launched, Probes, Session, SessionError, SessionOptions, check_process, forget_probes,
 };
 
-use crate::failure::Failure;
+use crate::failure::{DAMAGED, Failure};
 use crate::fold;
 use crate::output::{interruption, say};
 use asked::Asked;
@@ -170,6 +170,9 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
     let summary = stopped.map_err(failed)?;
     if !args.quiet {
         say::summary(&options, &summary, elapsed);
+    }
+    if summary.kernel.is_some_and(|kernel| kernel.disk_is_full) {
+        return Ok(ExitCode::from(DAMAGED));
     }
     Ok(launch::exit_code(&ended, command.is_some()))
 }

@@ -55,6 +55,12 @@ fn warn(kernel: &Summary) {
             cpus.collect::<Vec<_>>().join(", ")
         );
     }
+    if kernel.disk_is_full {
+        say!(
+            "warning: the disk is full: the kernel's recording has ended, at one time on all CPUs; what was lost before is \
+             counted"
+        );
+    }
     if kernel.unfollowed > 0 {
         say!(
             "warning: {} were not followed: there were too many at once",
