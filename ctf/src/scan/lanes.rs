@@ -2,7 +2,7 @@
 //! the way from one record to the next is a chain of dependent loads, which a processor cannot
 //! shorten but can overlap.
 //!
-//! This is the one place of this crate with `unsafe`: checks of bounds at each load made this loop
+//! One of two places of this crate with `unsafe` (the other maps files): checks of bounds at each load made this loop
 //! a third slower. Instead one comparison for each record holds for all of its loads.
 //!
 //! # Safety argument
