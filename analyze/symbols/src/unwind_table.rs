@@ -74,6 +74,6 @@ mod tests {
         assert_eq!((functions.begin(0x1020), functions.begin(0xfff)), (None, None));
         // What is cut short does not hide the rest.
         data.truncate(data.len() - 3);
-        assert_eq!(Functions::parse(&data, &bases).0, [0x2000..0x2010]);
+        assert_eq!(Functions::parse(&data, &bases).0, vec![0x2000..0x2010; 1]);
     }
 }
