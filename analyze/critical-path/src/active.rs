@@ -89,6 +89,10 @@ impl Active {
     /// when it has done: then the network is it that wakes. It may have come in on another CPU.
     #[inline]
     pub(crate) fn source(&self) -> Source {
+        if self.is_dying {
+            // It closes its sockets, and then tells whoever waits for its end.
+            return self.context.source();
+        }
         match (self.context.source(), self.sent, self.came) {
             (Source::Thread, Some(sent), Some(came)) if came.answers(sent) => Source::Network(came),
             (Source::Thread, Some(sent), _) => Source::Sender(sent),

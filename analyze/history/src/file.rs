@@ -17,10 +17,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_ctf::trace::TraceSet;
 
 use crate::block::{Block, Place};
 use crate::checkpoint::CheckpointRef;
-use crate::marks::StreamMark;
+use crate::marks::{self, StreamMark};
 
 pub(crate) const HEAD: u64 = 64;
 const MAGIC: [u8; 8] = *b"TBHISTRY";
@@ -58,6 +59,19 @@ pub struct Meta {
     /// The streams that were read, and how far: what is behind that can be appended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamMark>,
+}
+
+impl Meta {
+    /// Whether a trace set is what the history was built from: the same packets, at the same times.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn check(&self, set: &TraceSet) -> Result<(), String> {
+        match marks::growth(&self.streams, set)? {
+            None => Ok(()),
+            Some(_) => Err("it has other packets now".to_owned()),
+        }
+    }
 }
 
 fn is_not(what: &bool) -> bool {

@@ -5,10 +5,14 @@
 //! values, so that nobody has to read further back.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::attribute::{Attribute, Form};
 use crate::block::{self, Content, HEAD as BLOCK_HEAD, Place};
@@ -46,8 +50,8 @@ pub(crate) struct Writer {
 /// Where it is written.
 #[derive(Debug)]
 enum Target {
-    /// To a new file, which has this name until it is complete.
-    New(PathBuf),
+    /// To a new file, which has this name until it is complete, and is deleted if it does not get there.
+    New(TempPath),
     /// Behind what a history holds, which is so long.
     Behind(u64),
     /// It is complete.
@@ -70,18 +74,16 @@ const NEVER: Since = Since {
 impl Writer {
     /// Begins a file: under another name until it is complete.
     pub(crate) fn create(path: &Path, levels: Levels) -> Result<Writer, HistoryError> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let hidden = path.with_file_name(name);
         let error = |error| HistoryError::Io {
-            path: hidden.clone(),
+            path: path.to_owned(),
             error,
         };
-        let file = File::create(&hidden).map_err(error)?;
+        let path = &place(path).map_err(error)?;
+        let (file, hidden) = beside(path).map_err(error)?.into_parts();
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&[0; file::HEAD as usize]).map_err(error)?;
         Ok(Writer {
-            path: path.to_owned(),
+            path: path.clone(),
             target: Target::New(hidden),
             file,
             offset: file::HEAD,
@@ -323,10 +325,9 @@ impl Writer {
         self.file.write_all(&file::head(self.offset, &index))?;
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
-        if let Target::New(hidden) = &self.target {
-            std::fs::rename(hidden, &self.path)?;
+        if let Target::New(hidden) = std::mem::replace(&mut self.target, Target::Done) {
+            hidden.persist(&self.path).map_err(|error| error.error)?;
         }
-        self.target = Target::Done;
         Ok(self.offset + index.len() as u64)
     }
 }
@@ -335,15 +336,43 @@ impl Drop for Writer {
     /// What is not complete does not stay.
     fn drop(&mut self) {
         let _ = match &self.target {
-            Target::New(hidden) => std::fs::remove_file(hidden),
             // What is buffered is not to be written later.
             Target::Behind(length) => self
                 .file
                 .flush()
                 .and_then(|()| self.file.get_ref().set_len(*length)),
-            Target::Done => Ok(()),
+            Target::New(_) | Target::Done => Ok(()),
         };
     }
+}
+
+/// Where a file of that name is: a link is followed. What is no file, as a device, is not replaced by one.
+fn place(path: &Path) -> io::Result<PathBuf> {
+    let path = match std::fs::symlink_metadata(path) {
+        Ok(about) if about.is_symlink() => std::fs::canonicalize(path)?,
+        _ => path.to_owned(),
+    };
+    match std::fs::metadata(&path) {
+        Ok(about) if !about.is_file() => Err(io::Error::other(
+            "this is no file: a history is written aside, and then takes the place of a file",
+        )),
+        _ => Ok(path),
+    }
+}
+
+/// A file beside that one, with a name that nobody else has.
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    let mut lead = OsString::from(".");
+    lead.push(path.file_name().unwrap_or_default());
+    lead.push(".");
+    let directory = path
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty());
+    tempfile::Builder::new()
+        .prefix(&lead)
+        .suffix(".part")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory.unwrap_or(Path::new(".")))
 }
 
 /// What codes of a run mean behind what came before its slice.

@@ -173,3 +173,21 @@ fn waits_that_go_on_at_the_end_are_explained() {
         );
     }
 }
+
+#[test]
+fn who_dies_wakes_whoever_waits_for_it() {
+    let trace = support::recorded_trace("kernel-ust-requests");
+    let waits = text(&[
+        "critical-path",
+        "--longest",
+        "wait4",
+        "--top",
+        "5",
+        "--format",
+        "csv",
+        &trace,
+    ]);
+    assert!(waits.lines().count() > 20, "{waits}");
+    // Its sockets were closed before, and something came in for them.
+    assert!(!waits.contains("network"), "{waits}");
+}

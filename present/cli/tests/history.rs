@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::{failure, recorded_trace, text, tracebraid};
+use support::{failure, recorded, recorded_trace, run, text, tracebraid};
 use tempfile::TempDir;
 
 /// The history of a trace, in a directory of its own.
@@ -203,8 +203,8 @@ fn interrupted_builds_leave_nothing() {
         .arg("-o")
         .arg(&file);
     let mut child = command.spawn().unwrap();
-    let part = directory.path().join("history.part");
-    while !part.exists() && child.try_wait().unwrap().is_none() {
+    let has_begun = || fs::read_dir(directory.path()).unwrap().next().is_some();
+    while !has_begun() && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let interrupted = std::process::Command::new("kill")
@@ -481,4 +481,136 @@ fn descriptors_are_followed_if_that_is_asked_for() {
             .any(|row| row["value"].as_u64().unwrap() > 0)
     );
     assert!(text(&["history", "append", &file]).contains("nothing is new"));
+}
+
+#[test]
+fn what_is_no_file_is_not_replaced_by_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = recorded_trace("kernel-mix-small");
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
+    assert!(made.unwrap().success());
+    let (code, said) = failure(&["history", "build", &trace, "-o", &at("pipe")]);
+    assert_eq!(code, 1);
+    assert!(said.contains("this is no file"), "{said}");
+    assert!(!fs::metadata(at("pipe")).unwrap().is_file());
+    // A link stays one.
+    fs::write(at("target"), "old").unwrap();
+    std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+    text(&["history", "build", &trace, "-o", &at("link")]);
+    assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    text(&["history", "info", "--verify", &at("target")]);
+    // Nobody else's file is taken for what is not complete.
+    fs::write(at("target.part"), "mine").unwrap();
+    text(&["history", "build", &trace, "-o", &at("target")]);
+    assert_eq!(fs::read_to_string(at("target.part")).unwrap(), "mine");
+}
+
+#[test]
+fn builds_of_one_name_do_not_disturb_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    let traces = ["kernel-mix-small", "kernel-ust-requests"].map(recorded_trace);
+    for _ in 0..3 {
+        let build = |trace: &String| {
+            tracebraid()
+                .args(["history", "build", trace, "-o", &file])
+                .spawn()
+                .unwrap()
+        };
+        let builds: Vec<_> = traces.iter().chain(&traces).map(build).collect();
+        for mut build in builds {
+            assert!(build.wait().unwrap().success());
+        }
+        text(&["history", "info", "--verify", &file]);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn a_history_is_built_again_from_its_own_trace_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let copy = |from: &str, to: &str| {
+        let copied = std::process::Command::new("cp").args(["-r", from, to]).status();
+        assert!(copied.unwrap().success());
+    };
+    let damage = |file: &str| {
+        let mut bytes = fs::read(file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(file, &bytes).unwrap();
+        bytes
+    };
+    copy(&recorded_trace("kernel-mix-small"), &at("trace"));
+    text(&["history", "build", &at("trace"), "-o", &at("history")]);
+    let damaged = damage(&at("history"));
+    fs::remove_dir_all(at("trace")).unwrap();
+    copy(&recorded_trace("kernel-ust-requests"), &at("trace"));
+    let (code, said) = failure(&["history", "query", &at("history"), "thread/*"]);
+    assert_eq!(code, 3);
+    assert!(said.contains("is not the trace that it was built from"), "{said}");
+    assert_eq!(fs::read(at("history")).unwrap(), damaged);
+    // Nor at other times than by the clocks that it was built with.
+    let hosts = ["twohost-client", "twohost-server"].map(|name| recorded("twohost").join(name));
+    let [client, server] = hosts.map(|path| path.display().to_string());
+    text(&["sync", "-o", &at("clocks"), &client, &server]);
+    text(&[
+        "history",
+        "build",
+        "--sync",
+        &at("clocks"),
+        &client,
+        &server,
+        "-o",
+        &at("hosts"),
+    ]);
+    let damaged = damage(&at("hosts"));
+    let (code, said) = failure(&["history", "query", &at("hosts"), "*"]);
+    assert_eq!(code, 3);
+    assert!(said.contains("--sync"), "{said}");
+    assert_eq!(fs::read(at("hosts")).unwrap(), damaged);
+}
+
+#[test]
+fn what_cannot_be_known_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    text(&[
+        "history",
+        "build",
+        &recorded_trace("kernel-mix-small"),
+        "-o",
+        &file,
+    ]);
+    let (code, said) = failure(&["history", "query", &file, "cpu/0/state", "--at", "+99s"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("behind the trace's end"), "{said}");
+    let (code, _) = failure(&["history", "report", &file, "cpu/0/state", "--from", "+5s"]);
+    assert_eq!(code, 2);
+    // Up to the end, nothing behind it.
+    let up_to = |to: &str| {
+        text(&[
+            "history",
+            "report",
+            &file,
+            "cpu/0/state",
+            "--from",
+            "+1s",
+            "--to",
+            to,
+        ])
+    };
+    assert_eq!(up_to("+50s"), up_to("+90s"));
+    for unknown in ["cpu/9/state", "nosuch/*", "cpu/0/stat*x"] {
+        let output = run(&["history", "query", &file, unknown]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            said.contains(&format!("{unknown}: the history knows no such attribute")),
+            "{said}"
+        );
+    }
+    let (code, said) = failure(&["history", "query", &file, "*", "--samples", "1000000"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("ask for less"), "{said}");
 }

@@ -15,7 +15,8 @@ use super::show::{Answer, Format, Row, show};
 use super::unreadable;
 use crate::failure::Failure;
 use crate::options;
-use crate::output::{self, Output};
+use crate::output::{self, Output, say};
+use crate::table::{grouped, number_of};
 use crate::time::TimeSpec;
 
 /// Tells what attributes were: all at a time, or some over a range.
@@ -81,6 +82,13 @@ impl QueryArgs {
     fn run(&self) -> Result<ExitCode, Failure> {
         let history = History::open(&self.file).map_err(|error| unreadable(&error))?;
         let answer = self.answer(&history)?;
+        let is_empty = match &answer {
+            Answer::Rows(rows) => rows.is_empty(),
+            Answer::Samples { attributes, .. } => attributes.is_empty(),
+        };
+        if is_empty {
+            self.tell_of_unknown(&history)?;
+        }
         let answer = show(&history, self.format, &options::zone(self.range.gmt), answer)?;
         self.write(&answer)?;
         Ok(ExitCode::SUCCESS)
@@ -98,6 +106,22 @@ impl QueryArgs {
         output::replace(file, answer)
     }
 
+    /// Says which of what was asked for the history has never heard of: a typing error looks like an attribute without changes.
+    fn tell_of_unknown(&self, history: &History) -> Result<(), Failure> {
+        let (begin, end) = (history.meta().begin, history.meta().end);
+        for pattern in &self.attributes {
+            let one = std::slice::from_ref(pattern);
+            let chosen = Patterns::new(one);
+            let met = history.met(begin, end.saturating_add(1), |attribute| {
+                chosen.choose(history, attribute)
+            });
+            if met.map_err(|error| unreadable(&error))?.is_empty() {
+                say!("warning: {pattern}: the history knows no such attribute");
+            }
+        }
+        Ok(())
+    }
+
     fn answer(&self, history: &History) -> Result<Answer, Failure> {
         let time = |spec: TimeSpec| self.range.time(history, spec);
         if let Some(at) = self.at {
@@ -111,6 +135,7 @@ impl QueryArgs {
         let (from, to) = self.range.of(history)?;
         let attributes = attributes(history, &self.attributes, (from, to))?;
         if let Some(samples) = self.samples {
+            few_enough(attributes.len(), samples)?;
             let rows = history.sampled(&attributes, (from, to), samples as usize);
             let rows = rows.map_err(|error| unreadable(&error))?;
             return Ok(Answer::Samples {
@@ -147,6 +172,23 @@ impl QueryArgs {
             value,
         };
         Ok(Answer::Rows(found.into_iter().map(row).collect()))
+    }
+}
+
+/// Values of samples that are held in memory at most.
+const MOST_VALUES: u64 = 10_000_000;
+
+fn few_enough(attributes: usize, samples: u32) -> Result<(), Failure> {
+    let values = (attributes as u64).saturating_mul(samples.into());
+    match values > MOST_VALUES {
+        true => Err(Failure::usage(format!(
+            "{} samples of {} are {} values: ask for less, of {} at most",
+            grouped(samples.into()),
+            number_of(attributes as u64, "attribute", "attributes"),
+            grouped(values),
+            grouped(MOST_VALUES)
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ use tracebraid_history::History;
 
 use crate::failure::Failure;
 use crate::options;
+use crate::table::duration;
 use crate::time::TimeSpec;
 
 /// A range of time.
@@ -38,7 +39,15 @@ impl RangeArgs {
     pub(super) fn time(&self, history: &History, spec: TimeSpec) -> Result<i64, Failure> {
         let zone = options::zone(self.gmt);
         let time = spec.resolve(Some(history.meta().begin), &zone);
-        time.map_err(Failure::usage)
+        let time = time.map_err(Failure::usage)?;
+        let (begin, end) = (history.meta().begin, history.meta().end);
+        match time > end {
+            true => Err(Failure::usage(format!(
+                "nothing is known of what comes behind the trace's end, which is {} after its beginning",
+                duration(begin.abs_diff(end))
+            ))),
+            false => Ok(time),
+        }
     }
 
     /// From its beginning until before its end, in nanoseconds from the origin.
@@ -46,7 +55,14 @@ impl RangeArgs {
         let time = |spec| self.time(history, spec);
         let from = self.from.map_or(Ok(history.meta().begin), time)?;
         // The end belongs to the range.
-        let to = self.to.map_or(Ok(history.meta().end), time)?.saturating_add(1);
+        // What is behind the trace's end is not asked for.
+        let end = history.meta().end;
+        let is_behind = |spec: TimeSpec| {
+            let time = spec.resolve(Some(history.meta().begin), &options::zone(self.gmt));
+            time.is_ok_and(|time| time > end)
+        };
+        let to = self.to.filter(|&spec| !is_behind(spec));
+        let to = to.map_or(Ok(end), time)?.saturating_add(1);
         match from < to {
             true => Ok((from, to)),
             false => Err(Failure::usage("the time range ends before it begins")),
