@@ -44,6 +44,9 @@ pub struct Status {
     pub lost: u64,
     /// Bytes that were written.
     pub bytes: u64,
+    /// Only the newest is kept, in memory. (Recorders of earlier versions do not tell.)
+    #[serde(default)]
+    pub keeps_newest: bool,
 }
 
 /// What a session answers.

@@ -92,6 +92,51 @@ fn an_interrupted_recording_is_whole() {
 }
 
 #[test]
+fn a_command_that_goes_on_is_told_of() {
+    let directory = TempDir::new().unwrap();
+    for ending in ["-INT", "--duration"] {
+        let trace = directory.path().join(ending.trim_start_matches('-'));
+        let mut record = tracebraid();
+        record.args(["record", "--kernel", "none", "--syscalls", "none"]);
+        if ending == "--duration" {
+            record.args([ending, "100ms"]);
+        }
+        // It has no descriptor that would be waited for.
+        let sleep = "exec sleep 60 > /dev/null 2>&1";
+        record.arg("-o").arg(&trace).args(["--", "sh", "-c", sleep]);
+        let child = record.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        if ending != "--duration" {
+            let begun = (0..600).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                trace.join("probe.conf").exists() && !trace.join(".gate").exists()
+            });
+            assert!(begun);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            let sent = Command::new("kill")
+                .args([ending, &child.id().to_string()])
+                .status();
+            assert!(sent.unwrap().success());
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = said
+            .split_once("The command goes on (process ")
+            .and_then(|(_, rest)| rest.split_once(')'));
+        let (process, _) = told.unwrap_or_else(|| panic!("{said}"));
+        let killed = Command::new("kill").args(["-KILL", process]).status();
+        assert!(killed.unwrap().success(), "it is there: {said}");
+    }
+    // One that has ended does not.
+    let (output, _) = record(
+        &directory.path().join("other"),
+        &["--kernel", "none", "--syscalls", "none"],
+        &["true"],
+    );
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("goes on"), "{said}");
+}
+
+#[test]
 fn a_recording_that_is_terminated_is_whole() {
     if !can_record_kernel() {
         return;
