@@ -7,7 +7,9 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::record;
-use crate::support::{can_record_kernel, recording_directory, run, succeeds, text, tracebraid};
+use crate::support::{
+    can_record_kernel, compiled_with, recording_directory, run, succeeds, text, tracebraid,
+};
 
 #[test]
 fn the_exit_code_is_the_command_s() {
@@ -199,6 +201,14 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
 #[test]
 fn each_of_several_recordings_of_a_second_has_a_directory() {
     let directory = TempDir::new().unwrap();
+    let source =
+        "#include <stdio.h>\nint main(int count, char **words) { return !fopen(words[count - 1], \"w\"); }";
+    let program = compiled_with(
+        directory.path(),
+        "program",
+        source,
+        &["-O0", "-finstrument-functions"],
+    );
     let record = |number: u32| {
         let mut record = tracebraid();
         record.args([
@@ -208,17 +218,47 @@ fn each_of_several_recordings_of_a_second_has_a_directory() {
             "none",
             "--syscalls",
             "none",
+            "--probes",
+            "lttng_ust_cyg_profile:*",
             "--",
         ]);
-        record.args(["touch", &number.to_string()]);
+        record.arg(&program).arg(number.to_string());
         record.current_dir(directory.path()).spawn().unwrap()
     };
     let recordings: Vec<_> = (0..4).map(record).collect();
     for mut recording in recordings {
         assert!(recording.wait().unwrap().success());
     }
-    let count = fs::read_dir(directory.path()).unwrap().count();
-    assert_eq!(count, 8, "four files and four directories");
+    let entries = fs::read_dir(directory.path()).unwrap().flatten();
+    let count = entries
+        .filter(|entry| entry.file_type().unwrap().is_dir())
+        .count();
+    assert_eq!(count, 4);
+    for number in 0..4 {
+        assert!(directory.path().join(number.to_string()).is_file());
+    }
+}
+
+#[test]
+fn of_nothing_nothing_is_left() {
+    for was_there in [false, true] {
+        let directory = TempDir::new().unwrap();
+        let trace = directory.path().join("trace");
+        if was_there {
+            fs::create_dir(&trace).unwrap();
+        }
+        for options in [&[][..], &["--probes", "my:*"], &["--snapshot"]] {
+            let nothing = ["--kernel", "none", "--syscalls", "none"];
+            let (output, _) = record(directory.path(), &[&nothing, options].concat(), &["true"]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            succeeds(&output);
+            assert!(said.contains("Nothing was recorded"), "{said}");
+            assert_eq!(trace.exists(), was_there, "{said}");
+            if was_there {
+                assert_eq!(fs::read_dir(&trace).unwrap().count(), 0);
+            }
+        }
+    }
 }
 
 #[test]

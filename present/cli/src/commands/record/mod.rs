@@ -170,6 +170,9 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         (ended, _) => ended,
     };
     let summary = stopped.map_err(failed)?;
+    if matches!(ended, Ended::Command(_)) && is_empty(&options) {
+        clear(&options.directory, is_new);
+    }
     if !args.quiet {
         say::summary(&options, &summary, elapsed);
         if let Some(process) = goes_on {
@@ -206,6 +209,13 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<(Session, Op
         command.release().map_err(failed)?;
     }
     Ok((session, command))
+}
+
+/// Whether there is nothing in a recording. The library for stacks says so where its directory is gone: what a command left
+/// in the background may begin it yet.
+fn is_empty(options: &SessionOptions) -> bool {
+    let has = |name: &str| options.directory.join(name).exists();
+    options.kernel.is_none() && options.stacks.is_none() && !has("ust")
 }
 
 /// Nothing was recorded: nothing is left behind.

@@ -26,7 +26,8 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
             );
             warn(kernel);
         }
-        None => say!("Recorded for {elapsed} into {directory}"),
+        None if options.directory.exists() => say!("Recorded for {elapsed} into {directory}"),
+        None => say!("Recorded for {elapsed}"),
     }
     if let Some(probes) = &summary.probes {
         tell(probes, &options.directory);
@@ -48,8 +49,8 @@ fn missed(options: &SessionOptions) -> Option<&'static str> {
     let takes_stacks = options.stacks.as_ref().is_some_and(|stacks| !stacks.modules_only);
     match takes_stacks {
         true => options.kernel.is_none().then_some(
-            "no program loaded the library that takes call stacks (is it static, or setuid?): without it they need CAP_BPF and \
-             CAP_PERFMON",
+            "no call stacks were recorded: no program used CPU time for a period or waited for long, or none loaded the \
+             library that takes them (static and setuid ones do not; without it they need CAP_BPF and CAP_PERFMON)",
         ),
         false if preloads && probes.has_functions() => Some(
             "no functions were recorded: no program is compiled with -finstrument-functions, or those that are load no library \

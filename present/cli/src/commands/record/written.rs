@@ -53,8 +53,10 @@ fn has_stacks(directory: &Path) -> bool {
         return false;
     };
     let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
-    let mut names = streams.flat_map(|stream| &stream.events).map(|event| &event.name);
-    names.any(|name| STACKS.iter().any(|stack| name.as_bytes() == stack.as_bytes()))
+    let mut names = streams
+        .flat_map(|stream| &stream.events)
+        .map(|event| event.name.as_bytes());
+    names.any(|name| STACKS.iter().any(|stack| name == stack.as_bytes()))
 }
 
 /// Event classes of call stacks.
@@ -70,6 +72,7 @@ pub(crate) fn see_it(directory: &Path) -> String {
             format!("See it by: tracebraid print --symbols {shown}, or tracebraid stacks {shown}")
         }
         (false, true) => format!("See it by: tracebraid print --symbols {shown}"),
-        (false, false) => format!("Nothing was recorded in {shown}"),
+        (false, false) if directory.exists() => format!("Nothing was recorded in {shown}"),
+        (false, false) => format!("Nothing was recorded: there is no {shown}"),
     }
 }
