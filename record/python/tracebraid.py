@@ -88,6 +88,10 @@ def _load():
     """The library, if there is a session."""
     if not os.environ.get("TRACEBRAID_SESSION"):
         return None
+    # What the process has loaded already (LD_PRELOAD) comes first: what another copy calls would be looked for there.
+    own = ctypes.PyDLL(None)
+    if hasattr(own, "tb_register"):
+        return _declared(own)
     name = "libtracebraid_probe.so"
     told = os.environ.get("TRACEBRAID_LIBRARIES")
     places = [told] if told else []
@@ -98,15 +102,19 @@ def _load():
             library = ctypes.PyDLL(path)
         except OSError:
             continue
-        library.tb_record.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
-        library.tb_record.restype = None
-        library.tb_register.argtypes = [ctypes.c_void_p]
-        library.tb_register.restype = None
-        library.tb_span_begin.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
-        library.tb_span_end.argtypes = [ctypes.c_uint64]
-        library.tb_counter.argtypes = [ctypes.c_char_p, ctypes.c_int64]
-        return library
+        return _declared(library)
     return None
+
+
+def _declared(library):
+    library.tb_record.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.tb_record.restype = None
+    library.tb_register.argtypes = [ctypes.c_void_p]
+    library.tb_register.restype = None
+    library.tb_span_begin.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
+    library.tb_span_end.argtypes = [ctypes.c_uint64]
+    library.tb_counter.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+    return library
 
 
 _library = _load()

@@ -134,6 +134,42 @@ fn events_of_a_python_program_are_what_it_gave() {
 }
 
 #[test]
+fn a_program_that_has_loaded_a_library_already_uses_that() {
+    let libraries = libraries();
+    let copies = TempDir::new().unwrap();
+    let name = "libtracebraid_probe.so";
+    if fs::copy(libraries.join(name), copies.path().join(name)).is_err() {
+        return skipped("libtracebraid_probe.so has not been built");
+    }
+    for preloaded in ["libtracebraid_stacks.so", name] {
+        let session = TempDir::new().unwrap();
+        let program = r#"
+import tracebraid
+for number in range(3): tracebraid.probe("shop:order", number=number)
+for number in range(3): tracebraid.probe("shop:visit", name="x")
+"#;
+        let mut command = Command::new("python3");
+        command.args(["-c", program]).env("PYTHONPATH", module());
+        // The module finds another file of that name.
+        command
+            .env("TRACEBRAID_LIBRARIES", copies.path())
+            .env("TRACEBRAID_SESSION", session.path())
+            .env("TRACEBRAID_STACKS", "period_us=0,waits=off")
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("LD_PRELOAD", libraries.join(preloaded));
+        let Ok(output) = command.output() else {
+            return skipped("python3 does not run");
+        };
+        succeeds_quietly(&output);
+        let printed = text(&["print", "--strict", session.path().to_str().unwrap()]);
+        for event in ["shop:order", "shop:visit"] {
+            let lines = printed.lines().filter(|line| line.contains(event));
+            assert_eq!(lines.count(), 3, "{preloaded}: {printed}");
+        }
+    }
+}
+
+#[test]
 fn without_a_session_a_program_runs_as_ever() {
     let program = r#"
 import tracebraid

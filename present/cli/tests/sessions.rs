@@ -46,7 +46,11 @@ fn a_session_is_started_asked_and_stopped() {
     assert!(status.contains("Session") && status.contains("one"), "{status}");
     let (code, said) = fails(&command(run, &["snapshot", "one", "-o", "no"]));
     assert_eq!(code, 1);
-    assert!(said.contains("keeps nothing in memory"), "{said}");
+    assert!(
+        said.contains("keeps nothing in memory: start it with --snapshot"),
+        "{said}"
+    );
+    assert!(!run.join("no").exists());
     let stopped = succeeds(&command(run, &["stop", "one"]));
     assert!(stopped.contains("Recorded"), "{stopped}");
     let trace = run.join("trace");
@@ -121,6 +125,56 @@ int main(void)
     drop(open);
     // The command may have ended the session already.
     command(run, &["stop", "one"]);
+}
+
+#[test]
+fn what_is_in_rings_is_not_told_as_nothing() {
+    let directory = TempDir::new().unwrap();
+    let run = directory.path();
+    for (options, keeps) in [(&["--snapshot"][..], true), (&[], false)] {
+        let name = if keeps { "box" } else { "all" };
+        let start = [
+            "start",
+            name,
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+            "-o",
+            name,
+        ];
+        let sleep = ["--", "sh", "-c", "exec sleep 60 > /dev/null 2>&1"];
+        succeeds(&command(run, &[&start, options, &sleep].concat()));
+        // As a program with probes would begin a trace.
+        let trace = run.join(name).join("ust/pid/x-1-2");
+        std::fs::create_dir_all(&trace).unwrap();
+        std::fs::write(
+            trace.join("metadata"),
+            "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n",
+        )
+        .unwrap();
+        let status = succeeds(&command(run, &["status", name, "--format", "json"]));
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        let status = &status["sessions"][0];
+        assert_eq!(status["keeps_newest"], keeps, "{status}");
+        match keeps {
+            true => assert!(status["probes"].is_null(), "{status}"),
+            false => assert_eq!(status["probes"]["events"], 0, "{status}"),
+        }
+        let listed = succeeds(&command(run, &["status", name]));
+        let row = listed
+            .lines()
+            .find(|line| line.contains(name))
+            .unwrap()
+            .to_owned();
+        assert_eq!(row.split_whitespace().any(|word| word == "-"), keeps, "{row}");
+        let pid = status["pid"].to_string();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        command(run, &["stop", name]);
+        for child in children.split_whitespace() {
+            Command::new("kill").args(["-KILL", child]).status().unwrap();
+        }
+    }
 }
 
 #[test]
@@ -238,8 +292,12 @@ fn a_session_that_was_killed_is_no_more() {
             .success()
     );
     std::thread::sleep(std::time::Duration::from_millis(200));
-    let (code, _) = fails(&command(run, &["status", "doomed"]));
+    let (code, said) = fails(&command(run, &["status", "doomed"]));
     assert_eq!(code, 3);
+    assert!(
+        said.contains("if its recorder was killed, `tracebraid stop DIR`"),
+        "{said}"
+    );
     // What had been written by then can be read, whole packets all.
     let trace = run.join("trace");
     text(&["info", "--strict", trace.to_str().unwrap()]);

@@ -364,3 +364,46 @@ fn workers_that_give_up_root_have_stacks() {
     );
     assert!(of(&profile, "spin", "own", "cpu_samples") > 100, "{profile:#}");
 }
+
+#[test]
+fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
+    for (options, expected) in [
+        (
+            &["--stacks=period_us=10000000,waits=off"][..],
+            "though they were recorded",
+        ),
+        (&[], "record them by `tracebraid record --stacks`"),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let source = "int main(void) { return 0; }";
+        let program = compiled_with(
+            directory.path(),
+            "program",
+            source,
+            &["-O0", "-finstrument-functions"],
+        );
+        let alone = [
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+            "--probes",
+            "lttng_ust_cyg_profile:*",
+        ];
+        let (output, trace) = record(
+            directory.path(),
+            &[&alone, options].concat(),
+            &[program.to_str().unwrap()],
+        );
+        assert!(output.status.success(), "{}", error(&output));
+        let (code, said) = support::failure(&["stacks", &trace]);
+        assert!(code == 3 && said.contains(expected), "{code}: {said}");
+    }
+    // Nor are kernel events alone any.
+    if can_record_kernel() {
+        let directory = TempDir::new().unwrap();
+        let (_, trace) = record(directory.path(), &[], &["true"]);
+        let (code, said) = support::failure(&["stacks", &trace]);
+        assert!(code == 3 && said.contains("record them by"), "{code}: {said}");
+    }
+}

@@ -44,6 +44,9 @@ pub struct Status {
     pub lost: u64,
     /// Bytes that were written.
     pub bytes: u64,
+    /// Only the newest is kept, in memory. (Recorders of earlier versions do not tell.)
+    #[serde(default)]
+    pub keeps_newest: bool,
 }
 
 /// What a session answers.
@@ -193,6 +196,19 @@ fn receive<T: for<'d> Deserialize<'d>>(stream: &UnixStream) -> io::Result<T> {
     Ok(serde_json::from_str(&line)?)
 }
 
+/// Listens at a path where nothing is yet. The socket gets that name when it listens: whoever connects before takes it for
+/// what a killed session has left, and removes it.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let hidden = path.with_file_name(format!(".{}", std::process::id()));
+    let _ = fs::remove_file(&hidden);
+    let listener = UnixListener::bind(&hidden)?;
+    let named = listener
+        .set_nonblocking(true)
+        .and_then(|()| fs::hard_link(&hidden, path));
+    let _ = fs::remove_file(&hidden);
+    named.map(|()| listener)
+}
+
 impl Server {
     /// Makes the socket of a session of that name.
     ///
@@ -203,11 +219,7 @@ impl Server {
         if ask(name, &Request::Status).is_ok() {
             return Err(SessionError::Exists(name.to_owned()));
         }
-        let listener = UnixListener::bind(&path).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        });
-        match listener {
+        match listen(&path) {
             Ok(listener) => Ok(Server {
                 listener,
                 path,
@@ -283,5 +295,40 @@ impl Question {
     pub fn answer(mut self, answer: &Answer) {
         // Who does not wait for it any more does not get it.
         let _ = send(&mut self.stream, answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_listens_as_soon_as_it_has_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("one.sock");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let refused = scope.spawn(|| {
+                let mut refused = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    let error = UnixStream::connect(&path).err().map(|error| error.kind());
+                    refused += u32::from(error == Some(io::ErrorKind::ConnectionRefused));
+                }
+                refused
+            });
+            // All of them stay: none refuses because it is gone.
+            let mut listeners = Vec::new();
+            for _ in 0..800 {
+                listeners.push(listen(&path).unwrap());
+                fs::remove_file(&path).unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(refused.join().unwrap(), 0);
+        });
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let _there = listen(&path).unwrap();
+        assert!(listen(&path).is_err());
     }
 }

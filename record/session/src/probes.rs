@@ -20,6 +20,8 @@ pub struct Probes {
     pub ring: bool,
     /// Bytes that a process may write, if not the usual.
     pub limit: Option<u64>,
+    /// The library to preload, for programs that are not linked with it; that of stacks, if there is one, serves as well.
+    pub library: Option<PathBuf>,
 }
 
 /// How call stacks of programs are recorded that know nothing of it.
@@ -49,16 +51,21 @@ impl Stacks {
 
     /// What the environment of a program must have.
     pub(crate) fn environment(&self) -> [(String, OsString); 2] {
-        let mut preload = self.library.clone().into_os_string();
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-            preload.push(":");
-            preload.push(others);
-        }
         [
-            ("LD_PRELOAD".to_owned(), preload),
+            preload(&self.library),
             ("TRACEBRAID_STACKS".to_owned(), self.options.clone().into()),
         ]
     }
+}
+
+/// Has programs load a library, before what the user has them load.
+pub(crate) fn preload(library: &Path) -> (String, OsString) {
+    let mut libraries = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        libraries.push(":");
+        libraries.push(others);
+    }
+    ("LD_PRELOAD".to_owned(), libraries)
 }
 
 impl Probes {

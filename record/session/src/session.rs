@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary, clock_offset};
 use tracebraid_probe::finish::Finished;
 
-use crate::probes::{Probes, Stacks, copy_probes, finish_probes, prepare};
+use crate::probes::{Probes, Stacks, copy_probes, finish_probes, preload, prepare};
 use crate::{SessionError, symbols};
 
 /// What is recorded, and where.
@@ -33,6 +33,8 @@ pub struct Session {
     probes: Option<PathBuf>,
     /// They keep only the newest.
     keeps_probes: bool,
+    /// They do, or the kernel's recorder does.
+    keeps_newest: bool,
     /// Where maps of what was compiled meanwhile go, if call stacks need them; and since when they count.
     compiled: Option<(PathBuf, SystemTime)>,
     begun: Instant,
@@ -100,7 +102,11 @@ impl SessionOptions {
             Some(probes) => prepare(probes, &self.directory, offset)?,
             None => Vec::new(),
         };
-        environment.extend(self.stacks.iter().flat_map(Stacks::environment));
+        let library = self.probes.as_ref().and_then(|probes| probes.library.as_deref());
+        match (&self.stacks, library) {
+            (Some(stacks), _) => environment.extend(stacks.environment()),
+            (None, library) => environment.extend(library.map(preload)),
+        }
         Ok(environment)
     }
 }
@@ -125,12 +131,18 @@ impl Session {
                 .as_ref()
                 .is_some_and(|kernel| kernel.stacks.is_some());
         let compiled = takes_stacks.then(|| (options.directory.clone(), SystemTime::now()));
+        let keeps_probes = options.probes.as_ref().is_some_and(|probes| probes.ring);
+        let keeps_kernel = options
+            .kernel
+            .as_ref()
+            .is_some_and(|kernel| kernel.keep.is_some());
         let begun = Instant::now();
         Ok(Session {
             directory: options.directory.clone(),
             kernel,
             probes,
-            keeps_probes: options.probes.as_ref().is_some_and(|probes| probes.ring),
+            keeps_probes,
+            keeps_newest: keeps_probes || keeps_kernel,
             compiled,
             begun,
         })
@@ -144,6 +156,11 @@ impl Session {
     /// What has been recorded up to now.
     pub fn progress(&self) -> Progress {
         self.kernel.as_ref().map(Recording::progress).unwrap_or_default()
+    }
+
+    /// Whether only the newest is kept, in memory.
+    pub fn keeps_newest(&self) -> bool {
+        self.keeps_newest
     }
 
     /// Writes what is kept in memory into that directory; the recording goes on.

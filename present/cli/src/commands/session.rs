@@ -103,10 +103,19 @@ fn failed(error: SessionError) -> Failure {
         SessionError::Name(_) | SessionError::Exists(_) => Failure::usage(error.to_string()),
         SessionError::NoSession(ref name) => Failure::nothing_readable(match last_words(name) {
             Some(said) => format!("{error}; the last one of that name said: {said}"),
+            None if has_log(name) => format!(
+                "{error}; if its recorder was killed, `tracebraid stop DIR` with the directory of the recording ends what its \
+                 programs record"
+            ),
             None => error.to_string(),
         }),
         _ => Failure::output(error.to_string()),
     }
+}
+
+/// Whether the last session of that name has left an empty log, which it removes when it ends.
+fn has_log(name: &str) -> bool {
+    logs::path(name).is_ok_and(|path| std::fs::metadata(path).is_ok_and(|about| about.len() == 0))
 }
 
 /// What a session said before it ended, if it said anything.
@@ -285,7 +294,10 @@ struct Going<'s> {
 fn show(sessions: &[Status], format: Format) -> Result<ExitCode, Failure> {
     let going = |status| Going {
         status,
-        probes: Written::below(&status.directory.join("ust")),
+        probes: match status.keeps_newest {
+            true => None,
+            false => Written::below(&status.directory.join("ust")),
+        },
     };
     let sessions: Vec<Going<'_>> = sessions.iter().map(going).collect();
     let text = match format {

@@ -1,6 +1,6 @@
 //! `tracebraid stacks`: which functions used the CPU, and which waited.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -93,10 +93,37 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
         return Err(Failure::nothing_readable("no call stack is of what was chosen"));
     }
     if profile.processes.is_empty() {
-        let message = "there are no call stacks in the trace: record them by `tracebraid record --stacks`";
-        return Err(Failure::nothing_readable(message));
+        return Err(Failure::nothing_readable(match were_wanted(set) {
+            true => {
+                "there are no call stacks in the trace, though they were recorded: no program used CPU time for a period, and \
+                 none waited for long, or waits could not be recorded"
+            }
+            false => "there are no call stacks in the trace: record them by `tracebraid record --stacks`",
+        }));
     }
     Ok(profile)
+}
+
+/// Bytes of a recording's options at most: programs read far fewer.
+const MOST_OPTIONS: u64 = 64 << 10;
+
+/// Whether a command was to take its stacks, as its recording's options say. (Traces do not: the kernel's have all classes,
+/// always, and a program's only those that it met.)
+fn were_wanted(set: &TraceSet) -> bool {
+    let paths = set.traces.iter().flat_map(|trace| &trace.paths);
+    // They are DIR/kernel and DIR/ust/pid/PROCESS.
+    let mut recordings = paths.flat_map(|path| [1, 3].map(|nth| path.ancestors().nth(nth)));
+    let wants = |recording: &Path| {
+        let options = recording.join("probe.conf");
+        // What else has that name may be a pipe, which would be waited for.
+        let options = match options.metadata() {
+            Ok(about) if about.is_file() && about.len() <= MOST_OPTIONS => std::fs::read_to_string(options),
+            _ => return false,
+        };
+        let options = options.unwrap_or_default();
+        options.lines().any(|line| line == "enable = tracebraid:*")
+    };
+    recordings.any(|recording| recording.is_some_and(wants))
 }
 
 /// Whose stacks are shown.

@@ -7,7 +7,9 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::record;
-use crate::support::{can_record_kernel, recording_directory, run, succeeds, text, tracebraid};
+use crate::support::{
+    can_record_kernel, compiled_with, recording_directory, run, succeeds, text, tracebraid,
+};
 
 #[test]
 fn the_exit_code_is_the_command_s() {
@@ -92,6 +94,51 @@ fn an_interrupted_recording_is_whole() {
 }
 
 #[test]
+fn a_command_that_goes_on_is_told_of() {
+    let directory = TempDir::new().unwrap();
+    for ending in ["-INT", "--duration"] {
+        let trace = directory.path().join(ending.trim_start_matches('-'));
+        let mut record = tracebraid();
+        record.args(["record", "--kernel", "none", "--syscalls", "none"]);
+        if ending == "--duration" {
+            record.args([ending, "100ms"]);
+        }
+        // It has no descriptor that would be waited for.
+        let sleep = "exec sleep 60 > /dev/null 2>&1";
+        record.arg("-o").arg(&trace).args(["--", "sh", "-c", sleep]);
+        let child = record.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        if ending != "--duration" {
+            let begun = (0..600).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                trace.join("probe.conf").exists() && !trace.join(".gate").exists()
+            });
+            assert!(begun);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            let sent = Command::new("kill")
+                .args([ending, &child.id().to_string()])
+                .status();
+            assert!(sent.unwrap().success());
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = said
+            .split_once("The command goes on (process ")
+            .and_then(|(_, rest)| rest.split_once(')'));
+        let (process, _) = told.unwrap_or_else(|| panic!("{said}"));
+        let killed = Command::new("kill").args(["-KILL", process]).status();
+        assert!(killed.unwrap().success(), "it is there: {said}");
+    }
+    // One that has ended does not.
+    let (output, _) = record(
+        &directory.path().join("other"),
+        &["--kernel", "none", "--syscalls", "none"],
+        &["true"],
+    );
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("goes on"), "{said}");
+}
+
+#[test]
 fn a_recording_that_is_terminated_is_whole() {
     if !can_record_kernel() {
         return;
@@ -154,6 +201,14 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
 #[test]
 fn each_of_several_recordings_of_a_second_has_a_directory() {
     let directory = TempDir::new().unwrap();
+    let source =
+        "#include <stdio.h>\nint main(int count, char **words) { return !fopen(words[count - 1], \"w\"); }";
+    let program = compiled_with(
+        directory.path(),
+        "program",
+        source,
+        &["-O0", "-finstrument-functions"],
+    );
     let record = |number: u32| {
         let mut record = tracebraid();
         record.args([
@@ -163,17 +218,47 @@ fn each_of_several_recordings_of_a_second_has_a_directory() {
             "none",
             "--syscalls",
             "none",
+            "--probes",
+            "lttng_ust_cyg_profile:*",
             "--",
         ]);
-        record.args(["touch", &number.to_string()]);
+        record.arg(&program).arg(number.to_string());
         record.current_dir(directory.path()).spawn().unwrap()
     };
     let recordings: Vec<_> = (0..4).map(record).collect();
     for mut recording in recordings {
         assert!(recording.wait().unwrap().success());
     }
-    let count = fs::read_dir(directory.path()).unwrap().count();
-    assert_eq!(count, 8, "four files and four directories");
+    let entries = fs::read_dir(directory.path()).unwrap().flatten();
+    let count = entries
+        .filter(|entry| entry.file_type().unwrap().is_dir())
+        .count();
+    assert_eq!(count, 4);
+    for number in 0..4 {
+        assert!(directory.path().join(number.to_string()).is_file());
+    }
+}
+
+#[test]
+fn of_nothing_nothing_is_left() {
+    for was_there in [false, true] {
+        let directory = TempDir::new().unwrap();
+        let trace = directory.path().join("trace");
+        if was_there {
+            fs::create_dir(&trace).unwrap();
+        }
+        for options in [&[][..], &["--probes", "my:*"], &["--snapshot"]] {
+            let nothing = ["--kernel", "none", "--syscalls", "none"];
+            let (output, _) = record(directory.path(), &[&nothing, options].concat(), &["true"]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            succeeds(&output);
+            assert!(said.contains("Nothing was recorded"), "{said}");
+            assert_eq!(trace.exists(), was_there, "{said}");
+            if was_there {
+                assert_eq!(fs::read_dir(&trace).unwrap().count(), 0);
+            }
+        }
+    }
 }
 
 #[test]

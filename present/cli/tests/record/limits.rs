@@ -4,8 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use tempfile::TempDir;
+
 use crate::record;
-use crate::support::{babeltrace2, compiled, recording_directory, skipped, succeeds, text, tracebraid};
+use crate::support::{
+    babeltrace2, compiled, compiled_with, libraries, recording_directory, skipped, succeeds, text, tracebraid,
+};
 
 /// Calls as fast as it can.
 const STORM: &str = r"
@@ -162,4 +166,82 @@ fn a_full_disk_ends_a_recording_at_one_time() {
     if let Some(lines) = babeltrace2(&[&trace]) {
         assert_eq!(lines.iter().filter(|&&byte| byte == b'\n').count() as u64, events);
     }
+}
+
+/// Enters and leaves a function so many times.
+const CALLS: &str = r"
+#include <stdlib.h>
+__attribute__((noinline)) int leaf(int n) { return n + 1; }
+int main(int count, char **words) {
+    int sum = 0;
+    for (int i = 0; i < atoi(words[1]); i++) sum = leaf(sum);
+    return count < 2 || sum == 0;
+}
+";
+
+/// The number before a word.
+fn number(said: &str, behind: &str) -> u64 {
+    let before = said.split(behind).next().unwrap_or_default();
+    let digits = before.trim_end().rsplit(' ').next().unwrap_or_default();
+    digits
+        .replace(',', "")
+        .parse()
+        .unwrap_or_else(|_| panic!("{behind}: {said}"))
+}
+
+#[test]
+fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
+    let directory = TempDir::new().unwrap();
+    let options = ["-O0", "-finstrument-functions"];
+    let program = compiled_with(directory.path(), "calls", CALLS, &options);
+    // A small disk that goes with the processes that see it.
+    let script = r#"mount -t tmpfs -o size=1M none "$1" || exit 99; cd / && exec "$0" record --kernel none --syscalls none \
+        --probes 'lttng_ust_cyg_profile:*' -o "$1/trace" -- "$2" 200000"#;
+    let disk = directory.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let mut record = Command::new("unshare");
+    record
+        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_tracebraid")])
+        .args([&disk, &program])
+        .env("TRACEBRAID_LIBRARIES", libraries());
+    let Ok(output) = record.output() else {
+        return skipped("there is no unshare");
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        return skipped(&format!("a disk cannot be mounted here: {said}"));
+    }
+    let (events, lost) = (number(&said, " events, "), number(&said, " lost, "));
+    // Two for each call; beside them the trace tells of the time and of some libraries.
+    let others = (events + lost).checked_sub(2 * 200_001);
+    assert!(
+        events > 10_000 && others.is_some_and(|others| others < 100),
+        "{said}"
+    );
+    assert!(
+        said.contains("events of probes found no room: is the disk full?"),
+        "{said}"
+    );
+    assert!(
+        said.contains("could not be put in its last shape: No space left on device"),
+        "{said}"
+    );
+    // With a limit it is the limit.
+    let trace = directory.path().join("limited");
+    let mut record = tracebraid();
+    record.args([
+        "record",
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--max-size",
+        "1M",
+    ]);
+    record
+        .args(["--probes", "lttng_ust_cyg_profile:*", "-o"])
+        .arg(&trace);
+    let output = record.arg("--").arg(&program).arg("200000").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("found no room: give more by --max-size"), "{said}");
 }

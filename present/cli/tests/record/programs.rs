@@ -113,7 +113,7 @@ fn without_privileges_the_probes_of_a_program_are_recorded() {
 }
 
 /// The program under test, without any privilege.
-fn unprivileged() -> Command {
+pub(crate) fn unprivileged() -> Command {
     let is_root = Command::new("id")
         .arg("-u")
         .output()

@@ -34,11 +34,16 @@ impl<'s> Asked<'s> {
         let question = self.server.question()?;
         let answer = match &question.request {
             Request::Stop => return Some(question),
-            Request::Status => Answer::Done(self.status(session.progress(), elapsed)),
+            Request::Status => Answer::Done(self.status(session.progress(), session.keeps_newest(), elapsed)),
+            Request::Snapshot(_) if !session.keeps_newest() => {
+                let why =
+                    "this recording writes everything, and keeps nothing in memory: start it with --snapshot";
+                Answer::Failed(why.to_owned())
+            }
             Request::Snapshot(directory) => match session.snapshot(directory) {
                 Ok(progress) => Answer::Done(Status {
                     directory: directory.clone(),
-                    ..self.status(progress, elapsed)
+                    ..self.status(progress, true, elapsed)
                 }),
                 Err(error) => Answer::Failed(error.to_string()),
             },
@@ -57,7 +62,9 @@ impl<'s> Asked<'s> {
         let (answer, code) = match stopped {
             Ok(summary) => {
                 let progress = summary.kernel.map(|kernel| kernel.total).unwrap_or_default();
-                (Answer::Done(self.status(progress, elapsed)), ExitCode::SUCCESS)
+                // What was kept is written by now.
+                let status = self.status(progress, false, elapsed);
+                (Answer::Done(status), ExitCode::SUCCESS)
             }
             Err(error) => (Answer::Failed(error.to_string()), ExitCode::from(DAMAGED)),
         };
@@ -65,7 +72,7 @@ impl<'s> Asked<'s> {
         Ok(code)
     }
 
-    fn status(&self, progress: Progress, elapsed: Duration) -> Status {
+    fn status(&self, progress: Progress, keeps_newest: bool, elapsed: Duration) -> Status {
         Status {
             name: self.name.to_owned(),
             pid: std::process::id(),
@@ -74,6 +81,7 @@ impl<'s> Asked<'s> {
             events: progress.events,
             lost: progress.lost,
             bytes: progress.bytes,
+            keeps_newest,
         }
     }
 }

@@ -59,8 +59,9 @@ pub(crate) struct RecordArgs {
     /// System calls: their names, `all` or `none`; all if not given
     #[arg(long, value_name = "CALLS")]
     syscalls: Option<Traced>,
-    /// Events of the command's own probes: patterns with * and ?, or `none`
-    #[arg(long, value_name = "PATTERNS", value_delimiter = ',', default_value = "*")]
+    /// Events of the command's own probes: patterns with * and ?, or `none`; * if not given. With patterns, programs load
+    /// libtracebraid_probe.so that are not linked with it
+    #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
     /// Call stacks: each millisecond of CPU time, and after waits of 100 us or more; other lengths by OPTIONS:
     /// period_us=500,threshold_us=50,depth=64. Those of a command need nothing of it; those of other processes are
@@ -89,7 +90,7 @@ pub(crate) struct RecordArgs {
     /// Leave out the processes, files and devices that are there when recording begins
     #[arg(long)]
     no_state_dump: bool,
-    /// Write CTF 2 instead of CTF 1.8 for the kernel; traces of programs stay CTF 1.8
+    /// Write CTF 2 instead of CTF 1.8 for the kernel, which babeltrace2 reads from 2.1 on; traces of programs stay CTF 1.8
     #[arg(long)]
     ctf2: bool,
     /// Keep only the newest events, in memory: the last --max-size bytes (64M if not given), which are written in
@@ -162,19 +163,32 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         asked.as_ref(),
         &interrupted,
     )?;
+    let goes_on = command.as_mut().and_then(|command| goes_on(&ended, command));
     let stopped = session.stop();
     let ended = match (ended, &asked) {
         (Ended::Told(question), Some(asked)) => return asked.stopped(question, stopped, elapsed),
         (ended, _) => ended,
     };
     let summary = stopped.map_err(failed)?;
+    if matches!(ended, Ended::Command(_)) && is_empty(&options) {
+        clear(&options.directory, is_new);
+    }
     if !args.quiet {
         say::summary(&options, &summary, elapsed);
+        if let Some(process) = goes_on {
+            say!("The command goes on (process {process}), and is not recorded any more");
+        }
     }
     if summary.kernel.is_some_and(|kernel| kernel.disk_is_full) {
         return Ok(ExitCode::from(DAMAGED));
     }
     Ok(launch::exit_code(&ended, command.is_some()))
+}
+
+/// The command's process, if it is still there when its recording ends.
+fn goes_on(ended: &Ended, command: &mut Launched) -> Option<u32> {
+    let is_there = !matches!(ended, Ended::Command(_)) && matches!(command.try_wait(), Ok(None));
+    is_there.then(|| command.id())
 }
 
 fn failed(error: SessionError) -> Failure {
@@ -198,6 +212,13 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<(Session, Op
         command.release().map_err(failed)?;
     }
     Ok((session, command))
+}
+
+/// Whether there is nothing in a recording. The library for stacks says so where its directory is gone: what a command left
+/// in the background may begin it yet.
+fn is_empty(options: &SessionOptions) -> bool {
+    let has = |name: &str| options.directory.join(name).exists();
+    options.kernel.is_none() && options.stacks.is_none() && !has("ust")
 }
 
 /// Nothing was recorded: nothing is left behind.
@@ -247,20 +268,24 @@ pub(super) fn make_stamped(name: &str) -> Result<PathBuf, Failure> {
     Err(Failure::output(format!("{}: {why}", plain.display())))
 }
 
+/// Patterns of event classes of a command.
+fn patterns(args: &RecordArgs) -> Vec<String> {
+    if args.probes.is_empty() {
+        return vec!["*".to_owned()];
+    }
+    let wanted = args.probes.iter().filter(|pattern| *pattern != "none");
+    wanted.cloned().collect()
+}
+
 /// What is asked for; the directory is still to be made.
 fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
-    let patterns: Vec<String> = args
-        .probes
-        .iter()
-        .filter(|pattern| *pattern != "none")
-        .cloned()
-        .collect();
-    let has_probes = !args.command.is_empty() && !patterns.is_empty();
-    let probes = Probes {
-        patterns,
+    let mut probes = Probes {
+        patterns: patterns(args),
         ring: args.snapshot,
         limit: args.max_size.filter(|_| !args.snapshot),
+        library: None,
     };
+    let has_probes = !args.command.is_empty() && !probes.patterns.is_empty();
     // Others than a command have begun without it; and of the newest only, what tells about modules would be gone.
     let has_library = args.stacks.is_some() && !args.command.is_empty() && !args.snapshot;
     let library = has_library.then(stacks::library).transpose()?;
@@ -268,9 +293,14 @@ fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
     let stacks = args.stacks.as_ref().zip(library);
     let stacks = stacks.map(|(wanted, library)| wanted.of_command(library));
     let has_functions = has_probes && probes.has_functions() && !args.snapshot;
+    let stacks = stacks.or_else(|| stacks::modules_only(has_functions));
+    // Not without being asked: programs of other C libraries or sanitizers may refuse to begin with a library preloaded.
+    if has_probes && !args.probes.is_empty() && stacks.is_none() {
+        probes.library = stacks::of_probes();
+    }
     Ok(SessionOptions {
         kernel,
-        stacks: stacks.or_else(|| stacks::modules_only(has_functions)),
+        stacks,
         probes: has_probes.then_some(probes),
         ..SessionOptions::default()
     })
@@ -300,6 +330,9 @@ fn kernel_options(args: &RecordArgs, library: Option<&Path>) -> Result<Option<Op
         ));
     }
     let missing = missing_privileges();
+    if let (Some(wanted), Some(_)) = (&args.stacks, library) {
+        wanted.warn(&missing);
+    }
     // Stacks of others than a command that loads the library are taken by the kernel.
     let needs_none = args.stacks.is_none() || library.is_some();
     if !missing.is_empty() && !has_events && needs_none {
@@ -307,10 +340,9 @@ fn kernel_options(args: &RecordArgs, library: Option<&Path>) -> Result<Option<Op
     }
     let is_choice = args.kernel.is_some() || args.syscalls.is_some();
     if !missing.is_empty() && !is_choice && !args.command.is_empty() && needs_none {
-        let stacks = if library.is_some() {
-            " and its call stacks"
-        } else {
-            ""
+        let stacks = match library {
+            Some(_) => " and its call stacks",
+            None => "",
         };
         say!(
             "warning: kernel events are not recorded, which needs {}: only the command's own probes{stacks} are",

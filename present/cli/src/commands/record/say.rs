@@ -26,7 +26,8 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
             );
             warn(kernel);
         }
-        None => say!("Recorded for {elapsed} into {directory}"),
+        None if options.directory.exists() => say!("Recorded for {elapsed} into {directory}"),
+        None => say!("Recorded for {elapsed}"),
     }
     if let Some(probes) = &summary.probes {
         tell(probes, &options.directory);
@@ -34,14 +35,32 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     let has_loaded = summary
         .probes
         .as_ref()
-        .is_some_and(|probes| probes.traces > 0 || !probes.running.is_empty());
-    if options.stacks.is_some() && summary.kernel.is_none() && !has_loaded {
-        say!(
-            "warning: no program loaded the library that takes call stacks (is it static, or setuid?): without it they \
-             need CAP_BPF and CAP_PERFMON"
-        );
+        .is_some_and(|probes| probes.traces > 0 || !probes.running.is_empty() || !probes.failed.is_empty());
+    if let Some(said) = missed(options).filter(|_| !has_loaded) {
+        say!("warning: {said}");
     }
     say!("{}", see_it(&options.directory));
+}
+
+/// What was wanted of programs, where none of them has recorded anything.
+fn missed(options: &SessionOptions) -> Option<&'static str> {
+    let probes = options.probes.as_ref()?;
+    let preloads = options.stacks.is_some() || probes.library.is_some();
+    let takes_stacks = options.stacks.as_ref().is_some_and(|stacks| !stacks.modules_only);
+    match takes_stacks {
+        true => options.kernel.is_none().then_some(
+            "no call stacks were recorded: no program used CPU time for a period or waited for long, or none loaded the \
+             library that takes them (static and setuid ones do not; without it they need CAP_BPF and CAP_PERFMON)",
+        ),
+        false if preloads && probes.has_functions() => Some(
+            "no functions were recorded: no program is compiled with -finstrument-functions, or those that are load no library \
+             (static and setuid ones do not)",
+        ),
+        false => preloads.then_some(
+            "no events of probes were recorded: no program has any that --probes names, or those that have load no library \
+             (static and setuid ones do not)",
+        ),
+    }
 }
 
 fn warn(kernel: &Summary) {
@@ -77,13 +96,23 @@ fn warn(kernel: &Summary) {
 
 /// Says what was recorded of programs with probes.
 pub(in crate::commands) fn tell(probes: &Finished, directory: &Path) {
-    if probes.traces > 0 {
-        let processes = number_of(probes.traces as u64, "process", "processes");
-        let written = Written::below(&directory.join("ust")).unwrap_or_default();
+    let traces = probes.traces + probes.failed.len();
+    // What failed may be no trace at all.
+    let written = (traces > 0)
+        .then(|| Written::below(&directory.join("ust")))
+        .flatten();
+    if let Some(written) = written {
+        let processes = number_of(traces as u64, "process", "processes");
         say!("Probes of {processes} as well: {written}");
         if written.lost > 0 {
+            let remedy = match has_limit(directory) {
+                true => "give more by --max-size",
+                false => {
+                    "is the disk full? (Each process may write 4G if --max-size does not say more.) Make room"
+                }
+            };
             say!(
-                "warning: {} events of probes found no room: give more by --max-size, or record fewer by --probes",
+                "warning: {} events of probes found no room: {remedy}, or record fewer by --probes",
                 grouped(written.lost)
             );
         }
@@ -95,6 +124,16 @@ pub(in crate::commands) fn tell(probes: &Finished, directory: &Path) {
         );
     }
     for (path, error) in &probes.failed {
-        say!("warning: {}: {error}", path.display());
+        say!(
+            "warning: {}: the trace could not be put in its last shape: {error}; `tracebraid stop {}` tries again",
+            path.display(),
+            directory.display()
+        );
     }
+}
+
+/// Whether what a process may write was limited by who began the recording.
+fn has_limit(directory: &Path) -> bool {
+    let options = std::fs::read_to_string(directory.join("probe.conf")).unwrap_or_default();
+    options.lines().any(|line| line.starts_with("limit"))
 }

@@ -88,6 +88,39 @@ impl Wanted {
         }
     }
 
+    /// Says what of it a command cannot do by itself without those capabilities.
+    pub(super) fn warn(&self, missing: &[&str]) {
+        let lacks = missing.contains(&"CAP_PERFMON").then(paranoid).flatten();
+        if let Some(said) = lacks.and_then(|level| self.lacking(level)) {
+            say!("warning: {said}");
+        }
+    }
+
+    /// What cannot be recorded without a capability at that level of `kernel.perf_event_paranoid`.
+    fn lacking(&self, level: i64) -> Option<String> {
+        let has_cpu = self.period_us > 0;
+        let has_waits = self.waits != "off";
+        match level {
+            ..=1 => None,
+            2 if has_waits => {
+                let still = match has_cpu {
+                    true => ": only stacks of CPU time are, without the kernel's part of it",
+                    false => "",
+                };
+                Some(format!(
+                    "stacks of waits are not recorded, which needs CAP_PERFMON, or kernel.perf_event_paranoid of at most 1 (it \
+                     is 2){still}"
+                ))
+            }
+            2 => None,
+            _ if has_cpu || has_waits => Some(format!(
+                "no call stacks are recorded where the kernel keeps to its kernel.perf_event_paranoid of {level}: those of \
+                 CPU time need CAP_PERFMON or at most 2 there, those of waits at most 1"
+            )),
+            _ => None,
+        }
+    }
+
     /// What a command does that loads the library.
     pub(super) fn of_command(&self, library: PathBuf) -> Stacks {
         let Wanted {
@@ -104,25 +137,43 @@ impl Wanted {
     }
 }
 
+/// The library with which programs record that are not linked with it.
+pub(super) fn of_probes() -> Option<PathBuf> {
+    let found = find(PROBES, "programs that are not linked with it record nothing");
+    if let Err(why) = &found {
+        say!("warning: {why}");
+    }
+    found.ok()
+}
+
 /// The library that tells what is loaded where, if functions of a command are recorded; without it these have no names.
 pub(super) fn modules_only(has_functions: bool) -> Option<Stacks> {
     if !has_functions {
         return None;
     }
-    let told = find().map(Stacks::none);
+    let told = find(STACKS, "which tells what is loaded where").map(Stacks::none);
     if let Err(why) = &told {
         say!("warning: functions will have no names: {why}");
     }
     told.ok()
 }
 
-/// The library with which commands take their own stacks, which is installed with the program.
-pub(super) fn library() -> Result<PathBuf, Failure> {
-    find().map_err(Failure::output)
+/// What the kernel lets everybody measure; nothing if it does not say.
+fn paranoid() -> Option<i64> {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
+    level.trim().parse().ok()
 }
 
-fn find() -> Result<PathBuf, String> {
-    const NAME: &str = "libtracebraid_stacks.so";
+/// The library with which commands take their own stacks, which is installed with the program.
+pub(super) fn library() -> Result<PathBuf, Failure> {
+    find(STACKS, "which tells of stacks").map_err(Failure::output)
+}
+
+const STACKS: &str = "libtracebraid_stacks.so";
+const PROBES: &str = "libtracebraid_probe.so";
+
+/// A library that is installed with the program; or where it is not, and what that means.
+fn find(name: &str, meaning: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().unwrap_or_default();
     let beside = own.parent().unwrap_or(Path::new("/"));
     let told = std::env::var_os("TRACEBRAID_LIBRARIES").map(PathBuf::from);
@@ -130,7 +181,7 @@ fn find() -> Result<PathBuf, String> {
     let places = told
         .into_iter()
         .chain(usual)
-        .map(|directory| directory.join(NAME));
+        .map(|directory| directory.join(name));
     let places: Vec<PathBuf> = places.collect();
     places
         .iter()
@@ -138,16 +189,32 @@ fn find() -> Result<PathBuf, String> {
         .cloned()
         .ok_or_else(|| {
             let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-            format!(
-                "{NAME} is not there, which tells of stacks: {}",
-                places.join(", ")
-            )
+            format!("{name} is not there, {meaning}: {}", places.join(", "))
         })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_recorded_without_privilege_is_told() {
+        let lacking = |options: &str, level| {
+            let wanted: Wanted = options.parse().unwrap();
+            wanted.lacking(level).unwrap_or_default()
+        };
+        assert_eq!(lacking("", 1), "");
+        assert_eq!(lacking("", -1), "");
+        let waits = lacking("", 2);
+        assert!(
+            waits.contains("waits") && waits.contains("at most 1 (it is 2): only stacks of CPU time are"),
+            "{waits}"
+        );
+        assert!(lacking("period_us=0", 2).ends_with("(it is 2)"));
+        assert_eq!(lacking("waits=off", 2), "");
+        assert!(lacking("waits=off", 3).contains("no call stacks"));
+        assert_eq!(lacking("waits=off,period_us=0", 4), "");
+    }
 
     #[test]
     fn options_are_understood_or_refused() {

@@ -1,0 +1,201 @@
+//! Libraries that the recorder has a command load, so that programs which know nothing of it are recorded.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use tempfile::TempDir;
+
+use crate::programs::unprivileged;
+use crate::record;
+use crate::support::{self, compiled, compiled_with, succeeds, text};
+
+/// Ten events; with `TB_OPTIONAL` they need no library to be linked with.
+const TEN: &str = r"
+#include <tracebraid/probe.h>
+TB_EVENT(my, event, TB_INT32(n));
+int main(void) {
+    for (int n = 0; n < 10; n++)
+        tb_trace(my, event, n);
+    return 0;
+}
+";
+
+const INSTRUMENTED: &str = r"
+__attribute__((noinline)) int leaf(int n) { return n + 1; }
+int main(void) { return leaf(1) + leaf(2) != 5; }
+";
+
+/// Nothing of the kernel, and these options.
+fn record_alone(directory: &Path, options: &[&str], command: &[&str]) -> (String, String) {
+    let (output, trace) = record(
+        directory,
+        &[&["--kernel", "none", "--syscalls", "none"], options].concat(),
+        command,
+    );
+    succeeds(&output);
+    (said(&output), trace)
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The program of ten events, compiled with that.
+fn ten(directory: &Path, options: &[&str]) -> PathBuf {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
+    let include = format!("-I{}", include.display());
+    compiled_with(directory, "ten", TEN, &[&[&*include], options].concat())
+}
+
+/// How many lines of a trace have that, each of them once.
+fn count(trace: &str, part: &str) -> usize {
+    let printed = text(&["print", "--strict", trace]);
+    printed.lines().filter(|line| line.contains(part)).count()
+}
+
+/// Traces of processes in a recording.
+fn traces(trace: &str) -> usize {
+    fs::read_dir(Path::new(trace).join("ust/pid")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn probes_that_are_optional_are_recorded_where_patterns_name_them() {
+    let directory = TempDir::new().unwrap();
+    let program = ten(directory.path(), &["-DTB_OPTIONAL"]);
+    let shell = format!("{0}; {0} & wait", program.display());
+    let (said, trace) = record_alone(directory.path(), &["--probes", "my:*"], &["sh", "-c", &shell]);
+    assert_eq!(count(&trace, "my:event"), 20);
+    // The shell has no events, and leaves nothing.
+    assert_eq!(traces(&trace), 2);
+    assert!(
+        said.contains("Probes of 2 processes as well: 22 events, 0 lost"),
+        "{said}"
+    );
+    // Nobody asked for stacks.
+    assert!(said.contains("See it by: tracebraid print --symbols"), "{said}");
+    assert!(!said.contains("tracebraid stacks"), "{said}");
+}
+
+#[test]
+fn nothing_is_preloaded_without_patterns() {
+    for (options, expected) in [
+        (&[][..], "none"),
+        (&["--probes", "none", "--stacks"], "libtracebraid_stacks.so"),
+        (&["--probes", "*"], "libtracebraid_probe.so"),
+        (&["--probes", "my:*", "--snapshot"], "libtracebraid_probe.so"),
+        (&["--probes", "my:*", "--stacks"], "libtracebraid_stacks.so"),
+        (
+            &["--probes", "lttng_ust_cyg_profile:*"],
+            "libtracebraid_stacks.so",
+        ),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let file = directory.path().join("preloaded");
+        let shell = format!("echo ${{LD_PRELOAD:-none}} > {}", file.display());
+        record_alone(directory.path(), options, &["sh", "-c", &shell]);
+        let preloaded = fs::read_to_string(file).unwrap();
+        assert_eq!(preloaded.trim().rsplit('/').next(), Some(expected), "{options:?}");
+    }
+}
+
+#[test]
+fn programs_that_have_the_library_already_are_recorded_once() {
+    let libraries = support::libraries().display().to_string();
+    let archive = format!("{libraries}/libtracebraid_probe.a");
+    let (places, found) = (format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}"));
+    let copies = TempDir::new().unwrap();
+    let name = "libtracebraid_probe.so";
+    fs::copy(support::libraries().join(name), copies.path().join(name)).unwrap();
+    let copied = format!("-Wl,-rpath,{}", copies.path().display());
+    for options in [
+        &[&*places, &*found, "-ltracebraid_probe"][..],
+        // It is another file of the same library.
+        &[&places, &copied, "-ltracebraid_probe"],
+        &[&archive, "-ldl", "-lm"],
+        &["-static", &archive, "-ldl", "-lm"],
+        // Its own copy is found by other libraries, too.
+        &["-rdynamic", &archive, "-ldl", "-lm"],
+    ] {
+        for snapshot in [&[][..], &["--snapshot"]] {
+            let directory = TempDir::new().unwrap();
+            let program = ten(directory.path(), options);
+            let wanted = [&["--probes", "my:*"], snapshot].concat();
+            let (_, trace) = record_alone(directory.path(), &wanted, &[program.to_str().unwrap()]);
+            assert_eq!(
+                (count(&trace, "my:event"), traces(&trace)),
+                (10, 1),
+                "{options:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_newest_functions_are_recorded_without_names() {
+    let directory = TempDir::new().unwrap();
+    let options = ["-O0", "-finstrument-functions"];
+    let program = compiled_with(directory.path(), "program", INSTRUMENTED, &options);
+    let wanted = ["--snapshot", "--probes", "lttng_ust_cyg_profile:*"];
+    let (said, trace) = record_alone(directory.path(), &wanted, &[program.to_str().unwrap()]);
+    assert_eq!(count(&trace, "func_entry"), 3, "{said}");
+    assert_eq!(count(&trace, "func_exit"), 3, "{said}");
+    assert!(!said.contains("tracebraid stacks"), "{said}");
+}
+
+#[test]
+fn what_loads_no_library_is_told_by_what_was_asked_for() {
+    let static_program = |directory: &Path| {
+        let options = ["-O0", "-static", "-finstrument-functions"];
+        compiled_with(directory, "program", INSTRUMENTED, &options)
+    };
+    for (options, expected) in [
+        (
+            &["--probes", "lttng_ust_cyg_profile:*"][..],
+            "warning: no functions were recorded: ",
+        ),
+        (
+            &["--probes", "lttng_ust_cyg_profile:*", "--snapshot"],
+            "warning: no functions were recorded: ",
+        ),
+        (
+            &["--probes", "my:*"],
+            "warning: no events of probes were recorded: ",
+        ),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let program = static_program(directory.path());
+        let (said, _) = record_alone(directory.path(), options, &[program.to_str().unwrap()]);
+        assert!(said.contains(expected), "{said}");
+        assert!(said.contains("(static and setuid ones do not)"), "{said}");
+        assert!(!said.contains("CAP_BPF") && !said.contains("stacks"), "{said}");
+    }
+}
+
+#[test]
+fn stacks_are_told_of_where_there_are_some() {
+    let spin = "int main(void) { volatile long n = 0; while (n < 200000000) n++; return 0; }";
+    let directory = TempDir::new().unwrap();
+    let program = compiled(directory.path(), "spin", spin);
+    fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    // The kernel's recorder, where it can be had, takes no part.
+    let trace = directory.path().join("trace");
+    let mut record = unprivileged();
+    record.env("TRACEBRAID_LIBRARIES", support::libraries());
+    record.args(["record", "--stacks", "-o"]).arg(&trace);
+    let output = record.arg("--").arg(program).output().unwrap();
+    succeeds(&output);
+    let said = said(&output);
+    let has_cpu =
+        fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").is_ok_and(|level| level.trim() == "2");
+    if has_cpu {
+        assert!(said.contains("or tracebraid stacks "), "{said}");
+        assert!(
+            said.contains(
+                "stacks of waits are not recorded, which needs CAP_PERFMON, or kernel.perf_event_paranoid"
+            ),
+            "{said}"
+        );
+    }
+}
