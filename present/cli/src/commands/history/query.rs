@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
-use tracebraid_history::{Attribute, History, Since};
+use tracebraid_history::{Attribute, History, Since, Value};
 
 use super::range::RangeArgs;
 use super::rebuild;
@@ -83,7 +83,7 @@ impl QueryArgs {
         let history = History::open(&self.file).map_err(|error| unreadable(&error))?;
         let answer = self.answer(&history)?;
         let is_empty = match &answer {
-            Answer::Rows(rows) => rows.is_empty(),
+            Answer::Rows(rows) => rows.iter().all(|row| row.value == Value::Null),
             Answer::Samples { attributes, .. } => attributes.is_empty(),
         };
         if is_empty {
