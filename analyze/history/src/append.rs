@@ -101,6 +101,9 @@ pub fn append(
         what,
     })?;
     let Some(growth) = growth else {
+        // Nobody would look at the rest then.
+        let mut blocks = index.blocks.iter();
+        blocks.try_for_each(|place| source.block(place).map(drop))?;
         return Ok(nothing(&source, index));
     };
     let before = Meta {

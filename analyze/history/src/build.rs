@@ -17,7 +17,7 @@ use tracebraid_fold::{Analysis, Chunk, Control, FoldError, Options, Record, Stre
 use tracebraid_kernel_fold::{Extent, Head, Input, Packet, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
-use crate::attribute::Attribute;
+use crate::attribute::{Attribute, Kind};
 use crate::checkpoint::{self, Checkpoint};
 use crate::encode::{Encoded, encode};
 use crate::file::{self, HistoryError, Meta};
@@ -120,7 +120,24 @@ pub(crate) struct Ground {
     pub(crate) grid: i64,
 }
 
+/// Says that a path of a user's analysis is that of something else, which has it first.
+fn shadows(custom: &[String]) -> Option<String> {
+    let is_known =
+        |path: &&String| Attribute::parse(path, 0).is_some_and(|known| known.kind() != Kind::Custom);
+    let path = custom.iter().find(is_known)?;
+    Some(format!(
+        "`{path}`: this attribute is there without the analysis too, and both are shown: give it another path"
+    ))
+}
+
 impl Ground {
+    /// Whether it is told who runs, but not what system calls are made.
+    fn lacks_calls(&self) -> bool {
+        let is_call = |event: &KernelEvent| matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
+        let is_switch = |event: &KernelEvent| matches!(event, KernelEvent::Switch(_));
+        self.input.sources.has(&is_switch) && !self.input.sources.has(&is_call)
+    }
+
     pub(crate) fn of(set: &TraceSet, asked: Asked) -> Result<Ground, BuildError> {
         let plan = user::with_probes(set, asked.definition).map(|definition| Plan::new(set, definition));
         let plan = plan.transpose().map_err(BuildError::Definition)?;
@@ -241,9 +258,18 @@ impl HistoryAnalysis {
                 "there are too many attributes: {left_out} changes of others are left out"
             ));
         }
+        if self.ground.lacks_calls() {
+            doubts.push(
+                "no system calls were recorded: threads that are at work in the kernel look as if they ran their programs \
+                 (cpu/N/state)"
+                    .to_owned(),
+            );
+        }
+        let custom = machine.into_paths();
+        doubts.extend(shadows(&custom));
         let meta = Meta {
             losses: meta.losses + losses,
-            custom: machine.into_paths(),
+            custom,
             ..self.ground.describe(set, meta)
         };
         let bytes = self.output.finish(meta.clone())?;

@@ -614,3 +614,25 @@ fn what_cannot_be_known_is_told() {
     assert_eq!(code, 2);
     assert!(said.contains("ask for less"), "{said}");
 }
+
+#[test]
+fn doubtful_histories_say_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let said_of = |arguments: &[&str]| {
+        let output = run(&[&["history", "build", "-o", &at("history")], arguments].concat());
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = said_of(&[&recorded_trace("perf-memory")]);
+    assert!(said.contains("no system calls were recorded"), "{said}");
+    let trace = recorded_trace("kernel-mix-small");
+    assert_eq!(said_of(&[&trace]), "");
+    let rules = "name = \"shadow\"\n[[on]]\nevent = \"sched_switch\"\nchange = [{ set = \"cpu/0/state\", to = \"mine\" }]\n";
+    fs::write(at("shadow.toml"), rules).unwrap();
+    let said = said_of(&["--analysis", &at("shadow.toml"), &trace]);
+    assert!(
+        said.contains("this attribute is there without the analysis too"),
+        "{said}"
+    );
+}

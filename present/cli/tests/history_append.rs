@@ -165,3 +165,26 @@ name = "switches"
 event = "sched_switch"
 change = [{ set = "who/{prev_tid}", to = "{next_tid}" }]
 "#;
+
+#[test]
+fn a_damaged_history_is_not_said_to_be_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history");
+    let path = file.display().to_string();
+    text(&[
+        "history",
+        "build",
+        &recorded_trace("kernel-mix-small"),
+        "-o",
+        &path,
+    ]);
+    let said = text(&["history", "append", &path]);
+    assert!(said.contains("nothing is new"), "{said}");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let (code, said) = failure(&["history", "append", &path]);
+    assert_eq!(code, 1);
+    assert!(said.contains("damaged at byte"), "{said}");
+}
