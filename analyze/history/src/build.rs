@@ -135,7 +135,7 @@ impl Ground {
     fn lacks_calls(&self) -> bool {
         let is_call = |event: &KernelEvent| matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
         let is_switch = |event: &KernelEvent| matches!(event, KernelEvent::Switch(_));
-        self.input.sources.has(&is_switch) && !self.input.sources.has(&is_call)
+        self.input.sources.has(is_switch) && !self.input.sources.has(is_call)
     }
 
     pub(crate) fn of(set: &TraceSet, asked: Asked) -> Result<Ground, BuildError> {
