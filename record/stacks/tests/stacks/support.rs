@@ -110,6 +110,14 @@ impl Session {
         output
     }
 
+    /// Whether a process whose name begins like that records. It may be read when it has ended: what describes its events grows
+    /// meanwhile.
+    pub fn is_recording(&self, name: &str) -> bool {
+        let entries = std::fs::read_dir(self.0.path().join("ust/pid"));
+        let mut entries = entries.into_iter().flatten().flatten();
+        entries.any(|entry| entry.file_name().to_str().unwrap().starts_with(name))
+    }
+
     /// The records of all processes whose name begins like that.
     pub fn read(&self, name: &str) -> Vec<Process> {
         let Ok(entries) = std::fs::read_dir(self.0.path().join("ust/pid")) else {
