@@ -1,5 +1,6 @@
 //! Functions, files and lines of addresses, by blazesym.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -53,8 +54,8 @@ struct Told {
     segments: Segments,
     /// It is debug information, which lacks what was mapped.
     is_separate: bool,
-    /// Where functions begin whose names it does not tell.
-    functions: Functions,
+    /// Where functions begin whose names it does not tell; looked for when the first of them is met.
+    functions: OnceCell<Functions>,
 }
 
 /// Where the file wants to be in memory: addresses of whole pages.
@@ -129,7 +130,7 @@ impl Symbols {
             return address.wrapping_sub(module.begin).wrapping_add(offset);
         };
         let address = address.wrapping_add(told.shift(module));
-        told.functions.begin(address).unwrap_or(address)
+        told.functions().begin(address).unwrap_or(address)
     }
 
     /// What tells about a module: debug information by its build id, or else the file, if it is still the same.
@@ -158,6 +159,15 @@ fn debug_file(directories: &[PathBuf], module: &Module) -> Option<Told> {
 }
 
 impl Told {
+    fn functions(&self) -> &Functions {
+        let read = || {
+            let cache = ReadCache::new(File::open(&self.file).ok()?);
+            let object = object::File::parse(&cache).ok()?;
+            Some(Functions::of(&object))
+        };
+        self.functions.get_or_init(|| read().unwrap_or_default())
+    }
+
     /// What is to be added to addresses in memory to get those in the file.
     fn shift(&self, module: &Module) -> u64 {
         match module.placed {
@@ -174,13 +184,13 @@ impl Told {
     fn new(file: PathBuf, is_separate: bool) -> Option<Told> {
         let cache = ReadCache::new(File::open(&file).ok()?);
         let object = object::File::parse(&cache).ok()?;
-        let (segments, functions) = (Segments::of(&object)?, Functions::of(&object));
+        let segments = Segments::of(&object)?;
         drop(object);
         Some(Told {
             file,
             segments,
             is_separate,
-            functions,
+            functions: OnceCell::new(),
         })
     }
 }

@@ -61,11 +61,7 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     let parts = Parts::from(args.report.fold_all(&mut subject, &analysis, &selection)?);
     let lost = crate::loss::summary(&subject.set);
     let lost: Vec<String> = lost.iter().map(crate::loss::Sentence::of_file).collect();
-    let rows = match args.report.top() {
-        None => ROWS,
-        Some(0) => usize::MAX,
-        Some(rows) => rows,
-    };
+    let rows = args.report.rows_or(ROWS);
     let report = overview::overview(&parts, &lost, rows);
     let view = View {
         zone: subject.zone.clone(),

@@ -73,9 +73,17 @@ enum Format {
 impl ShowArgs {
     /// Rows of a table.
     fn rows(&self) -> usize {
+        self.rows_or(match self.format {
+            Format::Table => ROWS,
+            _ => usize::MAX,
+        })
+    }
+
+    /// Rows of a table, so many if the user does not say.
+    fn rows_or(&self, usual: usize) -> usize {
         match self.top {
-            None if self.format == Format::Table => ROWS,
-            None | Some(0) => usize::MAX,
+            None => usual,
+            Some(0) => usize::MAX,
             Some(rows) => rows,
         }
     }
@@ -145,9 +153,9 @@ impl ReportArgs {
         fold::run(&subject.set, analysis, &self.fold, until, &mut subject.warnings)
     }
 
-    /// Rows of each list, if that was asked for.
-    pub(super) fn top(&self) -> Option<usize> {
-        self.show.top
+    /// Rows of each list, so many if the user does not say.
+    pub(super) fn rows_or(&self, usual: usize) -> usize {
+        self.show.rows_or(usual)
     }
 
     /// The traces.

@@ -37,9 +37,7 @@ pub(super) struct RangeArgs {
 impl RangeArgs {
     /// The time that something means.
     pub(super) fn time(&self, history: &History, spec: TimeSpec) -> Result<i64, Failure> {
-        let zone = options::zone(self.gmt);
-        let time = spec.resolve(Some(history.meta().begin), &zone);
-        let time = time.map_err(Failure::usage)?;
+        let time = self.resolve(history, spec)?;
         let (begin, end) = (history.meta().begin, history.meta().end);
         match time > end {
             true => Err(Failure::usage(format!(
@@ -50,19 +48,18 @@ impl RangeArgs {
         }
     }
 
+    fn resolve(&self, history: &History, spec: TimeSpec) -> Result<i64, Failure> {
+        let time = spec.resolve(Some(history.meta().begin), &options::zone(self.gmt));
+        time.map_err(Failure::usage)
+    }
+
     /// From its beginning until before its end, in nanoseconds from the origin.
     pub(super) fn of(&self, history: &History) -> Result<(i64, i64), Failure> {
-        let time = |spec| self.time(history, spec);
-        let from = self.from.map_or(Ok(history.meta().begin), time)?;
-        // The end belongs to the range.
-        // What is behind the trace's end is not asked for.
-        let end = history.meta().end;
-        let is_behind = |spec: TimeSpec| {
-            let time = spec.resolve(Some(history.meta().begin), &options::zone(self.gmt));
-            time.is_ok_and(|time| time > end)
-        };
-        let to = self.to.filter(|&spec| !is_behind(spec));
-        let to = to.map_or(Ok(end), time)?.saturating_add(1);
+        let (begin, end) = (history.meta().begin, history.meta().end);
+        let from = self.from.map_or(Ok(begin), |spec| self.time(history, spec))?;
+        let to = self.to.map_or(Ok(end), |spec| self.resolve(history, spec))?;
+        // The end belongs to the range; what is behind that of the trace is not asked for.
+        let to = to.min(end).saturating_add(1);
         match from < to {
             true => Ok((from, to)),
             false => Err(Failure::usage("the time range ends before it begins")),

@@ -36,17 +36,16 @@ fn damage(file: &Path) -> Option<(HistoryError, Meta)> {
 
 fn again(file: &Path, meta: &Meta) -> Result<(), Failure> {
     let set = options::open_paths(&meta.paths)?;
+    let paths: Vec<String> = meta.paths.iter().map(|path| path.display().to_string()).collect();
+    let paths = paths.join(" ");
     meta.check(&set).map_err(|why| {
-        let paths: Vec<String> = meta.paths.iter().map(|path| path.display().to_string()).collect();
-        let paths = paths.join(" ");
         Failure::nothing_readable(format!(
             "{}: not built again: {paths} is not the trace that it was built from, or not at the same times ({why}); if that is \
              what is wanted, perhaps with --sync: tracebraid history build {paths} -o {0}",
             file.display()
         ))
     })?;
-    let from: Vec<String> = meta.paths.iter().map(|path| path.display().to_string()).collect();
-    eprintln!("tracebraid: building it again from {}", from.join(" "));
+    eprintln!("tracebraid: building it again from {paths}");
     let definition = meta
         .analysis
         .as_ref()
