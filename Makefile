@@ -17,21 +17,25 @@ $(DATA)/%: tests/data/%.tar.xz
 demo: build $(DATA)/kernel-mix-small ## Build, and look into a real kernel trace
 	@scripts/demo target/release/tracebraid $(DATA)/kernel-mix-small
 
+tuned: build $(DATA)/kernel-mix-small $(DATA)/kernel-ust-requests ## Build a program that is a tenth faster, in half an hour: target/tuned/tracebraid
+	scripts/tuned $(DATA)
+
 PREFIX ?= /usr/local
-install: ## Install below PREFIX (/usr/local), built before: the program, its libraries, man pages, completions
-	scripts/install target/release "$(DESTDIR)$(PREFIX)"
+BUILT ?= target/release
+install: ## Install BUILT (target/release, or target/tuned), made before, below PREFIX (/usr/local): programs, libraries, man pages, completions
+	scripts/install $(BUILT) "$(DESTDIR)$(PREFIX)"
 
 test: ## Run all tests, and each fuzz target for some seconds
 	@scripts/setup test
 	@scripts/programs
 	scripts/test
 
-bench: build ## Measure reading and recording beside their peers (an hour; recording the kernel needs root)
+bench: tuned ## Measure reading and recording beside their peers (an hour and a half; recording the kernel needs root)
 	@scripts/setup bench
 	$(CARGO) build --release --locked -p tracebraid-testkit -p tracebraid-bench
 	$(CARGO) build --release --locked -p tracebraid-stacks --example unwinders
-	python3 bench/run.py
-	python3 bench/record/run.py
+	BENCH_PROFILE=tuned python3 bench/run.py
+	BENCH_PROFILE=tuned python3 bench/record/run.py
 
 lint: ## Check formatting, lints and documentation
 	$(CARGO) fmt --all --check
@@ -50,4 +54,4 @@ clean: ## Remove what was built
 	$(CARGO) clean
 	rm -rf .cache
 
-.PHONY: help build demo install test bench lint screenshots fuzz clean
+.PHONY: help build tuned demo install test bench lint screenshots fuzz clean

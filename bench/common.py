@@ -8,9 +8,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
-# BENCH_PROFILE=quick measures what `cargo build --profile quick` made.
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("BENCH_PROFILE", "release")
-TRACEBRAID = TARGET / "tracebraid"
+BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+# Of the program: tuned is what `make tuned` made, quick what `cargo build --profile quick` made.
+PROFILE = os.environ.get("BENCH_PROFILE", "release")
+# Where the other things are that were built: only the program is ever tuned.
+TARGET = BUILT / ("release" if PROFILE == "tuned" else PROFILE)
+TRACEBRAID = BUILT / PROFILE / "tracebraid"
 
 
 def committed_trace():

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::attribute::{Attribute, Form};
 use crate::piece::{Piece, WAKE};
-use crate::run::Run;
+use crate::run::{Change, Run};
 use crate::value::ThreadState;
 use crate::varint::{self, NULL};
 
@@ -19,14 +19,14 @@ use crate::varint::{self, NULL};
 pub(crate) struct Encoded {
     /// In order; codes of texts count from 1 in that order.
     pub(crate) texts: Vec<String>,
-    /// In the order of attributes.
-    pub(crate) runs: Vec<(Attribute, Run)>,
+    /// In the order of attributes; with each where its part of `coarse` ends.
+    pub(crate) runs: Vec<(Attribute, Run, usize)>,
     /// How often events were lost.
     pub(crate) losses: u64,
     /// The latest change.
     pub(crate) latest: i64,
-    /// Runs of the grid: see [`crate::levels`].
-    pub(crate) coarse: Vec<(Attribute, Vec<(i64, u64)>)>,
+    /// Changes in the grid: see [`crate::levels`].
+    pub(crate) coarse: Vec<Change>,
 }
 
 /// Encodes the pieces of a slice: those of each CPU in its order, CPU after CPU; in grids of `grid` nanoseconds.
@@ -39,6 +39,7 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
         latest: i64::MIN,
         ..Encoded::default()
     };
+    let mut room = Room::default();
     for (attribute, range) in groups.sorted() {
         let changes = &mut groups.changes[range];
         // Of one time the last CPU's counts; on one CPU the last.
@@ -48,15 +49,22 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
         let Some(attribute) = Attribute::of_bits(attribute) else {
             continue;
         };
-        let mut folding = Folding::new(attribute.kind().form(), grid, changes.len());
+        let mut folding = Folding::new(attribute.kind().form(), grid, &mut room);
         changes.iter().for_each(|&(time, code)| folding.add(time, code));
         encoded.latest = encoded.latest.max(folding.time);
-        if let Some(run) = folding.run {
-            encoded.runs.push((attribute, run));
-            encoded.coarse.push((attribute, folding.coarse));
+        if let Some(run) = folding.into_run() {
+            encoded.coarse.append(&mut room.coarse);
+            encoded.runs.push((attribute, run, encoded.coarse.len()));
         }
     }
     encoded
+}
+
+/// Where one attribute after the other is folded: memory that is taken once.
+#[derive(Debug, Default)]
+struct Room {
+    bytes: Vec<u8>,
+    coarse: Vec<Change>,
 }
 
 /// Makes one list of all texts, in their order, and lets changes refer to that.
@@ -169,32 +177,27 @@ impl Index {
 /// Odd, and half of its bits are set at random: 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Bytes of a change, about.
-const BYTES: usize = 4;
-
 /// Folds the changes of an attribute into a run.
-struct Folding {
+struct Folding<'r> {
     form: Form,
     grid: i64,
-    room: usize,
+    room: &'r mut Room,
     run: Option<Run>,
     time: i64,
     /// Of a counter.
     sum: i64,
-    coarse: Vec<(i64, u64)>,
 }
 
-impl Folding {
-    /// For so many changes at most.
-    fn new(form: Form, grid: i64, most: usize) -> Folding {
+impl<'r> Folding<'r> {
+    /// In that room, which is empty.
+    fn new(form: Form, grid: i64, room: &'r mut Room) -> Self {
         Folding {
             form,
             grid,
-            room: (most - 1) * BYTES,
+            room,
             run: None,
             time: i64::MIN,
             sum: 0,
-            coarse: Vec::new(),
         }
     }
 
@@ -208,7 +211,12 @@ impl Folding {
             _ => code,
         };
         match &mut self.run {
-            None => self.run = Some(Run::with_room((time, code), self.room)),
+            None => {
+                self.run = Some(Run {
+                    bytes: std::mem::take(&mut self.room.bytes),
+                    ..Run::new((time, code))
+                });
+            }
             Some(run) => {
                 let Some(code) = after(run.last, code) else { return };
                 run.push(time.abs_diff(self.time), code);
@@ -216,7 +224,16 @@ impl Folding {
         }
         self.time = time;
         let last = self.run.as_ref().map_or(code, |run| run.last);
-        put_coarse(&mut self.coarse, self.grid, time, last);
+        put_coarse(&mut self.room.coarse, self.grid, time, last);
+    }
+
+    /// The run, with no more memory than it needs; what it was made in is there for the next one.
+    fn into_run(self) -> Option<Run> {
+        let mut run = self.run?;
+        let bytes = run.bytes.as_slice().into();
+        self.room.bytes = std::mem::replace(&mut run.bytes, bytes);
+        self.room.bytes.clear();
+        Some(run)
     }
 }
 
@@ -281,10 +298,10 @@ mod tests {
     use crate::run::Steps;
 
     fn changes(encoded: &Encoded, kind: Kind) -> Vec<(i64, u64)> {
-        let (_, run) = encoded
+        let (_, run, _) = encoded
             .runs
             .iter()
-            .find(|(attribute, _)| attribute.kind() == kind)
+            .find(|(attribute, ..)| attribute.kind() == kind)
             .unwrap();
         [run.first]
             .into_iter()
@@ -318,7 +335,7 @@ mod tests {
             changes(&encoded, Kind::ThreadCpu),
             [(1, 5), (4, 6), (4, 8), (9, 7)]
         );
-        assert_eq!(encoded.coarse[0].1, [(4, 8), (12, 7)]);
+        assert_eq!(encoded.coarse, [(4, 8), (12, 7)]);
     }
 
     #[test]

@@ -39,14 +39,6 @@ impl Run {
         }
     }
 
-    /// The same, with room for so many bytes of others.
-    pub(crate) fn with_room(first: Change, room: usize) -> Run {
-        Run {
-            bytes: Vec::with_capacity(room),
-            ..Run::new(first)
-        }
-    }
-
     /// Adds a change, so much later than the one before.
     #[inline]
     pub(crate) fn push(&mut self, step: u64, code: u64) {

@@ -1,8 +1,31 @@
 //! Numbers of variable length (LEB128) in bytes, and the codes of values.
 
 /// Appends a number: 7 bits a byte, the lowest first.
-#[inline]
-pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
+#[inline(always)]
+pub(crate) fn put(bytes: &mut Vec<u8>, number: u64) {
+    if number >> 56 != 0 {
+        return put_large(bytes, number);
+    }
+    // How many bytes a number takes is hard to guess: all eight are written, and those kept that are its own.
+    let length = (63 - (number | 1).leading_zeros()) / 7 + 1;
+    let others_follow = MORE & !(u64::MAX << (8 * (length - 1)));
+    bytes.extend_from_slice(&(spread(number) | others_follow).to_le_bytes());
+    bytes.truncate(bytes.len() - 8 + length as usize);
+}
+
+/// The bit of each byte that says that another one follows.
+const MORE: u64 = 0x8080_8080_8080_8080;
+
+/// The lowest 56 bits, seven in each byte.
+#[inline(always)]
+fn spread(number: u64) -> u64 {
+    let fours = number & 0x0fff_ffff | (number & 0x00ff_ffff_f000_0000) << 4;
+    let pairs = fours & 0x0000_3fff_0000_3fff | (fours & 0x0fff_c000_0fff_c000) << 2;
+    pairs & 0x007f_007f_007f_007f | (pairs & 0x3f80_3f80_3f80_3f80) << 1
+}
+
+#[cold]
+fn put_large(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -84,6 +107,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn numbers_take_as_few_bytes_as_they_can() {
+        for bits in 0..64 {
+            for number in [1u64 << bits, (1u64 << bits) - 1, (1u64 << bits) + 1] {
+                let (mut bytes, mut plain) = (vec![7], vec![7]);
+                put(&mut bytes, number);
+                put_large(&mut plain, number);
+                assert_eq!(bytes, plain, "{number}");
+            }
+        }
+    }
 
     proptest! {
         #[test]

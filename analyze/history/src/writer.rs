@@ -147,7 +147,7 @@ impl Writer {
         if encoded.losses > 0 {
             self.index.losses.push((begin, encoded.losses));
         }
-        let first = encoded.runs.iter().map(|(_, run)| run.first.0).min();
+        let first = encoded.runs.iter().map(|(_, run, _)| run.first.0).min();
         if let Some(first) = first {
             let begin = if begin == i64::MIN { first } else { begin };
             let place = Place {
@@ -171,10 +171,13 @@ impl Writer {
                 .collect()
         });
         let mut runs = Vec::with_capacity(encoded.runs.len());
-        for ((attribute, run), (_, coarse)) in encoded.runs.into_iter().zip(encoded.coarse) {
+        let mut begin = 0;
+        for (attribute, run, end) in encoded.runs {
+            let coarse = encoded.coarse.get(begin..end).unwrap_or_default();
+            begin = end;
             let before = self.values.get(&attribute).copied().unwrap_or(NULL);
             let terms = Terms::new(attribute, before, &texts);
-            let coarse = coarse.into_iter().map(|(time, code)| (time, terms.global(code)));
+            let coarse = coarse.iter().map(|&(time, code)| (time, terms.global(code)));
             self.levels.add(attribute, coarse);
             let Some(run) = terms.settle(run) else { continue };
             match terms.global(run.last) {

@@ -45,18 +45,24 @@ fn opaque(value: usize) -> usize {
 const AHEAD: usize = 1024;
 
 /// Has the bytes some way behind `at` brought nearer. The processor does so by itself within a page, but not over its end.
+#[inline(always)]
+pub(super) fn fetch_ahead(data: &[u8], at: usize) {
+    fetch_behind(data.as_ptr().wrapping_add(at));
+}
+
+/// As [`fetch_ahead`], given where a record is.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 #[inline(always)]
-pub(super) fn fetch_ahead(data: &[u8], at: usize) {
+pub(super) fn fetch_behind(record: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a hint is allowed for any address, and changes nothing that a program could see.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(data.as_ptr().wrapping_add(at).wrapping_add(AHEAD).cast()) };
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(record.wrapping_add(AHEAD).cast()) };
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub(super) fn fetch_ahead(_: &[u8], _: usize) {}
+pub(super) fn fetch_behind(_: *const u8) {}
 
 #[cfg(test)]
 mod tests {

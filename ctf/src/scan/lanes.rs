@@ -16,6 +16,7 @@
 #![allow(unsafe_code)]
 
 use super::fast::{BRANCH_TABLES, BYTES, Fast, Header, IDS, Place, STRING, TAIL, TAIL_BRANCH, TAIL_VALUE};
+use super::guess::fetch_behind;
 
 /// Packets that are counted at once: more need more registers than there are.
 pub const LANES: usize = 3;
@@ -77,6 +78,7 @@ impl Fast {
                 // SAFETY: `record <= lasts` holds: it was checked above, and below for each new
                 // value; so the slice has `reach` bytes from here on, and `reach >= 8`.
                 let word = unsafe { u64::from_le(record.cast::<u64>().read_unaligned()) };
+                fetch_behind(record);
                 let id = (word >> header.id_shift & header.id_mask) as u16;
                 let entry = entries[id as usize];
                 let mut size = (entry & BYTES) as usize;
