@@ -35,7 +35,13 @@ SCREENS = {
     "irq": "tracebraid irq kernel-mix-small",
     "disk": "tracebraid disk --top 6 kernel-mix-small",
     "waits": "tracebraid waits --top 8 kernel-ust-requests",
+    "critical-path": "tracebraid critical-path --longest 'f*sync' --top 1 kernel-ust-requests",
+    "history": "tracebraid history report kernel-mix-small.history 'cpu/*/state' 'disk/*/depth'",
+    "sync": "tracebraid sync twohost-client twohost-server",
 }
+
+# What must have run before: it makes what others show.
+BEFORE = ["tracebraid history build kernel-mix-small -o kernel-mix-small.history"]
 
 # As the usual form, but without a font from the network.
 FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -96,6 +102,8 @@ def lines_of(drawn):
 def main(program, traces, to):
     program = os.path.abspath(program)
     to = pathlib.Path(to)
+    for command in BEFORE:
+        run(program, traces, command)
     for name, command in SCREENS.items():
         text = Text.from_ansi(lines_of(run(program, traces, command)))
         console = Console(width=COLUMNS, record=True, file=open(os.devnull, "w"), color_system="truecolor")

@@ -228,6 +228,18 @@ impl Graph {
         }
     }
 
+    /// What exactly the time of a part of a path went into, without the call and without a thread: a device, a queue, an
+    /// interrupt; nothing if that is not known.
+    pub fn what(&self, path: &Path, segment: &Segment) -> String {
+        let trace = self.trace_of(path, segment);
+        match segment.kind {
+            Kind::Interrupted(by) => self.interrupt(trace, by),
+            Kind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
+            Kind::Waiting { wake, .. } if !matches!(wake, Wake::Thread(_)) => self.wake(trace, wake),
+            _ => String::new(),
+        }
+    }
+
     /// What ends a wait, in words.
     fn wake(&self, trace: u32, wake: Wake) -> String {
         match wake {

@@ -16,7 +16,9 @@ mod mapped;
 mod naming;
 mod process;
 mod profile;
+mod samples;
 mod system;
 
 pub use addresses::{Addresses, Named};
 pub use profile::{Function, Met, Missing, Process, Profile, Stack, Sums};
+pub use samples::{SampledStack, Samples};

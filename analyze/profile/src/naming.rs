@@ -35,6 +35,11 @@ impl<'s> Naming<'s> {
         id
     }
 
+    /// All names, by their numbers.
+    pub(crate) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+
     /// The name of a number that this gave.
     pub(crate) fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", String::as_str)

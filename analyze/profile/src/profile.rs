@@ -132,29 +132,11 @@ impl Profile {
     ) -> Profile {
         let mut all = Stacks::default();
         let mut naming = Naming::new(symbols);
-        for (trace, index) in set.traces.iter().zip(0..) {
-            let wanted = |place: &Place, sample: Option<Sample>| {
-                sample.filter(|sample| wants(&Met::new(index, place, sample)))
-            };
-            let kinds = Kinds::new(trace);
-            let beside = beside_in(maps, trace);
-            if kinds.any(Kind::is_own) {
-                let mut own = OwnStacks::of(trace, &beside);
-                kinds.read(set, trace, |place, kind, fields| {
-                    all.extend(wanted(place, own.event(kind, fields, &mut naming)));
-                });
-                all.errors.extend(own.errors());
+        all.errors = each(set, maps, &mut naming, &mut |trace, place, sample| {
+            if wants(&Met::new(trace, place, &sample)) {
+                all.add(sample);
             }
-            if kinds.any(Kind::is_kernels) {
-                let mut system = System::new(beside);
-                kinds.without_stacks().read(set, trace, |_, kind, fields| {
-                    system.learn(kind, fields);
-                });
-                kinds.read(set, trace, |place, kind, fields| {
-                    all.extend(wanted(place, system.event(kind, fields, &mut naming)));
-                });
-            }
-        }
+        });
         all.profile(&naming)
     }
 
@@ -181,6 +163,43 @@ impl Profile {
             .sort_by_key(|function| (function.own.order(), function.total.order()));
         self.stacks.sort_by_key(|stack| stack.sums.order());
     }
+}
+
+/// Gives each stack of the traces: the index of its trace, where it was met, and the stack; those of a process or a machine
+/// in the order of time. What could not be taken is told in the end.
+pub(crate) fn each(
+    set: &TraceSet,
+    maps: &[PathBuf],
+    naming: &mut Naming<'_>,
+    to: &mut dyn FnMut(u32, &Place, Sample),
+) -> BTreeSet<Missing> {
+    let mut missing = BTreeSet::new();
+    for (trace, index) in set.traces.iter().zip(0..) {
+        let kinds = Kinds::new(trace);
+        let beside = beside_in(maps, trace);
+        let mut give = |place: &Place, sample: Option<Sample>| {
+            if let Some(sample) = sample {
+                to(index, place, sample);
+            }
+        };
+        if kinds.any(Kind::is_own) {
+            let mut own = OwnStacks::of(trace, &beside);
+            kinds.read(set, trace, |place, kind, fields| {
+                give(place, own.event(kind, fields, naming))
+            });
+            missing.extend(own.errors());
+        }
+        if kinds.any(Kind::is_kernels) {
+            let mut system = System::new(beside);
+            kinds.without_stacks().read(set, trace, |_, kind, fields| {
+                system.learn(kind, fields);
+            });
+            kinds.read(set, trace, |place, kind, fields| {
+                give(place, system.event(kind, fields, naming))
+            });
+        }
+    }
+    missing
 }
 
 /// A stack, as far as it may be wanted or not.
@@ -224,10 +243,7 @@ struct Stacks {
 }
 
 impl Stacks {
-    fn extend(&mut self, sample: Option<Sample>) {
-        let Some(sample) = sample else {
-            return;
-        };
+    fn add(&mut self, sample: Sample) {
         let sums = Sums::of(&sample);
         let Process { pid, name, .. } = sample.process;
         self.processes.entry((pid, name.clone())).or_default().add(sums);

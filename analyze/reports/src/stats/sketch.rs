@@ -81,11 +81,9 @@ impl Sketch {
             }
         }
         // The list is full, or was given up before.
-        let few = std::mem::take(&mut self.few);
-        for (bucket, count) in few.into_iter().chain([(bucket, count)]) {
-            let (block, at) = split(bucket);
-            self.block(block)[at] += count;
-        }
+        self.leave_list();
+        let (block, at) = split(bucket);
+        self.block(block)[at] += count;
     }
 
     /// The block of that number, which is made if it is not there.
@@ -104,17 +102,40 @@ impl Sketch {
 
     /// Adds all values of another one.
     pub fn merge(&mut self, other: &Sketch) {
-        other
-            .iter()
-            .for_each(|(bucket, count)| self.add_many(bucket, count));
+        for &(bucket, count) in &other.few {
+            self.add_many(bucket, count);
+        }
+        if other.blocks.is_empty() {
+            return;
+        }
+        self.leave_list();
+        for (number, theirs) in other.numbered_blocks() {
+            let own = self.block(number);
+            own.iter_mut().zip(theirs).for_each(|(own, count)| *own += count);
+        }
+    }
+
+    /// Blocks by their numbers.
+    fn numbered_blocks(&self) -> impl Iterator<Item = (usize, &[u64; BUCKETS])> {
+        let block = |(number, &place): (usize, &u16)| {
+            let at = usize::from(place).checked_sub(1)?;
+            Some((number, self.blocks.get(at)?))
+        };
+        self.places.iter().enumerate().filter_map(block)
+    }
+
+    /// What is in the list goes to blocks.
+    fn leave_list(&mut self) {
+        for (bucket, count) in std::mem::take(&mut self.few) {
+            let (block, at) = split(bucket);
+            self.block(block)[at] += count;
+        }
     }
 
     /// Buckets that are not empty, ascending, and values in each.
     fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let places = self.places.iter().enumerate().filter(|(_, place)| **place > 0);
-        let many = places.flat_map(|(number, &place)| {
-            let block = self.blocks.get(usize::from(place) - 1).into_iter().flatten();
-            let counts = block.enumerate().filter(|(_, count)| **count > 0);
+        let many = self.numbered_blocks().flat_map(|(number, block)| {
+            let counts = block.iter().enumerate().filter(|(_, count)| **count > 0);
             counts.map(move |(at, &count)| ((number * BUCKETS + at) as u16, count))
         });
         self.few.iter().copied().chain(many)

@@ -1,0 +1,89 @@
+//! Calling contexts: the union of the trees of all executions.
+//!
+//! A context is a chain of frames from the outermost inwards. Frames are functions, and what stands for something else
+//! that takes time: a thread that is waited for, a system call, a reason to wait. Each context is kept once,
+//! so an execution's tree is a list of contexts with times.
+
+use std::collections::HashMap;
+
+use crate::names::NameId;
+
+/// A calling context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextId(pub u32);
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameKind {
+    /// A function of a program or of the kernel.
+    Function,
+    /// A system call that is going on.
+    Call,
+    /// Another thread, which is waited for, has the CPU or uses the device.
+    Thread,
+    /// Why the thread does not run.
+    Reason,
+    /// What exactly it waits for: a device, an interrupt.
+    Detail,
+}
+
+/// A frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame {
+    /// What it is.
+    pub kind: FrameKind,
+    /// What it is called.
+    pub name: NameId,
+}
+
+/// All contexts, the empty one first. Each stands behind the one around it.
+#[derive(Clone, Debug)]
+pub struct Contexts {
+    /// The context around each, and its innermost frame; the empty one has itself around it.
+    nodes: Vec<(ContextId, Option<Frame>)>,
+    index: HashMap<(ContextId, Frame), ContextId>,
+}
+
+impl Default for Contexts {
+    fn default() -> Contexts {
+        Contexts {
+            nodes: vec![(Contexts::EMPTY, None)],
+            index: HashMap::new(),
+        }
+    }
+}
+
+impl Contexts {
+    /// The context without frames.
+    pub const EMPTY: ContextId = ContextId(0);
+
+    /// The context of a frame within another context.
+    pub fn within(&mut self, around: ContextId, frame: Frame) -> ContextId {
+        let nodes = &mut self.nodes;
+        *self.index.entry((around, frame)).or_insert_with(|| {
+            nodes.push((around, Some(frame)));
+            ContextId(nodes.len() as u32 - 1)
+        })
+    }
+
+    /// The context around one, and its innermost frame; none of the empty one.
+    pub fn parts(&self, context: ContextId) -> Option<(ContextId, Frame)> {
+        let (around, frame) = self.nodes.get(context.0 as usize)?;
+        Some((*around, (*frame)?))
+    }
+
+    /// The frames of a context, the outermost first.
+    pub fn frames(&self, context: ContextId) -> Vec<Frame> {
+        let next = |&(around, _): &(ContextId, Frame)| self.parts(around);
+        let mut frames: Vec<Frame> = std::iter::successors(self.parts(context), next)
+            .map(|(_, frame)| frame)
+            .collect();
+        frames.reverse();
+        frames
+    }
+
+    /// How many there are, with the empty one.
+    pub fn count(&self) -> usize {
+        self.nodes.len()
+    }
+}

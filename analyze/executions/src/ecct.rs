@@ -1,0 +1,330 @@
+//! The enhanced calling context tree of an execution: its critical path, with the stacks of whoever was on it.
+//!
+//! What a thread did itself stands under its stack. What it waited for stands under the stack that it waited in: the system
+//! call, and the reason, or, where another thread was waited for, that thread with what it did in the meantime,
+//! and so on. Under the loss of a CPU stands who had it, with what that one ran; under a wait for a block device who else
+//! used the device, each with a part of the time.
+//!
+//! After `GenerateECCT` (Figures 3 and 4) of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
+//! execution traces" (2016). That a chain of threads ends is the path's promise.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tracebraid_critical_path::{ActorId, Graph, Hop, Kind, Link, Occupant, Path, Reason, Segment, Wake};
+use tracebraid_kernel_model::Syscall;
+
+use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
+use crate::names::{NameId, Names};
+use crate::stacks::{StackId, Stacks, ThreadStacks};
+
+/// Where the time of an execution went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ecct {
+    /// Nanoseconds in each context itself, without those within it; in the order of contexts, none of them 0.
+    pub times: Vec<(ContextId, u64)>,
+}
+
+impl Ecct {
+    /// All of the time: the execution's duration in nanoseconds.
+    pub fn total(&self) -> u64 {
+        self.times.iter().map(|(_, time)| time).sum()
+    }
+}
+
+/// Makes trees of executions of a trace.
+#[derive(Debug)]
+pub struct Builder<'t> {
+    graph: &'t Graph,
+    stacks: &'t Stacks,
+    threads: &'t HashMap<ActorId, ThreadStacks>,
+    /// Contexts of all trees that were made.
+    pub contexts: Contexts,
+    /// What frames are called.
+    pub names: Names,
+    /// Stacks within contexts.
+    known: HashMap<(ContextId, StackId), ContextId>,
+}
+
+/// A tree that is being made.
+struct Growing<'p> {
+    path: &'p Path,
+    /// By hop: the context in which its thread's own stacks stand.
+    bases: Vec<Option<ContextId>>,
+    times: BTreeMap<ContextId, u64>,
+}
+
+impl Growing<'_> {
+    fn add(&mut self, context: ContextId, time: u64) {
+        if time > 0 {
+            *self.times.entry(context).or_default() += time;
+        }
+    }
+}
+
+impl<'t> Builder<'t> {
+    /// For executions in that graph, with the stacks of threads; `names` are those of their functions.
+    pub fn new(
+        graph: &'t Graph,
+        stacks: &'t Stacks,
+        threads: &'t HashMap<ActorId, ThreadStacks>,
+        names: Names,
+    ) -> Self {
+        Builder {
+            graph,
+            stacks,
+            threads,
+            names,
+            contexts: Contexts::default(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// The tree of a critical path.
+    pub fn ecct(&mut self, path: &Path) -> Ecct {
+        let mut growing = Growing {
+            path,
+            bases: vec![None; path.hops.len()],
+            times: BTreeMap::new(),
+        };
+        for segment in &path.segments {
+            self.segment(&mut growing, segment);
+        }
+        Ecct {
+            times: growing.times.into_iter().collect(),
+        }
+    }
+
+    fn segment(&mut self, growing: &mut Growing<'_>, segment: &Segment) {
+        let base = self.base(growing, segment.hop);
+        let Some(actor) = growing.path.hops.get(segment.hop as usize).map(|hop| hop.actor) else {
+            return growing.add(base, segment.duration());
+        };
+        let window = (segment.begin, segment.end);
+        if let Kind::Running(_) = segment.kind {
+            return self.runs(growing, base, actor, window);
+        }
+        let stack = self.stack_at(actor, segment.begin);
+        let mut context = self.under(base, stack);
+        if let Kind::Waiting { call, .. } = segment.kind {
+            context = self.calls(context, call);
+        }
+        let reason = self.graph.reason(growing.path, segment);
+        context = self.frame(context, FrameKind::Reason, reason.name());
+        match segment.kind {
+            Kind::Preempted(by) | Kind::Runnable(by) => self.lacks_cpu(growing, context, by, window),
+            Kind::Waiting { wake, .. } if reason == Reason::BlockDevice => {
+                self.uses_device(growing, context, (actor, wake), segment);
+            }
+            _ => {
+                let context = match exactly(reason, segment.kind) {
+                    true => {
+                        let detail = self.graph.what(growing.path, segment);
+                        self.detail(context, &detail)
+                    }
+                    false => context,
+                };
+                growing.add(context, segment.duration());
+            }
+        }
+    }
+
+    /// A thread runs: its stacks.
+    fn runs(&mut self, growing: &mut Growing<'_>, base: ContextId, actor: ActorId, (begin, end): (i64, i64)) {
+        let Some(stacks) = self.threads.get(&actor) else {
+            return growing.add(base, begin.abs_diff(end));
+        };
+        let mut at = begin;
+        for (until, stack) in stacks.within(begin, end) {
+            let context = self.under(base, stack);
+            growing.add(context, at.abs_diff(until));
+            at = until;
+        }
+    }
+
+    /// It could run, and another thread has the CPU: what that one does there.
+    fn lacks_cpu(&mut self, growing: &mut Growing<'_>, context: ContextId, by: Occupant, window: (i64, i64)) {
+        match by {
+            Occupant::Thread(other) => {
+                let context = self.thread(context, other);
+                self.runs(growing, context, other, window);
+            }
+            Occupant::Idle => {
+                let context = self.detail(context, "idle CPU");
+                growing.add(context, window.0.abs_diff(window.1));
+            }
+            Occupant::Unknown => growing.add(context, window.0.abs_diff(window.1)),
+        }
+    }
+
+    /// It waits for a block device: its own requests, and those of others in the meantime, share the time.
+    fn uses_device(
+        &mut self,
+        growing: &mut Growing<'_>,
+        context: ContextId,
+        (actor, wake): (ActorId, Wake),
+        segment: &Segment,
+    ) {
+        let graph = self.graph;
+        let request = match wake {
+            Wake::Request(place) => graph.requests.get(place as usize),
+            _ => None,
+        };
+        let Some(request) = request else {
+            let detail = graph.what(growing.path, segment);
+            let context = self.detail(context, &detail);
+            return growing.add(context, segment.duration());
+        };
+        let context = self.detail(context, &graph.disk(request.trace, request.device));
+        let own = request.by.unwrap_or(actor);
+        // By who asked for them: the first request of each.
+        let mut users: Vec<(ActorId, i64)> = vec![(own, segment.begin)];
+        for other in graph.requests(request.trace, request.device, (segment.begin, segment.end)) {
+            if let Some(by) = other.by.filter(|by| *by != actor)
+                && !users.iter().any(|(known, _)| *known == by)
+            {
+                users.push((by, other.begin));
+            }
+        }
+        let count = users.len() as u64;
+        let share = segment.duration() / count;
+        growing.add(context, segment.duration() - share * (count - 1));
+        for (by, since) in users.into_iter().skip(1) {
+            let theirs = self.thread(context, by);
+            let stack = self.stack_at(by, since);
+            let theirs = self.under(theirs, stack);
+            growing.add(theirs, share);
+        }
+    }
+
+    /// The context in which the own stacks of a hop's thread stand.
+    fn base(&mut self, growing: &mut Growing<'_>, hop: u32) -> ContextId {
+        // From the hop up to one of which it is known; then back.
+        let mut way: Vec<u32> = Vec::new();
+        let mut at = Some(hop);
+        let mut base = Contexts::EMPTY;
+        while let Some(place) = at {
+            if let Some(known) = growing.bases.get(place as usize).copied().flatten() {
+                base = known;
+                break;
+            }
+            way.push(place);
+            at = growing.path.hops.get(place as usize).and_then(|hop| hop.parent);
+        }
+        for place in way.into_iter().rev() {
+            if let Some(hop) = growing.path.hops.get(place as usize) {
+                base = match hop
+                    .parent
+                    .and_then(|parent| growing.path.hops.get(parent as usize))
+                {
+                    Some(parent) => self.goes_over(base, parent.actor, hop),
+                    None => Contexts::EMPTY,
+                };
+            }
+            if let Some(known) = growing.bases.get_mut(place as usize) {
+                *known = Some(base);
+            }
+        }
+        base
+    }
+
+    /// Where the stacks of a thread stand that another one waits for, whose stacks stand in `base`.
+    fn goes_over(&mut self, base: ContextId, waiting: ActorId, hop: &Hop) -> ContextId {
+        let stack = self.stack_at(waiting, hop.begin);
+        let mut context = self.under(base, stack);
+        let reason = match hop.link {
+            Link::Wakes { call, .. } => {
+                context = self.calls(context, call);
+                None
+            }
+            Link::Sends(_) => Some(Reason::Network),
+            Link::Issues(_) => Some(Reason::BlockDevice),
+            Link::Queues(_) => Some(Reason::WorkQueue),
+            Link::Start | Link::Submits(_) | Link::Makes => None,
+        };
+        if let Some(reason) = reason {
+            context = self.frame(context, FrameKind::Reason, reason.name());
+        }
+        self.thread(context, hop.actor)
+    }
+
+    fn stack_at(&self, actor: ActorId, time: i64) -> StackId {
+        let stacks = self.threads.get(&actor);
+        stacks.map_or(Stacks::EMPTY, |stacks| stacks.at(time))
+    }
+
+    /// A stack within a context.
+    fn under(&mut self, base: ContextId, stack: StackId) -> ContextId {
+        // Up to what is known: stacks may be deep.
+        let mut functions: Vec<(StackId, NameId)> = Vec::new();
+        let mut at = stack;
+        let mut context = base;
+        while let Some((around, function)) = self.stacks.parts(at) {
+            if let Some(&known) = self.known.get(&(base, at)) {
+                context = known;
+                break;
+            }
+            functions.push((at, function));
+            at = around;
+        }
+        for (stack, name) in functions.into_iter().rev() {
+            let kind = FrameKind::Function;
+            context = self.contexts.within(context, Frame { kind, name });
+            self.known.insert((base, stack), context);
+        }
+        context
+    }
+
+    fn frame(&mut self, context: ContextId, kind: FrameKind, text: &str) -> ContextId {
+        let name = self.names.id(text);
+        self.contexts.within(context, Frame { kind, name })
+    }
+
+    fn calls(&mut self, context: ContextId, call: Syscall) -> ContextId {
+        match call {
+            Syscall::OTHER => context,
+            call => self.frame(context, FrameKind::Call, call.user_name()),
+        }
+    }
+
+    fn detail(&mut self, context: ContextId, text: &str) -> ContextId {
+        match text {
+            "" => context,
+            text => self.frame(context, FrameKind::Detail, text),
+        }
+    }
+
+    fn thread(&mut self, context: ContextId, actor: ActorId) -> ContextId {
+        let name = self.graph.actor(actor).and_then(|actor| actor.name.as_deref());
+        let name = one_for_all_cpus(name.unwrap_or("?"));
+        self.frame(context, FrameKind::Thread, name)
+    }
+}
+
+/// Whether what exactly is waited for is one of few things: connections and futexes are too many.
+fn exactly(reason: Reason, kind: Kind) -> bool {
+    match reason {
+        Reason::Interrupted | Reason::WorkQueue | Reason::Device | Reason::Ipi | Reason::UserInput => true,
+        Reason::BlockDevice => matches!(kind, Kind::Waiting { .. }),
+        _ => false,
+    }
+}
+
+/// The name of a thread of the kernel without that of its CPU: which of them does the work is chance.
+fn one_for_all_cpus(name: &str) -> &str {
+    match name.split_once('/') {
+        Some(("kworker", _)) => "kworker",
+        Some((name, cpu)) if !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_the_kernel_are_named_without_their_cpu() {
+        let found = ["kworker/0:1H", "ksoftirqd/12", "jbd2/vda1-8", "a/", "worker"].map(one_for_all_cpus);
+        assert_eq!(found, ["kworker", "ksoftirqd", "jbd2/vda1-8", "a/", "worker"]);
+    }
+}

@@ -1,0 +1,272 @@
+//! Trees of random graphs with random stacks, beside those that looking at each nanosecond gives.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tracebraid_critical_path::{
+    ActorId, Graph, Interrupt, Kind, Link, NO_OBJECT, Occupant, Occupied, Path, Request, Segment, State, Wake,
+};
+use tracebraid_executions::FrameKind;
+use tracebraid_kernel_fold::CpuKey;
+use tracebraid_kernel_model::{Device, Syscall};
+
+use crate::told::{Sample, Words, actor, tree};
+
+const LENGTH: i64 = 60;
+const ACTORS: u32 = 4;
+const CPUS: u16 = 2;
+const DISK: Device = Device(8 << 20);
+
+/// The stack of a thread at a time: that of the wait that goes on; else that of the next sample, if that is of CPU time;
+/// else what that and the one before have in common.
+fn stack_at(samples: &[Sample], time: i64) -> Vec<String> {
+    let mut samples = samples.to_vec();
+    samples.sort_by_key(|(at, since, _)| (*at, *since));
+    let before = samples.iter().rfind(|(at, ..)| *at <= time);
+    let Some(next) = samples.iter().find(|(at, ..)| *at > time) else {
+        return Vec::new();
+    };
+    match next.1 {
+        Some(since) if since > time => {
+            let before = before.map(|sample| sample.2.clone()).unwrap_or_default();
+            let pairs = before.into_iter().zip(&next.2);
+            pairs
+                .take_while(|(one, other)| one == *other)
+                .map(|pair| pair.0)
+                .collect()
+        }
+        _ => next.2.clone(),
+    }
+}
+
+/// What is known, as trees are made from it.
+struct Told<'t> {
+    graph: &'t Graph,
+    samples: &'t [Vec<Sample>],
+    path: Path,
+}
+
+impl Told<'_> {
+    fn stack(&self, actor: ActorId, time: i64) -> Words {
+        let stack = stack_at(&self.samples[actor.0 as usize], time);
+        stack
+            .into_iter()
+            .map(|name| (FrameKind::Function, name))
+            .collect()
+    }
+
+    fn thread(&self, actor: ActorId) -> (FrameKind, String) {
+        (
+            FrameKind::Thread,
+            self.graph.actors[actor.0 as usize].name.clone().unwrap(),
+        )
+    }
+
+    /// Where the stacks of a hop's thread stand.
+    fn base(&self, hop: u32) -> Words {
+        let hop = &self.path.hops[hop as usize];
+        let Some(parent) = hop.parent else {
+            return Words::new();
+        };
+        let waiting = self.path.hops[parent as usize].actor;
+        let mut words = self.base(parent);
+        words.extend(self.stack(waiting, hop.begin));
+        match hop.link {
+            Link::Wakes { call, .. } if call != Syscall::OTHER => {
+                words.push((FrameKind::Call, call.user_name().to_owned()));
+            }
+            Link::Issues(_) => words.push((FrameKind::Reason, "block-device".to_owned())),
+            _ => {}
+        }
+        words.push(self.thread(hop.actor));
+        words
+    }
+
+    /// The contexts of a segment: at each nanosecond one, and times that are shared out.
+    fn segment(&self, segment: &Segment, times: &mut BTreeMap<Words, u64>) {
+        let hop = &self.path.hops[segment.hop as usize];
+        let base = self.base(segment.hop);
+        let mut within = base.clone();
+        within.extend(self.stack(hop.actor, segment.begin));
+        if let Kind::Waiting { call, .. } = segment.kind
+            && call != Syscall::OTHER
+        {
+            within.push((FrameKind::Call, call.user_name().to_owned()));
+        }
+        let reason = self.graph.reason(&self.path, segment).name();
+        within.push((FrameKind::Reason, reason.to_owned()));
+        if let Kind::Waiting {
+            wake: Wake::Request(place),
+            ..
+        } = segment.kind
+        {
+            within.push((FrameKind::Detail, "(8,0)".to_owned()));
+            return self.shared(segment, &within, &self.graph.requests[place as usize], times);
+        }
+        for time in segment.begin..segment.end {
+            let mut words = within.clone();
+            match segment.kind {
+                Kind::Running(_) => {
+                    words = base.clone();
+                    words.extend(self.stack(hop.actor, time));
+                }
+                Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => {
+                    words.push(self.thread(by));
+                    words.extend(self.stack(by, time));
+                }
+                Kind::Preempted(Occupant::Idle) | Kind::Runnable(Occupant::Idle) => {
+                    words.push((FrameKind::Detail, "idle CPU".to_owned()));
+                }
+                Kind::Interrupted(_) => words.push((FrameKind::Detail, "softirq TIMER".to_owned())),
+                _ => {}
+            }
+            *times.entry(words).or_default() += 1;
+        }
+    }
+
+    fn shared(&self, segment: &Segment, within: &Words, request: &Request, times: &mut BTreeMap<Words, u64>) {
+        let own = request.by.unwrap();
+        let waiting = self.path.hops[segment.hop as usize].actor;
+        let mut others: Vec<(ActorId, i64)> = Vec::new();
+        for other in &self.graph.requests {
+            let by = other.by.unwrap();
+            let is_during = other.begin < segment.end && other.end > segment.begin;
+            if is_during && by != own && by != waiting && others.iter().all(|(known, _)| *known != by) {
+                others.push((by, other.begin));
+            }
+        }
+        let share = segment.duration() / (others.len() as u64 + 1);
+        let rest = segment.duration() - share * others.len() as u64;
+        *times.entry(within.clone()).or_default() += rest;
+        for (by, since) in others.into_iter().filter(|_| share > 0) {
+            let mut words = within.clone();
+            words.push(self.thread(by));
+            words.extend(self.stack(by, since));
+            *times.entry(words).or_default() += share;
+        }
+    }
+}
+
+fn wake() -> impl Strategy<Value = Wake> {
+    prop_oneof![
+        3 => (0..ACTORS).prop_map(|id| Wake::Thread(ActorId(id))),
+        1 => Just(Wake::Timer),
+        2 => (0u32..6).prop_map(Wake::Request),
+        1 => Just(Wake::Unknown),
+    ]
+}
+
+fn state() -> impl Strategy<Value = State> {
+    let call = prop_oneof![Just(Syscall::OTHER), Just(Syscall(0)), Just(Syscall(1))];
+    prop_oneof![
+        3 => (0..CPUS).prop_map(State::Running),
+        1 => (0..CPUS).prop_map(|cpu| State::Interrupted(cpu, Interrupt::Softirq(1))),
+        1 => (0..CPUS).prop_map(State::Preempted),
+        1 => (0..CPUS).prop_map(State::Runnable),
+        3 => (call, wake()).prop_map(|(call, wake)| State::Blocked {
+            call,
+            object: NO_OBJECT,
+            wake,
+            is_idle: false,
+        }),
+    ]
+}
+
+fn line<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<(i64, T)>> {
+    prop::collection::vec((1i64..12, value), 1..12).prop_map(|steps| {
+        let mut at = 0;
+        let begun = |(length, value)| {
+            let begin = at;
+            at += length;
+            (begin, value)
+        };
+        steps.into_iter().map(begun).collect()
+    })
+}
+
+fn samples() -> impl Strategy<Value = Vec<Sample>> {
+    let names = prop::collection::vec(prop::sample::select(vec!["f", "g", "h"]), 0..4);
+    let step = (1i64..10, any::<bool>(), names);
+    prop::collection::vec(step, 0..10).prop_map(|steps| {
+        let mut at = 0;
+        let mut samples = Vec::new();
+        for (length, waits, names) in steps {
+            let since = waits.then_some(at + length / 2);
+            at += length;
+            samples.push((at, since, names.into_iter().map(str::to_owned).collect()));
+        }
+        samples
+    })
+}
+
+fn occupant() -> impl Strategy<Value = Occupant> {
+    prop_oneof![
+        3 => (0..ACTORS).prop_map(|id| Occupant::Thread(ActorId(id))),
+        1 => Just(Occupant::Idle),
+        1 => Just(Occupant::Unknown),
+    ]
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    prop::collection::vec((0..LENGTH, 1i64..20, 0..ACTORS), 6).prop_map(|requests| {
+        let request = |(begin, length, by)| Request {
+            begin,
+            end: begin + length,
+            by: Some(ActorId(by)),
+            trace: 0,
+            device: DISK,
+            sectors: 8,
+        };
+        let mut requests: Vec<Request> = requests.into_iter().map(request).collect();
+        requests.sort_by_key(|request| request.end);
+        requests
+    })
+}
+
+fn graph() -> impl Strategy<Value = Graph> {
+    let actors = prop::collection::vec(line(state()), ACTORS as usize);
+    let cpus = prop::collection::vec(line(occupant()), usize::from(CPUS));
+    (actors, cpus, requests()).prop_map(|(actors, cpus, requests)| {
+        let named = |(tid, line): (i32, Vec<(i64, State)>)| actor(tid, &format!("thread {tid}"), &line);
+        let of_cpu = |(cpu, line): (u32, Vec<(i64, Occupant)>)| {
+            let line = line.into_iter().map(|(begin, by)| Occupied { begin, by });
+            (CpuKey { trace: 0, cpu }, line.collect())
+        };
+        Graph {
+            known_from: 0,
+            known_until: LENGTH,
+            actors: (0..).zip(actors).map(named).collect(),
+            cpus: (0..).zip(cpus).map(of_cpu).collect(),
+            longest_request: requests
+                .iter()
+                .map(|request| request.end - request.begin)
+                .max()
+                .unwrap_or(0),
+            requests,
+            ..Graph::default()
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn trees_are_those_of_each_nanosecond(
+        graph in graph(),
+        samples in prop::collection::vec(samples(), ACTORS as usize),
+        execution in (0..ACTORS, 0..LENGTH, 0..LENGTH),
+    ) {
+        let (id, one, other) = execution;
+        let (begin, end) = (one.min(other), one.max(other));
+        let found = tree(&graph, &samples, (ActorId(id), begin, end));
+        let told = Told {
+            path: graph.path(ActorId(id), begin, end),
+            graph: &graph,
+            samples: &samples,
+        };
+        let mut expected = BTreeMap::new();
+        for segment in &told.path.segments {
+            told.segment(segment, &mut expected);
+        }
+        prop_assert_eq!(found, expected);
+    }
+}

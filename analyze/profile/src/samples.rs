@@ -1,0 +1,60 @@
+//! All stacks of a trace set, one by one.
+
+use std::path::PathBuf;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_symbols::Symbols;
+
+use crate::Missing;
+use crate::naming::Naming;
+use crate::profile::each;
+
+/// All stacks of a trace set.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// Names of functions.
+    pub names: Vec<String>,
+    /// The stacks; those of a process or a machine in the order of time.
+    pub stacks: Vec<SampledStack>,
+    /// What could not be recorded.
+    pub missing: Vec<Missing>,
+}
+
+/// A stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampledStack {
+    /// Index of its trace in the set.
+    pub trace: u32,
+    /// When it was taken: of a wait, at its end.
+    pub time: Timestamp,
+    /// The thread, if that is known.
+    pub tid: Option<i64>,
+    /// Its functions by their places among the names, the outermost first.
+    pub functions: Vec<u32>,
+    /// It is of a wait of so many nanoseconds; else of CPU time.
+    pub wait_ns: Option<u64>,
+}
+
+impl Samples {
+    /// Of all processes of the traces that have stacks; `maps` as for [`crate::Profile::new`].
+    pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf]) -> Samples {
+        let mut naming = Naming::new(symbols);
+        let mut stacks = Vec::new();
+        let missing = each(set, maps, &mut naming, &mut |trace, place, mut sample| {
+            sample.functions.reverse();
+            stacks.push(SampledStack {
+                trace,
+                time: place.time,
+                tid: sample.tid.or(place.tid),
+                functions: sample.functions,
+                wait_ns: sample.wait_ns,
+            });
+        });
+        Samples {
+            names: naming.into_names(),
+            stacks,
+            missing: missing.into_iter().collect(),
+        }
+    }
+}
