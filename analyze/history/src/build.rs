@@ -65,7 +65,10 @@ pub enum BuildError {
     #[error("{0}")]
     Definition(String),
     /// There is nothing to tell.
-    #[error("no kernel events that tell of CPUs, threads or disks: a history needs sched_switch at least")]
+    #[error(
+        "no events that tell anything: a history needs kernel events of threads, CPUs or disks (sched_switch best of all; \
+         wake-ups, system calls, interrupts, requests to disks), tracebraid's probes, or an analysis of the events that there are"
+    )]
     Nothing,
 }
 
