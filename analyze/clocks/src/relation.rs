@@ -22,7 +22,8 @@ use crate::hull::{Hull, LIMIT, Point, Slope};
 pub enum Accuracy {
     /// Messages of both directions bound offset and drift.
     Accurate,
-    /// Messages of both directions bound the offset, but not the drift from both sides.
+    /// Messages of both directions bound the offset, but not the drift from both sides, or not as well as it is known what
+    /// drifts clocks have: that is assumed then.
     Approximate,
     /// There are messages of one direction only: the offset is bounded from one side.
     Incomplete,
@@ -88,16 +89,17 @@ impl Relation {
         }
         let (flattest, steepest) = (self.flattest()?, self.steepest()?);
         let (low, high) = within(flattest, steepest)?;
-        let (low, high) = (self.tangents(low), self.tangents(high));
-        if low.is_contradiction() || high.is_contradiction() {
-            return Err(Contradiction);
-        }
-        let is_bound = flattest.is_some() && steepest.is_some();
+        // Where a usual drift is what bounds the lines, messages are not.
+        let is_bound = flattest == Some(low) && steepest == Some(high);
         let accuracy = match (is_below && is_above, is_bound) {
             (true, true) => Accuracy::Accurate,
             (true, false) => Accuracy::Approximate,
             _ => Accuracy::Incomplete,
         };
+        let (low, high) = (self.tangents(low), self.tangents(high));
+        if low.is_contradiction() || high.is_contradiction() {
+            return Err(Contradiction);
+        }
         Ok(Some(Fit {
             relation: self.clone(),
             low,

@@ -276,6 +276,33 @@ fn each_drift_has_a_line() {
     }
 }
 
+/// Where what bounds the drift is not the messages but what drifts clocks have, that is not called accurate.
+#[test]
+fn assumed_drifts_are_not_accurate() {
+    let clock = Clock {
+        begin: 1_700_000_000_000_000_000,
+        offset: 7_000_000_000,
+        drifts: vec![(0, 30)],
+    };
+    // Half a millisecond each way, over so long: the messages allow drifts of a millisecond in that time.
+    let within = |length: i64| {
+        let sent = |step: i64| (step * length / 1000, step % 2 == 0, 500_000);
+        let messages: Vec<_> = (0..1000).map(|step| message(&clock, &sent(step))).collect();
+        Path::of(&timeline(&messages)).unwrap().unwrap()
+    };
+    let ppm = |path: &Path| {
+        let (low, high) = path.slopes().unwrap();
+        (low.drift_ppm().round(), high.drift_ppm().round())
+    };
+    let short = within(100_000_000);
+    assert_eq!(short.accuracy(), Accuracy::Approximate);
+    assert_eq!(ppm(&short), (-1000.0, 1000.0));
+    let long = within(100_000_000_000);
+    assert_eq!(long.accuracy(), Accuracy::Accurate);
+    let (low, high) = ppm(&long);
+    assert!(-30.0 < low && low < high && high < 90.0, "{low} {high}");
+}
+
 #[test]
 fn what_cannot_be_is_said() {
     let mut relation = Relation::default();

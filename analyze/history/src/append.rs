@@ -13,12 +13,12 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, first_reaching};
 
 use crate::build::{Asked, BuildError, Built, Ground, HistoryAnalysis, Output};
-use crate::checkpoint;
+use crate::checkpoint::{self, Knowledge};
 use crate::file::{Analysis, HistoryError, Index, Meta, Source};
 use crate::marks::{self, Growth};
 use crate::resume::resume;
 use crate::slices::Slices;
-use crate::user::{Definition, DefinitionError, Machine};
+use crate::user::{Definition, DefinitionError};
 
 /// What was appended.
 #[derive(Clone, Debug)]
@@ -111,15 +111,16 @@ pub fn append(
         files: asked.files,
         ..Meta::default()
     };
-    let ground = Ground::of(set, asked)?;
     let slices = Slices::of(set);
+    let times = checkpoint::times(&slices);
+    let ground = Ground::of(set, asked, &times)?;
     let cut = seeded(
         &source,
         &ground,
         &index,
         cut(set, &slices, &index, (growth, &ground)),
     );
-    let (cut, machine) = cut.unzip();
+    let (cut, knowledge) = cut.unzip();
     let options = Options {
         since: cut.map(Timestamp),
         ..options
@@ -128,11 +129,13 @@ pub fn append(
         Some(cut) => slices.behind(cut),
         None => slices,
     };
+    let is_behind = |time: &i64| cut.is_none_or(|cut| *time > cut);
+    let times = times.into_iter().filter(is_behind).collect();
     let resumed = resume(&source, index, cut, ground.levels())?;
     let analysis = HistoryAnalysis {
         known: resumed.values,
-        machine: machine.unwrap_or_default(),
-        output: Output::new(slices, resumed.writer, ground.grid),
+        knowledge: knowledge.unwrap_or_default(),
+        output: Output::new(slices, times, resumed.writer, ground.grid),
         ground,
     };
     let meta = Meta {
@@ -167,15 +170,16 @@ fn asked(file: &Path, meta: &Meta) -> Result<Asked, AppendError> {
     })
 }
 
-/// The time to go on from, with what an analysis knew then. Nothing, if that cannot be told: then all is read.
-fn seeded(source: &Source, ground: &Ground, index: &Index, cut: Option<i64>) -> Option<(i64, Machine)> {
+/// The time to go on from, with what was known then. Nothing, if that cannot be told: then all is read.
+fn seeded(source: &Source, ground: &Ground, index: &Index, cut: Option<i64>) -> Option<(i64, Knowledge)> {
     let cut = cut?;
-    let Some(plan) = &ground.plan else {
-        return Some((cut, Machine::default()));
-    };
+    if !ground.needs_checkpoints() {
+        return Some((cut, Knowledge::default()));
+    }
     let kept = index.checkpoints.iter().find(|kept| kept.time == cut)?;
     let bytes = source.checkpoint(kept).ok()?;
-    Some((cut, checkpoint::parse(&bytes, plan.follows())?))
+    let knowledge = checkpoint::parse(&bytes, ground.follows(), ground.follows_files())?;
+    Some((cut, knowledge))
 }
 
 fn nothing(source: &Source, index: Index) -> Appended {
@@ -195,19 +199,15 @@ fn nothing(source: &Source, index: Index) -> Appended {
 /// From when on the history is made anew: where a slice begins, before which nothing is new, and no block reaches; where an
 /// analysis follows the trace, where it is kept what that knew. `None`: all of it.
 fn cut(set: &TraceSet, slices: &Slices, index: &Index, (growth, ground): (Growth, &Ground)) -> Option<i64> {
-    // What calls are open, and what each descriptor is, is not kept.
-    if ground.follows_files() {
-        return None;
-    }
     let kept = |until: i64| {
         let mut kept = index.checkpoints.iter().rev().map(|kept| kept.time);
         kept.find(|&time| time <= until && slices.last_begin(time) == Some(time))
     };
     let mut until = growth.since;
     loop {
-        let cut = match &ground.plan {
-            Some(_) => kept(until)?,
-            None => slices.last_begin(until)?,
+        let cut = match ground.needs_checkpoints() {
+            true => kept(until)?,
+            false => slices.last_begin(until)?,
         };
         let blocks = index.blocks.iter().filter(|block| block.level == 0);
         let mut over = blocks.filter(|block| block.begin < cut && block.end > cut);

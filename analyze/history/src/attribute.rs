@@ -203,6 +203,17 @@ impl Kind {
         }
     }
 
+    /// Whether its numbers measure or count something, so that an average of them means something: not so those that only name
+    /// something, as a thread, an interrupt or a priority. What a user defines is taken to measure.
+    pub fn is_quantity(self) -> bool {
+        match self {
+            Kind::CpuThread | Kind::CpuIrq | Kind::CpuSleep => false,
+            Kind::ThreadCpu | Kind::ThreadPriority | Kind::ThreadProcess | Kind::ThreadParent => false,
+            Kind::CpuFrequency | Kind::Custom => true,
+            _ => matches!(self.form(), Form::Number | Form::Counter),
+        }
+    }
+
     /// How its values are kept.
     pub fn form(self) -> Form {
         match self {

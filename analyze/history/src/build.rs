@@ -18,7 +18,7 @@ use tracebraid_kernel_fold::{Extent, Head, Input, Packet, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::attribute::{Attribute, Kind};
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::{self, Checkpoint, Knowledge};
 use crate::encode::{Encoded, encode};
 use crate::file::{self, HistoryError, Meta};
 use crate::files::{self, Files};
@@ -27,7 +27,7 @@ use crate::levels::{self, Levels};
 use crate::marks::StreamMark;
 use crate::piece::Piece;
 use crate::slices::Slices;
-use crate::user::{self, Definition, Machine, Plan};
+use crate::user::{self, Definition, Follows, Machine, Plan};
 use crate::writer::Writer;
 
 /// What was built.
@@ -65,7 +65,10 @@ pub enum BuildError {
     #[error("{0}")]
     Definition(String),
     /// There is nothing to tell.
-    #[error("no kernel events that tell of CPUs, threads or disks: a history needs sched_switch at least")]
+    #[error(
+        "no events that tell anything: a history needs kernel events of threads, CPUs or disks (sched_switch best of all; \
+         wake-ups, system calls, interrupts, requests to disks), tracebraid's probes, or an analysis of the events that there are"
+    )]
     Nothing,
 }
 
@@ -87,12 +90,14 @@ pub fn build(
         name: definition.name.clone(),
         text: definition.text.clone(),
     });
-    let ground = Ground::of(set, asked)?;
+    let slices = Slices::of(set);
+    let times = checkpoint::times(&slices);
+    let ground = Ground::of(set, asked, &times)?;
     let writer = Writer::create(to, ground.levels())?;
-    let output = Output::new(Slices::of(set), writer, ground.grid);
+    let output = Output::new(slices, times, writer, ground.grid);
     let analysis = HistoryAnalysis {
         known: BTreeMap::new(),
-        machine: Machine::default(),
+        knowledge: Knowledge::default(),
         output,
         ground,
     };
@@ -138,10 +143,11 @@ impl Ground {
         self.input.sources.has(is_switch) && !self.input.sources.has(is_call)
     }
 
-    pub(crate) fn of(set: &TraceSet, asked: Asked) -> Result<Ground, BuildError> {
+    /// What is known of a trace set of which it may be kept at those times what was known then.
+    pub(crate) fn of(set: &TraceSet, asked: Asked, times: &[i64]) -> Result<Ground, BuildError> {
         let plan = user::with_probes(set, asked.definition).map(|definition| Plan::new(set, definition));
         let plan = plan.transpose().map_err(BuildError::Definition)?;
-        let files = asked.files.then(Files::new);
+        let files = asked.files.then(|| Files::new(times));
         let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
         let input = Input::new(set, Selection::default(), |event| wants(event) || of_files(event));
         let (begin, end) = extent(set, &input.head(), plan.as_ref()).ok_or(BuildError::Nothing)?;
@@ -163,6 +169,16 @@ impl Ground {
     /// Whether descriptors are followed.
     pub(crate) fn follows_files(&self) -> bool {
         self.files.is_some()
+    }
+
+    /// What an analysis that a user defined follows.
+    pub(crate) fn follows(&self) -> Follows {
+        self.plan.as_ref().map(Plan::follows).unwrap_or_default()
+    }
+
+    /// Whether there is more to know at a time than the values of attributes.
+    pub(crate) fn needs_checkpoints(&self) -> bool {
+        self.plan.is_some() || self.files.is_some()
     }
 
     /// The coarse levels, of which nothing is known yet.
@@ -216,8 +232,8 @@ pub(crate) struct HistoryAnalysis {
     pub(crate) ground: Ground,
     /// What attributes are where reading begins.
     pub(crate) known: BTreeMap<Attribute, u64>,
-    /// What an analysis that a user defined knows there.
-    pub(crate) machine: Machine,
+    /// What is known there besides.
+    pub(crate) knowledge: Knowledge,
     pub(crate) output: Output,
 }
 
@@ -284,32 +300,44 @@ impl HistoryAnalysis {
 
     /// Hands on the slices before a time; all, if none is given.
     fn hand_on(&self, partial: &mut Partial, until: Option<i64>) {
-        let slices = &self.output.slices;
-        if let Some(plan) = &self.ground.plan {
-            self.play(plan, &mut partial.user, until);
-        }
-        if let Some(files) = &self.ground.files {
-            files.play(&mut partial.files, slices, until);
+        if self.ground.plan.is_some() || self.ground.files.is_some() {
+            self.play_and_keep(partial, until);
         }
         let more = [&mut partial.user.pieces, &mut partial.files.pieces];
         let to = |slice, pieces| self.output.take(slice, pieces);
-        partial.kernel.hand_on(slices, until, more, to);
+        partial.kernel.hand_on(&self.output.slices, until, more, to);
     }
 
-    /// Lets an analysis follow what is before a time, and keeps what it knows at some times until then.
-    fn play(&self, plan: &Plan, partial: &mut user::Partial, until: Option<i64>) {
-        let slices = &self.output.slices;
-        let times = self.output.times.get(partial.checkpoints..).unwrap_or_default();
+    /// Follows what is before a time, and keeps what is known at some times until then.
+    fn play_and_keep(&self, partial: &mut Partial, until: Option<i64>) {
+        let times = self
+            .output
+            .times
+            .get(partial.user.checkpoints..)
+            .unwrap_or_default();
         for &time in times
             .iter()
             .take_while(|&&time| until.is_none_or(|until| time <= until))
         {
-            partial.play(plan, slices, Some(time));
-            partial.checkpoints += 1;
-            let kept = checkpoint::keep(time, plan.follows(), partial.machine());
+            self.play(partial, Some(time));
+            partial.user.checkpoints += 1;
+            let follows = self.ground.follows();
+            let files = self.ground.files.as_ref();
+            let files = files.map(|_| Files::keep(&mut partial.files, time));
+            let kept = checkpoint::keep(time, follows, partial.user.machine(), files);
             lock(&self.output.checkpoints).extend(kept);
         }
-        partial.play(plan, slices, until);
+        self.play(partial, until);
+    }
+
+    fn play(&self, partial: &mut Partial, until: Option<i64>) {
+        let slices = &self.output.slices;
+        if let Some(plan) = &self.ground.plan {
+            partial.user.play(plan, slices, until);
+        }
+        if let Some(files) = &self.ground.files {
+            files.play(&mut partial.files, slices, until);
+        }
     }
 
     /// A packet of a CPU begins; events may have been lost before it.
@@ -344,7 +372,10 @@ impl Analysis for HistoryAnalysis {
         // Between two chunks there is time for what merging has left.
         while self.output.work() {}
         let files = self.ground.files.as_ref();
-        let files = files.map(|files| files.begin(chunk.index == 0));
+        let files = files.map(|files| match chunk.index {
+            0 => files.behind(self.knowledge.files.as_ref()),
+            _ => files::Partial::default(),
+        });
         let kernel = match chunk.index {
             0 => kernel::Partial::behind(&self.known),
             _ => kernel::Partial::new(false),
@@ -352,7 +383,7 @@ impl Analysis for HistoryAnalysis {
         Partial {
             kernel,
             user: match chunk.index {
-                0 => user::Partial::behind(self.machine.clone()),
+                0 => user::Partial::behind(self.knowledge.machine.clone()),
                 _ => user::Partial::default(),
             },
             files: files.unwrap_or_default(),
@@ -450,9 +481,10 @@ struct Written {
 }
 
 impl Output {
-    pub(crate) fn new(slices: Slices, writer: Writer, grid: i64) -> Output {
+    /// At these times it is kept what is known.
+    pub(crate) fn new(slices: Slices, times: Vec<i64>, writer: Writer, grid: i64) -> Output {
         Output {
-            times: checkpoint::times(&slices),
+            times,
             checkpoints: Mutex::default(),
             slices,
             grid,

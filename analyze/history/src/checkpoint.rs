@@ -1,9 +1,10 @@
 //! What only following all event records tells, where a slice begins: what an analysis that a user defined has on its stacks, since when
-//! what was so, which spans are open. The values of attributes alone do not tell it, so it is kept at some times from which
+//! what was so, which spans are open, what descriptors are and which calls are open. The values of attributes alone do not tell it, so it is kept at some times from which
 //! one can go on.
 
 use serde::{Deserialize, Serialize};
 
+use crate::files;
 use crate::slices::Slices;
 use crate::user::{Follows, Machine};
 
@@ -40,7 +41,18 @@ pub(crate) struct State {
     /// The program that wrote it: another one may follow event records otherwise.
     program: String,
     follows: Follows,
+    machine: Machine,
+    #[serde(default)]
+    files: Option<files::Kept>,
+}
+
+/// What is known besides the values of attributes where reading begins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Knowledge {
+    /// What an analysis that a user defined knows.
     pub(crate) machine: Machine,
+    /// What is known of descriptors, if they are followed.
+    pub(crate) files: Option<files::Kept>,
 }
 
 #[derive(Serialize)]
@@ -48,26 +60,40 @@ struct Kept<'s> {
     program: &'s str,
     follows: Follows,
     machine: &'s Machine,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<files::Kept>,
 }
 
 const PROGRAM: &str = concat!("tracebraid ", env!("CARGO_PKG_VERSION"));
 
 /// Keeps what is known at a time. Gives nothing if it cannot be kept.
-pub(crate) fn keep(time: i64, follows: Follows, machine: &Machine) -> Option<Checkpoint> {
+pub(crate) fn keep(
+    time: i64,
+    follows: Follows,
+    machine: &Machine,
+    files: Option<files::Kept>,
+) -> Option<Checkpoint> {
     let kept = Kept {
         program: PROGRAM,
         follows,
         machine,
+        files,
     };
     let bytes = serde_json::to_vec(&kept).ok()?;
     Some(Checkpoint { time, bytes })
 }
 
-/// What is kept, if one can go on from there.
-pub(crate) fn parse(bytes: &[u8], follows: Follows) -> Option<Machine> {
-    let state: State = serde_json::from_slice(bytes).ok()?;
-    let fits = state.program == PROGRAM && state.follows == follows && state.machine.is_sound();
-    fits.then_some(state.machine)
+/// What is kept, if one can go on from there: with what is known of descriptors, if they are followed.
+pub(crate) fn parse(bytes: &[u8], follows: Follows, follows_files: bool) -> Option<Knowledge> {
+    let State {
+        program,
+        follows: followed,
+        machine,
+        files,
+    } = serde_json::from_slice(bytes).ok()?;
+    let fits = program == PROGRAM && followed == follows && machine.is_sound();
+    let files_fit = files.is_some() == follows_files && files.iter().all(files::Kept::is_sound);
+    (fits && files_fit).then_some(Knowledge { machine, files })
 }
 
 /// The times at which checkpoints are made: beginnings of slices, more of them towards the end, where a trace grows.
@@ -99,8 +125,8 @@ mod tests {
     #[test]
     fn what_cannot_have_been_kept_is_refused() {
         let follows = Follows::default();
-        let whole = keep(5, follows, &Machine::default()).unwrap().bytes;
-        assert!(parse(&whole, follows).is_some());
+        let whole = keep(5, follows, &Machine::default(), None).unwrap().bytes;
+        assert!(parse(&whole, follows, false).is_some());
         let text = String::from_utf8(whole).unwrap();
         let changed = |from: &str, to: &str| {
             assert!(text.contains(from), "{from}: {text}");
@@ -118,8 +144,43 @@ mod tests {
             text[1..].to_owned(),
             String::new(),
         ] {
-            assert!(parse(other.as_bytes(), follows).is_none(), "{other}");
+            assert!(parse(other.as_bytes(), follows, false).is_none(), "{other}");
         }
+    }
+
+    /// The same of what is known of descriptors.
+    #[test]
+    fn descriptors_that_cannot_have_been_kept_are_refused() {
+        let follows = Follows::default();
+        let files = Some(files::Kept::default());
+        let whole = keep(5, follows, &Machine::default(), files).unwrap().bytes;
+        assert!(parse(&whole, follows, true).is_some());
+        assert!(parse(&whole, follows, false).is_none());
+        let without = keep(5, follows, &Machine::default(), None).unwrap().bytes;
+        assert!(parse(&without, follows, true).is_none());
+        let text = String::from_utf8(whole).unwrap();
+        let changed = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}: {text}");
+            text.replace(from, to)
+        };
+        let thread = r#"[{"trace":0,"tid":7},null]"#;
+        for other in [
+            changed(r#""texts":{"texts":[]"#, r#""texts":{"texts":["a","a"]"#),
+            changed(r#""shown":[]"#, r#""shown":[true]"#),
+            changed(r#""numbered":0"#, r#""numbered":-3"#),
+            changed(r#""entries":0"#, r#""entries":18446744073709551615"#),
+            changed(
+                r#""directories":{"entries":[]"#,
+                &format!(r#""directories":{{"entries":[{thread},{thread}]"#),
+            ),
+        ] {
+            assert!(parse(other.as_bytes(), follows, true).is_none(), "{other}");
+        }
+        let one = changed(
+            r#""directories":{"entries":[]"#,
+            &format!(r#""directories":{{"entries":[{thread}]"#),
+        );
+        assert!(parse(one.as_bytes(), follows, true).is_some(), "{one}");
     }
 
     #[test]

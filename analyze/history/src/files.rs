@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Event, Packet, Rules, Selection};
+use tracebraid_kernel_fold::{Event, Packet, Rules};
 use tracebraid_kernel_model::{Body, FdType, KernelEvent};
-use tracebraid_reports::files::{Descriptor, FilesPartial, FilesRules, News};
+use tracebraid_reports::files::{Descriptor, FilesKept, FilesPartial, FilesRules, News};
 
 use crate::attribute::{Attribute, Kind};
 use crate::piece::Pieces;
@@ -28,6 +28,22 @@ pub(crate) struct Partial {
     pub(crate) pieces: Pieces,
 }
 
+/// What is known at a time, to go on from there.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    seen: FilesKept,
+    known: Vec<((u32, i32, i32), Used)>,
+    threads: Vec<((u32, i32), (u64, u64))>,
+}
+
+impl Kept {
+    /// Whether it can have been kept.
+    pub(crate) fn is_sound(&self) -> bool {
+        let calls = self.known.iter().map(|(_, used)| used.calls);
+        self.seen.is_sound() && calls.max().unwrap_or(0) < u64::MAX / 2
+    }
+}
+
 /// By trace, process and number.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Known(BTreeMap<(u32, i32, i32), Used>);
@@ -46,8 +62,23 @@ struct Used {
 }
 
 impl Files {
-    pub(crate) fn new() -> Files {
-        Files(FilesRules::new(&Selection::default()))
+    /// At these times it may be asked what is known.
+    pub(crate) fn new(times: &[i64]) -> Files {
+        Files(FilesRules::marked(times.to_vec()))
+    }
+
+    /// What is known at such a time, when everything before it has been played, and nothing from there on.
+    pub(crate) fn keep(partial: &mut Partial, time: i64) -> Kept {
+        Kept {
+            seen: partial.seen.keep(time),
+            known: partial.known.0.iter().map(|(key, used)| (*key, *used)).collect(),
+            threads: partial
+                .threads
+                .0
+                .iter()
+                .map(|(key, sums)| (*key, *sums))
+                .collect(),
+        }
     }
 
     /// Events that tell of descriptors.
@@ -55,16 +86,19 @@ impl Files {
         self.0.wants(event)
     }
 
-    /// Before a chunk: the first, or another one.
-    pub(crate) fn begin(&self, is_first: bool) -> Partial {
-        let seen = if is_first {
-            self.0.first()
-        } else {
-            FilesPartial::default()
+    /// Before the first chunk, behind what is known.
+    pub(crate) fn behind(&self, kept: Option<&Kept>) -> Partial {
+        let Some(kept) = kept.cloned() else {
+            return Partial {
+                seen: self.0.first(),
+                ..Partial::default()
+            };
         };
         Partial {
-            seen,
-            ..Partial::default()
+            seen: FilesPartial::behind(kept.seen),
+            known: Known(kept.known.into_iter().collect()),
+            threads: Threads(kept.threads.into_iter().collect()),
+            pieces: Pieces::default(),
         }
     }
 

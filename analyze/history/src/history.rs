@@ -97,6 +97,11 @@ impl History {
             .or_else(|| Attribute::parse(path, host).filter(|found| found.kind() != Kind::Custom))
     }
 
+    /// Whether some value of an attribute that is kept is that text, or was of one that an append has cut off.
+    pub fn has_text(&self, text: &str) -> bool {
+        self.texts.iter().any(|known| **known == *text)
+    }
+
     /// How many blocks of all changes there are, and how many coarse ones.
     pub fn blocks(&self) -> (usize, usize) {
         let fine = self.level(0).map_or(0, |level| level.blocks.len());

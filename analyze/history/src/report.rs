@@ -7,18 +7,19 @@ use serde::Serialize;
 use crate::attribute::Attribute;
 use crate::file::HistoryError;
 use crate::history::History;
+use crate::user;
 use crate::value::Value;
 
-/// Numbers with more values than that, and those of which no value comes back, are told by their least, average and
-/// greatest value.
+/// Numbers that measure or count something, with more values than that or of which no value comes back, are told by their least,
+/// average and greatest value.
 const FEW: usize = 16;
 
 /// What one attribute, or several together, had as values over a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Texts, states, and numbers of few values: by value.
+    /// Texts, states, numbers that name something, and others of few values: by value.
     pub values: BTreeMap<Value, Times>,
-    /// Of numbers with many values.
+    /// Of numbers with many values that measure or count something.
     pub numbers: Option<Numbers>,
 }
 
@@ -98,12 +99,17 @@ impl History {
         let are_numbers = values.keys().all(|value| matches!(value, Value::Number(_)));
         // Sums only grow: none of their values comes back.
         let is_sum = values.len() > 2 && values.values().all(|times| times.times == 1);
-        let are_many = are_numbers && (is_sum || values.len() > FEW);
+        let are_many = are_numbers && self.is_quantity(attribute) && (is_sum || values.len() > FEW);
         let numbers = numbers.filter(|_| are_many).map(Folded::finish);
         if are_many {
             values.clear();
         }
         Ok(Report { values, numbers })
+    }
+
+    /// Whether an average of its numbers means something: see [`Kind::is_quantity`]. Of what probes tell it is known, too.
+    fn is_quantity(&self, attribute: Attribute) -> bool {
+        attribute.kind().is_quantity() && !user::names_thread(&self.path(attribute))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Each way to ask gives what the others give.
 
+use std::collections::BTreeMap;
+
 use tracebraid_history::{Attribute, History, Kind, Since, ThreadState, Value};
 
 use crate::history;
@@ -160,4 +162,63 @@ fn conditions_are_found_where_they_hold_first() {
         found += usize::from(first.is_some());
     }
     assert!(found > 2, "{found} threads slept for a disk");
+}
+
+/// Threads, interrupts and priorities are told by value, however many there are: a thread between two others is none of them.
+#[test]
+fn numbers_that_name_something_are_not_averaged() {
+    let set = kernel_trace("kernel-mix-small").unwrap();
+    let (_place, history) = history(&set);
+    let range = (history.meta().begin, history.meta().end + 1);
+    let mut most = 0;
+    for attribute in attributes(&history) {
+        let report = history.report(attribute, range).unwrap();
+        let mut times: BTreeMap<Value, u64> = BTreeMap::new();
+        let changes = history.changes(attribute, range.0, range.1).unwrap();
+        let ends = changes.iter().skip(1).map(|since| since.time).chain([range.1]);
+        for (since, end) in changes.iter().zip(ends) {
+            *times.entry(since.value.clone()).or_default() += end.abs_diff(since.time);
+        }
+        times.remove(&Value::Null);
+        let path = attribute.path().to_string();
+        let names = [
+            "/thread",
+            "/irq",
+            "/sleep",
+            "/cpu",
+            "/priority",
+            "/process",
+            "/parent",
+        ];
+        if names.iter().any(|name| path.ends_with(name)) {
+            assert_eq!(report.numbers, None, "{path}");
+            most = most.max(times.len());
+        }
+        match report.numbers {
+            None => {
+                let totals = report
+                    .values
+                    .into_iter()
+                    .map(|(value, times)| (value, times.total_ns));
+                assert_eq!(totals.collect::<BTreeMap<_, _>>(), times, "{path}");
+            }
+            Some(numbers) => {
+                let number = |value: &Value| match value {
+                    Value::Number(number) => *number as f64,
+                    _ => panic!("{path}: {value}"),
+                };
+                let sum: f64 = times
+                    .iter()
+                    .map(|(value, &time)| number(value) * time as f64)
+                    .sum();
+                let average = sum / times.values().sum::<u64>() as f64;
+                assert!(
+                    (numbers.average - average).abs() <= average.abs() * 1e-9,
+                    "{path}"
+                );
+            }
+        }
+    }
+    // More than would be told by value if they measured something.
+    assert!(most > 16, "{most}");
 }

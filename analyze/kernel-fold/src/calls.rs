@@ -309,6 +309,17 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         }
     }
 
+    /// The call that it was in, and ends of calls that wait, to be changed.
+    pub fn parts(&mut self) -> (Option<&mut E>, impl Iterator<Item = &mut X>) {
+        let missed = self.missed.iter_mut().map(|missed| &mut missed.exited);
+        (self.parked.as_mut(), missed)
+    }
+
+    /// Whether it can have come about by what was played.
+    pub fn is_sound(&self) -> bool {
+        self.missed.len() <= MOST_MISSED
+    }
+
     fn arrives(&mut self, cpu: CpuKey, exited: X) -> Option<WholeCall<E, X>> {
         let after = self.changed;
         self.changed = after.max(Some(exited.time()));

@@ -88,6 +88,11 @@ impl<T: Default> Table<T> {
             .map(|(_, value)| value)
     }
 
+    /// Whether each thread is in it once, as when it was not made of bytes from elsewhere.
+    pub fn is_sound(&self) -> bool {
+        index(&self.entries).len() == self.entries.len()
+    }
+
     /// All values.
     pub fn values(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().map(|(_, value)| value)

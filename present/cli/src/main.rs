@@ -20,6 +20,7 @@ mod output;
 mod print;
 mod progress;
 mod rings;
+mod spare;
 mod sync;
 mod table;
 mod time;

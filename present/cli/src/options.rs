@@ -31,6 +31,13 @@ pub(crate) struct InputArgs {
     pub(crate) sync: Option<PathBuf>,
 }
 
+impl InputArgs {
+    /// What is read: traces, files of other tools, and the file of `--sync`.
+    pub(crate) fn read(&self) -> Vec<PathBuf> {
+        self.paths.iter().chain(&self.sync).cloned().collect()
+    }
+}
+
 /// The time range.
 #[derive(Args, Debug)]
 pub(crate) struct TimeArgs {

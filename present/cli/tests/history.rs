@@ -636,3 +636,169 @@ fn doubtful_histories_say_so() {
         "{said}"
     );
 }
+
+/// What would be ignored, or can never hold, is a mistake.
+#[test]
+fn questions_that_make_no_sense_are_refused() {
+    let built = built("kernel-discarded");
+    for (attribute, condition, what) in [
+        (
+            "cpu/0/thread",
+            "foo",
+            "a condition is ==, !=, <, <=, > or >= and a value",
+        ),
+        ("cpu/0/thread", "4", "a condition is"),
+        ("cpu/0/thread", "=> 4", "a condition is"),
+        ("cpu/0/thread", "== foo", "==, !=, <, <=, >, >= and a number"),
+        (
+            "cpu/*/state",
+            "== busy",
+            "one of idle, user, system, irq, softirq, -",
+        ),
+        ("thread/1/state", "== runing", "one of running, woken, preempted"),
+        ("thread/1/state", "> 4", "== or != and one of"),
+        ("thread/1/syscall", "< 4", "== or != and a text"),
+    ] {
+        let (code, said) = failure(&["history", "query", &built.file, attribute, "--first", condition]);
+        assert!(
+            code == 2 && said.contains(what),
+            "{attribute} {condition}: {code}, {said}"
+        );
+    }
+    let said = |condition: &str| {
+        let output = run(&[
+            "history",
+            "query",
+            &built.file,
+            "thread/*/syscall",
+            "--first",
+            condition,
+        ]);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(said("== raed").contains("nothing in the history is ever `raed`"));
+    assert_eq!(said("== futex"), "");
+    // A pattern that names some for which it makes sense.
+    let some = query(&built, &["cpu/*", "--first", "== idle"]);
+    assert!(
+        some.contains("cpu/0/state") && !some.contains("cpu/0/thread"),
+        "{some}"
+    );
+    for (moment, range) in [
+        ("--at", "--from"),
+        ("--at", "--to"),
+        ("--next", "--from"),
+        ("--previous", "--to"),
+    ] {
+        let ask = [
+            "history",
+            "query",
+            &built.file,
+            "cpu/0/state",
+            moment,
+            "+0.1s",
+            range,
+            "+0.2s",
+        ];
+        let (code, said) = failure(&ask);
+        assert!(
+            code == 2 && said.contains("cannot be used with"),
+            "{moment} {range}: {code}, {said}"
+        );
+    }
+}
+
+/// Threads are told by value; so are those of all CPUs together.
+#[test]
+fn threads_are_not_averaged() {
+    let built = built("kernel-mix-small");
+    let report = |more: &[&str]| {
+        let arguments = [
+            "history",
+            "report",
+            &built.file,
+            "cpu/*/thread",
+            "--format",
+            "json",
+        ];
+        let text = text(&[&arguments[..], more].concat());
+        let report: Value = serde_json::from_str(&text).unwrap();
+        report["attributes"].as_array().unwrap().clone()
+    };
+    let sums = |rows: &[Value]| {
+        let mut sums: std::collections::BTreeMap<i64, u64> = Default::default();
+        for row in rows {
+            assert_eq!(row["numbers"], Value::Null, "{row}");
+            for value in row["values"].as_array().unwrap() {
+                let thread = value["value"].as_i64().unwrap();
+                *sums.entry(thread).or_default() += value["total_ns"].as_u64().unwrap();
+            }
+        }
+        sums
+    };
+    let (apart, together) = (report(&[]), report(&["--together"]));
+    assert_eq!((apart.len(), together.len()), (4, 1));
+    assert_eq!(sums(&apart), sums(&together));
+    assert!(sums(&together).len() > 16);
+}
+
+/// Copies a trace.
+fn copy(trace: &str, to: &std::path::Path) -> String {
+    let done = std::process::Command::new("cp")
+        .args(["-r", trace])
+        .arg(to)
+        .status();
+    assert!(done.unwrap().success());
+    to.display().to_string()
+}
+
+/// Whatever a command writes, it does not write over what it reads.
+#[test]
+fn traces_are_not_written_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = copy(
+        &recorded_trace("kernel-discarded"),
+        &directory.path().join("trace"),
+    );
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let set = tracebraid_ctf::trace::TraceSet::open(&[&trace]).unwrap();
+    let stream = set.traces[0].streams[0].files[0].path.clone();
+    let metadata = set.traces[0].paths[0].join("metadata");
+    let before = [&stream, &metadata].map(|path| fs::read(path).unwrap());
+    std::os::unix::fs::symlink(&metadata, at("link")).unwrap();
+    fs::hard_link(&stream, at("hard")).unwrap();
+    let history = at("history");
+    text(&["history", "build", &trace, "-o", &history]);
+    let (metadata, stream) = (metadata.display().to_string(), stream.display().to_string());
+    let (link, hard) = (at("link"), at("hard"));
+    for target in [&metadata, &stream, &link, &hard] {
+        let query = ["history", "query", &history, "cpu/*/state", "-o", target];
+        let build = ["history", "build", &trace, "-o", target];
+        for command in [
+            // An answer takes the place of the name only, and the history does not look for others outside of the trace.
+            if *target == hard { &build } else { &query[..] },
+            &build,
+            &["print", &trace, "-w", target],
+            &["critical-path", &trace, "--longest", "*", "--perfetto", target],
+            &["sync", &trace, "-o", target],
+        ] {
+            let (code, said) = failure(command);
+            assert!(
+                code == 2 && said.contains(target.as_str()) && said.contains("not written over"),
+                "{command:?}: {code}, {said}"
+            );
+        }
+    }
+    let (code, said) = failure(&["history", "query", &history, "cpu/*/state", "-o", &history]);
+    assert!(code == 2 && said.contains("not written over"), "{code}, {said}");
+    let rules = analysis("running.xml");
+    let own = at("own.xml");
+    fs::copy(rules, &own).unwrap();
+    let (code, said) = failure(&["history", "build", &trace, "--analysis", &own, "-o", &own]);
+    assert!(code == 2 && said.contains("not written over"), "{code}, {said}");
+    assert_eq!([&stream, &metadata].map(|path| fs::read(path).unwrap()), before);
+    text(&["history", "info", "--verify", &history]);
+    // What is only beside it may be replaced.
+    text(&["history", "build", &trace, "-o", &history]);
+}

@@ -61,6 +61,27 @@ struct pool_workqueue {
 	struct workqueue_struct *wq;
 };
 
+struct io_ring_ctx {
+	u32 flags;
+};
+
+struct io_cqe {
+	u64 user_data;
+};
+
+struct io_kiocb {
+	u8 opcode;
+	u64 flags;
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+};
+
+struct io_uring_cqe {
+	u64 user_data;
+	s32 res;
+	u32 flags;
+};
+
 struct timerqueue_node {
 	s64 expires;
 };

@@ -7,6 +7,7 @@
 #include "block.h"
 #include "net.h"
 #include "memory.h"
+#include "uring.h"
 #include "work.h"
 #include "syscalls.h"
 #include "waits.h"

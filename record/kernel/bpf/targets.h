@@ -9,6 +9,8 @@ struct options {
 	u8 only_targets;
 	/* Forks and ends are followed without being recorded. */
 	u8 hides_forks;
+	/* The end of a request to io_uring is told by its entry in the ring (Linux 6.17), not by values. */
+	u8 completes_by_entry;
 };
 
 const volatile struct options options SEC(".rodata.options") = {};

@@ -17,6 +17,7 @@ use crate::options::Options;
 use crate::plan::Syscalls;
 use crate::shared::MOST_CPUS;
 use crate::stacks::{Stacks, cpu_clocks, readiness};
+use crate::uring::Completion;
 
 /// Programs that run in the kernel as long as this lives.
 pub(crate) struct Programs {
@@ -44,9 +45,13 @@ impl Programs {
         libbpf_rs::set_print(None);
         let open = ObjectBuilder::default().open_memory(OBJECT);
         let mut open = open.map_err(|error| RecordError::Load(error.to_string()))?;
-        let missing = choose(&mut open, options);
+        let rings_end = match options.groups.contains(&Group::Work) {
+            true => Completion::of_kernel(),
+            false => None,
+        };
+        let missing = choose(&mut open, options, rings_end.is_some());
         let rings = make_rings(&mut open, options.ring_bytes, cpus.min(MOST_CPUS))?;
-        set_options(&mut open, options)?;
+        set_options(&mut open, options, rings_end)?;
         let object = open.load().map_err(load_error)?;
         let programs = Programs {
             object,
@@ -198,8 +203,9 @@ fn tracepoint(section: &str) -> &str {
     section.strip_prefix("tp_btf/").unwrap_or(section)
 }
 
-/// Switches off the programs that are not wanted; gives the tracepoints that are and that are not there.
-fn choose(open: &mut OpenObject, options: &Options) -> Vec<String> {
+/// Switches off the programs that are not wanted; gives the tracepoints that are and that are not there, or are not as programs
+/// know them.
+fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<String> {
     let btf = std::fs::read(BTF).unwrap_or_default();
     let mut missing = Vec::new();
     for mut program in open.progs_mut() {
@@ -221,7 +227,8 @@ fn choose(open: &mut OpenObject, options: &Options) -> Vec<String> {
         // The forks and ends of processes that are followed.
         let follows = ["sched_process_fork", "sched_process_free"];
         let is_needed = options.processes.is_some() && follows.contains(&name);
-        let is_there = has_type(&btf, name);
+        let is_known = knows_rings || !name.starts_with("io_uring_");
+        let is_there = is_known && has_type(&btf, name);
         if is_wanted && !is_there {
             missing.push(name.to_owned());
         }
@@ -260,11 +267,16 @@ fn make_rings(open: &mut OpenObject, bytes: u32, cpus: usize) -> Result<Vec<MapH
     Ok(rings)
 }
 
-fn set_options(open: &mut OpenObject, options: &Options) -> Result<(), RecordError> {
+fn set_options(
+    open: &mut OpenObject,
+    options: &Options,
+    rings_end: Option<Completion>,
+) -> Result<(), RecordError> {
     // `struct options`.
     let values = [
         options.processes.is_some(),
         !options.groups.contains(&Group::Sched),
+        rings_end == Some(Completion::Entry),
     ];
     set_constants(open, ".rodata.options", &values.map(u8::from))?;
     let Some(stacks) = &options.stacks else {

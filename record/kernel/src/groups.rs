@@ -22,7 +22,7 @@ pub enum Group {
     Fault,
     /// Waiting for the kernel's locks.
     Lock,
-    /// Queues of the kernel's work.
+    /// Queues of the kernel's work, and requests to io_uring.
     Work,
 }
 
@@ -70,7 +70,7 @@ impl Group {
             _ if begins(&["net_", "netif_", "inet_", "tcp_"]) => Group::Net,
             _ if begins(&["page_fault_"]) => Group::Fault,
             _ if begins(&["contention_"]) => Group::Lock,
-            _ if begins(&["workqueue_"]) => Group::Work,
+            _ if begins(&["workqueue_", "io_uring_"]) => Group::Work,
             _ => return None,
         })
     }

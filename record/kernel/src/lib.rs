@@ -37,6 +37,7 @@ mod shared;
 mod stacks;
 mod state;
 mod streams;
+mod uring;
 
 pub use error::RecordError;
 pub use groups::{GROUPS, Group, USUAL};

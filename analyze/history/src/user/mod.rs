@@ -20,4 +20,4 @@ pub use error::DefinitionError;
 pub(crate) use machine::{Machine, put};
 pub(crate) use partial::Partial;
 pub(crate) use plan::{Follows, Plan};
-pub(crate) use probes::with_probes;
+pub(crate) use probes::{names_thread, with_probes};

@@ -122,9 +122,30 @@ pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Opt
     rule_file::extend(before, &text).ok().or(definition)
 }
 
+/// Whether an attribute of that path, with its machine or without, is the number of the thread that runs a user-level thread.
+pub(crate) fn names_thread(path: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let last = (parts.next(), parts.next(), parts.next());
+    matches!(last, (Some("tid"), Some(id), Some("ult")) if id.contains(':'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_of_user_level_threads_are_known() {
+        for (path, expected) in [
+            ("ult/12:3/tid", true),
+            ("srv/ult/12:3/tid", true),
+            ("ult/12:3/state", false),
+            ("ult/12/tid", false),
+            ("counter/12/tid", false),
+            ("tid", false),
+        ] {
+            assert_eq!(names_thread(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn what_probes_tell_can_be_read() {

@@ -14,6 +14,10 @@ use crate::user::definition::{Condition, Deed, Definition, Operand, Part, Rule, 
 use crate::user::error::DefinitionError;
 use crate::user::template;
 
+/// Why an automaton is refused.
+const PATTERN: &str = "patterns, with their automata (fsm), are not read; what is read is stateProvider, with definedValue, \
+                       location and eventHandler: state changes say the same step by step";
+
 /// Nesting deeper than this is refused.
 const DEPTH: usize = 100;
 
@@ -43,12 +47,17 @@ pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
         values: HashMap::new(),
         locations: HashMap::new(),
     };
-    for node in elements(document.root_element()) {
+    let root = document.root_element();
+    if !is(root, "tmfxml") {
+        return Err(reader.unknown(root, "a file", "tmfxml"));
+    }
+    for node in elements(root) {
         match node.tag_name().name() {
             "stateProvider" => reader.provider(node)?,
-            "pattern" => return Err(reader.error(node, "patterns are not read, only state providers")),
+            "pattern" => return Err(reader.error(node, PATTERN)),
             // Views are for whoever draws.
-            _ => {}
+            name if name.ends_with("View") => {}
+            _ => return Err(reader.unknown(node, "tmfxml", "stateProvider; views are passed over")),
         }
     }
     if reader.definition.rules.is_empty() {
@@ -80,9 +89,24 @@ impl Reader<'_> {
         DefinitionError::at(self.text, node.range().start, message)
     }
 
-    fn unknown(&self, node: Node<'_, '_>, within: &str) -> DefinitionError {
+    fn unknown(&self, node: Node<'_, '_>, within: &str, accepted: &str) -> DefinitionError {
         let name = node.tag_name().name();
-        self.error(node, format!("`{name}` is not read within {within}"))
+        self.error(
+            node,
+            format!("`{name}` is not read within {within}, only {accepted}"),
+        )
+    }
+
+    /// Refuses elements within one that are not among those.
+    fn only(&self, node: Node<'_, '_>, accepted: &[&str]) -> Read<()> {
+        let other = elements(node).find(|part| !accepted.contains(&part.tag_name().name()));
+        match other {
+            None => Ok(()),
+            Some(other) => {
+                let within = format!("`{}`", node.tag_name().name());
+                Err(self.unknown(other, &within, &accepted.join(", ")))
+            }
+        }
     }
 
     fn need<'a>(&self, node: Node<'a, '_>, name: &str) -> Read<&'a str> {
@@ -113,11 +137,15 @@ impl Reader<'_> {
                     self.values.insert(name, self.need(node, "value")?.to_owned());
                 }
                 "location" => {
+                    self.only(node, &["stateAttribute"])?;
                     let path = self.path(node, 0)?.0;
                     self.locations.insert(self.need(node, "id")?.to_owned(), path);
                 }
                 "eventHandler" => self.handler(node)?,
-                _ => return Err(self.unknown(node, "a stateProvider")),
+                _ => {
+                    let accepted = "head, definedValue, location, eventHandler";
+                    return Err(self.unknown(node, "a stateProvider", accepted));
+                }
             }
         }
         Ok(())
@@ -129,7 +157,7 @@ impl Reader<'_> {
         for node in elements(handler) {
             match node.tag_name().name() {
                 "stateChange" => self.change(node, &mut steps)?,
-                _ => return Err(self.unknown(node, "an eventHandler")),
+                _ => return Err(self.unknown(node, "an eventHandler", "stateChange")),
             }
         }
         self.definition.rules.push(Rule {
@@ -154,7 +182,10 @@ impl Reader<'_> {
                 "if" => {}
                 "then" => then.push(self.deed(node)?),
                 "else" => otherwise.push(self.deed(node)?),
-                _ => return Err(self.unknown(node, "a stateChange with a condition")),
+                _ => {
+                    let within = "a stateChange with a condition";
+                    return Err(self.unknown(node, within, "if, then, else"));
+                }
             }
         }
         steps.push(Step::If {
@@ -190,12 +221,13 @@ impl Reader<'_> {
             "or" => Ok(Condition::Or(self.conditions(node, depth)?)),
             "not" => Ok(Condition::Not(Box::new(self.all(node, depth)?))),
             "condition" => self.comparison(node),
-            _ => Err(self.unknown(node, "a condition")),
+            _ => Err(self.unknown(node, "a condition", "and, or, not, condition")),
         }
     }
 
     /// Of an attribute or a field with a value, or of two values.
     fn comparison(&mut self, node: Node<'_, '_>) -> Read<Condition> {
+        self.only(node, &["field", "stateAttribute", "stateValue"])?;
         let operator = match node.attribute("operator").unwrap_or("eq") {
             "eq" => Operator::Equal,
             "ne" => Operator::NotEqual,
@@ -203,7 +235,10 @@ impl Reader<'_> {
             "gt" => Operator::Greater,
             "le" => Operator::LessOrEqual,
             "lt" => Operator::Less,
-            other => return Err(self.error(node, format!("there is no operator `{other}`"))),
+            other => {
+                let message = format!("there is no operator `{other}`, only eq, ne, ge, gt, le, lt");
+                return Err(self.error(node, message));
+            }
         };
         let mut values = Vec::new();
         if let Some(named) = elements(node).find(|node| is(*node, "field")) {
@@ -230,7 +265,10 @@ impl Reader<'_> {
                 let has = Condition::Has(one);
                 Ok(match operator {
                     Operator::NotEqual => has,
-                    _ => Condition::Not(Box::new(has)),
+                    Operator::Equal => Condition::Not(Box::new(has)),
+                    _ => {
+                        return Err(self.error(node, "null is neither less nor more: compare it by eq or ne"));
+                    }
                 })
             }
             (None, None) => Err(self.error(node, "null is compared with null")),
@@ -268,7 +306,14 @@ impl Reader<'_> {
                     .0
             }
             "null" => Vec::new(),
-            other => return Err(self.error(node, format!("attributes of type `{other}` are not read"))),
+            other => {
+                return Err(self.error(
+                    node,
+                    format!(
+                        "attributes of type `{other}` are not read, only constant, eventField, eventName, query, location, null"
+                    ),
+                ));
+            }
         })
     }
 
@@ -293,7 +338,14 @@ impl Reader<'_> {
             "query" if node.attribute("stack") == Some("peek") => Operand::Top(self.path(node, 0)?.0),
             "query" => Operand::State(self.path(node, 0)?.0),
             "null" | "delete" => return Ok(None),
-            other => return Err(self.error(node, format!("values of type `{other}` are not read"))),
+            other => {
+                return Err(self.error(
+                    node,
+                    format!(
+                        "values of type `{other}` are not read, only int, long, string, null, delete, eventField, eventName, query"
+                    ),
+                ));
+            }
         }))
     }
 
@@ -301,7 +353,11 @@ impl Reader<'_> {
     fn deed(&mut self, node: Node<'_, '_>) -> Read<Step> {
         let known = |part: &Node<'_, '_>| is(*part, "stateAttribute") || is(*part, "stateValue");
         if let Some(other) = elements(node).find(|part| !known(part)) {
-            return Err(self.unknown(other, "a stateChange"));
+            return Err(self.unknown(
+                other,
+                "a stateChange",
+                "stateAttribute, stateValue, or if, then, else",
+            ));
         }
         let (path, is_there) = self.path(node, 0)?;
         let mut values = elements(node).filter(|node| is(*node, "stateValue"));
@@ -317,7 +373,9 @@ impl Reader<'_> {
                     (Some("push"), Some(new), _) => Deed::Push(new),
                     (Some("push"), None, _) => return Err(self.error(value, "null cannot be pushed")),
                     (Some(other), ..) if other != "peek" => {
-                        return Err(self.error(value, format!("there is no stack operation `{other}`")));
+                        let message =
+                            format!("there is no stack operation `{other}`, only push, pop, popAll, peek");
+                        return Err(self.error(value, message));
                     }
                     (_, Some(new), Some("true")) => Deed::Add(new),
                     (_, Some(new), _) => Deed::Set(new),
@@ -413,6 +471,41 @@ mod tests {
                 (5, 44),
                 "NO",
             ),
+            (
+                "<stateChange><stateAttribute type=\"constant\" value=\"a\"/><stateValue type=\"script\"/></stateChange>",
+                (5, 87),
+                "only int, long",
+            ),
+            (
+                "<stateChange><stateAttribute type=\"constant\" value=\"a\"/><stateValue type=\"int\" value=\"1\" stack=\"top\"/></stateChange>",
+                (5, 87),
+                "only push, pop, popAll, peek",
+            ),
+            (
+                "<stateChange><if><condition operator=\"like\"/></if></stateChange>",
+                (5, 48),
+                "only eq, ne",
+            ),
+            (
+                "<stateChange><if><xor/></if></stateChange>",
+                (5, 48),
+                "only and, or, not, condition",
+            ),
+            (
+                "<stateChange><if><condition operator=\"gt\"><field name=\"a\"/><stateValue type=\"null\"/></condition></if></stateChange>",
+                (5, 48),
+                "eq or ne",
+            ),
+            (
+                "<stateChange><if><condition><fied name=\"a\"/></condition></if></stateChange>",
+                (5, 59),
+                "only field, stateAttribute, stateValue",
+            ),
+            (
+                "<stateChange><when/></stateChange>",
+                (5, 44),
+                "only stateAttribute, stateValue",
+            ),
         ];
         for (changes, place, message) in cases {
             let error = parse(&whole(changes)).unwrap_err();
@@ -420,11 +513,16 @@ mod tests {
             assert!(error.message.contains(message), "{error}");
         }
         assert_eq!(parse("<tmfxml>\n<a></b></tmfxml>").unwrap_err().line, 2);
+        let pattern = "<tmfxml>\n  <pattern version=\"0\" id=\"p\"><patternHandler><fsm id=\"f\"/></patternHandler></pattern></tmfxml>";
+        let error = parse(pattern).unwrap_err();
+        assert_eq!((error.line, error.column), (2, 3), "{error}");
         assert!(
-            parse("<tmfxml><pattern/></tmfxml>")
-                .unwrap_err()
-                .message
-                .contains("patterns")
+            error.message.contains("fsm") && error.message.contains("stateProvider"),
+            "{error}"
         );
+        assert!(parse("<other/>").unwrap_err().message.contains("only tmfxml"));
+        let misspelt = parse("<tmfxml>\n<stateProvidr/></tmfxml>").unwrap_err();
+        assert_eq!((misspelt.line, misspelt.column), (2, 1), "{misspelt}");
+        assert!(misspelt.message.contains("only stateProvider"), "{misspelt}");
     }
 }

@@ -52,17 +52,26 @@ impl Ending for Exited {
 }
 
 /// What the thread does that runs on a CPU.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Stretch {
     pub(super) calls: CallStretch<Entered>,
     /// The process that its context told last.
     pub(super) pid: Option<i32>,
+    /// The next time at which it is to be marked how it stands; below all times where that is not looked up yet.
+    pub(super) until: i64,
+}
+
+impl Default for Stretch {
+    fn default() -> Self {
+        Stretch::new(None, i64::MIN)
+    }
 }
 
 impl Stretch {
-    pub(super) fn new(tid: Option<i32>) -> Stretch {
+    pub(super) fn new(tid: Option<i32>, until: i64) -> Stretch {
         let calls = CallStretch::new(tid);
-        Stretch { calls, pid: None }
+        let pid = None;
+        Stretch { calls, pid, until }
     }
 
     /// Texts have other numbers.

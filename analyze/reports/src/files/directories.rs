@@ -16,6 +16,16 @@ impl Directories {
         self.0.find(process).copied().flatten()
     }
 
+    /// The paths, to be changed.
+    pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut Text> {
+        self.0.values().flatten()
+    }
+
+    /// Whether each process is in it once.
+    pub(super) fn is_sound(&self) -> bool {
+        self.0.is_sound()
+    }
+
     /// A process goes to another one: a path, which may be relative to where it is.
     pub(super) fn change(&mut self, texts: &mut Texts, process: ThreadKey, path: Option<Text>) {
         let whole = path.map(|path| names::of_path(texts, path, self.of(process)));

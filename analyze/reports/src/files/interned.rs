@@ -39,6 +39,18 @@ impl<K: Copy + Eq + Hash> Interned<K> {
         number
     }
 
+    /// Changes the keys, of which different ones must stay so.
+    pub(super) fn change(&mut self, change: impl FnMut(&mut K)) {
+        self.keys.iter_mut().for_each(change);
+        self.index.clear();
+    }
+
+    /// Whether each key is there once, as when it was not made of bytes from elsewhere.
+    pub(super) fn is_sound(&self) -> bool {
+        let mut known: std::collections::HashSet<K> = Default::default();
+        self.keys.iter().all(|key| known.insert(*key))
+    }
+
     /// All keys, in the order of their numbers.
     pub(super) fn keys(&self) -> &[K] {
         &self.keys
@@ -86,6 +98,12 @@ impl Texts {
         self.texts.push(text.into());
         self.index.insert(text.into(), number);
         Text(number)
+    }
+
+    /// Whether each text is there once.
+    pub(super) fn is_sound(&self) -> bool {
+        let mut known: std::collections::HashSet<&str> = Default::default();
+        self.texts.iter().all(|text| known.insert(text))
     }
 
     /// The text of that number.

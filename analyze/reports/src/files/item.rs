@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::call::{Call, Entered, Exited, Forked};
+use crate::files::call::{Call, Entered, Exited, Forked, Stretch};
 use crate::files::interned::Text;
 use crate::io::change::Change;
 use crate::io::item::Holder;
@@ -66,6 +66,8 @@ pub(super) enum Item {
         table: Option<i64>,
     },
     Holds(Box<Holds>),
+    /// What was known of the CPU alone at a marked time.
+    Stands(Box<Stretch>),
 }
 
 /// A call that makes descriptors or changes what they are.
@@ -111,6 +113,7 @@ impl Item {
                 made.exited.text.moved(texts);
             }
             Item::Holds(holds) => holds.text.moved(texts),
+            Item::Stands(stretch) => stretch.moved(texts),
             _ => {}
         }
     }

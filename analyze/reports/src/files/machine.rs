@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, FdType};
 
 use crate::files::FilesRules;
-use crate::files::call::{Call, Entered, Exited};
+use crate::files::call::{Call, Entered, Exited, Stretch};
 use crate::files::class::Class;
 use crate::files::directories::Directories;
 use crate::files::interned::{Interned, Text, Texts};
@@ -17,7 +17,7 @@ use crate::files::tell::AT_FDCWD;
 use crate::io::call::{Deed, NO_FD, descriptor};
 use crate::io::change::Change;
 use crate::io::descriptors::Descriptors;
-use crate::kernel::{CallItem, CpuKey, OpenCall, Table, ThreadKey};
+use crate::kernel::{ByCpu, CallItem, CpuKey, OpenCall, Table, ThreadKey};
 use crate::report::View;
 
 /// What is followed, and what was added up.
@@ -26,7 +26,7 @@ pub(super) struct Machine {
     pub(super) descriptors: Descriptors<FileId>,
     /// Counts changes of descriptors.
     changes: u32,
-    directories: Directories,
+    pub(super) directories: Directories,
     pub(super) files: Files,
     pub(super) threads: Table<Thread>,
     /// Place of the thread, and file; `sums` goes with it.
@@ -34,6 +34,8 @@ pub(super) struct Machine {
     pub(super) sums: Vec<Use>,
     /// In the order of their ends.
     pub(super) log: Vec<Told>,
+    /// What was known of each CPU alone at the last marked time.
+    pub(super) stands: ByCpu<Stretch>,
     #[serde(skip)]
     cache: Vec<Cached>,
     /// Where the thread that did something last is.
@@ -44,7 +46,7 @@ pub(super) struct Machine {
 /// What is known of a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Thread {
-    open: OpenCall<Entered, Exited>,
+    pub(super) open: OpenCall<Entered, Exited>,
     /// Process that contexts told last, if nothing else may have told it since.
     pid: Option<i32>,
     pub(super) classes: Vec<(Class, ClassStats)>,
@@ -122,6 +124,7 @@ impl Machine {
                 let leaves = CallItem::Leaves(tid, *entered);
                 self.passes(around, cpu, time, &leaves);
             }
+            Item::Stands(stretch) => *self.stands.get(cpu) = *stretch,
             item => self.change(around, cpu, time, item),
         }
     }

@@ -10,6 +10,7 @@ mod directories;
 mod follow;
 mod interned;
 mod item;
+mod kept;
 mod machine;
 mod names;
 mod report;
@@ -32,6 +33,7 @@ use crate::kernel::{
 use crate::report::Report;
 
 pub use crate::files::follow::{Descriptor, News};
+pub use crate::files::kept::FilesKept;
 
 /// The analysis.
 pub type FilesAnalysis = PerCpu<FilesRules>;
@@ -42,6 +44,8 @@ pub struct FilesRules {
     selection: Selection,
     /// For a second pass, the bounds of durations.
     ranges: Option<Vec<(Class, (u64, u64))>>,
+    /// Times at which it may be asked what is known, in their order.
+    marks: Vec<i64>,
 }
 
 /// What is known after some chunks.
@@ -72,6 +76,7 @@ impl Rules for FilesRules {
         FilesRules {
             selection: selection.clone(),
             ranges: ranges.map(|ranges| ranges.iter().filter_map(of).collect()),
+            marks: Vec::new(),
         }
     }
 
@@ -111,7 +116,7 @@ impl Rules for FilesRules {
     fn packet(&self, partial: &mut FilesPartial, packet: &Packet) {
         let time = packet.begin.unwrap_or(i64::MIN);
         if packet.lost_before && packet.tells_switches {
-            Self::goes_over(partial, packet.cpu, time, None);
+            self.goes_over(partial, packet.cpu, time, None);
         } else if packet.lost_before && packet.tells_calls {
             let (tid, pid, what) = (None, None, What::Lose);
             self.rare(partial, packet.cpu, time, Step { tid, pid, what });
@@ -144,7 +149,8 @@ impl Rules for FilesRules {
         later.items.iter_mut().for_each(|item| item.moved(&texts));
         earlier.people.merge(later.people);
         let step = |earlier: &mut _, cpu, time, step| self.rare(earlier, cpu, time, step);
-        later.lanes.join(earlier, step, Self::begins);
+        let begin = |earlier: &mut _, cpu, time, stretch| self.begins(earlier, cpu, time, stretch);
+        later.lanes.join(earlier, step, begin);
         earlier.items.append(later.items);
         earlier.nobodys += later.nobodys;
     }
@@ -178,14 +184,39 @@ impl FilesRules {
     }
 
     /// Another thread runs there from now on; none: it is not known who.
-    fn goes_over(partial: &mut FilesPartial, cpu: CpuKey, time: i64, tid: Option<i32>) {
-        Self::begins(partial, cpu, time, Stretch::new(tid));
+    fn goes_over(&self, partial: &mut FilesPartial, cpu: CpuKey, time: i64, tid: Option<i32>) {
+        self.begins(partial, cpu, time, Stretch::new(tid, self.mark_after(time)));
     }
 
-    fn begins(partial: &mut FilesPartial, cpu: CpuKey, time: i64, stretch: Stretch) {
-        if let Some(ended) = partial.lanes.get(cpu).goes_over(time, stretch) {
+    fn begins(&self, partial: &mut FilesPartial, cpu: CpuKey, time: i64, stretch: Stretch) {
+        if let Some(mut ended) = partial.lanes.get(cpu).goes_over(time, stretch) {
+            self.marks(&mut partial.items, (cpu, time), &mut ended);
             Self::leaves(partial, cpu, time, ended);
         }
+    }
+
+    /// The first marked time after one.
+    #[inline]
+    fn mark_after(&self, time: i64) -> i64 {
+        let after = self.marks.iter().find(|&&mark| mark > time);
+        after.copied().unwrap_or(i64::MAX)
+    }
+
+    /// Before something happens on a CPU: keeps how it stood at the marked time that has passed since, if one has.
+    #[inline(always)]
+    fn marks(&self, items: &mut Items<Item>, at: (CpuKey, i64), stretch: &mut Stretch) {
+        if at.1 >= stretch.until {
+            self.mark(items, at, stretch);
+        }
+    }
+
+    #[inline(never)]
+    fn mark(&self, items: &mut Items<Item>, (cpu, time): (CpuKey, i64), stretch: &mut Stretch) {
+        let until = std::mem::replace(&mut stretch.until, i64::MIN);
+        if until != i64::MIN {
+            items.push(cpu, until - 1, Item::Stands(Box::new(*stretch)));
+        }
+        stretch.until = self.mark_after(time);
     }
 
     #[inline]
@@ -209,11 +240,12 @@ impl FilesRules {
         let Some(mut stretch) = partial.lanes.get(cpu).now_or_first(partial.is_first, time) else {
             return partial.lanes.get(cpu).wait(time, step);
         };
+        self.marks(&mut partial.items, (cpu, time), stretch);
         if let What::Item(item) = step.what {
             return partial.items.push(cpu, time, item);
         }
         if stretch.calls.is_left(step.tid) {
-            Self::goes_over(partial, cpu, time, step.tid);
+            self.goes_over(partial, cpu, time, step.tid);
             match partial.lanes.get(cpu).now() {
                 Some(now) => stretch = now,
                 None => return,

@@ -37,6 +37,16 @@ pub(super) struct Files {
 }
 
 impl Files {
+    /// Changes the names, of which different ones must stay so.
+    pub(super) fn rename(&mut self, mut change: impl FnMut(&mut Text)) {
+        self.files.change(|file| change(&mut file.name));
+    }
+
+    /// Whether it can have come about by meeting files.
+    pub(super) fn is_sound(&self) -> bool {
+        self.files.is_sound() && self.shown.len() == self.files.keys().len()
+    }
+
     /// The file of that name; `globs` say which ones are asked for.
     pub(super) fn file(&mut self, texts: &Texts, globs: &[Glob], file: File) -> FileId {
         let number = self.files.number(file);

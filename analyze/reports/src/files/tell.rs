@@ -87,7 +87,7 @@ impl FilesRules {
         if let KernelEvent::Switch(switch) = &model.event {
             let near = &mut partial.near;
             if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
-                Self::goes_over(partial, cpu, time, Some(next));
+                self.goes_over(partial, cpu, time, Some(next));
             }
             return;
         }
@@ -142,7 +142,7 @@ impl FilesRules {
     fn exec(&self, partial: &mut FilesPartial, event: &Event<'_>, exec: &Exec, body: &mut Body<'_, '_>) {
         // It takes over the id of its process's first thread.
         if let Some((old, tid)) = taken_over(exec, body) {
-            Self::goes_over(partial, event.cpu, event.time, Some(tid));
+            self.goes_over(partial, event.cpu, event.time, Some(tid));
             self.put(partial, event, Item::TakesOver(tid, old));
         }
         match id(&exec.tid, body) {

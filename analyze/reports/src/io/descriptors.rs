@@ -120,6 +120,20 @@ impl<K: Held> Descriptors<K> {
         (K::default(), false)
     }
 
+    /// Whether it can have come about by changes: nothing in it overflows then.
+    pub(crate) fn is_sound(&self) -> bool {
+        const MOST: usize = 1 << 30;
+        let tables = self.tables.entries();
+        self.tables.is_sound()
+            && self.members.is_sound()
+            && self.cloning.is_sound()
+            && self.entries.max(self.kept) < MOST
+            && (0..MOST as i32).contains(&self.numbered)
+            && tables
+                .map(|(_, table)| table.others as usize)
+                .all(|others| others < MOST)
+    }
+
     /// What a thread's descriptor was at a time.
     pub(crate) fn kind(&self, thread: ThreadKey, fd: i32, time: i64) -> Answer<K> {
         let (table, moves) = self.table_at(thread, time);

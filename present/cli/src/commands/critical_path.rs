@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs, TimeArgs};
 use crate::output;
+use crate::spare;
 
 /// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it waited for did,
 /// across threads, threads of the kernel, disks, the network and, in traces of several machines, machines.
@@ -84,6 +85,9 @@ const BEHIND: u64 = 1_000_000_000;
 /// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
+    if let Some(file) = &args.perfetto {
+        spare::check(file, &subject.set, &args.input.read())?;
+    }
     let report = report(args, &mut subject)?;
     if let Some(file) = &args.perfetto {
         output::replace(file, &perfetto(&report))?;

@@ -17,6 +17,7 @@ use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::lami::Analysis;
+use crate::numbers::{self, Numbers};
 use crate::options::{InputArgs, TimeArgs};
 
 /// Shows periods that you define: how many, how long, within what; the longest ones; each one; how
@@ -72,9 +73,9 @@ pub(crate) struct PeriodsArgs {
     /// The order of the log
     #[arg(long, value_enum, default_value_t)]
     order_by: OrderName,
-    /// Only events of these CPUs
-    #[arg(long, value_name = "CPU", value_delimiter = ',')]
-    cpu: Vec<u32>,
+    /// Only events of these CPUs: numbers and ranges, as 0-3,7
+    #[arg(long, value_name = "CPU", value_delimiter = ',', value_parser = numbers::cpus)]
+    cpu: Vec<Numbers<u64>>,
     /// How many periods may be open at once
     #[arg(long, value_name = "N", default_value_t = MOST_OPEN)]
     max_open: usize,
@@ -113,7 +114,8 @@ pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
 
 impl PeriodsArgs {
     fn asked(&self, subject: &Subject) -> Asked {
-        let cpus = self.cpu.iter().copied().collect();
+        let cpus = numbers::all(&self.cpu).into_iter();
+        let cpus = cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect();
         let mut views = self.views.views();
         if self.aggregate_by.is_some() && !views.contains(&View::Log) {
             views.push(View::Log);

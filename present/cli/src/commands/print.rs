@@ -22,6 +22,7 @@ use crate::print::stamp::StampOptions;
 use crate::print::style::Palette;
 use crate::print::symbols;
 use crate::progress::Progress;
+use crate::spare;
 use crate::warnings::Warnings;
 
 /// Prints every event record as a line: as babeltrace2 does, or as JSON.
@@ -225,6 +226,9 @@ impl PrintArgs {
 /// Runs it.
 pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
+    if let Some(path) = &args.output {
+        spare::check(path, &set, &args.input.read())?;
+    }
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     warnings.recorder(&set, &args.select);

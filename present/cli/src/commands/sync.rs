@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::fold::FoldArgs;
 use crate::options::{self, ReportFormat};
 use crate::output::{self, Output};
+use crate::spare;
 use crate::sync::relate;
 use crate::table::{self, Column, grouped};
 use crate::warnings::Warnings;
@@ -19,7 +20,7 @@ use crate::warnings::Warnings;
 /// wrong both can be.
 ///
 /// Needs kernel traces of at least two hosts, recorded at the same time, with net_dev_queue and net_if_receive_skb
-/// (lttng-modules 2.9 or later), or inet_sock_local_out and inet_sock_local_in. All other commands take what -o writes:
+/// (lttng-modules 2.9 or later), or inet_sock_local_out and inet_sock_local_in. All commands that read traces take what -o writes:
 /// with --sync FILE they read several hosts as one trace.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -54,6 +55,9 @@ pub(crate) struct SyncArgs {
 /// Runs it.
 pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
     let set = options::open_paths(&args.paths)?;
+    if let Some(path) = &args.output {
+        spare::check(path, &set, &args.paths)?;
+    }
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     let found = relate(&set, args.reference.as_deref(), &args.fold, &mut warnings)?;
@@ -92,6 +96,10 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
             Accuracy::Fail => warnings.note(&format!(
                 "{one} and {other}: the packets contradict each other, whatever the clocks did; events were lost, or \
                  one of the clocks was set"
+            )),
+            Accuracy::Approximate => warnings.note(&format!(
+                "{one} and {other}: the packets do not bound the drift from both sides, or less than clocks do: it is assumed to be \
+                 1,000 parts in a million at most, or as little more as the packets allow; far from them times may be off"
             )),
             Accuracy::Incomplete => warnings.note(&format!(
                 "{one} and {other}: there are packets of one direction only; the offset may be far off"

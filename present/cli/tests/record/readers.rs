@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::support::{self, recording_directory, succeeds, text};
+use crate::support::{self, compiled_with, recording_directory, succeeds, text};
 use crate::{fields, record};
 
 #[test]
@@ -144,4 +144,91 @@ fn work_of_queues_is_queued_before_it_is_done() {
         }
     }
     assert!(done >= 3, "{done}: {text}");
+}
+
+const RINGS: &str = include_str!("rings.c");
+
+/// What `rings.c` does: requests are seen from being submitted to their ends, and critical paths go through them.
+#[test]
+fn requests_of_rings_are_seen_through() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let program = compiled_with(directory.path(), "rings", RINGS, &["-lpthread"]);
+    let pipe = directory.path().join("pipe").display().to_string();
+    let (output, trace) = record(
+        directory.path(),
+        &["--kernel", "sched,irq,timer,work"],
+        &[&program.display().to_string(), &pipe],
+    );
+    if output.status.code() == Some(77) {
+        return support::skipped("io_uring is refused");
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("io_uring_submit_req") {
+        return support::skipped("the kernel does not tell of io_uring as it is known");
+    }
+    let descriptors: Vec<String> = succeeds(&output).lines().map(str::to_owned).collect();
+    let text_of = text(&["print", &trace]);
+    let mut steps: BTreeMap<u64, Vec<(&str, BTreeMap<String, String>)>> = BTreeMap::new();
+    for line in text_of.lines() {
+        let names = [
+            "io_uring_submit_req",
+            "io_uring_queue_async_work",
+            "io_uring_complete",
+        ];
+        let name = names
+            .into_iter()
+            .find(|name| line.contains(&format!(" {name}: ")));
+        let fields = fields(line);
+        let number = fields
+            .get("user_data")
+            .and_then(|number| number.strip_prefix("0x"));
+        let number = number.and_then(|number| u64::from_str_radix(number, 16).ok());
+        if let (Some(name), Some(number @ 1000..1100)) = (name, number) {
+            steps.entry(number).or_default().push((name, fields));
+        }
+    }
+    let numbers: Vec<u64> = steps.keys().copied().collect();
+    assert_eq!(numbers, [1000, 1001, 1002, 1003, 1004]);
+    for (steps, descriptor) in steps.values().zip(&descriptors) {
+        let names: Vec<&str> = steps.iter().map(|step| step.0).collect();
+        assert_eq!(
+            names,
+            [
+                "io_uring_submit_req",
+                "io_uring_queue_async_work",
+                "io_uring_complete"
+            ]
+        );
+        for field in ["req", "ctx"] {
+            assert!(
+                steps.iter().all(|step| step.1[field] == steps[0].1[field]),
+                "{steps:?}"
+            );
+        }
+        // IORING_OP_OPENAT.
+        assert_eq!((&*steps[0].1["opcode"], &*steps[1].1["opcode"]), ("18", "18"));
+        assert_eq!(&steps[2].1["res"], descriptor);
+    }
+    // The waits are for the thread that opens the pipes' other ends, which works for 20 ms before that.
+    let ask = ["critical-path", "--longest", "io_uring_enter", &trace];
+    let shown = text(&ask);
+    let waits = shown.matches("io_uring_enter openat, woken by iou-wrk").count();
+    // A wait may fall into two, or be over before the worker thread comes to wait.
+    assert!(waits >= 3, "{shown}");
+    let paths = text(&[&ask[..], &["--format", "json"]].concat());
+    let paths: serde_json::Value = serde_json::from_str(&paths).unwrap();
+    let parts = paths["paths"].as_array().unwrap().iter();
+    let parts: Vec<_> = parts
+        .flat_map(|path| path["segments"].as_array().unwrap())
+        .collect();
+    let sum = |name: Option<&str>| {
+        let of = parts
+            .iter()
+            .filter(|part| name.is_none_or(|name| part["thread"]["name"] == name));
+        of.filter_map(|part| part["duration_ns"].as_u64()).sum::<u64>()
+    };
+    let (feeder, all) = (sum(Some("feeder")), sum(None));
+    assert!(feeder * 2 > all && all > 90_000_000, "{feeder} of {all}: {shown}");
 }

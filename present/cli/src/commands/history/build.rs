@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs};
 use crate::output::Output;
+use crate::spare;
 use crate::table::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
@@ -42,6 +43,13 @@ pub(crate) struct BuildArgs {
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let definition = args.analysis.as_deref().map(definition).transpose()?;
     let set = options::open(&args.input)?;
+    let read: Vec<PathBuf> = args
+        .input
+        .read()
+        .into_iter()
+        .chain(args.analysis.clone())
+        .collect();
+    spare::check(&args.output, &set, &read)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     let options = args.fold.options(None);

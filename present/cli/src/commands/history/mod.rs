@@ -2,6 +2,7 @@
 
 mod append;
 mod build;
+mod condition;
 mod info;
 mod query;
 mod range;

@@ -8,14 +8,16 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args};
 use tracebraid_history::{Attribute, History, Since, Value};
 
+use super::condition::Condition;
 use super::range::RangeArgs;
 use super::rebuild;
-use super::select::{Condition, Patterns, attributes};
+use super::select::{Patterns, attributes};
 use super::show::{Answer, Format, Row, show};
 use super::unreadable;
 use crate::failure::Failure;
 use crate::options;
 use crate::output::{self, Output, say};
+use crate::spare;
 use crate::table::{grouped, number_of};
 use crate::time::TimeSpec;
 
@@ -43,15 +45,15 @@ pub(crate) struct QueryArgs {
     #[arg(value_name = "ATTRIBUTE")]
     attributes: Vec<String>,
     /// What they are at that time
-    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     at: Option<TimeSpec>,
     /// Their first change after that time
-    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     next: Option<TimeSpec>,
     /// Their last change before that time
-    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     previous: Option<TimeSpec>,
-    /// The first time in the range at which a condition holds: ==, !=, <, <=, >, >= and a value (- is no value)
+    /// The first time in the range at which a condition holds: ==, !=, <, <=, >, >= and a value (- is no value), as '> 4'
     #[arg(long, value_name = "CONDITION", group = "what", allow_hyphen_values = true)]
     first: Option<String>,
     /// What they are at so many times in the range, in equal steps
@@ -81,6 +83,7 @@ pub(super) fn run(args: &QueryArgs) -> Result<ExitCode, Failure> {
 impl QueryArgs {
     fn run(&self) -> Result<ExitCode, Failure> {
         let history = History::open(&self.file).map_err(|error| unreadable(&error))?;
+        self.spare(&history)?;
         let answer = self.answer(&history)?;
         let is_empty = match &answer {
             Answer::Rows(rows) => rows.iter().all(|row| row.value == Value::Null),
@@ -92,6 +95,22 @@ impl QueryArgs {
         let answer = show(&history, self.format, &options::zone(self.range.gmt), answer)?;
         self.write(&answer)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Neither the history nor a file of its trace is written over.
+    fn spare(&self, history: &History) -> Result<(), Failure> {
+        let Some(target) = &self.output else { return Ok(()) };
+        spare::check_read(target, &[&self.file])?;
+        let Ok(there) = target.canonicalize() else {
+            return Ok(());
+        };
+        let paths = &history.meta().paths;
+        let holds = |path: &PathBuf| path.canonicalize().is_ok_and(|path| there.starts_with(path));
+        // Most are elsewhere, and the trace need not even be there.
+        match paths.iter().any(holds) {
+            true => spare::check(target, &options::open_paths(paths)?, paths),
+            false => Ok(()),
+        }
     }
 
     fn write(&self, answer: &[u8]) -> Result<(), Failure> {
@@ -146,7 +165,7 @@ impl QueryArgs {
             });
         }
         if let Some(first) = &self.first {
-            return first_times(history, &attributes, (from, to), first);
+            return first_times(history, &attributes, (from, to), &Condition::parse(first)?);
         }
         if let Some(next) = self.next {
             let next = time(next)?;
@@ -210,11 +229,11 @@ fn first_times(
     history: &History,
     attributes: &[Attribute],
     (from, to): (i64, i64),
-    condition: &str,
+    condition: &Condition,
 ) -> Result<Answer, Failure> {
-    let condition = Condition::parse(condition);
-    if let Some(doubt) = condition.doubt() {
-        return Err(Failure::usage(doubt));
+    condition.check(history, attributes)?;
+    if let Some(doubt) = condition.doubt(history, attributes) {
+        say!("warning: {doubt}");
     }
     each(attributes, |attribute| {
         let first = history.first(attribute, (from, to), |value| condition.holds(value))?;

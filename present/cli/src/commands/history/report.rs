@@ -17,8 +17,9 @@ use crate::table::{self, Column, duration, grouped, percent};
 
 /// Shows how long attributes had which values, and what numbers were on average.
 ///
-/// A value's share is that of the range; of attributes together, that of all their time. Numbers with more than 16 values, and sums, are told by their
-/// least, average (over time) and greatest value.
+/// A value's share is that of the range; of attributes together, that of all their time. Sums, and numbers with more than 16 values that
+/// measure something, are told by their least, average (over time) and greatest value; those that name something, as threads and
+/// interrupts, always by value.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history report TRACE.history 'cpu/*/state'
@@ -32,7 +33,7 @@ pub(crate) struct ReportArgs {
     /// Paths of attributes, or patterns of paths
     #[arg(value_name = "ATTRIBUTE", required = true)]
     attributes: Vec<String>,
-    /// All attributes' times in one, by value
+    /// All attributes' times in one, by value; averages stay apart
     #[arg(long)]
     together: bool,
     #[command(flatten)]
@@ -85,7 +86,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Values of all attributes in one row; numbers with many values stay apart.
+/// Values of all attributes in one row; averages stay apart.
 fn together(rows: Vec<Row>) -> Vec<Row> {
     let mut all = Report::default();
     let mut apart = Vec::new();

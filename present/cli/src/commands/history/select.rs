@@ -1,7 +1,7 @@
 //! Which attributes a query is about: paths with `*` and `?`, and the machine before them where there are several.
 
 use tracebraid_filter::glob::Glob;
-use tracebraid_history::{Attribute, History, Kind, Subject, Value};
+use tracebraid_history::{Attribute, History, Kind, Subject};
 
 use crate::failure::Failure;
 
@@ -94,91 +94,4 @@ fn unknown(history: &History, path: &str) -> String {
         kinds(Subject::Thread),
         kinds(Subject::Disk)
     )
-}
-
-/// A condition: an operator and a value.
-pub(super) struct Condition {
-    operator: Operator,
-    value: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Is,
-    IsNot,
-    Less,
-    Most,
-    More,
-    Least,
-}
-
-impl Condition {
-    /// `== running`, `!= -`, `> 4`; without an operator, that it is equal.
-    pub(super) fn parse(text: &str) -> Condition {
-        let operators = [
-            ("==", Operator::Is),
-            ("!=", Operator::IsNot),
-            ("<=", Operator::Most),
-            (">=", Operator::Least),
-            ("<", Operator::Less),
-            (">", Operator::More),
-            ("=", Operator::Is),
-        ];
-        let text = text.trim();
-        let found = operators
-            .into_iter()
-            .find_map(|(sign, operator)| Some((operator, text.strip_prefix(sign)?)));
-        let (operator, value) = found.unwrap_or((Operator::Is, text));
-        let value = value.trim().trim_matches('"').to_owned();
-        Condition { operator, value }
-    }
-
-    /// Whether it holds. What is not known is neither less nor more than anything.
-    pub(super) fn holds(&self, value: &Value) -> bool {
-        let is_it = || value.to_string() == self.value;
-        let number = || match value {
-            Value::Number(number) => Some(number.cmp(&self.value.parse().ok()?)),
-            _ => None,
-        };
-        match self.operator {
-            Operator::Is => is_it(),
-            Operator::IsNot => !is_it(),
-            Operator::Less => number().is_some_and(std::cmp::Ordering::is_lt),
-            Operator::Most => number().is_some_and(std::cmp::Ordering::is_le),
-            Operator::More => number().is_some_and(std::cmp::Ordering::is_gt),
-            Operator::Least => number().is_some_and(std::cmp::Ordering::is_ge),
-        }
-    }
-
-    /// What it says, if it can never hold.
-    pub(super) fn doubt(&self) -> Option<String> {
-        let is_order = !matches!(self.operator, Operator::Is | Operator::IsNot);
-        (is_order && self.value.parse::<i64>().is_err())
-            .then(|| format!("{}: less and more are for numbers", self.value))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn conditions_compare_texts_and_numbers() {
-        let holds = |condition: &str, value: &Value| Condition::parse(condition).holds(value);
-        let four = Value::Number(4);
-        for (condition, expected) in [
-            ("== 4", true),
-            ("4", true),
-            ("!= 4", false),
-            (">=4", true),
-            ("> 4", false),
-            ("< 5", true),
-        ] {
-            assert_eq!(holds(condition, &four), expected, "{condition}");
-        }
-        assert!(holds("== read", &Value::Text("read".into())));
-        assert!(!holds("> read", &Value::Text("write".into())));
-        assert!(holds("== -", &Value::Null) && holds("!= 4", &Value::Null) && !holds("< 4", &Value::Null));
-        assert!(Condition::parse("> read").doubt().is_some());
-    }
 }

@@ -1,0 +1,139 @@
+//! What is known at a time: to be kept, and to go on from there without what came before.
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::call::Stretch;
+use crate::files::directories::Directories;
+use crate::files::interned::{Text, Texts};
+use crate::files::machine::{Machine, Thread};
+use crate::files::names::{FileId, Files};
+use crate::files::{FilesPartial, FilesRules};
+use crate::io::descriptors::Descriptors;
+use crate::kernel::{CpuKey, Lane, Selection, Table};
+
+/// What is known of descriptors and of calls that are open, when everything before a marked time has been played. It is the same
+/// however the trace was cut.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FilesKept {
+    descriptors: Descriptors<FileId>,
+    directories: Directories,
+    files: Files,
+    threads: Table<Thread>,
+    texts: Texts,
+    stands: Vec<(CpuKey, Stretch)>,
+}
+
+impl FilesRules {
+    /// Rules for whoever follows descriptors ([`FilesRules::follow`]) and asks at these times, given in their order, what is known.
+    pub fn marked(marks: Vec<i64>) -> FilesRules {
+        FilesRules {
+            selection: Selection::default(),
+            ranges: None,
+            marks,
+        }
+    }
+}
+
+impl FilesPartial {
+    /// What is known at a marked time, up to which everything was played, and nothing from there on.
+    pub fn keep(&mut self, time: i64) -> FilesKept {
+        let FilesPartial {
+            lanes,
+            machine,
+            texts,
+            ..
+        } = self;
+        let mut stands: Vec<(CpuKey, Stretch)> = Vec::new();
+        for (cpu, lane) in lanes.iter_mut() {
+            // Where nothing has happened since, it stands so still.
+            let now = lane.now().filter(|now| now.until <= time).copied();
+            let before = || machine.stands.iter().find(|(other, _)| *other == cpu);
+            let stands_so = now.or_else(|| before().map(|(_, stretch)| *stretch));
+            stands.extend(stands_so.map(|stretch| (cpu, stretch)));
+        }
+        for (_, stretch) in &mut stands {
+            stretch.until = i64::MIN;
+        }
+        let mut kept = FilesKept {
+            descriptors: machine.descriptors.clone(),
+            directories: machine.directories.clone(),
+            files: machine.files.clone(),
+            threads: machine.threads.clone(),
+            texts: Texts::default(),
+            stands,
+        };
+        // What chunks behind that time have told has numbers, too; which ones depends on where they end.
+        let mut known = Texts::default();
+        kept.each_text(&mut |text| {
+            if let Some(name) = texts.get(*text) {
+                *text = known.number(name);
+            }
+        });
+        kept.texts = known;
+        kept
+    }
+
+    /// Where everything before a time is known.
+    pub fn behind(kept: FilesKept) -> FilesPartial {
+        let FilesKept {
+            descriptors,
+            directories,
+            files,
+            threads,
+            texts,
+            stands,
+        } = kept;
+        let lane = |(cpu, stretch): &(CpuKey, Stretch)| {
+            let mut lane = Lane::default();
+            lane.goes_over(i64::MIN, *stretch);
+            (*cpu, lane)
+        };
+        let lanes = stands.iter().map(lane).collect();
+        let mut machine = Machine::default();
+        (machine.descriptors, machine.directories) = (descriptors, directories);
+        (machine.files, machine.threads) = (files, threads);
+        machine.stands = stands.into_iter().collect();
+        FilesPartial {
+            lanes,
+            texts,
+            machine,
+            is_first: true,
+            ..FilesPartial::default()
+        }
+    }
+}
+
+impl FilesKept {
+    /// Whether it can have been kept: whatever else is made of it, no bound is passed.
+    pub fn is_sound(&self) -> bool {
+        let mut threads = self.threads.entries();
+        let are_few = threads.all(|(_, thread)| thread.open.is_sound() && thread.classes.is_empty());
+        let is_after =
+            |pair: &[(CpuKey, Stretch)]| pair.first().map(|cpu| cpu.0) < pair.last().map(|cpu| cpu.0);
+        are_few
+            && self.descriptors.is_sound()
+            && self.directories.is_sound()
+            && self.files.is_sound()
+            && self.threads.is_sound()
+            && self.texts.is_sound()
+            && self.stands.windows(2).all(is_after)
+    }
+
+    /// Gives all texts that are named, in an order that what was played tells.
+    fn each_text(&mut self, to: &mut impl FnMut(&mut Text)) {
+        self.files.rename(&mut *to);
+        self.directories.paths().for_each(&mut *to);
+        for thread in self.threads.values() {
+            let (parked, missed) = thread.open.parts();
+            parked.into_iter().for_each(|entered| to(&mut entered.text));
+            missed.for_each(|exited| to(&mut exited.text));
+        }
+        for (_, stretch) in &mut self.stands {
+            stretch
+                .calls
+                .open_mut()
+                .into_iter()
+                .for_each(|open| to(&mut open.text));
+        }
+    }
+}
