@@ -1,19 +1,23 @@
 //! Executions of tasks: where the time of each went, by calling context, across threads.
 //!
-//! In: the execution graph of a trace ([`tracebraid_critical_path::Graph`]), call stacks that were sampled, and what
-//! executions there are. Out: for each execution its enhanced calling context tree (ECCT), as a sparse vector over the
+//! In: the execution graph of a trace ([`tracebraid_critical_path::Graph`]), call stacks that were sampled, and periods
+//! that are executions ([`tracebraid_reports::periods::EndedPeriod`]). Out: for each execution its enhanced calling context tree (ECCT), as a sparse vector over the
 //! [`Contexts`] of all of them. Promise: the times of an execution's contexts add up to its duration, to the nanosecond.
 //!
 //! After sections 3.1 and 3.3.2 of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
 //! execution traces" (2016).
 #![forbid(unsafe_code)]
 
+mod compare;
 mod contexts;
 mod ecct;
+mod execution;
 mod names;
 mod stacks;
 
+pub use compare::{Difference, Spread, compare};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use ecct::{Builder, Ecct};
+pub use execution::{Execution, executions, with_threads};
 pub use names::{NameId, Names};
 pub use stacks::{StackId, Stacks, ThreadStacks};

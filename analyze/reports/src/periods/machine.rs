@@ -39,6 +39,24 @@ struct OfPeriod {
     children: Vec<Index>,
 }
 
+/// Where an event record was met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Spot {
+    /// Place of its stream among those of all traces.
+    pub(super) stream: u32,
+    /// Its CPU, if it is known.
+    pub(super) cpu: Option<u32>,
+}
+
+impl Spot {
+    fn of(candidate: &Candidate) -> Spot {
+        Spot {
+            stream: candidate.stream,
+            cpu: candidate.cpu,
+        }
+    }
+}
+
 /// A period that is open.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Open {
@@ -46,7 +64,8 @@ pub(super) struct Open {
     /// From 1 in the order of beginning; 0 if nothing is here.
     pub(super) number: u64,
     pub(super) begin: i64,
-    pub(super) cpu: Option<u32>,
+    /// Where it began.
+    pub(super) at_begin: Spot,
     /// Place of the period around it.
     parent: Option<u32>,
     /// Values for later conditions.
@@ -212,6 +231,7 @@ impl Machine {
             open: &open,
             around: &around,
             end: turn.candidate.time,
+            at_end: Spot::of(turn.candidate),
             end_captures,
         };
         let duration = closed.duration();
@@ -358,7 +378,7 @@ impl Machine {
         open.period = step.period;
         open.number = self.begun;
         open.begin = turn.candidate.time;
-        open.cpu = turn.candidate.cpu;
+        open.at_begin = Spot::of(turn.candidate);
         open.parent = parent;
         self.enlist(turn.plan, place, &mut open);
         if let Some(room) = self.open.get_mut(place as usize) {

@@ -7,6 +7,7 @@
 //! `docs/reports-periods.md` defines it.
 
 mod aggregated;
+mod ended;
 mod index;
 mod machine;
 mod plan;
@@ -24,6 +25,7 @@ use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 
 use crate::kernel::{Candidates, CpuSet, Extent, Head, Packets, Subjects, Window, hosts};
 use crate::report::Report;
+pub use ended::{Bound, Ended, EndedAnalysis, EndedPeriod};
 use machine::Machine;
 use plan::Plan;
 use sums::Sums;

@@ -280,7 +280,7 @@ fn list(
             Timestamp(done.end).into(),
             done.duration().into(),
             Value::text(wanted.path(done.period)),
-            done.cpu.map(u64::from).into(),
+            done.at[0].cpu.map(u64::from).into(),
             captured(&period.begin_captures, &done.begin_captures),
             captured(&period.end_captures, &done.end_captures),
         ])

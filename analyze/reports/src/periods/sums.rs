@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_filter::Datum;
 
 use crate::kernel::KeyHasher;
-use crate::periods::machine::Open;
+use crate::periods::machine::{Open, Spot};
 use crate::periods::plan::Plan;
 use crate::periods::tree::key;
 use crate::periods::wanted::{GroupPlace, Wanted};
@@ -21,6 +21,7 @@ pub(super) struct Closed<'a> {
     /// Those around it, from the inside.
     pub(super) around: &'a [&'a Open],
     pub(super) end: i64,
+    pub(super) at_end: Spot,
     pub(super) end_captures: Vec<Datum>,
 }
 
@@ -38,7 +39,8 @@ pub(super) struct Done {
     pub(super) numbers: Vec<u64>,
     pub(super) begin: i64,
     pub(super) end: i64,
-    pub(super) cpu: Option<u32>,
+    /// Where it began, and where it ended.
+    pub(super) at: [Spot; 2],
     pub(super) begin_captures: Vec<Datum>,
     pub(super) end_captures: Vec<Datum>,
 }
@@ -199,6 +201,7 @@ impl Sums {
         }
         let cpu = closed
             .open
+            .at_begin
             .cpu
             .map_or(Datum::Missing, |cpu| Datum::Integer(cpu.into()));
         let value = |place: &GroupPlace| match *place {
@@ -255,7 +258,7 @@ impl Sums {
             numbers,
             begin: closed.open.begin,
             end: closed.end,
-            cpu: closed.open.cpu,
+            at: [closed.open.at_begin, closed.at_end],
             begin_captures: closed.open.captures.clone(),
             end_captures: closed.end_captures,
         };

@@ -1,0 +1,188 @@
+//! Requests of a real program, slowed by causes that were injected: their trees differ where the cause is.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use tracebraid_critical_path::GraphAnalysis;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_executions::{
+    Builder, ContextId, Contexts, Ecct, FrameKind, Names, Stacks, compare, executions, with_threads,
+};
+use tracebraid_filter::Datum;
+use tracebraid_filter::periods::Periods;
+use tracebraid_fold::{Analysis, Control, Options, fold};
+use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_reports::periods::EndedAnalysis;
+
+use crate::told::Words;
+
+/// What slowed a request, and its tree.
+struct Request {
+    cause: String,
+    ecct: Ecct,
+}
+
+fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options) -> A::Report {
+    fold(set, analysis, options, &Control::default())
+        .expect("nobody cancels")
+        .report
+}
+
+/// What slowed each request, by its number; and how long it took by the program's own clock.
+fn truth(directory: &Path) -> HashMap<i128, (String, u64)> {
+    let text = std::fs::read_to_string(directory.join("requests.csv")).expect("the truth");
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().expect("a head");
+    let at = |name: &str| head.iter().position(|column| *column == name).expect("a column");
+    let [id, begin, end, cause] = ["request_id", "start_ns", "end_ns", "injected_cause"].map(at);
+    let row = |row: Vec<&str>| {
+        let [begin, end] = [begin, end].map(|at| row[at].parse::<u64>().expect("a time"));
+        let id = row[id].parse().expect("a number");
+        (id, (row[cause].to_owned(), end - begin))
+    };
+    lines.map(row).collect()
+}
+
+fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u32, Words>) {
+    let directory = tracebraid_testkit::recorded::unpacked("kernel-ust-requests");
+    let set = TraceSet::open(&[directory.join("kernel-ust-requests")]).expect("a trace");
+    let causes = truth(&directory.join("kernel-ust-requests.truth"));
+    let mut periods = Periods::default();
+    let definition = "request : $evt.$name == \"app:request_begin\" :
+        $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
+    periods.period(definition).expect("a definition");
+    periods.captures("request : id = $evt.id").expect("captures");
+    let analysis = EndedAnalysis::new(&set, with_threads(periods), Window::default()).expect("a plan");
+    let ended = folded(&set, &analysis, options);
+    assert_eq!((ended.unfinished.clone(), ended.refused), (vec![0], 0));
+    let graph = folded(&set, &GraphAnalysis::new(&set, Selection::default()), options);
+    let (stacks, threads) = (Stacks::default(), HashMap::new());
+    let mut builder = Builder::new(&graph, &stacks, &threads, Names::default());
+    let mut found = Vec::new();
+    let mut apart = 0;
+    for execution in executions(&set, &graph, ended) {
+        let [Datum::Integer(id)] = execution.values.as_slice() else {
+            panic!("a number is captured: {:?}", execution.values);
+        };
+        let (cause, duration) = &causes[id];
+        apart += u64::from(execution.duration().abs_diff(*duration) > 100_000);
+        assert!(execution.first.is_some() && execution.first == execution.last);
+        let ecct = builder.ecct(&execution.path(&graph).expect("a worker"));
+        assert_eq!(ecct.total(), execution.duration(), "{id}");
+        found.push(Request {
+            cause: cause.clone(),
+            ecct,
+        });
+    }
+    assert_eq!(found.len(), causes.len());
+    // The program reads its clock beside the event records: seldom something comes in between.
+    assert!(apart * 20 < found.len() as u64, "{apart}");
+    let words = |context| {
+        let frame =
+            |frame: &tracebraid_executions::Frame| (frame.kind, builder.names.text(frame.name).to_owned());
+        builder.contexts.frames(context).iter().map(frame).collect()
+    };
+    let ids = 0..builder.contexts.count() as u32;
+    let words = ids.map(|id| (id, words(ContextId(id)))).collect();
+    (found, builder.contexts, words)
+}
+
+fn of_cause<'r>(requests: &'r [Request], cause: &str) -> Vec<&'r Ecct> {
+    let of_cause = requests.iter().filter(|request| request.cause == cause);
+    of_cause.map(|request| &request.ecct).collect()
+}
+
+#[test]
+fn trees_of_slow_requests_differ_where_the_cause_is() {
+    let (requests, contexts, words) = requests(Options::default());
+    let fast = of_cause(&requests, "none");
+    let has = |words: &Words, kind: FrameKind, name: &str| {
+        words.iter().any(|frame| frame.0 == kind && frame.1 == name)
+    };
+    let thread = |words: &Words, name| has(words, FrameKind::Thread, name);
+    let reason = |words: &Words, name| has(words, FrameKind::Reason, name);
+    type Is<'t> = &'t dyn Fn(&Words) -> bool;
+    let causes: [(&str, Is<'_>); 6] = [
+        ("preempt", &|words| {
+            reason(words, "preempted") && thread(words, "cpuhog")
+        }),
+        ("lock_sleep", &|words| {
+            thread(words, "lockholder") && reason(words, "timer")
+        }),
+        ("lock_run", &|words| {
+            thread(words, "lockholder") && !reason(words, "timer")
+        }),
+        ("backend_sleep", &|words| {
+            thread(words, "backend") && reason(words, "timer")
+        }),
+        ("backend_run", &|words| {
+            thread(words, "backend") && !reason(words, "timer")
+        }),
+        ("disk", &|words| {
+            reason(words, "block-device") && has(words, FrameKind::Detail, "vdc")
+        }),
+    ];
+    for (cause, is_it) in causes {
+        let slow = of_cause(&requests, cause);
+        let differences = compare(&contexts, [&fast, &slow]);
+        let own = differences.iter().filter(|of| !of.is_whole && of.chance < SURE);
+        let most = own.max_by(|one, other| one.more.total_cmp(&other.more));
+        let most = most.unwrap_or_else(|| panic!("{cause}: nothing differs"));
+        let found = &words[&most.context.0];
+        assert!(is_it(found), "{cause}: {found:?} {most:?}");
+        assert!(
+            most.interval.is_some_and(|(low, _)| low > 0.0) && most.effect > 0.5,
+            "{cause}: {most:?}"
+        );
+    }
+}
+
+/// What is less probable by chance is taken for a difference.
+const SURE: f64 = 0.01;
+
+#[test]
+fn halves_of_the_same_requests_do_not_differ() {
+    const SPLITS: u32 = 200;
+    let (requests, contexts, _) = requests(Options::default());
+    let mut fast = of_cause(&requests, "none");
+    let mut random = 1u64;
+    let mut wrong = 0;
+    for _ in 0..SPLITS {
+        // Fisher and Yates, with a linear congruential generator (Knuth's constants).
+        for at in (1..fast.len()).rev() {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            fast.swap(at, (random >> 33) as usize % (at + 1));
+        }
+        let (one, other) = fast.split_at(fast.len() / 2);
+        let surest = compare(&contexts, [one, other])
+            .first()
+            .map_or(1.0, |of| of.chance);
+        wrong += u32::from(surest < SURE);
+    }
+    println!("{wrong} of {SPLITS} pairs of halves differ");
+    assert!(wrong * 100 <= SPLITS, "{wrong}");
+}
+
+#[test]
+fn trees_are_the_same_for_every_number_of_threads() {
+    let one = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    let many = Options {
+        threads: 4,
+        chunk_bytes: 1 << 16,
+        ..Options::default()
+    };
+    let [(one, _, of_one), (many, _, of_many)] = [one, many].map(requests);
+    assert_eq!(of_one, of_many);
+    let trees = |requests: Vec<Request>| {
+        requests
+            .into_iter()
+            .map(|request| request.ecct)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(trees(one), trees(many));
+}

@@ -1,0 +1,158 @@
+//! All periods that end, one by one, with where they began and ended: for analyses of what happened in each.
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::Datum;
+use tracebraid_filter::periods::Periods;
+use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+
+use crate::kernel::Window;
+use crate::periods::machine::Spot;
+use crate::periods::sums::Done;
+use crate::periods::{Asked, PeriodAnalysis, PeriodPartial};
+use crate::report::View;
+
+/// A period that ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedPeriod {
+    /// Its place among the definitions.
+    pub period: usize,
+    /// Numbers of the periods around it, from the outside, and its own: from 1 in the order of beginnings.
+    pub numbers: Vec<u64>,
+    /// The event record that began it.
+    pub begin: Bound,
+    /// The one that ended it.
+    pub end: Bound,
+}
+
+/// An event record that begins or ends a period.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// In nanoseconds from the origin.
+    pub time: i64,
+    /// Index of its trace in the set.
+    pub trace: u32,
+    /// Its CPU, if it is known.
+    pub cpu: Option<u32>,
+    /// What its definition captures there.
+    pub captures: Vec<Datum>,
+}
+
+/// The analysis.
+#[derive(Debug)]
+pub struct EndedAnalysis {
+    periods: PeriodAnalysis,
+    /// By place among the streams of all traces: the trace.
+    traces: Vec<u32>,
+}
+
+/// What it finds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ended {
+    /// Those that ended, in the order in which they began.
+    pub periods: Vec<EndedPeriod>,
+    /// By definition: how many did not.
+    pub unfinished: Vec<u64>,
+    /// How many were not begun, since too many were open.
+    pub refused: u64,
+}
+
+impl EndedAnalysis {
+    /// Of those periods in those traces, as far as their event records are in the window.
+    ///
+    /// # Errors
+    /// When there are too many conditions, for people.
+    pub fn new(set: &TraceSet, periods: Periods, window: Window) -> Result<EndedAnalysis, String> {
+        let asked = Asked {
+            window,
+            views: vec![View::Log],
+            ..Asked::default()
+        };
+        let streams = |(trace, index): (&tracebraid_ctf::trace::Trace, u32)| {
+            std::iter::repeat_n(index, trace.streams.len())
+        };
+        Ok(EndedAnalysis {
+            periods: PeriodAnalysis::new(set, periods, &asked)?,
+            traces: set.traces.iter().zip(0..).flat_map(streams).collect(),
+        })
+    }
+
+    /// See [`PeriodAnalysis::doubts`].
+    pub fn doubts(&self) -> &[String] {
+        self.periods.doubts()
+    }
+
+    fn bound(&self, time: i64, spot: Spot, captures: Vec<Datum>) -> Bound {
+        Bound {
+            time,
+            trace: self.traces.get(spot.stream as usize).copied().unwrap_or(0),
+            cpu: spot.cpu,
+            captures,
+        }
+    }
+
+    fn ended(&self, done: Done) -> EndedPeriod {
+        let [at_begin, at_end] = done.at;
+        EndedPeriod {
+            period: done.period,
+            begin: self.bound(done.begin, at_begin, done.begin_captures),
+            end: self.bound(done.end, at_end, done.end_captures),
+            numbers: done.numbers,
+        }
+    }
+}
+
+impl Analysis for EndedAnalysis {
+    type Partial = PeriodPartial;
+    type Report = Ended;
+
+    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
+        self.periods.groups(set)
+    }
+
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.periods.wants(trace, stream_class, class)
+    }
+
+    fn begin(&self, chunk: &Chunk) -> PeriodPartial {
+        self.periods.begin(chunk)
+    }
+
+    fn packet(&self, partial: &mut PeriodPartial, packet: &StreamPlace<'_>) {
+        self.periods.packet(partial, packet);
+    }
+
+    #[inline]
+    fn event(&self, partial: &mut PeriodPartial, record: &mut Record<'_>) {
+        self.periods.event(partial, record);
+    }
+
+    fn end(&self, partial: &mut PeriodPartial, chunk: &Chunk) {
+        self.periods.end(partial, chunk);
+    }
+
+    fn merge(&self, earlier: &mut PeriodPartial, later: PeriodPartial) {
+        self.periods.merge(earlier, later);
+    }
+
+    fn settle(&self, partial: &mut PeriodPartial, watermark: Timestamp) {
+        self.periods.settle(partial, watermark);
+    }
+
+    fn finish(&self, mut partial: PeriodPartial) -> Ended {
+        self.periods.run(&mut partial, None);
+        let PeriodPartial {
+            mut machine,
+            mut sums,
+            ..
+        } = partial;
+        machine.finish(&mut sums);
+        let mut log = sums.log;
+        log.sort_by_key(Done::number);
+        Ended {
+            periods: log.into_iter().map(|done| self.ended(done)).collect(),
+            unfinished: sums.periods.iter().map(|of| of.unfinished).collect(),
+            refused: sums.refused,
+        }
+    }
+}
