@@ -43,6 +43,9 @@ class Measure:
         self.cpu, self.wall, self.resident, self.anonymous = [], [], [], []
 
     def run(self, command):
+        if "-o" in command:
+            # To take away what was there before is not what is measured.
+            Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
         start = time.perf_counter()
         with subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as process:

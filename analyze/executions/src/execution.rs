@@ -81,15 +81,15 @@ pub fn executions(set: &TraceSet, graph: &Graph, ended: Ended) -> Vec<Execution>
     ended.periods.into_iter().map(execution).collect()
 }
 
-/// Finds out in which thread an event record is.
-struct Whose<'g> {
+/// Finds out in which thread something is that a trace tells.
+pub(crate) struct Whose<'g> {
     graph: &'g Graph,
     /// By trace: the kernel trace of its machine.
     kernels: Vec<Option<u32>>,
 }
 
 impl<'g> Whose<'g> {
-    fn new(set: &TraceSet, graph: &'g Graph) -> Whose<'g> {
+    pub(crate) fn new(set: &TraceSet, graph: &'g Graph) -> Whose<'g> {
         let is_kernels = |index: usize| graph.cpus.iter().any(|(cpu, _)| cpu.trace as usize == index);
         let kernel = |(index, trace): (usize, &Trace)| {
             if is_kernels(index) {
@@ -113,25 +113,28 @@ impl<'g> Whose<'g> {
             cpu,
             mut captures,
         } = bound;
-        let told = captures.pop();
-        let Some(trace) = self.kernels.get(trace as usize).copied().flatten() else {
-            return (None, captures);
-        };
-        let tid = match told {
-            Some(Datum::Integer(tid)) => i32::try_from(tid).ok(),
-            _ => None,
-        };
-        let actor = match (tid, cpu) {
-            (Some(tid), _) => self.graph.at(ThreadKey { trace, tid }, time),
-            (None, Some(cpu)) => self.on(CpuKey { trace, cpu }, time),
-            (None, None) => None,
+        let actor = match captures.pop() {
+            Some(Datum::Integer(tid)) => self.thread(trace, i64::try_from(tid).ok(), time),
+            _ => cpu.and_then(|cpu| self.on(trace, cpu, time)),
         };
         (actor, captures)
     }
 
+    /// The kernel trace of the machine that a trace is of.
+    fn kernel(&self, trace: u32) -> Option<u32> {
+        self.kernels.get(trace as usize).copied().flatten()
+    }
+
+    /// The thread with that id.
+    pub(crate) fn thread(&self, trace: u32, tid: Option<i64>, time: i64) -> Option<ActorId> {
+        let (trace, tid) = (self.kernel(trace)?, i32::try_from(tid?).ok()?);
+        self.graph.at(ThreadKey { trace, tid }, time)
+    }
+
     /// Who ran on a CPU.
-    fn on(&self, cpu: CpuKey, time: i64) -> Option<ActorId> {
-        match self.graph.occupied(cpu, time).first()?.by {
+    fn on(&self, trace: u32, cpu: u32, time: i64) -> Option<ActorId> {
+        let trace = self.kernel(trace)?;
+        match self.graph.occupied(CpuKey { trace, cpu }, time).first()?.by {
             Occupant::Thread(actor) => Some(actor),
             Occupant::Idle | Occupant::Unknown => None,
         }

@@ -12,12 +12,16 @@ mod compare;
 mod contexts;
 mod ecct;
 mod execution;
+mod metrics;
 mod names;
+mod sampled;
 mod stacks;
 
 pub use compare::{Difference, Spread, compare};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use ecct::{Builder, Ecct};
 pub use execution::{Execution, executions, with_threads};
+pub use metrics::{Metric, metrics};
 pub use names::{NameId, Names};
+pub use sampled::Sampled;
 pub use stacks::{StackId, Stacks, ThreadStacks};

@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use tracebraid_critical_path::GraphAnalysis;
+use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::{
-    Builder, ContextId, Contexts, Ecct, FrameKind, Names, Stacks, compare, executions, with_threads,
+    Builder, ContextId, Contexts, Ecct, FrameKind, Names, Sampled, StackId, Stacks, compare, executions,
+    with_threads,
 };
 use tracebraid_filter::Datum;
 use tracebraid_filter::periods::Periods;
 use tracebraid_fold::{Analysis, Control, Options, fold};
 use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_profile::{SampledStack, Samples};
 use tracebraid_reports::periods::EndedAnalysis;
 
 use crate::told::Words;
@@ -163,6 +166,62 @@ fn halves_of_the_same_requests_do_not_differ() {
     }
     println!("{wrong} of {SPLITS} pairs of halves differ");
     assert!(wrong * 100 <= SPLITS, "{wrong}");
+}
+
+/// Stacks that might have been recorded: of a worker that computed, of one that waited, of a thread that is not there.
+#[test]
+fn stacks_go_to_their_threads() {
+    let directory = tracebraid_testkit::recorded::unpacked("kernel-ust-requests");
+    let set = TraceSet::open(&[directory.join("kernel-ust-requests")]).expect("a trace");
+    let graph = folded(
+        &set,
+        &GraphAnalysis::new(&set, Selection::default()),
+        Options::default(),
+    );
+    let (worker, _) = graph
+        .ids()
+        .find(|(_, actor)| actor.name.as_deref() == Some("worker-1"))
+        .expect("a worker");
+    let actor = graph.actor(worker).expect("the same");
+    let kernel = actor.key.trace;
+    let user = (0..set.traces.len() as u32)
+        .find(|&trace| trace != kernel)
+        .expect("a user-space trace");
+    let middle = actor
+        .line
+        .get(actor.line.len() / 2)
+        .expect("it does something")
+        .begin;
+    let sample = |trace, tid, time, functions: &[u32], wait_ns| SampledStack {
+        trace,
+        time: Timestamp(time),
+        tid,
+        functions: functions.to_vec(),
+        wait_ns,
+    };
+    let tid = Some(i64::from(actor.key.tid));
+    let samples = Samples {
+        names: ["main", "work", "read"].map(str::to_owned).to_vec(),
+        stacks: vec![
+            sample(kernel, tid, middle, &[0, 1], None),
+            sample(user, tid, middle + 1000, &[0, 2], Some(400)),
+            sample(kernel, Some(999_999), middle, &[0], None),
+            sample(kernel, None, middle, &[0], None),
+        ],
+        missing: Vec::new(),
+    };
+    let sampled = Sampled::new(&set, &graph, &samples);
+    assert_eq!((sampled.threads.len(), sampled.of_nobody), (1, 2));
+    let functions = |time| {
+        let parts = |stack: &StackId| sampled.stacks.parts(*stack);
+        let stack = sampled.threads[&worker].at(time);
+        let stacks = std::iter::successors(Some(stack), |stack| parts(stack).map(|parts| parts.0));
+        let names = stacks.filter_map(|stack| Some(sampled.names.text(parts(&stack)?.1)));
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(functions(middle - 1), ["work", "main"]);
+    assert_eq!(functions(middle + 1), ["main"]);
+    assert_eq!(functions(middle + 700), ["read", "main"]);
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod disks;
 mod encode;
 mod file;
 mod files;
+mod flush;
 mod history;
 mod kernel;
 mod levels;

@@ -19,6 +19,7 @@ use crate::block::{self, Content, HEAD as BLOCK_HEAD, Place};
 use crate::checkpoint::{self, Checkpoint, CheckpointRef};
 use crate::encode::{Encoded, woken};
 use crate::file::{self, BlockRef, HistoryError, Index, Meta};
+use crate::flush::Flusher;
 use crate::levels::Levels;
 use crate::piece::WAKE;
 use crate::run::Run;
@@ -37,6 +38,7 @@ pub(crate) struct Writer {
     path: PathBuf,
     target: Target,
     file: BufWriter<File>,
+    flusher: Flusher,
     offset: u64,
     index: Index,
     text_numbers: HashMap<Arc<str>, u64>,
@@ -80,12 +82,14 @@ impl Writer {
         };
         let path = &place(path).map_err(error)?;
         let (file, hidden) = beside(path).map_err(error)?.into_parts();
+        let flusher = Flusher::new(&file, 0).map_err(error)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&[0; file::HEAD as usize]).map_err(error)?;
         Ok(Writer {
             path: path.clone(),
             target: Target::New(hidden),
             file,
+            flusher,
             offset: file::HEAD,
             index: Index::default(),
             text_numbers: HashMap::new(),
@@ -103,10 +107,12 @@ impl Writer {
         };
         let mut file = File::options().write(true).open(path).map_err(error)?;
         file.seek(SeekFrom::Start(end)).map_err(error)?;
+        let flusher = Flusher::new(&file, end).map_err(error)?;
         Ok(Writer {
             path: path.to_owned(),
             target: Target::Behind(end),
             file: BufWriter::with_capacity(1 << 20, file),
+            flusher,
             offset: end,
             index: Index::default(),
             text_numbers: HashMap::new(),
@@ -280,6 +286,7 @@ impl Writer {
             texts: (level == 0).then_some(self.index.texts.len()),
         });
         self.offset += length;
+        self.flusher.wrote(self.offset);
         self.count(level, length, has_snapshot);
         Ok(())
     }

@@ -1,0 +1,143 @@
+//! Figures of an execution that its critical path tells.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Reason};
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// From begin to end, in nanoseconds.
+    Duration,
+    /// Nanoseconds of that which went into a reason.
+    Time(Reason),
+    /// How often a thread on the path left its CPU: it waited, or was preempted.
+    Switches,
+    /// How often a thread on the path went on on another CPU than before.
+    Migrations,
+    /// Threads on the path.
+    Threads,
+    /// Machines on the path.
+    Hosts,
+}
+
+impl Metric {
+    /// All, in the order of [`metrics`].
+    pub fn all() -> impl Iterator<Item = Metric> {
+        let times = Reason::ALL.into_iter().map(Metric::Time);
+        let counts = [
+            Metric::Switches,
+            Metric::Migrations,
+            Metric::Threads,
+            Metric::Hosts,
+        ];
+        [Metric::Duration].into_iter().chain(times).chain(counts)
+    }
+
+    /// What it is called: for a time with its unit, as a name that SQL takes.
+    pub fn name(self) -> String {
+        match self {
+            Metric::Duration => "duration_ns".to_owned(),
+            Metric::Time(reason) => format!("{}_ns", reason.name().replace('-', "_")),
+            Metric::Switches => "switches".to_owned(),
+            Metric::Migrations => "migrations".to_owned(),
+            Metric::Threads => "threads".to_owned(),
+            Metric::Hosts => "hosts".to_owned(),
+        }
+    }
+}
+
+/// The figures of a path, in the order of [`Metric::all`].
+pub fn metrics(graph: &Graph, path: &Path) -> Vec<u64> {
+    let mut times: HashMap<Reason, u64> = HashMap::new();
+    let mut hosts: BTreeSet<u32> = BTreeSet::new();
+    let mut ran: HashMap<ActorId, u16> = HashMap::new();
+    let (mut switches, mut migrations) = (0, 0);
+    // The hop that had a CPU until now.
+    let mut before = None;
+    for segment in &path.segments {
+        *times.entry(graph.reason(path, segment)).or_default() += segment.duration();
+        hosts.insert(graph.trace_of(path, segment));
+        let actor = path.hops.get(segment.hop as usize).map(|hop| hop.actor);
+        match segment.kind {
+            Kind::Running(cpu) => {
+                let last = actor.and_then(|actor| ran.insert(actor, cpu));
+                migrations += u64::from(last.is_some_and(|last| last != cpu));
+                before = Some(segment.hop);
+            }
+            // It is still its CPU.
+            Kind::Interrupted(_) => {}
+            _ => {
+                switches += u64::from(before == Some(segment.hop));
+                before = None;
+            }
+        }
+    }
+    let threads: BTreeSet<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
+    let value = |metric| match metric {
+        Metric::Duration => path.segments.iter().map(|segment| segment.duration()).sum(),
+        Metric::Time(reason) => times.get(&reason).copied().unwrap_or(0),
+        Metric::Switches => switches,
+        Metric::Migrations => migrations,
+        Metric::Threads => threads.len() as u64,
+        Metric::Hosts => hosts.len() as u64,
+    };
+    Metric::all().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tracebraid_critical_path::{Actor, Interrupt, NO_OBJECT, State, Stretch, Wake};
+    use tracebraid_kernel_model::Syscall;
+
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_path() {
+        let waits = |wake| State::Blocked {
+            call: Syscall::OTHER,
+            object: NO_OBJECT,
+            wake,
+            is_idle: false,
+        };
+        let actor = |line: &[(i64, State)]| Actor {
+            line: line
+                .iter()
+                .map(|&(begin, state)| Stretch { begin, state })
+                .collect(),
+            ..Actor::default()
+        };
+        let graph = Graph {
+            known_until: 100,
+            actors: vec![
+                actor(&[
+                    (0, State::Running(0)),
+                    (10, State::Interrupted(0, Interrupt::Softirq(1))),
+                    (12, State::Running(0)),
+                    (20, waits(Wake::Timer)),
+                    (50, State::Runnable(1)),
+                    (55, State::Running(1)),
+                    (70, waits(Wake::Thread(ActorId(1)))),
+                    (90, State::Running(1)),
+                ]),
+                actor(&[(0, State::Running(0))]),
+            ],
+            ..Graph::default()
+        };
+        let found: HashMap<Metric, u64> = Metric::all()
+            .zip(metrics(&graph, &graph.path(ActorId(0), 0, 100)))
+            .collect();
+        let of = |metric| found[&metric];
+        assert_eq!((of(Metric::Duration), of(Metric::Time(Reason::Timer))), (100, 30));
+        assert_eq!(of(Metric::Time(Reason::Running)), 10 + 8 + 15 + 20 + 10);
+        assert_eq!(of(Metric::Time(Reason::Interrupted)), 2);
+        // The wait for the other thread is that one's time: nobody leaves a CPU on the path.
+        assert_eq!((of(Metric::Switches), of(Metric::Migrations)), (1, 1));
+        assert_eq!((of(Metric::Threads), of(Metric::Hosts)), (2, 1));
+        let times: u64 = Reason::ALL
+            .into_iter()
+            .map(|reason| of(Metric::Time(reason)))
+            .sum();
+        assert_eq!(times, of(Metric::Duration));
+    }
+}

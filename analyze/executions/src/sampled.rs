@@ -1,0 +1,53 @@
+//! Stacks that were recorded, by the threads of a graph.
+
+use std::collections::HashMap;
+
+use tracebraid_critical_path::{ActorId, Graph};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_profile::Samples;
+
+use crate::execution::Whose;
+use crate::names::{NameId, Names};
+use crate::stacks::{Stacks, ThreadStacks};
+
+/// Stacks that were recorded, by the threads of a graph.
+#[derive(Clone, Debug, Default)]
+pub struct Sampled {
+    /// Names of functions.
+    pub names: Names,
+    /// The stacks.
+    pub stacks: Stacks,
+    /// Which thread has which of them when.
+    pub threads: HashMap<ActorId, ThreadStacks>,
+    /// Stacks of threads that the graph does not know.
+    pub of_nobody: u64,
+}
+
+impl Sampled {
+    /// Stacks of those traces.
+    pub fn new(set: &TraceSet, graph: &Graph, samples: &Samples) -> Sampled {
+        let whose = Whose::new(set, graph);
+        let mut sampled = Sampled::default();
+        let names: Vec<NameId> = samples.names.iter().map(|name| sampled.names.id(name)).collect();
+        for sample in &samples.stacks {
+            let time = sample.time.0;
+            let begin = time.saturating_sub_unsigned(sample.wait_ns.unwrap_or(0));
+            let Some(actor) = whose.thread(sample.trace, sample.tid, begin) else {
+                sampled.of_nobody += 1;
+                continue;
+            };
+            let functions = sample.functions.iter();
+            let functions = functions.filter_map(|&function| names.get(function as usize).copied());
+            let stack = sampled.stacks.of(functions);
+            let thread = sampled.threads.entry(actor).or_default();
+            match sample.wait_ns {
+                Some(_) => thread.waited(begin, time, stack),
+                None => thread.ran(time, stack),
+            }
+        }
+        for thread in sampled.threads.values_mut() {
+            thread.settle(&sampled.stacks);
+        }
+        sampled
+    }
+}
