@@ -18,6 +18,10 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         ..
     } = partial;
     machine.ends_waiting();
+    let ends = ends(input);
+    for &(trace, end) in &ends {
+        machine.ends_knowing(trace, end);
+    }
     let Machine {
         lines,
         cpus,
@@ -49,6 +53,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         head: input.head(),
         known_from: rules.from,
         known_until: input.known_until().unwrap_or(i64::MIN),
+        ends,
         by_key: by_key(&actors),
         actors,
         cpus: cpus.into_iter().collect::<Vec<(CpuKey, Vec<Occupied>)>>(),
@@ -63,6 +68,14 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         connections: names.connections.into_entries().into_iter().map(text).collect(),
         calls: calls.into_calls(&rules.wanted),
     }
+}
+
+/// Traces that end before others do: when.
+fn ends(input: &Input) -> Vec<(u32, i64)> {
+    let last = input.known_until();
+    let end = |trace: u32| Some((trace, input.known_until_of(trace)?));
+    let ends = input.head().hosts.into_iter().filter_map(|host| end(host.trace));
+    ends.filter(|end| Some(end.1) < last).collect()
 }
 
 /// Threads by machine and id; those of one id in the order in which they were met.

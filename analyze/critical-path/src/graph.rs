@@ -190,6 +190,9 @@ pub struct Graph {
     pub known_from: i64,
     /// Behind this time nothing is known. It may lie behind the end of the window that was asked for.
     pub known_until: i64,
+    /// Traces of which nothing is known from an earlier time on: these times, by trace.
+    #[serde(skip)]
+    pub ends: Vec<(u32, i64)>,
     /// The threads, in the order in which they were met.
     pub actors: Vec<Actor>,
     /// The same by machine and id; those of one id in the order in which they had it.
@@ -245,6 +248,12 @@ impl Graph {
     /// All threads.
     pub fn ids(&self) -> impl Iterator<Item = (ActorId, &Actor)> {
         (0..).map(ActorId).zip(&self.actors)
+    }
+
+    /// Behind this time nothing is known of a trace.
+    pub fn known_until_of(&self, trace: u32) -> i64 {
+        let end = self.ends.iter().find(|end| end.0 == trace);
+        end.map_or(self.known_until, |end| end.1)
     }
 
     /// The threads that had that id on any machine.

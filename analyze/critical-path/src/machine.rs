@@ -177,6 +177,22 @@ impl Machine {
         }
     }
 
+    /// A trace ends, and others go on: what its threads do from then on is not known.
+    pub(crate) fn ends_knowing(&mut self, trace: u32, end: i64) {
+        let of_trace = self.lines.iter_mut().filter(|line| line.key.trace == trace);
+        for line in of_trace.filter(|line| line.now().is_some_and(|now| now != State::Ended)) {
+            line.begins(end, State::Unknown);
+        }
+        for (cpu, line) in self.cpus.iter_mut() {
+            if cpu.trace == trace && !line.is_empty() {
+                line.push(Occupied {
+                    begin: end,
+                    by: Occupant::Unknown,
+                });
+            }
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn life(&mut self, thread: ThreadKey) -> &mut Life {
         self.lives.get_near(thread, &mut self.near)

@@ -139,12 +139,14 @@ impl Graph {
 
     /// What a thread did in a window, as far as it was there then; nothing if it was not.
     pub fn within(&self, actor: ActorId, window: (i64, i64)) -> Option<Asked> {
-        let line = &self.actor(actor)?.line;
+        let Actor { key, line, .. } = self.actor(actor)?;
         let ended = line
             .last()
             .filter(|last| last.state == crate::graph::State::Ended);
         let begin = line.first()?.begin.max(window.0);
-        let end = ended.map_or(self.known_until, |last| last.begin).min(window.1);
+        let end = ended
+            .map_or(self.known_until_of(key.trace), |last| last.begin)
+            .min(window.1);
         let call = None;
         (begin < end).then_some(Asked {
             actor,

@@ -1,6 +1,6 @@
 //! Waits that go on where the window ends, or the trace does.
 
-use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Reason, Segment};
+use tracebraid_critical_path::{ActorId, Graph, Kind, Occupant, Path, Reason, Segment};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_fold::Options;
 use tracebraid_kernel_fold::{Selection, Window};
@@ -136,4 +136,48 @@ fn described(graph: &Graph, path: Path) -> Vec<(i64, ActorId, Reason, String)> {
         )
     };
     path.segments.iter().map(part).collect()
+}
+
+/// Two recordings, of which the one that begins later ends minutes before the other.
+#[test]
+fn nothing_is_known_behind_the_end_of_a_machines_trace() {
+    let unpacked = tracebraid_testkit::recorded::unpacked;
+    let set = traces::open(&[
+        unpacked("kernel-mix-small"),
+        unpacked("kernel-ust-requests").join("kernel-ust-requests/kernel"),
+    ]);
+    let graph = traces::graph(&set, Selection::default(), Options::default());
+    let &[(trace, end)] = graph.ends.as_slice() else {
+        panic!("one of them ends first: {:?}", graph.ends);
+    };
+    assert!(graph.known_until - end > 1_000_000_000);
+    let mut paths = 0;
+    for (id, actor) in graph.ids().filter(|(_, actor)| actor.key.trace == trace) {
+        let Some(within) = graph.within(id, (i64::MIN, i64::MAX)) else {
+            // It was only named, or the last event record of all is its first one.
+            assert!(actor.begin().is_none_or(|begin| begin == end), "{actor:?}");
+            continue;
+        };
+        assert!(within.end <= end, "{actor:?}");
+        // Whoever asks for more is told that it is not known.
+        let path = graph.path(id, within.begin, graph.known_until);
+        let last = path.segments.last().expect("a path has parts");
+        let reason = graph.reason(&path, last);
+        assert!(last.begin <= end && last.end == graph.known_until, "{actor:?}");
+        assert_eq!((reason, last.hop), (Reason::Unknown, 0), "{actor:?}");
+        paths += 1;
+    }
+    assert!(paths > 50);
+    for (cpu, line) in graph.cpus.iter().filter(|(cpu, _)| cpu.trace == trace) {
+        let last = graph
+            .occupied(*cpu, graph.known_until)
+            .first()
+            .expect("it was seen");
+        assert_eq!(
+            (last.begin, last.by),
+            (end, Occupant::Unknown),
+            "{cpu:?} {}",
+            line.len()
+        );
+    }
 }

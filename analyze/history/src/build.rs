@@ -186,6 +186,16 @@ impl Ground {
         Levels::new(self.grid, self.end.abs_diff(self.begin))
     }
 
+    /// When traces of machines end, if any does before others.
+    fn ends(&self, traces: usize) -> Vec<Option<i64>> {
+        let traces = (0..).take(traces);
+        let ends: Vec<Option<i64>> = traces.map(|trace| self.input.known_until_of(trace)).collect();
+        match ends.iter().flatten().any(|&end| end < self.end) {
+            true => ends,
+            false => Vec::new(),
+        }
+    }
+
     /// Adds to what a history is of what is known now.
     fn describe(&self, set: &TraceSet, meta: Meta) -> Meta {
         let head = self.input.head();
@@ -201,6 +211,7 @@ impl Ground {
             cpus,
             begin: self.begin,
             end: self.end,
+            ends: self.ends(set.traces.len()),
             bytes: self.bytes,
             streams: StreamMark::of(set),
             ..meta

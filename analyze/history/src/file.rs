@@ -43,6 +43,9 @@ pub struct Meta {
     pub begin: i64,
     /// Time of the last one.
     pub end: i64,
+    /// By trace: time of its last event, behind which nothing is known of its machine, however long others go on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<Option<i64>>,
     /// Bytes of the packets that were read.
     pub bytes: u64,
     /// How often events were lost, which makes unknown what they would have told.

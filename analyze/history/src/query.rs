@@ -20,6 +20,17 @@ pub struct Since {
 }
 
 impl History {
+    /// From when on nothing is known of an attribute, since the trace of its machine ends before others.
+    fn known_until(&self, attribute: Attribute) -> i64 {
+        let meta = self.meta();
+        let end = meta.ends.get(attribute.host() as usize).copied().flatten();
+        match end {
+            // Those of analyses may be about anything.
+            Some(end) if end < meta.end && attribute.kind() != Kind::Custom => end + 1,
+            _ => i64::MAX,
+        }
+    }
+
     /// What all attributes are at a time that `choose` chooses, in their order; those that are null are left out.
     ///
     /// # Errors
@@ -41,7 +52,9 @@ impl History {
             }
         }
         self.complete(level, at, block, &mut found, &choose)?;
-        let found = found.into_iter().filter(|(_, code)| *code != NULL);
+        let is_known =
+            |(attribute, code): &(Attribute, u64)| *code != NULL && time < self.known_until(*attribute);
+        let found = found.into_iter().filter(is_known);
         let states = self.cpu_states().filter(|&state| choose(state));
         let states = states.map(|state| Ok((state, self.cpu_state(state, time)?)));
         let known = states.filter(|state| !matches!(state, Ok((_, Value::Null))));
@@ -113,6 +126,9 @@ impl History {
     pub fn value(&self, attribute: Attribute, time: i64) -> Result<Value, HistoryError> {
         if attribute.kind() == Kind::CpuState {
             return self.cpu_state(attribute, time);
+        }
+        if time >= self.known_until(attribute) {
+            return Ok(Value::Null);
         }
         let Some((level, at)) = self.level(0).and_then(|level| Some((level, level.find(time)?))) else {
             return Ok(Value::Null);
@@ -187,8 +203,10 @@ impl History {
             return self.each_cpu_state(attribute, from, to, tell);
         }
         let Some(level) = self.level(0) else { return Ok(()) };
+        let known = self.known_until(attribute);
+        let mut last = None;
         for place in level.blocks.iter().skip(level.find(from).unwrap_or(0)) {
-            if place.begin >= to {
+            if place.begin >= to.min(known) {
                 break;
             }
             let block = self.block(place)?;
@@ -196,10 +214,20 @@ impl History {
                 continue;
             };
             let changes = block.changes(entry).skip_while(|change| change.0 <= from);
-            for (time, code) in changes.take_while(|change| change.0 < to) {
+            for (time, code) in changes.take_while(|change| change.0 < to.min(known)) {
+                last = Some(code);
                 if !tell(time, self.value_of(attribute, code)) {
                     return Ok(());
                 }
+            }
+        }
+        if from < known && known < to {
+            let was_known = match last {
+                Some(code) => code != NULL,
+                None => self.value(attribute, from)? != Value::Null,
+            };
+            if was_known {
+                tell(known, Value::Null);
             }
         }
         Ok(())
@@ -226,6 +254,12 @@ impl History {
         if attribute.kind() == Kind::CpuState {
             return self.previous_cpu_state(attribute, time);
         }
+        let known = self.known_until(attribute);
+        if known < time && self.value(attribute, known - 1)? != Value::Null {
+            let value = Value::Null;
+            return Ok(Some(Since { time: known, value }));
+        }
+        let time = time.min(known);
         let Some((level, at)) = self.level(0).and_then(|level| Some((level, level.find(time)?))) else {
             return Ok(None);
         };
@@ -302,8 +336,10 @@ impl History {
         attribute: Attribute,
         times: &[i64],
     ) -> Result<Vec<Value>, HistoryError> {
+        let known = self.known_until(attribute);
+        let (times, behind) = times.split_at(times.partition_point(|&time| time < known));
         let (Some(&first), Some(&last)) = (times.first(), times.last()) else {
-            return Ok(Vec::new());
+            return Ok(vec![Value::Null; behind.len()]);
         };
         let mut row = Vec::with_capacity(times.len());
         let at = level.find(first);
@@ -324,6 +360,7 @@ impl History {
                     row.push(value.clone());
                 }
                 if row.len() == times.len() {
+                    row.resize(times.len() + behind.len(), Value::Null);
                     return Ok(row);
                 }
                 if next != code {
@@ -332,6 +369,7 @@ impl History {
             }
         }
         row.resize(times.len(), value);
+        row.resize(times.len() + behind.len(), Value::Null);
         Ok(row)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tracebraid_ctf::trace::TraceSet;
 use tracebraid_history::{Attribute, History, Kind, Since, ThreadState, Value};
 
 use crate::history;
@@ -221,4 +222,53 @@ fn numbers_that_name_something_are_not_averaged() {
     }
     // More than would be told by value if they measured something.
     assert!(most > 16, "{most}");
+}
+
+/// Two recordings, of which the one that begins later ends minutes before the other.
+#[test]
+fn nothing_is_known_behind_the_end_of_a_machines_trace() {
+    let unpacked = tracebraid_testkit::recorded::unpacked;
+    let traces = [
+        unpacked("kernel-mix-small"),
+        unpacked("kernel-ust-requests").join("kernel-ust-requests/kernel"),
+    ];
+    let set = TraceSet::open(&traces).unwrap();
+    let (_place, history) = history(&set);
+    let meta = history.meta();
+    let (early, end) = meta
+        .ends
+        .iter()
+        .zip(0u32..)
+        .filter_map(|(end, host)| Some((host, (*end)?)))
+        .min_by_key(|(_, end)| *end)
+        .unwrap();
+    assert!(meta.end - end > 1_000_000_000, "{:?}", meta.ends);
+    let is_early = |attribute: Attribute| attribute.host() == early;
+    let known = history.at(end, is_early).unwrap();
+    assert!(known.len() > 100);
+    assert_eq!(history.at(end + 1, is_early).unwrap(), []);
+    assert_ne!(history.at(meta.end, |_| true).unwrap(), []);
+    let mut states = 0;
+    for (attribute, value) in known {
+        assert_ne!(value, Value::Null);
+        assert_eq!(history.value(attribute, end).unwrap(), value);
+        assert_eq!(history.value(attribute, end + 1).unwrap(), Value::Null);
+        let gone = Since {
+            time: end + 1,
+            value: Value::Null,
+        };
+        let changes = history.changes(attribute, end, meta.end).unwrap();
+        assert_eq!(changes.last(), Some(&gone), "{}", attribute.path());
+        assert_eq!(history.next_change(attribute, end).unwrap(), Some(gone.clone()));
+        assert_eq!(history.previous_change(attribute, meta.end).unwrap(), Some(gone));
+        let sampled = history.sampled(&[attribute], (end - 1000, meta.end), 50).unwrap();
+        assert_eq!(sampled[0].last(), Some(&Value::Null), "{}", attribute.path());
+        if attribute.kind() == Kind::CpuThread {
+            let report = history.report(attribute, (meta.begin, meta.end)).unwrap();
+            let told: u64 = report.values.values().map(|times| times.total_ns).sum();
+            assert!(told <= end.abs_diff(meta.begin) + 1, "{told}");
+            states += 1;
+        }
+    }
+    assert!(states > 0);
 }

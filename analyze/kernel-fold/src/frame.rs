@@ -176,12 +176,15 @@ impl Input {
 
     /// Behind this time nothing is known of any trace.
     pub fn known_until(&self) -> Option<i64> {
-        let last = self.ends.iter().flatten().max().copied()?;
-        Some(
-            self.selection
-                .read_until()
-                .map_or(last, |until| last.min(until.0)),
-        )
+        let traces = (0..).take(self.ends.len());
+        traces.filter_map(|trace| self.known_until_of(trace)).max()
+    }
+
+    /// Behind this time nothing is known of a trace.
+    pub fn known_until_of(&self, trace: u32) -> Option<i64> {
+        let last = self.ends.get(trace as usize).copied().flatten()?;
+        let until = self.selection.read_until();
+        Some(until.map_or(last, |until| last.min(until.0)))
     }
 
     /// The head of the report.

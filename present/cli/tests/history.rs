@@ -102,6 +102,30 @@ fn machines_are_told_apart() {
     assert_eq!(one.matches("srv/cpu/1/thread").count(), 1, "{one}");
 }
 
+/// Two recordings of one machine are told apart by names with a slash, one of which ends minutes before the other.
+#[test]
+fn machines_of_one_name_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    let [one, other] = ["kernel-mix-small", "kernel-ust-requests"].map(recorded_trace);
+    text(&["history", "build", &one, &other, "-o", &file]);
+    let path = "vm1/kernel-ust-requests/cpu/0/thread";
+    let query = |more: &[&str]| text(&[&["history", "query", &file, path], more].concat());
+    assert!(query(&["--first", "== 0"]).contains(path));
+    let end = query(&["--previous", "+525s"]);
+    assert!(end.contains(" -"), "nothing is known behind its end: {end}");
+    let report = text(&["history", "report", &file, path, "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let values = report["attributes"][0]["values"].as_array().unwrap();
+    let known: u64 = values
+        .iter()
+        .map(|value| value["total_ns"].as_u64().unwrap())
+        .sum();
+    let cpu: Value = serde_json::from_str(&text(&["cpu", &other, "--format", "json"])).unwrap();
+    let length = cpu["duration_ns"].as_u64().unwrap();
+    assert!(known > 0 && known <= length, "{known} of {length}");
+}
+
 #[test]
 fn failures_name_what_to_do() {
     let built = built("kernel-discarded");

@@ -5,6 +5,7 @@
 //! through the [`machine`], which knows what attributes are, so that rules may ask. `docs/user-analyses.md` describes both forms.
 
 mod definition;
+mod doubts;
 mod error;
 mod expression;
 mod machine;

@@ -220,6 +220,7 @@ impl Plan {
         let idle = idle.map(|(rule, _)| format!("no event of the traces can be one of rule {}", rule + 1));
         let mut doubts = Filter::doubts(parts, set);
         doubts.extend(told.chain(idle));
+        doubts.extend(super::doubts::of(&self.definition));
         doubts
     }
 }

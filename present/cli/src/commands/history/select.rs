@@ -67,10 +67,13 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
     if let Some(attribute) = history.find(path, 0) {
         return Some(attribute);
     }
-    let (host, path) = path.split_once('/')?;
-    let hosts = &history.meta().hosts;
-    let at = hosts.iter().position(|name| name.as_deref() == Some(host))?;
-    Attribute::parse(path, u32::try_from(at).ok()?)
+    let hosts = history.meta().hosts.iter().zip(0..);
+    // Names of machines may have slashes in them.
+    let of_host = |(name, host): (&Option<String>, u32)| {
+        let path = path.strip_prefix(name.as_deref()?)?.strip_prefix('/')?;
+        Attribute::parse(path, host)
+    };
+    hosts.filter_map(of_host).next()
 }
 
 fn unknown(history: &History, path: &str) -> String {
