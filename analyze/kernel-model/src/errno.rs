@@ -11,7 +11,7 @@ pub fn errno_name(errno: i64) -> Option<&'static str> {
 #[inline]
 pub fn errno_of(result: i64) -> Option<i64> {
     // The kernel's limit for errors in place of results (MAX_ERRNO).
-    (-4095..0).contains(&result).then_some(-result)
+    (-4095..0).contains(&result).then(|| -result)
 }
 
 /// In the order of numbers (those of all architectures that `Abi` knows).
@@ -52,6 +52,13 @@ static NAMES: &[(i64, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_may_be_any_number() {
+        // `rt_sigreturn` gives back whatever a register held.
+        let found = [i64::MIN, i64::MIN + 1, -4096, -4095, -1, 0, i64::MAX].map(errno_of);
+        assert_eq!(found, [None, None, None, Some(4095), Some(1), None, None]);
+    }
 
     #[test]
     fn errors_have_names() {

@@ -45,14 +45,49 @@ impl fmt::Display for DefinitionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = (self.line, self.column);
         write!(f, "line {line}, column {column}: {}\n  ", self.message)?;
-        // Below the place, whatever tabs are wide.
-        let shown: String = self
-            .text
-            .chars()
-            .map(|one| if one == '\t' { ' ' } else { one })
-            .collect();
-        write!(f, "{shown}\n  {:1$}^", "", column - 1)
+        let (shown, place) = self.shown();
+        write!(f, "{shown}\n  {:place$}^", "")
     }
 }
 
+impl DefinitionError {
+    /// The line, and where the place is in it; of a long one what is around that.
+    fn shown(&self) -> (String, usize) {
+        let place = self.column - 1;
+        let left_out = place.saturating_sub(BEFORE);
+        let mut rest = self.text.chars().skip(left_out);
+        // Below the place, whatever tabs are wide.
+        let part = rest
+            .by_ref()
+            .take(MOST)
+            .map(|one| if one == '\t' { ' ' } else { one });
+        let part: String = part.collect();
+        let [begin, end] =
+            [left_out > 0, rest.next().is_some()].map(|is_cut| if is_cut { "..." } else { "" });
+        (format!("{begin}{part}{end}"), begin.len() + place - left_out)
+    }
+}
+
+/// Characters of a line that are shown at most, and of these before the place. XML may be all in one line.
+const MOST: usize = 120;
+const BEFORE: usize = 80;
+
 impl std::error::Error for DefinitionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_lines_what_is_around_the_place_is_shown() {
+        let text = format!("{}\t!{}", "a".repeat(200_000), "b".repeat(200_000));
+        let shown = DefinitionError::at(&text, 200_001, "wrong").to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[0], "line 1, column 200002: wrong");
+        assert!(lines[1].starts_with("  ...aaa") && lines[1].ends_with("bbb...") && lines[1].len() < 140);
+        let caret = lines[2].find('^').expect("a caret");
+        assert_eq!(&lines[1][caret - 1..=caret], " !");
+        let short = DefinitionError::at("one\ntwo", 5, "wrong").to_string();
+        assert_eq!(short, "line 2, column 2: wrong\n  two\n   ^");
+    }
+}

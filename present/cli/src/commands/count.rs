@@ -44,7 +44,7 @@ pub(crate) struct CountArgs {
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     /// Show and read times in UTC, not in the local time zone
-    #[arg(long)]
+    #[arg(long, alias = "gmt")]
     clock_gmt: bool,
 }
 

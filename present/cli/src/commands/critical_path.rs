@@ -61,7 +61,7 @@ pub(crate) struct CriticalPathArgs {
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
     /// Read and show times in UTC, not in the local time zone
-    #[arg(long)]
+    #[arg(long, alias = "gmt")]
     clock_gmt: bool,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct InfoArgs {
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     /// Show times in UTC, not in the local time zone
-    #[arg(long)]
+    #[arg(long, alias = "gmt")]
     clock_gmt: bool,
     /// Use colours
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]

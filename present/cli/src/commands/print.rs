@@ -68,7 +68,7 @@ pub(crate) struct PrintArgs {
     #[arg(long, help_heading = "Text lines")]
     clock_date: bool,
     /// Show and read times in UTC, not in the local time zone
-    #[arg(long)]
+    #[arg(long, alias = "gmt")]
     clock_gmt: bool,
     /// Show seconds from the origin instead of the time of day
     #[arg(long, help_heading = "Text lines")]

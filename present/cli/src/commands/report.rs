@@ -49,7 +49,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Read times in UTC, not in the local time zone
-    #[arg(long)]
+    #[arg(long, alias = "gmt")]
     pub(super) clock_gmt: bool,
     /// Say how far it is on standard output, as LAMI wants it
     #[arg(long, hide = true)]

@@ -33,7 +33,7 @@ pub(crate) struct StacksArgs {
     #[command(flatten)]
     select: SelectArgs,
     /// Times are given in UTC, not in local time
-    #[arg(long)]
+    #[arg(long, alias = "clock-gmt")]
     gmt: bool,
     /// Rows of each table at most; 0 for all
     #[arg(long, value_name = "N", default_value_t = 10)]

@@ -26,7 +26,7 @@ pub(crate) struct InfoArgs {
     #[arg(long)]
     verify: bool,
     /// Times are shown in UTC, not in local time
-    #[arg(long)]
+    #[arg(long, alias = "clock-gmt")]
     gmt: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]

@@ -30,7 +30,7 @@ pub(super) struct RangeArgs {
     )]
     to: Option<TimeSpec>,
     /// Times are given and shown in UTC, not in local time
-    #[arg(long)]
+    #[arg(long, alias = "clock-gmt")]
     pub(super) gmt: bool,
 }
 
