@@ -92,7 +92,8 @@ fn check(text: &str) {
     let mut functions = Vec::new();
     for wait in &waits {
         let number = |name: &str| field(wait, name).parse::<u64>().unwrap();
-        assert!((20_000_000..500_000_000).contains(&number("wait_ns")), "{wait}");
+        // It waits from when it leaves its CPU on; the timer runs before that, longer if something comes in between.
+        assert!((10_000_000..500_000_000).contains(&number("wait_ns")), "{wait}");
         assert!(
             [35, 230].contains(&number("syscall")),
             "nanosleep or clock_nanosleep: {wait}"
