@@ -137,7 +137,8 @@ fn the_scp_pair_is_related_as_trace_compass_relates_it() {
 
     let found = Synchronization::of(machines, &matches, Some("VM3")).unwrap();
     none_arrives_before_it_was_sent(&found, &matches);
-    assert_eq!(found.pairs[0].accuracy, Accuracy::Accurate);
+    // It lasts too short for its packets to bound the drift better than what is known of clocks does, which bounds ours.
+    assert_eq!(found.pairs[0].accuracy, Accuracy::Approximate);
     // Its drift and, all the time that packets went, its offset are within our bounds.
     let path = Path::of(&matches.timeline(source, destination)).unwrap().unwrap();
     let (low, high) = path.slopes().unwrap();

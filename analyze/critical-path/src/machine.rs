@@ -183,13 +183,13 @@ impl Machine {
         for line in of_trace.filter(|line| line.now().is_some_and(|now| now != State::Ended)) {
             line.begins(end, State::Unknown);
         }
-        for (cpu, line) in self.cpus.iter_mut() {
-            if cpu.trace == trace && !line.is_empty() {
-                line.push(Occupied {
-                    begin: end,
-                    by: Occupant::Unknown,
-                });
-            }
+        let cpus = self
+            .cpus
+            .iter()
+            .filter(|(cpu, line)| cpu.trace == trace && !line.is_empty());
+        let cpus: Vec<CpuKey> = cpus.map(|(cpu, _)| *cpu).collect();
+        for cpu in cpus {
+            self.occupies(cpu, end, Occupant::Unknown);
         }
     }
 

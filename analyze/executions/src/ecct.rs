@@ -116,7 +116,7 @@ impl<'t> Builder<'t> {
                 self.uses_device(growing, context, (actor, wake), segment);
             }
             _ => {
-                let context = match exactly(reason, segment.kind) {
+                let context = match is_one_of_few(reason) {
                     true => {
                         let detail = self.graph.what(growing.path, segment);
                         self.detail(context, &detail)
@@ -301,12 +301,11 @@ impl<'t> Builder<'t> {
 }
 
 /// Whether what exactly is waited for is one of few things: connections and futexes are too many.
-fn exactly(reason: Reason, kind: Kind) -> bool {
-    match reason {
-        Reason::Interrupted | Reason::WorkQueue | Reason::Device | Reason::Ipi | Reason::UserInput => true,
-        Reason::BlockDevice => matches!(kind, Kind::Waiting { .. }),
-        _ => false,
-    }
+fn is_one_of_few(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Interrupted | Reason::WorkQueue | Reason::Device | Reason::Ipi | Reason::UserInput
+    )
 }
 
 /// The name of a thread of the kernel without that of its CPU: which of them does the work is chance.
