@@ -31,6 +31,17 @@ impl Ecct {
     }
 }
 
+/// A stretch of an execution's time: in which context which thread was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its duration in nanoseconds, more than none.
+    pub duration: u64,
+    /// The thread on the path; of another one that has its CPU, the context tells.
+    pub actor: Option<ActorId>,
+    /// The context. Of a wait for a block device, that of the thread's own part.
+    pub context: ContextId,
+}
+
 /// Makes trees of executions of a trace.
 #[derive(Debug)]
 pub struct Builder<'t> {
@@ -51,12 +62,36 @@ struct Growing<'p> {
     /// By hop: the context in which its thread's own stacks stand.
     bases: Vec<Option<ContextId>>,
     times: BTreeMap<ContextId, u64>,
+    /// One behind the other.
+    steps: Vec<Step>,
+    /// Whose segment is added.
+    actor: Option<ActorId>,
 }
 
 impl Growing<'_> {
     fn add(&mut self, context: ContextId, time: u64) {
+        self.share(context, time);
+        self.step(context, time);
+    }
+
+    /// Time of a context, of a part of a segment.
+    fn share(&mut self, context: ContextId, time: u64) {
         if time > 0 {
             *self.times.entry(context).or_default() += time;
+        }
+    }
+
+    /// What comes next.
+    fn step(&mut self, context: ContextId, duration: u64) {
+        let actor = self.actor;
+        match self.steps.last_mut() {
+            _ if duration == 0 => {}
+            Some(last) if (last.actor, last.context) == (actor, context) => last.duration += duration,
+            _ => self.steps.push(Step {
+                duration,
+                actor,
+                context,
+            }),
         }
     }
 }
@@ -79,24 +114,39 @@ impl<'t> Builder<'t> {
         }
     }
 
+    /// Trees that are made go on from contexts that are known.
+    pub fn with_contexts(mut self, contexts: Contexts) -> Self {
+        self.contexts = contexts;
+        self
+    }
+
     /// The tree of a critical path.
     pub fn ecct(&mut self, path: &Path) -> Ecct {
+        self.ecct_and_steps(path).0
+    }
+
+    /// The tree of a critical path, and what came one behind the other. The steps last as long as the path.
+    pub fn ecct_and_steps(&mut self, path: &Path) -> (Ecct, Vec<Step>) {
         let mut growing = Growing {
             path,
             bases: vec![None; path.hops.len()],
             times: BTreeMap::new(),
+            steps: Vec::new(),
+            actor: None,
         };
         for segment in &path.segments {
             self.segment(&mut growing, segment);
         }
-        Ecct {
+        let ecct = Ecct {
             times: growing.times.into_iter().collect(),
-        }
+        };
+        (ecct, growing.steps)
     }
 
     fn segment(&mut self, growing: &mut Growing<'_>, segment: &Segment) {
         let base = self.base(growing, segment.hop);
-        let Some(actor) = growing.path.hops.get(segment.hop as usize).map(|hop| hop.actor) else {
+        growing.actor = growing.path.hops.get(segment.hop as usize).map(|hop| hop.actor);
+        let Some(actor) = growing.actor else {
             return growing.add(base, segment.duration());
         };
         let window = (segment.begin, segment.end);
@@ -187,12 +237,13 @@ impl<'t> Builder<'t> {
         }
         let count = users.len() as u64;
         let share = segment.duration() / count;
-        growing.add(context, segment.duration() - share * (count - 1));
+        growing.step(context, segment.duration());
+        growing.share(context, segment.duration() - share * (count - 1));
         for (by, since) in users.into_iter().skip(1) {
             let theirs = self.thread(context, by);
             let stack = self.stack_at(by, since);
             let theirs = self.under(theirs, stack);
-            growing.add(theirs, share);
+            growing.share(theirs, share);
         }
     }
 

@@ -8,6 +8,7 @@
 //! execution traces" (2016).
 #![forbid(unsafe_code)]
 
+mod build;
 mod compare;
 mod contexts;
 mod ecct;
@@ -17,9 +18,10 @@ mod names;
 mod sampled;
 mod stacks;
 
+pub use build::{Finished, Sink, Union, build};
 pub use compare::{Difference, Spread, compare};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
-pub use ecct::{Builder, Ecct};
+pub use ecct::{Builder, Ecct, Step};
 pub use execution::{Execution, executions, with_threads};
 pub use metrics::{Metric, metrics};
 pub use names::{NameId, Names};

@@ -24,10 +24,13 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Stacks of those traces.
-    pub fn new(set: &TraceSet, graph: &Graph, samples: &Samples) -> Sampled {
+    /// Stacks of those traces; names of functions go on from `names`.
+    pub fn new(set: &TraceSet, graph: &Graph, samples: &Samples, names: Names) -> Sampled {
         let whose = Whose::new(set, graph);
-        let mut sampled = Sampled::default();
+        let mut sampled = Sampled {
+            names,
+            ..Sampled::default()
+        };
         let names: Vec<NameId> = samples.names.iter().map(|name| sampled.names.id(name)).collect();
         for sample in &samples.stacks {
             let time = sample.time.0;

@@ -210,7 +210,7 @@ fn stacks_go_to_their_threads() {
         ],
         missing: Vec::new(),
     };
-    let sampled = Sampled::new(&set, &graph, &samples);
+    let sampled = Sampled::new(&set, &graph, &samples, Names::default());
     assert_eq!((sampled.threads.len(), sampled.of_nobody), (1, 2));
     let functions = |time| {
         let parts = |stack: &StackId| sampled.stacks.parts(*stack);
