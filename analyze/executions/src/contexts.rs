@@ -27,6 +27,28 @@ pub enum FrameKind {
     Detail,
 }
 
+impl FrameKind {
+    /// All, in the order of their numbers in databases.
+    pub const ALL: [FrameKind; 5] = [
+        FrameKind::Function,
+        FrameKind::Call,
+        FrameKind::Thread,
+        FrameKind::Reason,
+        FrameKind::Detail,
+    ];
+
+    /// What it is called.
+    pub fn word(self) -> &'static str {
+        match self {
+            FrameKind::Function => "function",
+            FrameKind::Call => "call",
+            FrameKind::Thread => "thread",
+            FrameKind::Reason => "reason",
+            FrameKind::Detail => "detail",
+        }
+    }
+}
+
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
@@ -70,6 +92,11 @@ impl Contexts {
     pub fn parts(&self, context: ContextId) -> Option<(ContextId, Frame)> {
         let (around, frame) = self.nodes.get(context.0 as usize)?;
         Some((*around, (*frame)?))
+    }
+
+    /// A context and those around it, up to the empty one.
+    pub fn way(&self, context: ContextId) -> impl Iterator<Item = ContextId> + '_ {
+        std::iter::successors(Some(context), |&at| Some(self.parts(at)?.0))
     }
 
     /// The frames of a context, the outermost first.

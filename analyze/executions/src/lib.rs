@@ -10,20 +10,27 @@
 
 mod build;
 mod compare;
+mod condition;
 mod contexts;
+pub mod database;
 mod ecct;
 mod execution;
+mod groups;
 mod metrics;
 mod names;
 mod sampled;
 mod stacks;
+mod statistics;
 
 pub use build::{Finished, Sink, Union, build};
-pub use compare::{Difference, Spread, compare};
+pub use compare::{Difference, SURE, Times, compare, ranked};
+pub use condition::{chosen, with_unit};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use ecct::{Builder, Ecct, Step};
 pub use execution::{Execution, executions, with_threads};
+pub use groups::{Group, Separation, group, separations, times, typical_and_slow};
 pub use metrics::{Metric, metrics};
 pub use names::{NameId, Names};
 pub use sampled::Sampled;
 pub use stacks::{StackId, Stacks, ThreadStacks};
+pub use statistics::{Spread, Test, correct, test};

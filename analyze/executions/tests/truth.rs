@@ -7,8 +7,8 @@ use tracebraid_critical_path::GraphAnalysis;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::{
-    Builder, ContextId, Contexts, Ecct, FrameKind, Names, Sampled, StackId, Stacks, compare, executions,
-    with_threads,
+    Builder, ContextId, Contexts, Ecct, FrameKind, Names, Sampled, StackId, Stacks, Times, compare,
+    executions, with_threads,
 };
 use tracebraid_filter::Datum;
 use tracebraid_filter::periods::Periods;
@@ -90,9 +90,9 @@ fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u32, Words>) 
     (found, builder.contexts, words)
 }
 
-fn of_cause<'r>(requests: &'r [Request], cause: &str) -> Vec<&'r Ecct> {
+fn of_cause<'r>(requests: &'r [Request], cause: &str) -> Vec<Times<'r>> {
     let of_cause = requests.iter().filter(|request| request.cause == cause);
-    of_cause.map(|request| &request.ecct).collect()
+    of_cause.map(|request| request.ecct.times.as_slice()).collect()
 }
 
 #[test]
@@ -128,13 +128,15 @@ fn trees_of_slow_requests_differ_where_the_cause_is() {
     for (cause, is_it) in causes {
         let slow = of_cause(&requests, cause);
         let differences = compare(&contexts, [&fast, &slow]);
-        let own = differences.iter().filter(|of| !of.is_whole && of.chance < SURE);
-        let most = own.max_by(|one, other| one.more.total_cmp(&other.more));
+        let own = differences
+            .iter()
+            .filter(|of| !of.is_whole && of.test.chance < SURE);
+        let most = own.max_by(|one, other| one.test.more.total_cmp(&other.test.more));
         let most = most.unwrap_or_else(|| panic!("{cause}: nothing differs"));
         let found = &words[&most.context.0];
         assert!(is_it(found), "{cause}: {found:?} {most:?}");
         assert!(
-            most.interval.is_some_and(|(low, _)| low > 0.0) && most.effect > 0.5,
+            most.test.interval.is_some_and(|(low, _)| low > 0.0) && most.test.effect > 0.5,
             "{cause}: {most:?}"
         );
     }
@@ -161,7 +163,7 @@ fn halves_of_the_same_requests_do_not_differ() {
         let (one, other) = fast.split_at(fast.len() / 2);
         let surest = compare(&contexts, [one, other])
             .first()
-            .map_or(1.0, |of| of.chance);
+            .map_or(1.0, |of| of.test.chance);
         wrong += u32::from(surest < SURE);
     }
     println!("{wrong} of {SPLITS} pairs of halves differ");

@@ -5,14 +5,13 @@
 //! values, so that nobody has to read further back.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::TempPath;
+use tracebraid_aside as aside;
 
 use crate::attribute::{Attribute, Form};
 use crate::block::{self, Content, HEAD as BLOCK_HEAD, Place};
@@ -80,8 +79,8 @@ impl Writer {
             path: path.to_owned(),
             error,
         };
-        let path = &place(path).map_err(error)?;
-        let (file, hidden) = beside(path).map_err(error)?.into_parts();
+        let path = &aside::place(path).map_err(error)?;
+        let (file, hidden) = aside::beside(path).map_err(error)?.into_parts();
         let flusher = Flusher::new(&file, 0).map_err(error)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&[0; file::HEAD as usize]).map_err(error)?;
@@ -354,35 +353,6 @@ impl Drop for Writer {
             Target::New(_) | Target::Done => Ok(()),
         };
     }
-}
-
-/// Where a file of that name is: a link is followed. What is no file, as a device, is not replaced by one.
-fn place(path: &Path) -> io::Result<PathBuf> {
-    let path = match std::fs::symlink_metadata(path) {
-        Ok(about) if about.is_symlink() => std::fs::canonicalize(path)?,
-        _ => path.to_owned(),
-    };
-    match std::fs::metadata(&path) {
-        Ok(about) if !about.is_file() => Err(io::Error::other(
-            "this is no file: a history is written aside, and then takes the place of a file",
-        )),
-        _ => Ok(path),
-    }
-}
-
-/// A file beside that one, with a name that nobody else has.
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
-    let mut lead = OsString::from(".");
-    lead.push(path.file_name().unwrap_or_default());
-    lead.push(".");
-    let directory = path
-        .parent()
-        .filter(|directory| !directory.as_os_str().is_empty());
-    tempfile::Builder::new()
-        .prefix(&lead)
-        .suffix(".part")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory.unwrap_or(Path::new(".")))
 }
 
 /// What codes of a run mean behind what came before its slice.

@@ -3,10 +3,10 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, FilesArgs, HistoryArgs, ImportArgs,
-    InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs,
-    ProbesArgs, ProcessesArgs, RecordArgs, SchedArgs, SnapshotArgs, StacksArgs, StartArgs, StatusArgs,
-    StopArgs, SyncArgs, SyscallsArgs, WaitsArgs,
+    CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs, FilesArgs,
+    HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs,
+    PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs, SchedArgs, SnapshotArgs, StacksArgs,
+    StartArgs, StatusArgs, StopArgs, SyncArgs, SyscallsArgs, WaitsArgs,
 };
 
 /// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and wrote, and
@@ -20,7 +20,8 @@ use crate::commands::{
   tracebraid print --filter 'sched_switch && next_tid == 42' ~/lttng-traces/my-session
 
 Exit codes: 0 done (warnings are on standard error); 1 something was damaged and --strict
-was given, or the output could not be written; 2 wrong usage; 3 nothing could be read.")]
+was given, or the output could not be written; 2 wrong usage; 3 nothing could be read;
+4 `compare --fail-if` holds.")]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Waits(WaitsArgs),
     CriticalPath(Box<CriticalPathArgs>),
     Periods(Box<PeriodsArgs>),
+    Executions(ExecutionsArgs),
+    Compare(CompareArgs),
     History(HistoryArgs),
     Sync(SyncArgs),
     Completions(CompletionsArgs),

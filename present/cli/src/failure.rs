@@ -10,6 +10,8 @@ pub(crate) const DAMAGED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// The exit code when nothing could be read.
 pub(crate) const NOTHING_READABLE: u8 = 3;
+/// The exit code when a comparison found what it was to find: `compare --fail-if`.
+pub(crate) const REGRESSION: u8 = 4;
 /// The exit code after Ctrl-C, as shells give it.
 pub(crate) const INTERRUPTED: u8 = 130;
 

@@ -15,30 +15,30 @@ enum Kind {
 
 /// A column: its title and what may become of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Column {
-    title: &'static str,
+pub(crate) struct Column<'t> {
+    title: &'t str,
     kind: Kind,
     /// Order in which columns are left out where the table is too wide; 0 for those that stay.
     left_out: u8,
 }
 
-impl Column {
+impl<'t> Column<'t> {
     /// Numbers.
-    pub(crate) const fn number(title: &'static str) -> Self {
+    pub(crate) const fn number(title: &'t str) -> Self {
         Column::of(title, Kind::Number)
     }
 
     /// Text that may be shortened.
-    pub(crate) const fn text(title: &'static str) -> Self {
+    pub(crate) const fn text(title: &'t str) -> Self {
         Column::of(title, Kind::Text)
     }
 
     /// Text that may not be shortened.
-    pub(crate) const fn whole(title: &'static str) -> Self {
+    pub(crate) const fn whole(title: &'t str) -> Self {
         Column::of(title, Kind::Whole)
     }
 
-    const fn of(title: &'static str, kind: Kind) -> Self {
+    const fn of(title: &'t str, kind: Kind) -> Self {
         Column {
             title,
             kind,
@@ -67,11 +67,11 @@ pub(crate) fn terminal_width() -> Option<usize> {
 }
 
 /// Makes a table's text, as wide as the terminal at most.
-pub(crate) fn render(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn render(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     render_within(columns, rows.into_iter().collect(), terminal_width())
 }
 
-fn render_within(columns: &[Column], mut rows: Vec<Vec<String>>, width: Option<usize>) -> String {
+fn render_within(columns: &[Column<'_>], mut rows: Vec<Vec<String>>, width: Option<usize>) -> String {
     let mut widths: Vec<usize> = columns
         .iter()
         .map(|column| column.title.chars().count())
@@ -121,7 +121,7 @@ struct Attempt {
 
 impl Plan {
     /// Tries smaller gaps, then shorter texts, then fewer columns; in the end only the first one stays.
-    fn new(columns: &[Column], widths: &[usize], room: usize) -> Plan {
+    fn new(columns: &[Column<'_>], widths: &[usize], room: usize) -> Plan {
         let most = columns.iter().map(|column| column.left_out).max().unwrap_or(0);
         let attempt = |gap, level, least, cut| Attempt {
             gap,
@@ -148,7 +148,7 @@ impl Plan {
     }
 
     /// Plans that way; true if there is room for it.
-    fn fits(&mut self, attempt: Attempt, columns: &[Column], widths: &[usize], room: usize) -> bool {
+    fn fits(&mut self, attempt: Attempt, columns: &[Column<'_>], widths: &[usize], room: usize) -> bool {
         self.gap = attempt.gap;
         self.shown = columns
             .iter()
@@ -177,7 +177,7 @@ impl Plan {
         shown.map(|(width, _)| width + self.gap).sum()
     }
 
-    fn draw(&self, columns: &[Column], rows: Vec<Vec<String>>) -> String {
+    fn draw(&self, columns: &[Column<'_>], rows: Vec<Vec<String>>) -> String {
         let mut table = Table::new();
         let rule = LineStyle::none().left(' ').fill('─').junction('─');
         let cells = ContentLineStyle::none().left(' ').junction(' ');
@@ -212,7 +212,7 @@ impl Plan {
     }
 }
 
-impl Column {
+impl<'t> Column<'t> {
     fn alignment(&self) -> CellAlignment {
         match self.kind {
             Kind::Number => CellAlignment::Right,

@@ -129,6 +129,22 @@ impl TimeSpec {
     }
 }
 
+fn civil(time: i64, zone: &TimeZone) -> DateTime {
+    let instant = jiff::Timestamp::from_nanosecond(time.into()).unwrap_or_default();
+    zone.to_datetime(instant)
+}
+
+/// A time of day.
+pub(crate) fn clock(time: i64, zone: &TimeZone) -> String {
+    format!("{:.9}", civil(time, zone).time())
+}
+
+/// A date and a time.
+pub(crate) fn date(time: i64, zone: &TimeZone) -> String {
+    let civil = civil(time, zone);
+    format!("{} {:.9}", civil.date(), civil.time())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -145,7 +145,7 @@ impl Show for IoReport {
 }
 
 /// The columns of sums, behind what a row is about.
-const SUMS: [Column; 6] = [
+const SUMS: [Column<'static>; 6] = [
     Column::number("Read"),
     Column::number("Written"),
     Column::number("Calls"),
@@ -165,8 +165,11 @@ fn sums(stats: &IoStats) -> [String; 6] {
     ]
 }
 
-fn rows_of<const N: usize>(first: [Column; N], rows: impl Iterator<Item = ([String; N], IoStats)>) -> String {
-    let columns: Vec<Column> = first.into_iter().chain(SUMS).collect();
+fn rows_of<const N: usize>(
+    first: [Column<'static>; N],
+    rows: impl Iterator<Item = ([String; N], IoStats)>,
+) -> String {
+    let columns: Vec<Column<'static>> = first.into_iter().chain(SUMS).collect();
     table::render(
         &columns,
         rows.map(|(about, stats)| about.into_iter().chain(sums(&stats)).collect()),

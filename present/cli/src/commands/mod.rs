@@ -1,11 +1,14 @@
 //! The commands, one file each, and what they share.
 
 mod cells;
+mod compare;
 mod completions;
 mod count;
 mod cpu;
 mod critical_path;
+mod definitions;
 mod disk;
+mod executions;
 mod files;
 mod history;
 mod import;
@@ -52,6 +55,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::CriticalPath(args) => critical_path::run(&args),
         Command::Disk(args) => disk::run(&args),
         Command::Files(args) => files::run(&args),
+        Command::Executions(args) => executions::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::History(args) => history::run(&args),
         Command::Io(args) => io::run(&args),
         Command::Irq(args) => irq::run(&args),
@@ -124,11 +129,13 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
     }
 }
 
+pub(crate) use compare::CompareArgs;
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use count::CountArgs;
 pub(crate) use cpu::CpuArgs;
 pub(crate) use critical_path::CriticalPathArgs;
 pub(crate) use disk::DiskArgs;
+pub(crate) use executions::ExecutionsArgs;
 pub(crate) use files::FilesArgs;
 pub(crate) use history::HistoryArgs;
 pub(crate) use import::ImportArgs;

@@ -1,17 +1,16 @@
 //! `tracebraid periods`: stretches of time that the user defines.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::parse::FilterError;
 use tracebraid_filter::periods::Periods;
 use tracebraid_fold::{Control, Options};
 use tracebraid_reports::kernel::CpuSet;
 use tracebraid_reports::periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
 use tracebraid_reports::report::{Report, View};
 
+use crate::commands::definitions::DefinitionArgs;
 use crate::commands::report::{self, ShowArgs, Subject};
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
@@ -42,16 +41,8 @@ use crate::options::{InputArgs, TimeArgs};
 pub(crate) struct PeriodsArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// A period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another; without an
-    /// END the next BEGIN ends it
-    #[arg(long, value_name = "DEFINITION")]
-    period: Vec<String>,
-    /// Values to keep: NAME : A = FIELD, B = FIELD : C = FIELD, of its begin and of its end
-    #[arg(long, visible_aliases = ["period-captures", "period-capture"], value_name = "DEFINITION")]
-    captures: Vec<String>,
-    /// A file with definitions: lines `period NAME : ...` and `captures NAME : ...`
-    #[arg(long, value_name = "FILE")]
-    file: Vec<PathBuf>,
+    #[command(flatten)]
+    definitions: DefinitionArgs,
     #[command(flatten)]
     time: TimeArgs,
     #[command(flatten)]
@@ -100,7 +91,7 @@ enum OrderName {
 /// Runs it.
 pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
     args.show.say_progress()?;
-    let periods = definitions(args)?;
+    let periods = args.definitions.periods()?;
     let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
     let mut asked = args.asked(&subject);
     let mut report = args.fold(&mut subject, &periods, &asked, true)?;
@@ -193,35 +184,4 @@ fn empty() -> Report {
     let second = report(Some(Default::default())).unwrap_or_default();
     all.sections.extend(second.sections);
     all
-}
-
-/// The definitions of files, then those of options.
-fn definitions(args: &PeriodsArgs) -> Result<Periods, Failure> {
-    let mut periods = Periods::default();
-    for path in &args.file {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-        periods
-            .file(&text)
-            .map_err(|error| wrong(&path.display().to_string(), &error))?;
-    }
-    for text in &args.period {
-        periods.period(text).map_err(|error| wrong("--period", &error))?;
-    }
-    for text in &args.captures {
-        periods
-            .captures(text)
-            .map_err(|error| wrong("--captures", &error))?;
-    }
-    if periods.list.is_empty() {
-        return Err(Failure::usage(
-            "no period is defined: give --period 'NAME : BEGIN : END' or --file (see --help)",
-        ));
-    }
-    Ok(periods)
-}
-
-fn wrong(what: &str, error: &FilterError) -> Failure {
-    let (line, column) = error.place();
-    Failure::usage(format!("{what}: line {line}, column {column}: {error}"))
 }

@@ -99,7 +99,7 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     // Of one machine, everything is.
     let is_shown = |column: &Column| !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
     let columns = section.columns.iter().filter(|column| is_shown(column));
-    let columns: Vec<table::Column> = columns.flat_map(columns_of).collect();
+    let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
     let row = |row: &Vec<Value>| {
         let cells = section.columns.iter().zip(row);
         let cells = cells.filter(|(column, _)| is_shown(column));
@@ -116,7 +116,7 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
 }
 
 /// Threads take two columns.
-fn columns_of(column: &Column) -> Vec<table::Column> {
+fn columns_of(column: &Column) -> Vec<table::Column<'static>> {
     let one = |title| match column.unit {
         Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => {
             table::Column::text(title)
@@ -205,7 +205,7 @@ fn longest_bar() -> usize {
 fn histogram(head: &Head, section: &Section) -> String {
     let numbers = section.columns.iter().skip(1);
     let numbers = numbers.map(|column| table::Column::number(column.title));
-    let columns: Vec<table::Column> = numbers.chain([table::Column::whole("")]).collect();
+    let columns: Vec<table::Column<'static>> = numbers.chain([table::Column::whole("")]).collect();
     let bar = longest_bar();
     let mut text = String::new();
     for group in section.rows.chunk_by(|a, b| a.first() == b.first()) {

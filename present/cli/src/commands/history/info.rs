@@ -87,8 +87,8 @@ fn text(args: &InfoArgs, history: &History) -> String {
         line("Host", host.clone());
     }
     line("CPUs", meta.cpus.len().to_string());
-    line("From", super::show::date(meta.begin, &zone));
-    line("To", super::show::date(meta.end, &zone));
+    line("From", crate::time::date(meta.begin, &zone));
+    line("To", crate::time::date(meta.end, &zone));
     line("Length", duration(meta.end.abs_diff(meta.begin)));
     line("Packets", bytes(meta.bytes));
     line("Losses", grouped(meta.losses));

@@ -9,6 +9,7 @@ use super::select::path;
 use crate::csv;
 use crate::failure::Failure;
 use crate::table::{self, Column};
+use crate::time::clock;
 
 /// Formats of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -229,20 +230,4 @@ fn name_of(row: &Row) -> Option<Attribute> {
         _ => return None,
     };
     Some(Attribute::new(Kind::ThreadName, attribute.host(), tid))
-}
-
-fn civil(time: i64, zone: &TimeZone) -> jiff::civil::DateTime {
-    let instant = jiff::Timestamp::from_nanosecond(time.into()).unwrap_or_default();
-    zone.to_datetime(instant)
-}
-
-/// A time of day.
-fn clock(time: i64, zone: &TimeZone) -> String {
-    format!("{:.9}", civil(time, zone).time())
-}
-
-/// A date and a time.
-pub(super) fn date(time: i64, zone: &TimeZone) -> String {
-    let civil = civil(time, zone);
-    format!("{} {:.9}", civil.date(), civil.time())
 }

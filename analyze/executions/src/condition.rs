@@ -1,0 +1,266 @@
+//! Which executions a condition chooses: `duration > 50ms && cause == "disk"`.
+//!
+//! The language is that of filters (`docs/filter.md`); its fields are columns of a [`Table`], and what is known of each
+//! execution's source and thread. Numbers may have a unit.
+
+use tracebraid_filter::ast::{Expr, Field, Operator, Value, Where};
+use tracebraid_filter::glob::Glob;
+use tracebraid_filter::parse;
+
+use crate::contexts::{ContextId, FrameKind};
+use crate::database::{Database, Table};
+
+/// For each execution of a table whether a condition chooses it.
+///
+/// # Errors
+/// For people: when the text is no condition, or is about what executions do not have.
+pub fn chosen(text: &str, database: &Database, table: &Table) -> Result<Vec<bool>, String> {
+    let expr = parse(text).map_err(|error| error.to_string())?;
+    Chooser { database, table }.choose(&expr)
+}
+
+struct Chooser<'t> {
+    database: &'t Database,
+    table: &'t Table,
+}
+
+/// What a field is of each execution.
+enum Values {
+    /// Numbers.
+    Numbers(Vec<f64>),
+    /// Texts, and which of them it is.
+    Texts(Vec<String>, Vec<Option<u32>>),
+}
+
+impl Chooser<'_> {
+    fn choose(&self, expr: &Expr) -> Result<Vec<bool>, String> {
+        match expr {
+            Expr::And(parts) => self.together(parts, true, |all, one| all && one),
+            Expr::Or(parts) => self.together(parts, false, |any, one| any || one),
+            Expr::Not(part) => Ok(self.choose(part)?.into_iter().map(|is| !is).collect()),
+            Expr::Event(name) => Err(format!(
+                "`{}` alone chooses nothing: compare it, as in `{} > 10ms`",
+                name.text(),
+                name.text()
+            )),
+            Expr::Has(field) => Ok(self.values(field)?.has()),
+            Expr::Compare(field, operator, value) => {
+                let values = self.values(field)?;
+                values.compare(*operator, value)
+            }
+        }
+    }
+
+    fn together(
+        &self,
+        parts: &[Expr],
+        first: bool,
+        join: impl Fn(bool, bool) -> bool,
+    ) -> Result<Vec<bool>, String> {
+        let mut all = vec![first; self.table.len()];
+        for part in parts {
+            let found = self.choose(part)?;
+            all.iter_mut()
+                .zip(found)
+                .for_each(|(all, one)| *all = join(*all, one));
+        }
+        Ok(all)
+    }
+
+    fn values(&self, field: &Field) -> Result<Values, String> {
+        let name = match field {
+            Field::Name => "name".to_owned(),
+            Field::Time => "time".to_owned(),
+            Field::Cpu => "cpu".to_owned(),
+            Field::Tid => "tid".to_owned(),
+            Field::Pid => "pid".to_owned(),
+            Field::Procname => "thread".to_owned(),
+            Field::Environment(name) if name == "hostname" => "host".to_owned(),
+            Field::Environment(name) => format!("env.{name}"),
+            Field::Path(Where::Context, steps) => return self.time_in(&steps.join(".")),
+            Field::Path(_, steps) => steps.join("."),
+        };
+        if let Some(figures) = self.table.figure(&name) {
+            return Ok(Values::Numbers(figures.values.clone()));
+        }
+        if let Some(texts) = self.table.texts.iter().find(|texts| texts.column.name == name) {
+            return Ok(Values::Texts(texts.texts.clone(), texts.codes.clone()));
+        }
+        self.of_origin(&name).ok_or_else(|| self.unknown(&name))
+    }
+
+    /// What is known of where an execution comes from.
+    fn of_origin(&self, name: &str) -> Option<Values> {
+        let (database, table) = (self.database, self.table);
+        let by_source = |text: fn(&crate::database::Source) -> String| {
+            let texts = database.sources.iter().map(text).collect();
+            Values::Texts(texts, table.sources.iter().map(|&source| Some(source)).collect())
+        };
+        let threads = || table.threads.iter();
+        Some(match name {
+            "label" => by_source(|source| source.label.clone()),
+            "host" => by_source(|source| source.host.clone().unwrap_or_default()),
+            "trace" => by_source(|source| source.path.clone()),
+            "thread" => {
+                let texts = database
+                    .threads
+                    .iter()
+                    .map(|thread| thread.name.clone().unwrap_or_default());
+                Values::Texts(texts.collect(), table.threads.clone())
+            }
+            "tid" => {
+                let tid = |id: &u32| {
+                    database
+                        .threads
+                        .get(*id as usize)
+                        .map(|thread| f64::from(thread.tid))
+                };
+                Values::Numbers(
+                    threads()
+                        .map(|id| id.as_ref().and_then(tid).unwrap_or(f64::NAN))
+                        .collect(),
+                )
+            }
+            "id" => Values::Numbers(table.ids.iter().map(|&id| f64::from(id)).collect()),
+            "begin" | "begin_ns" => Values::Numbers(table.begins.iter().map(|&begin| begin as f64).collect()),
+            _ => return None,
+        })
+    }
+
+    /// The time in contexts whose innermost frame is called so, with all within them.
+    fn time_in(&self, name: &str) -> Result<Values, String> {
+        let union = &self.database.union;
+        let pattern = Glob::new(name);
+        let count = union.contexts.count() as u32;
+        let is_called = |id: u32| {
+            let frame = union.contexts.parts(ContextId(id)).map(|parts| parts.1);
+            frame.is_some_and(|frame| pattern.matches(union.names.text(frame.name).as_bytes()))
+        };
+        let called: Vec<bool> = (0..count).map(is_called).collect();
+        if !called.contains(&true) {
+            return Err(format!(
+                "no frame is called {name}: `executions export --format folded` shows what there is"
+            ));
+        }
+        // A context stands behind the one around it.
+        let mut within = called;
+        for id in 0..count {
+            let around = union.contexts.parts(ContextId(id)).map_or(0, |parts| parts.0.0);
+            let is_within = within.get(around as usize).copied().unwrap_or(false);
+            if let Some(of) = within.get_mut(id as usize) {
+                *of |= is_within;
+            }
+        }
+        let is_within = |context: ContextId| within.get(context.0 as usize).copied().unwrap_or(false);
+        let time = |row: usize| {
+            let times = self.table.rows.of(row).iter();
+            times
+                .filter(|(context, _)| is_within(*context))
+                .map(|(_, time)| *time as f64)
+                .sum()
+        };
+        Ok(Values::Numbers((0..self.table.len()).map(time).collect()))
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let columns = self.table.figures.iter().map(|figures| &figures.column);
+        let columns = columns.chain(self.table.texts.iter().map(|texts| &texts.column));
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        format!(
+            "executions have no `{name}`, but {}, label, host, thread, tid, begin_ns, and ctx.FRAME, the time in frames of \
+             a name ({})",
+            names.join(", "),
+            FrameKind::ALL.map(FrameKind::word).join(", ")
+        )
+    }
+}
+
+impl Values {
+    fn has(&self) -> Vec<bool> {
+        match self {
+            Values::Numbers(numbers) => numbers.iter().map(|number| !number.is_nan()).collect(),
+            Values::Texts(_, codes) => codes.iter().map(Option::is_some).collect(),
+        }
+    }
+
+    fn compare(&self, operator: Operator, value: &Value) -> Result<Vec<bool>, String> {
+        match self {
+            Values::Numbers(numbers) => {
+                let wanted = number(value)?;
+                if matches!(operator, Operator::Matches | Operator::MatchesNot) {
+                    return Err("numbers have no pattern".to_owned());
+                }
+                let holds = |number: &f64| {
+                    number
+                        .partial_cmp(&wanted)
+                        .is_some_and(|order| operator.holds(order))
+                };
+                Ok(numbers.iter().map(holds).collect())
+            }
+            Values::Texts(texts, codes) => {
+                let wanted = value.text();
+                let pattern = Glob::new(&wanted);
+                let holds = |text: &String| match operator {
+                    Operator::Matches => pattern.matches(text.as_bytes()),
+                    Operator::MatchesNot => !pattern.matches(text.as_bytes()),
+                    operator => operator.holds(text.as_str().cmp(wanted.as_str())),
+                };
+                let held: Vec<bool> = texts.iter().map(holds).collect();
+                let of = |code: &Option<u32>| {
+                    code.and_then(|code| held.get(code as usize).copied())
+                        .unwrap_or(false)
+                };
+                Ok(codes.iter().map(of).collect())
+            }
+        }
+    }
+}
+
+/// A number with or without a unit: nanoseconds of times, bytes of sizes.
+fn number(value: &Value) -> Result<f64, String> {
+    match value {
+        Value::Integer(number) => Ok(*number as f64),
+        Value::Float(number, _) => Ok(*number),
+        Value::Text(text) => with_unit(text)
+            .ok_or_else(|| format!("`{text}`: a number is expected, as 10, 1.5ms, 20us, 3s, 64KiB or 2MiB")),
+    }
+}
+
+/// A number with a unit of time, in nanoseconds, or of memory, in bytes.
+pub fn with_unit(text: &str) -> Option<f64> {
+    let at = text.find(|digit: char| !digit.is_ascii_digit() && !matches!(digit, '.' | '-' | '+' | '_'));
+    let (digits, unit) = text.split_at(at.unwrap_or(text.len()));
+    let factor = match unit {
+        "" | "ns" | "B" => 1.0,
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 60e9,
+        "K" | "k" | "KiB" => 1024.0,
+        "M" | "MiB" => 1_048_576.0,
+        "G" | "GiB" => 1_073_741_824.0,
+        _ => return None,
+    };
+    Some(digits.replace('_', "").parse::<f64>().ok()? * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_units() {
+        let found = ["20ms", "1.5us", "3", "64KiB", "-2s", "x", "3 apples", ""].map(with_unit);
+        let expected = [
+            Some(2e7),
+            Some(1500.0),
+            Some(3.0),
+            Some(65536.0),
+            Some(-2e9),
+            None,
+            None,
+            None,
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,506 @@
+//! Reading a database.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Row};
+
+use crate::build::Union;
+use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
+use crate::database::blobs;
+use crate::database::error::DatabaseError;
+use crate::database::schema::{APPLICATION, VERSION, quoted};
+use crate::database::table::{Column, Figures, Table, Texts};
+use crate::names::{NameId, Names};
+
+/// A database that is read.
+#[derive(Debug)]
+pub struct Database {
+    path: PathBuf,
+    connection: Connection,
+    /// Contexts and names, functions renamed: contexts that are then the same are one.
+    pub union: Union,
+    /// By id in the database: the context it is.
+    merged: Vec<ContextId>,
+    /// Where executions come from, in the order of their ids from 1.
+    pub sources: Vec<Source>,
+    /// Threads in the order of their ids from 0.
+    pub threads: Vec<Thread>,
+    /// What executions there are.
+    pub kinds: Vec<Kind>,
+    /// Columns of figures and values.
+    pub columns: Vec<Column>,
+    /// Functions that are taken for those of another name.
+    pub renames: Vec<(String, String)>,
+}
+
+/// A trace that executions come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// What the user calls the recording.
+    pub label: String,
+    /// Where it was.
+    pub path: String,
+    /// Its machine.
+    pub host: Option<String>,
+}
+
+/// A kind of executions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    /// Its id in the database.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// Its delimiters.
+    pub definition: String,
+    /// How many there are.
+    pub executions: u64,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// The id of its trace.
+    pub source: i64,
+    /// Its id on the machine.
+    pub tid: i32,
+    /// Its name.
+    pub name: Option<String>,
+}
+
+/// A stretch of an execution's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathStep {
+    /// The thread on the path, by its place among those of the database.
+    pub thread: Option<u32>,
+    /// In which context it was.
+    pub context: ContextId,
+    /// In nanoseconds.
+    pub duration: u64,
+}
+
+/// One execution: where it is, and what came one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// When it begins, in nanoseconds from the origin.
+    pub begin: i64,
+    /// The place of its source among those of the database.
+    pub source: usize,
+    /// The thread in which it ends.
+    pub thread: Option<u32>,
+    /// Its steps.
+    pub steps: Vec<PathStep>,
+}
+
+/// Names, contexts and what else there are few of.
+struct Lists {
+    names: Names,
+    contexts: Contexts,
+}
+
+impl Database {
+    /// Opens a database; it is not written to.
+    ///
+    /// # Errors
+    /// When it is none, or what stands in it cannot be.
+    pub fn open(path: &Path) -> Result<Database, DatabaseError> {
+        std::fs::File::open(path).map_err(|source| DatabaseError::file(path, source))?;
+        let sqlite = DatabaseError::sqlite(path);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(&sqlite)?;
+        check(path, &connection)?;
+        let Lists { names, contexts } = lists(path, &connection)?;
+        let renames = all(&connection, "SELECT old, new FROM rename ORDER BY old", |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .map_err(&sqlite)?;
+        let (union, merged) = renamed(names, contexts, &renames);
+        let sources = all(
+            &connection,
+            "SELECT label, path, host FROM source ORDER BY id",
+            |row| {
+                Ok(Source {
+                    label: row.get(0)?,
+                    path: row.get(1)?,
+                    host: row.get(2)?,
+                })
+            },
+        );
+        let threads = all(
+            &connection,
+            "SELECT source, tid, name FROM thread ORDER BY id",
+            |row| {
+                Ok(Thread {
+                    source: row.get(0)?,
+                    tid: row.get(1)?,
+                    name: row.get(2)?,
+                })
+            },
+        );
+        let kinds = "SELECT id, name, definition, (SELECT count(*) FROM execution WHERE kind = kind.id) FROM kind ORDER BY id";
+        let kinds = all(&connection, kinds, |row| {
+            Ok(Kind {
+                id: row.get(0)?,
+                name: row.get(1)?,
+                definition: row.get(2)?,
+                executions: row.get::<_, i64>(3)?.unsigned_abs(),
+            })
+        });
+        let columns = all(
+            &connection,
+            "SELECT name, unit, description, is_value FROM metric",
+            |row| {
+                Ok(Column {
+                    name: row.get(0)?,
+                    unit: row.get(1)?,
+                    description: row.get(2)?,
+                    is_value: row.get(3)?,
+                })
+            },
+        );
+        let columns = in_order(&connection, columns.map_err(&sqlite)?).map_err(&sqlite)?;
+        Ok(Database {
+            union,
+            merged,
+            sources: sources.map_err(&sqlite)?,
+            threads: threads.map_err(&sqlite)?,
+            kinds: kinds.map_err(&sqlite)?,
+            columns,
+            renames,
+            path: path.to_owned(),
+            connection,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Contexts and names as they were written, nothing renamed.
+    pub(super) fn recorded_union(&self) -> Result<Union, DatabaseError> {
+        let Lists { names, contexts } = lists(&self.path, &self.connection)?;
+        Ok(Union { contexts, names })
+    }
+
+    /// The kind of that name; of a database with one kind that one if no name is given.
+    ///
+    /// # Errors
+    /// When there is none, for people: with what there is.
+    pub fn kind(&self, name: Option<&str>) -> Result<&Kind, String> {
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+        match (name, self.kinds.as_slice()) {
+            (None, [kind]) => Ok(kind),
+            (None, []) => Err("there are no executions in it".to_owned()),
+            (None, _) => Err(format!(
+                "there are several kinds of executions in it, say which: {}",
+                names.join(", ")
+            )),
+            (Some(name), kinds) => {
+                let found = kinds.iter().find(|kind| kind.name == name);
+                found.ok_or_else(|| {
+                    format!(
+                        "there are no executions called {name} in it, but {}",
+                        names.join(", ")
+                    )
+                })
+            }
+        }
+    }
+
+    /// All executions of a kind.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn table(&self, kind: &Kind) -> Result<Table, DatabaseError> {
+        let fixed = 5;
+        let mut select = "SELECT id, begin_ns, source, thread, times".to_owned();
+        for column in &self.columns {
+            select.push_str(", ");
+            select.push_str(&quoted(&column.name));
+        }
+        select.push_str(" FROM execution WHERE kind = ?1 ORDER BY id");
+        let sqlite = DatabaseError::sqlite(&self.path);
+        let mut statement = self.connection.prepare(&select).map_err(&sqlite)?;
+        let mut rows = statement.query([kind.id]).map_err(&sqlite)?;
+        let mut table = Table::default();
+        let mut columns: Vec<Filling> = self.columns.iter().map(|_| Filling::default()).collect();
+        while let Some(row) = rows.next().map_err(&sqlite)? {
+            self.take(&mut table, row)?;
+            for (place, column) in columns.iter_mut().enumerate() {
+                column.push(row.get_ref(fixed + place).map_err(&sqlite)?);
+            }
+        }
+        for (column, filled) in self.columns.iter().zip(columns) {
+            filled.into_table(column, &mut table);
+        }
+        Ok(table)
+    }
+
+    /// What every execution has.
+    fn take(&self, table: &mut Table, row: &Row<'_>) -> Result<(), DatabaseError> {
+        let sqlite = DatabaseError::sqlite(&self.path);
+        let id: i64 = row.get(0).map_err(&sqlite)?;
+        let damaged = |what: &str| DatabaseError::damaged(&self.path, format!("execution {id}: {what}"));
+        table
+            .ids
+            .push(u32::try_from(id).map_err(|_| damaged("its id is none"))?);
+        table.begins.push(row.get(1).map_err(&sqlite)?);
+        let source = self
+            .source(row.get(2).map_err(&sqlite)?)
+            .ok_or_else(|| damaged("its source is not there"))?;
+        table.sources.push(source as u32);
+        let thread: Option<i64> = row.get(3).map_err(&sqlite)?;
+        let thread = thread.map(|id| {
+            u32::try_from(id)
+                .ok()
+                .filter(|&id| (id as usize) < self.threads.len())
+        });
+        if thread == Some(None) {
+            return Err(damaged("its thread is not there"));
+        }
+        table.threads.push(thread.flatten());
+        let times = row.get_ref(4).map_err(&sqlite)?;
+        let times = times
+            .as_blob()
+            .ok()
+            .and_then(|bytes| blobs::read_times(bytes, self.merged.len()));
+        let times = times.ok_or_else(|| damaged("its times cannot be read"))?;
+        table.rows.push(&self.merge(times));
+        Ok(())
+    }
+
+    /// Times of contexts as they are when functions are renamed.
+    fn merge(&self, mut times: Vec<(ContextId, u64)>) -> Vec<(ContextId, u64)> {
+        if self.renames.is_empty() {
+            return times;
+        }
+        for (context, _) in &mut times {
+            *context = self.merged(*context);
+        }
+        times.sort_unstable();
+        times.dedup_by(|later, earlier| {
+            let is_same = later.0 == earlier.0;
+            if is_same {
+                earlier.1 = earlier.1.saturating_add(later.1);
+            }
+            is_same
+        });
+        times
+    }
+
+    fn merged(&self, context: ContextId) -> ContextId {
+        self.merged.get(context.0 as usize).copied().unwrap_or_default()
+    }
+
+    fn source(&self, id: i64) -> Option<usize> {
+        let place = usize::try_from(id.checked_sub(1)?).ok()?;
+        (place < self.sources.len()).then_some(place)
+    }
+
+    /// One execution, with its steps; none if there is none with that id.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn execution(&self, id: u32) -> Result<Option<Recorded>, DatabaseError> {
+        let select = "SELECT begin_ns, source, thread, path FROM execution WHERE id = ?1";
+        let found = all_of(&self.connection, select, [id], |row| {
+            let path = match row.get_ref(3)?.as_blob() {
+                Ok(bytes) => blobs::read_steps(bytes, self.merged.len(), self.threads.len()),
+                Err(_) => None,
+            };
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<u32>>(2)?, path))
+        });
+        let found = found.map_err(DatabaseError::sqlite(&self.path))?;
+        let Some((begin, source, thread, path)) = found.into_iter().next() else {
+            return Ok(None);
+        };
+        let damaged =
+            || DatabaseError::damaged(&self.path, format!("execution {id}: its path cannot be read"));
+        let source = self.source(source).ok_or_else(damaged)?;
+        let steps = path.ok_or_else(damaged)?.into_iter();
+        let steps = steps.map(|(thread, context, duration)| PathStep {
+            thread,
+            context: self.merged(context),
+            duration,
+        });
+        Ok(Some(Recorded {
+            begin,
+            source,
+            thread,
+            steps: steps.collect(),
+        }))
+    }
+
+    /// For questions of any kind.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+/// Whether it is a database of executions of this version.
+fn check(path: &Path, connection: &Connection) -> Result<(), DatabaseError> {
+    let sqlite = DatabaseError::sqlite(path);
+    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    if number("PRAGMA application_id").map_err(&sqlite)? != i64::from(APPLICATION) {
+        return Err(DatabaseError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    match number("PRAGMA user_version").map_err(&sqlite)? {
+        VERSION => Ok(()),
+        found => Err(DatabaseError::Version {
+            path: path.to_owned(),
+            found,
+        }),
+    }
+}
+
+fn lists(path: &Path, connection: &Connection) -> Result<Lists, DatabaseError> {
+    let sqlite = DatabaseError::sqlite(path);
+    let damaged = |what: &str| DatabaseError::damaged(path, what);
+    let texts = all(connection, "SELECT id, text FROM name ORDER BY id", |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+    });
+    let mut names = Names::default();
+    for (place, (id, text)) in texts.map_err(&sqlite)?.into_iter().enumerate() {
+        if id != place as i64 || names.id(&text).0 as usize != place {
+            return Err(damaged("its names are not in order"));
+        }
+    }
+    let rows = all(
+        connection,
+        "SELECT id, around, kind, name FROM context ORDER BY id",
+        |row| Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?]),
+    );
+    let mut contexts = Contexts::default();
+    for [id, around, kind, name] in rows.map_err(&sqlite)? {
+        let around = u32::try_from(around)
+            .ok()
+            .filter(|&around| (around as usize) < contexts.count());
+        let kind = usize::try_from(kind)
+            .ok()
+            .and_then(|kind| FrameKind::ALL.get(kind));
+        let name = u32::try_from(name)
+            .ok()
+            .filter(|&name| (name as usize) < names.texts().len());
+        let (Some(around), Some(&kind), Some(name)) = (around, kind, name) else {
+            return Err(damaged(&format!("context {id} is none")));
+        };
+        let frame = Frame {
+            kind,
+            name: NameId(name),
+        };
+        if i64::from(contexts.within(ContextId(around), frame).0) != id {
+            return Err(damaged("its contexts are not in order"));
+        }
+    }
+    Ok(Lists { names, contexts })
+}
+
+/// The contexts when functions have other names, and which of them each is.
+fn renamed(mut names: Names, contexts: Contexts, renames: &[(String, String)]) -> (Union, Vec<ContextId>) {
+    if renames.is_empty() {
+        let ids = (0..contexts.count() as u32).map(ContextId).collect();
+        return (Union { contexts, names }, ids);
+    }
+    let known: std::collections::HashMap<NameId, NameId> = renames
+        .iter()
+        .map(|(old, new)| (names.id(old), names.id(new)))
+        .collect();
+    let mut merged = vec![Contexts::EMPTY];
+    let mut found = Contexts::default();
+    for id in 1..contexts.count() as u32 {
+        let Some((around, mut frame)) = contexts.parts(ContextId(id)) else {
+            continue;
+        };
+        if let (FrameKind::Function, Some(&new)) = (frame.kind, known.get(&frame.name)) {
+            frame.name = new;
+        }
+        let around = merged.get(around.0 as usize).copied().unwrap_or_default();
+        merged.push(found.within(around, frame));
+    }
+    let union = Union {
+        contexts: found,
+        names,
+    };
+    (union, merged)
+}
+
+/// Columns in the order in which executions have them.
+fn in_order(connection: &Connection, columns: Vec<Column>) -> rusqlite::Result<Vec<Column>> {
+    let order: Vec<String> = all(
+        connection,
+        "SELECT name FROM pragma_table_info('execution')",
+        |row| row.get(0),
+    )?;
+    let place = |column: &Column| order.iter().position(|name| *name == column.name);
+    let mut columns: Vec<Column> = columns
+        .into_iter()
+        .filter(|column| place(column).is_some())
+        .collect();
+    columns.sort_by_key(place);
+    Ok(columns)
+}
+
+fn all<T>(
+    connection: &Connection,
+    select: &str,
+    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    all_of(connection, select, [], map)
+}
+
+fn all_of<T, P: rusqlite::Params>(
+    connection: &Connection,
+    select: &str,
+    params: P,
+    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare(select)?.query_map(params, map)?.collect()
+}
+
+/// A column that is being read: of what kind it is shows in its values.
+#[derive(Debug, Default)]
+struct Filling {
+    numbers: Vec<f64>,
+    texts: Names,
+    codes: Vec<Option<u32>>,
+    has_numbers: bool,
+}
+
+impl Filling {
+    fn push(&mut self, value: ValueRef<'_>) {
+        let number = match value {
+            ValueRef::Integer(number) => number as f64,
+            ValueRef::Real(number) => number,
+            _ => f64::NAN,
+        };
+        self.has_numbers |= !number.is_nan();
+        self.numbers.push(number);
+        let text = match value {
+            ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes)),
+            _ => None,
+        };
+        self.codes.push(text.map(|text| self.texts.id(&text).0));
+    }
+
+    /// Values of both kinds are two columns; what has none is none.
+    fn into_table(self, column: &Column, table: &mut Table) {
+        let has_texts = !self.texts.texts().is_empty();
+        if self.has_numbers {
+            table.figures.push(Figures {
+                column: column.clone(),
+                values: self.numbers,
+            });
+        }
+        if has_texts {
+            table.texts.push(Texts {
+                column: column.clone(),
+                texts: self.texts.texts().to_vec(),
+                codes: self.codes,
+            });
+        }
+    }
+}

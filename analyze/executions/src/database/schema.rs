@@ -1,0 +1,85 @@
+//! The schema.
+
+/// SQLite's `application_id` of databases of executions: "tbex".
+pub const APPLICATION: i32 = 0x7462_6578;
+
+/// The version of the schema: SQLite's `user_version`.
+pub const VERSION: i64 = 1;
+
+/// All tables but for the columns of figures and values of executions, which are added.
+pub(super) const TABLES: &str = "
+CREATE TABLE source (
+    id INTEGER PRIMARY KEY,  -- from 1
+    label TEXT NOT NULL,     -- of the recording: a version of the program, for instance
+    path TEXT NOT NULL,      -- the trace
+    host TEXT                -- its machine, if the trace tells
+);
+CREATE TABLE kind (
+    id INTEGER PRIMARY KEY,  -- from 1
+    name TEXT NOT NULL UNIQUE,
+    definition TEXT NOT NULL -- the delimiters
+);
+CREATE TABLE metric (
+    name TEXT PRIMARY KEY,   -- a column of execution
+    unit TEXT NOT NULL,      -- ns, bytes, or nothing: a number; text: no number
+    description TEXT NOT NULL,
+    is_value INTEGER NOT NULL -- it is a value of delimiting events or of the program; else a figure
+) WITHOUT ROWID;
+CREATE TABLE name (
+    id INTEGER PRIMARY KEY,  -- from 0
+    text TEXT NOT NULL
+);
+CREATE TABLE context (
+    id INTEGER PRIMARY KEY,  -- from 1: 0 is the one without frames
+    around INTEGER NOT NULL REFERENCES context(id), -- less than id
+    kind INTEGER NOT NULL,   -- of its innermost frame: 0 function, 1 call, 2 thread, 3 reason, 4 detail
+    name INTEGER NOT NULL REFERENCES name(id)
+);
+CREATE TABLE rename (
+    old TEXT PRIMARY KEY,    -- functions of that name
+    new TEXT NOT NULL        -- are taken for those of that one
+) WITHOUT ROWID;
+CREATE TABLE thread (
+    id INTEGER PRIMARY KEY,  -- from 0
+    source INTEGER NOT NULL REFERENCES source(id),
+    tid INTEGER NOT NULL,
+    name TEXT
+);
+CREATE TABLE execution (
+    id INTEGER PRIMARY KEY,  -- from 1
+    kind INTEGER NOT NULL REFERENCES kind(id),
+    source INTEGER NOT NULL REFERENCES source(id),
+    number TEXT NOT NULL,    -- those of the executions around it, and its own: 3.1
+    begin_ns INTEGER NOT NULL, -- from the origin of the traces' clock
+    thread INTEGER REFERENCES thread(id), -- in which it ends
+    times BLOB NOT NULL,     -- LEB128: for each context, in their order, how much more its id is, and the time in it
+    path BLOB NOT NULL       -- LEB128: for each step, twice its context, and 1 more if a thread follows; the thread; the duration
+);
+CREATE VIEW executions AS
+    SELECT execution.*, kind.name AS kind_name, source.label AS label, source.host AS host, source.path AS trace,
+        thread.tid AS tid, thread.name AS thread_name
+    FROM execution JOIN kind ON kind.id = execution.kind JOIN source ON source.id = execution.source
+        LEFT JOIN thread ON thread.id = execution.thread;
+";
+
+/// Columns that every execution has; figures and values have other names.
+pub(super) const COLUMNS: [&str; 8] = [
+    "id", "kind", "source", "number", "begin_ns", "thread", "times", "path",
+];
+
+/// What the view adds.
+pub(super) const VIEW_COLUMNS: [&str; 6] = ["kind_name", "label", "host", "trace", "tid", "thread_name"];
+
+/// A name as SQL takes it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The column of a captured value: its own name, unless every execution has a column with it.
+pub(super) fn value_column(name: &str) -> String {
+    let is_taken = |known: &&str| known.eq_ignore_ascii_case(name);
+    match COLUMNS.iter().chain(&VIEW_COLUMNS).any(|known| is_taken(&known)) {
+        true => format!("{name}_value"),
+        false => name.to_owned(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Executions of one kind, by columns.
+
+use crate::contexts::ContextId;
+use crate::metrics::Metric;
+
+/// A column of executions: a figure, or a value that was captured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// `ns`, `bytes`, or nothing for other numbers.
+    pub unit: String,
+    /// What it is, for people.
+    pub description: String,
+    /// It is a value of events; else a figure of the critical path.
+    pub is_value: bool,
+}
+
+impl From<Metric> for Column {
+    fn from(metric: Metric) -> Column {
+        let name = metric.name();
+        Column {
+            unit: if name.ends_with("_ns") { "ns" } else { "" }.to_owned(),
+            description: String::new(),
+            is_value: false,
+            name,
+        }
+    }
+}
+
+/// Executions of one kind, by columns. All columns have as many elements as there are executions.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Their ids in the database, ascending.
+    pub ids: Vec<u32>,
+    /// When they begin, in nanoseconds from the origin.
+    pub begins: Vec<i64>,
+    /// Places of their sources among those of the database.
+    pub sources: Vec<u32>,
+    /// Threads in which they end, by place among those of the database.
+    pub threads: Vec<Option<u32>>,
+    /// Numbers.
+    pub figures: Vec<Figures>,
+    /// Texts that were captured.
+    pub texts: Vec<Texts>,
+    /// Where their time went.
+    pub rows: Rows,
+}
+
+/// A number of each execution.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// What it is.
+    pub column: Column,
+    /// Not a number where it is not known.
+    pub values: Vec<f64>,
+}
+
+/// A text of each execution.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    /// What it is.
+    pub column: Column,
+    /// The texts, each once.
+    pub texts: Vec<String>,
+    /// Which it is.
+    pub codes: Vec<Option<u32>>,
+}
+
+/// Times by execution and context, without those that are 0.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// Where those of each execution end.
+    pub ends: Vec<usize>,
+    /// A context, in the order of contexts within an execution, and the nanoseconds in it itself.
+    pub entries: Vec<(ContextId, u64)>,
+}
+
+impl Rows {
+    /// Those of an execution, by its place in the table.
+    pub fn of(&self, row: usize) -> &[(ContextId, u64)] {
+        let end = self.ends.get(row).copied().unwrap_or(0);
+        let begin = row
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before).copied())
+            .unwrap_or(0);
+        self.entries.get(begin..end).unwrap_or_default()
+    }
+
+    /// Appends those of the next execution.
+    pub(crate) fn push(&mut self, entries: &[(ContextId, u64)]) {
+        self.entries.extend_from_slice(entries);
+        self.ends.push(self.entries.len());
+    }
+}
+
+impl Table {
+    /// How many executions there are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The figures of that name, or of that name with its unit: `duration` is `duration_ns`.
+    pub fn figure(&self, name: &str) -> Option<&Figures> {
+        let is_it = |known: &str| {
+            known == name
+                || known
+                    .strip_prefix(name)
+                    .is_some_and(|rest| matches!(rest, "_ns" | "_bytes"))
+        };
+        let exact = self.figures.iter().find(|figures| figures.column.name == name);
+        exact.or_else(|| self.figures.iter().find(|figures| is_it(&figures.column.name)))
+    }
+}

@@ -1,0 +1,146 @@
+//! Two groups of executions of a table, and which figures tell them apart.
+
+use crate::compare::Times;
+use crate::database::{Figures, Table};
+use crate::statistics::{Spread, Test, correct, test};
+
+/// Places of executions in their table, ascending.
+pub type Group = Vec<usize>;
+
+/// The places that are chosen.
+pub fn group(chosen: &[bool]) -> Group {
+    let places = chosen.iter().enumerate();
+    places.filter_map(|(place, is)| is.then_some(place)).collect()
+}
+
+/// Groups when none are asked for: the half around the median, and the slowest hundredth (five at least, if there are twenty).
+/// None if durations are not known.
+pub fn typical_and_slow(table: &Table) -> Option<[Group; 2]> {
+    let durations = &table.figure("duration_ns")?.values;
+    let mut order: Vec<usize> = (0..table.len()).collect();
+    order.sort_by(|&one, &other| durations[one].total_cmp(&durations[other]).then(one.cmp(&other)));
+    let count = order.len();
+    let slow = count.div_ceil(100).max(5.min(count / 4));
+    let sorted = |part: &[usize]| {
+        let mut part = part.to_vec();
+        part.sort_unstable();
+        part
+    };
+    Some([
+        sorted(&order[count / 4..count - count / 4]),
+        sorted(&order[count - slow..]),
+    ])
+}
+
+/// Times of a group's executions.
+pub fn times<'t>(table: &'t Table, group: &[usize]) -> Vec<Times<'t>> {
+    group.iter().map(|&row| table.rows.of(row)).collect()
+}
+
+/// A figure in two groups.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Separation<'t> {
+    /// The figure.
+    pub figures: &'t Figures,
+    /// The groups.
+    pub groups: [Spread; 2],
+    /// How they differ; its chance is corrected for the number of figures.
+    pub test: Test,
+    /// How probable it is that an execution of the second group has more of it than one of the first, ties being half: 1 or
+    /// 0 if it tells the groups apart, 0.5 if it tells nothing (the area under the ROC curve; Mann and Whitney, 1947).
+    pub higher: f64,
+}
+
+impl PartialEq for Figures {
+    fn eq(&self, other: &Figures) -> bool {
+        self.column == other.column
+    }
+}
+
+/// Which figures tell two groups apart: the best first, of those as good as each other the surest.
+pub fn separations<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<Separation<'t>> {
+    let of = |figures: &'t Figures| {
+        let values = groups.map(|group| {
+            let values = group.iter().filter_map(|&row| figures.values.get(row).copied());
+            values.filter(|value| !value.is_nan()).collect::<Vec<f64>>()
+        });
+        let spreads = [0, 1].map(|at| Spread::of(values[at].iter().copied()));
+        Separation {
+            figures,
+            groups: spreads,
+            test: test(spreads),
+            higher: higher(values),
+        }
+    };
+    let mut found: Vec<Separation<'_>> = table.figures.iter().map(of).collect();
+    correct(found.iter_mut().map(|of| &mut of.test.chance));
+    let apart = |of: &Separation<'_>| (of.higher - 0.5).abs();
+    found.sort_by(|one, other| {
+        apart(other)
+            .total_cmp(&apart(one))
+            .then(one.test.chance.total_cmp(&other.test.chance))
+    });
+    found
+}
+
+/// How probable it is that one of the second values is greater than one of the first.
+fn higher([mut first, mut second]: [Vec<f64>; 2]) -> f64 {
+    if first.is_empty() || second.is_empty() {
+        return 0.5;
+    }
+    first.sort_by(f64::total_cmp);
+    second.sort_by(f64::total_cmp);
+    let (mut below, mut up_to, mut sum) = (0, 0, 0.0);
+    for value in &second {
+        while first.get(below).is_some_and(|other| other < value) {
+            below += 1;
+        }
+        while first.get(up_to).is_some_and(|other| other <= value) {
+            up_to += 1;
+        }
+        sum += (below + up_to) as f64 / 2.0;
+    }
+    sum / (first.len() as f64 * second.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Column;
+
+    fn table(durations: Vec<f64>) -> Table {
+        Table {
+            ids: (1..=durations.len() as u32).collect(),
+            figures: vec![Figures {
+                column: Column {
+                    name: "duration_ns".to_owned(),
+                    ..Column::default()
+                },
+                values: durations,
+            }],
+            ..Table::default()
+        }
+    }
+
+    #[test]
+    fn the_slowest_are_beside_those_around_the_median() {
+        let many = table((0..1000).rev().map(f64::from).collect());
+        let [typical, slow] = typical_and_slow(&many).unwrap();
+        assert_eq!((typical.len(), typical[0], typical[499]), (500, 250, 749));
+        assert_eq!(slow, (0..10).collect::<Vec<_>>());
+        let few = typical_and_slow(&table(vec![3.0, 1.0, 2.0, 9.0])).unwrap();
+        assert_eq!(few, [vec![0, 2], vec![3]]);
+        assert_eq!(
+            typical_and_slow(&table(vec![])).unwrap(),
+            [Group::new(), Group::new()]
+        );
+    }
+
+    #[test]
+    fn figures_that_tell_groups_apart_come_first() {
+        assert_eq!(higher([vec![1.0, 2.0], vec![3.0, 4.0]]), 1.0);
+        assert_eq!(higher([vec![3.0, 4.0], vec![1.0, 2.0]]), 0.0);
+        assert_eq!(higher([vec![1.0, 2.0, 3.0], vec![2.0]]), 0.5);
+        assert_eq!(higher([vec![], vec![2.0]]), 0.5);
+    }
+}

@@ -1,0 +1,146 @@
+//! `tracebraid compare`: what makes some executions slow.
+
+mod gate;
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use tracebraid_executions::database::{Database, Table};
+use tracebraid_executions::{Difference, Group, Separation, compare, separations, times, typical_and_slow};
+
+use crate::commands::executions::{Format, open, rows, table};
+use crate::failure::{Failure, REGRESSION};
+use crate::output::{Output, say};
+
+/// Compares two groups of executions: in which calling contexts they differ, and which figures tell them apart.
+///
+/// Without groups the slowest hundredth (B) is beside the half around the median (A). A difference is sure if one like it has a
+/// probability below 1 % by chance (Welch's test, corrected for the number of contexts); intervals are of 95 %; the effect
+/// is Hedges' g, the difference by the spread of both groups. Conditions are as in `executions list`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid compare requests.db
+  tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
+  tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
+
+Exit codes: 4 if what --fail-if names is sure; else as of all commands.")]
+pub(crate) struct CompareArgs {
+    /// The database
+    #[arg(value_name = "DB")]
+    file: PathBuf,
+    /// The first group, with which the other one is compared: executions of which this holds; without --b all others
+    #[arg(long, value_name = "CONDITION")]
+    a: Option<String>,
+    /// The second group; without --a all others are the first
+    #[arg(long, value_name = "CONDITION")]
+    b: Option<String>,
+    /// Of this kind, where there are several
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// Rank contexts with all within them, not by their own time
+    #[arg(long)]
+    whole: bool,
+    /// Rows of each table at most; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    top: usize,
+    /// End with exit code 4 if the second group surely has more: FIGURE > AMOUNT, where the amount is a part of the first
+    /// group's mean (5%) or a number (2ms); `context > AMOUNT` is about any calling context
+    #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = gate::Gate::parse)]
+    fail_if: Vec<gate::Gate>,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What is compared, and what came of it.
+struct Compared<'t> {
+    database: &'t Database,
+    kind: &'t str,
+    /// What the groups are, in words.
+    names: [String; 2],
+    groups: [Group; 2],
+    differences: Vec<Difference>,
+    separations: Vec<Separation<'t>>,
+}
+
+/// Runs it.
+pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let database = open(&args.file)?;
+    let (kind, table) = table(&database, args.kind.as_deref())?;
+    let (names, groups) = groups(args, &database, &table)?;
+    for (name, group) in names.iter().zip(&groups) {
+        if group.len() < 2 {
+            let count = crate::table::number_of(group.len() as u64, "execution", "executions");
+            say!("warning: group `{name}` has {count}: how sure differences are cannot be told");
+        }
+    }
+    let both = groups.iter().flatten().count();
+    let all: std::collections::BTreeSet<_> = groups.iter().flatten().collect();
+    if all.len() < both {
+        let shared = crate::table::number_of((both - all.len()) as u64, "execution is", "executions are");
+        say!("warning: {shared} in both groups");
+    }
+    let of_groups = [0, 1].map(|at: usize| times(&table, &groups[at]));
+    let differences = compare(&database.union.contexts, [&of_groups[0], &of_groups[1]]);
+    let compared = Compared {
+        kind: &kind.name,
+        separations: separations(&table, [&groups[0], &groups[1]]),
+        database: &database,
+        names,
+        groups,
+        differences,
+    };
+    let found = gate::found(&args.fail_if, &compared)?;
+    let mut output = Output::open(None)?;
+    match args.format {
+        Format::Table => output.write(show::text(args, &compared).as_bytes())?,
+        Format::Json => output.write_json(&show::json(args, &compared))?,
+        Format::Csv => output.write(show::csv(args, &compared).as_bytes())?,
+    };
+    found.iter().for_each(|found| say!("{found}"));
+    Ok(match found.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(REGRESSION),
+    })
+}
+
+fn groups(
+    args: &CompareArgs,
+    database: &Database,
+    table: &Table,
+) -> Result<([String; 2], [Group; 2]), Failure> {
+    let chosen = |option, condition: &Option<String>| rows(option, condition.as_deref(), database, table);
+    let others = |group: &Group| {
+        (0..table.len())
+            .filter(|row| group.binary_search(row).is_err())
+            .collect()
+    };
+    let named = |condition: &Option<String>| condition.clone().unwrap_or_else(|| "all others".to_owned());
+    let groups = match (&args.a, &args.b) {
+        (None, None) => {
+            let groups = typical_and_slow(table).ok_or_else(|| {
+                Failure::usage("the database has no durations: say which groups (--a, --b)")
+            })?;
+            return Ok((
+                [
+                    "the half around the median".to_owned(),
+                    "the slowest hundredth".to_owned(),
+                ],
+                groups,
+            ));
+        }
+        (Some(_), Some(_)) => [chosen("--a", &args.a)?, chosen("--b", &args.b)?],
+        (Some(_), None) => {
+            let group = chosen("--a", &args.a)?;
+            let others = others(&group);
+            [group, others]
+        }
+        (None, Some(_)) => {
+            let group = chosen("--b", &args.b)?;
+            [others(&group), group]
+        }
+    };
+    Ok(([named(&args.a), named(&args.b)], groups))
+}

@@ -1,0 +1,225 @@
+//! A comparison as tables, JSON and CSV.
+
+use serde_json::{Value, json};
+use tracebraid_executions::{Difference, Separation, Test, ranked};
+
+use super::{CompareArgs, Compared};
+use crate::commands::executions::{amount, frames, title};
+use crate::csv;
+use crate::table::{self, Column, grouped};
+
+fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
+    if args.top > 0 {
+        list.truncate(args.top);
+    }
+    list
+}
+
+/// A probability: those too small to matter are not told exactly.
+fn chance(test: &Test) -> String {
+    match test.chance {
+        chance if chance < 1e-6 => "< 1e-6".to_owned(),
+        chance if chance < 0.001 => format!("{chance:.0e}"),
+        chance => format!("{chance:.3}"),
+    }
+}
+
+fn effect(test: &Test) -> String {
+    match test.effect {
+        effect if effect.abs() >= 1000.0 => if effect > 0.0 { "> 999" } else { "< -999" }.to_owned(),
+        effect => format!("{effect:.2}"),
+    }
+}
+
+fn signed(value: f64, unit: &str) -> String {
+    let sign = if value > 0.0 { "+" } else { "" };
+    format!("{sign}{}", amount(value, unit))
+}
+
+fn interval(test: &Test, unit: &str) -> String {
+    let text = |(low, high): (f64, f64)| format!("{} .. {}", signed(low, unit), signed(high, unit));
+    test.interval.map_or_else(String::new, text)
+}
+
+/// For people.
+pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
+    let mut text = format!("{}\n", compared.kind);
+    for (letter, (name, group)) in ["A", "B"].iter().zip(compared.names.iter().zip(&compared.groups)) {
+        text.push_str(&format!("  {letter}: {} ({name})\n", grouped(group.len() as u64)));
+    }
+    text.push_str("\nWhere they differ, for an average execution\n");
+    let all = ranked(&compared.differences, args.whole);
+    let sure = all.iter().filter(|of| of.is_sure()).count();
+    if sure == 0 {
+        text.push_str("  nowhere surely\n");
+    } else {
+        let list = shown(args, all.into_iter().filter(Difference::is_sure).collect());
+        let left = sure - list.len();
+        text.push_str(&contexts(compared, &list));
+        if left > 0 {
+            text.push_str(&format!("{left} more; --top 0 shows all\n"));
+        }
+    }
+    text.push_str("\nWhat tells them apart\n");
+    text.push_str(&figures(&shown(args, telling(compared))));
+    text
+}
+
+/// Figures that tell anything.
+fn telling<'c, 't>(compared: &'c Compared<'t>) -> Vec<&'c Separation<'t>> {
+    compared
+        .separations
+        .iter()
+        .filter(|of| of.higher != 0.5)
+        .collect()
+}
+
+fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
+    let columns = [
+        Column::number("difference"),
+        Column::number("95 % between").left_out(2),
+        Column::number("effect").left_out(3),
+        Column::number("chance"),
+        Column::number("A").left_out(1),
+        Column::number("B").left_out(1),
+        Column::text("innermost < around it"),
+    ];
+    let row = |of: &Difference| {
+        let mut context = frames(&compared.database.union, of.context);
+        context.reverse();
+        let context = match context.is_empty() {
+            true => "the thread itself".to_owned(),
+            false => context.join(" < "),
+        };
+        vec![
+            signed(of.test.more, "ns"),
+            interval(&of.test, "ns"),
+            effect(&of.test),
+            chance(&of.test),
+            amount(of.groups[0].mean, "ns"),
+            amount(of.groups[1].mean, "ns"),
+            context,
+        ]
+    };
+    table::render(&columns, list.iter().map(row))
+}
+
+fn figures(list: &[&Separation<'_>]) -> String {
+    let columns = [
+        Column::text("figure"),
+        Column::number("B has more"),
+        Column::number("difference"),
+        Column::number("95 % between").left_out(2),
+        Column::number("effect").left_out(3),
+        Column::number("chance"),
+        Column::number("A").left_out(1),
+        Column::number("B").left_out(1),
+    ];
+    let row = |of: &&Separation<'_>| {
+        let unit = &of.figures.column.unit;
+        vec![
+            title(&of.figures.column.name),
+            format!("{:.0} %", of.higher * 100.0),
+            signed(of.test.more, unit),
+            interval(&of.test, unit),
+            effect(&of.test),
+            chance(&of.test),
+            amount(of.groups[0].mean, unit),
+            amount(of.groups[1].mean, unit),
+        ]
+    };
+    table::render(&columns, list.iter().map(row))
+}
+
+fn test_json(test: &Test) -> Value {
+    json!({
+        "difference": test.more, "interval": test.interval.map(|(low, high)| [low, high]),
+        // JSON has no infinity: there is no spread.
+        "effect": test.effect.is_finite().then_some(test.effect),
+        "chance": test.chance,
+    })
+}
+
+fn with(mut value: Value, more: Value) -> Value {
+    if let (Value::Object(object), Value::Object(more)) = (&mut value, more) {
+        object.extend(more);
+    }
+    value
+}
+
+/// For programs.
+pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
+    let spreads = |groups: &[tracebraid_executions::Spread; 2]| {
+        groups.map(|of| {
+            json!({"executions": of.executions, "present": of.present, "mean": of.mean, "deviation": of.deviation})
+        })
+    };
+    let context = |of: &Difference| {
+        let about = json!({
+            "context": frames(&compared.database.union, of.context), "with_all_within": of.is_whole,
+            "groups": spreads(&of.groups), "is_sure": of.is_sure(),
+        });
+        with(about, test_json(&of.test))
+    };
+    let figure = |of: &Separation<'_>| {
+        let column = &of.figures.column;
+        let about = json!({
+            "figure": column.name, "unit": column.unit, "b_has_more": of.higher, "groups": spreads(&of.groups),
+        });
+        with(about, test_json(&of.test))
+    };
+    let contexts = shown(args, ranked(&compared.differences, args.whole));
+    let groups = compared.names.iter().zip(&compared.groups);
+    let groups = groups.map(|(name, group)| json!({"condition": name, "executions": group.len()}));
+    json!({
+        "kind": compared.kind,
+        "groups": groups.collect::<Vec<_>>(),
+        "contexts": contexts.iter().map(context).collect::<Vec<_>>(),
+        "figures": shown(args, compared.separations.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
+    })
+}
+
+/// For spreadsheets: contexts, then figures.
+pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
+    let mut rows = csv::Rows::new(&[
+        "what",
+        "name",
+        "mean_a",
+        "mean_b",
+        "difference",
+        "low",
+        "high",
+        "effect",
+        "chance",
+        "b_has_more",
+    ]);
+    let tested = |groups: &[tracebraid_executions::Spread; 2], test: &Test| {
+        let (low, high) = test.interval.unzip();
+        let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        [
+            groups[0].mean.to_string(),
+            groups[1].mean.to_string(),
+            test.more.to_string(),
+            text(low),
+            text(high),
+            test.effect.to_string(),
+            test.chance.to_string(),
+        ]
+    };
+    for of in shown(args, ranked(&compared.differences, args.whole)) {
+        let name = frames(&compared.database.union, of.context).join(";");
+        let cells = ["context".to_owned(), name]
+            .into_iter()
+            .chain(tested(&of.groups, &of.test));
+        rows.add(cells.chain([String::new()]));
+    }
+    for of in shown(args, compared.separations.iter().collect()) {
+        let cells = ["figure".to_owned(), of.figures.column.name.clone()].into_iter();
+        rows.add(
+            cells
+                .chain(tested(&of.groups, &of.test))
+                .chain([of.higher.to_string()]),
+        );
+    }
+    rows.finish()
+}

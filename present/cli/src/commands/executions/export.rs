@@ -1,0 +1,122 @@
+//! `tracebraid executions export`: executions for other tools.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use tracebraid_executions::ContextId;
+use tracebraid_executions::database::{Database, Table};
+
+use super::{frames, open, rows, table};
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::spare;
+
+/// Writes executions for other tools: folded stacks for flame graphs, or JSON with all times.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid executions export requests.db --where 'duration > 50ms' | flamegraph.pl --countname ns > slow.svg
+  tracebraid executions export requests.db --format json -o requests.json
+  tracebraid view requests.db --export requests.html")]
+pub(super) struct ExportArgs {
+    /// The database
+    #[arg(value_name = "DB")]
+    file: PathBuf,
+    /// Of this kind, where there are several
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// Only those of which this holds, as for `executions list`
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+    /// The form
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write to this file
+    #[arg(long, short = 'o', value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Forms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line for each calling context, and nanoseconds of an average execution
+    #[default]
+    Folded,
+    /// Contexts, and the times of each execution in them
+    Json,
+}
+
+/// Runs it.
+pub(super) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
+    let database = open(&args.file)?;
+    if let Some(file) = &args.output {
+        spare::check_read(file, std::slice::from_ref(&args.file))?;
+    }
+    let (_, table) = table(&database, args.kind.as_deref())?;
+    let chosen = rows("--where", args.condition.as_deref(), &database, &table)?;
+    let text = match args.format {
+        Format::Folded => folded(&database, &table, &chosen),
+        Format::Json => format!("{:#}\n", as_json(&database, &table, &chosen)),
+    };
+    match &args.output {
+        Some(file) => output::replace(file, text.as_bytes())?,
+        None => {
+            Output::print(&text)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn folded(database: &Database, table: &Table, chosen: &[usize]) -> String {
+    let mut sums: BTreeMap<ContextId, u128> = BTreeMap::new();
+    for &row in chosen {
+        for &(context, time) in table.rows.of(row) {
+            *sums.entry(context).or_default() += u128::from(time);
+        }
+    }
+    let count = chosen.len().max(1) as u128;
+    let line = |(context, sum): (ContextId, u128)| {
+        let frames = frames(&database.union, context).into_iter();
+        // What separates frames, and the number, is no part of them.
+        let mut stack: Vec<String> = frames
+            .map(|frame| frame.replace(';', ":").replace(['\n', '\r'], " "))
+            .collect();
+        if stack.is_empty() {
+            stack.push("[running]".to_owned());
+        }
+        format!("{} {}\n", stack.join(";"), sum / count)
+    };
+    sums.into_iter().map(line).collect()
+}
+
+fn as_json(database: &Database, table: &Table, chosen: &[usize]) -> serde_json::Value {
+    let union = &database.union;
+    let context = |id: u32| {
+        let parts = union.contexts.parts(ContextId(id));
+        parts.map(|(around, frame)| {
+            json!({"id": id, "around": around.0, "kind": frame.kind.word(), "name": union.names.text(frame.name)})
+        })
+    };
+    let execution = |&row: &usize| {
+        let times = table
+            .rows
+            .of(row)
+            .iter()
+            .map(|(context, time)| json!([context.0, time]));
+        let figures = table.figures.iter().filter_map(|of| {
+            let value = of.values.get(row).filter(|value| !value.is_nan())?;
+            Some((of.column.name.clone(), json!(value)))
+        });
+        json!({
+            "id": table.ids.get(row), "begin_ns": table.begins.get(row),
+            "figures": figures.collect::<serde_json::Map<_, _>>(),
+            "times": times.collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "contexts": (1..union.contexts.count() as u32).filter_map(context).collect::<Vec<_>>(),
+        "executions": chosen.iter().map(execution).collect::<Vec<_>>(),
+    })
+}

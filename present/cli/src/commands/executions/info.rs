@@ -1,0 +1,169 @@
+//! `tracebraid executions info`: what is in a database.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use tracebraid_executions::database::{Database, Kind, Table};
+
+use super::{Format, open, unreadable};
+use crate::csv;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::table::{self, Column, bytes, duration, grouped};
+
+/// Shows what is in a database of executions.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid executions info requests.db
+  tracebraid executions info requests.db --format json")]
+pub(super) struct InfoArgs {
+    /// The database
+    #[arg(value_name = "DB")]
+    file: PathBuf,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A kind with its durations at 0, 50, 90, 99 and 100 %.
+struct Durations<'d> {
+    kind: &'d Kind,
+    quantiles: Vec<u64>,
+}
+
+const SHARES: [f64; 5] = [0.0, 0.5, 0.9, 0.99, 1.0];
+
+/// Runs it.
+pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
+    let database = open(&args.file)?;
+    let mut kinds = Vec::new();
+    for kind in &database.kinds {
+        let table = database.table(kind).map_err(|error| unreadable(&error))?;
+        kinds.push(Durations {
+            kind,
+            quantiles: quantiles(&table),
+        });
+    }
+    let mut output = Output::open(None)?;
+    match args.format {
+        Format::Json => output.write_json(&as_json(&database, &kinds))?,
+        Format::Csv => output.write(as_csv(&kinds).as_bytes())?,
+        Format::Table => output.write(text(&database, &kinds).as_bytes())?,
+    };
+    Ok(ExitCode::SUCCESS)
+}
+
+fn quantiles(table: &Table) -> Vec<u64> {
+    let mut durations: Vec<f64> = table
+        .figure("duration_ns")
+        .map(|of| of.values.clone())
+        .unwrap_or_default();
+    durations.retain(|duration| !duration.is_nan());
+    durations.sort_by(f64::total_cmp);
+    let most = durations.len().saturating_sub(1) as f64;
+    let at = |share: f64| {
+        durations
+            .get((most * share).round() as usize)
+            .map(|&duration| duration as u64)
+    };
+    SHARES.into_iter().filter_map(at).collect()
+}
+
+fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
+    let columns = [
+        Column::text("kind"),
+        Column::number("executions"),
+        Column::number("shortest"),
+        Column::number("median"),
+        Column::number("90 %"),
+        Column::number("99 %"),
+        Column::number("longest"),
+    ];
+    let row = |of: &Durations<'_>| {
+        let quantiles =
+            (0..SHARES.len()).map(|at| of.quantiles.get(at).map_or_else(String::new, |&ns| duration(ns)));
+        [of.kind.name.clone(), grouped(of.kind.executions)]
+            .into_iter()
+            .chain(quantiles)
+            .collect()
+    };
+    let mut text = table::render(&columns, kinds.iter().map(row));
+    let columns = [Column::text("label"), Column::text("host"), Column::text("trace")];
+    let sources = database.sources.iter();
+    let sources = sources.map(|of| {
+        vec![
+            of.label.clone(),
+            of.host.clone().unwrap_or_default(),
+            of.path.clone(),
+        ]
+    });
+    text.push('\n');
+    text.push_str(&table::render(&columns, sources));
+    let values: Vec<&str> = database
+        .columns
+        .iter()
+        .filter(|of| of.is_value)
+        .map(|of| of.name.as_str())
+        .collect();
+    let size = std::fs::metadata(database.path()).map_or(0, |about| about.len());
+    text.push_str(&format!(
+        "\n{} calling contexts, {} figures{}; {}\n",
+        grouped(database.union.contexts.count() as u64 - 1),
+        database.columns.iter().filter(|of| !of.is_value).count(),
+        match values.as_slice() {
+            [] => String::new(),
+            values => format!(", values: {}", values.join(", ")),
+        },
+        bytes(size),
+    ));
+    for (old, new) in &database.renames {
+        text.push_str(&format!("{old} is taken for {new}\n"));
+    }
+    text
+}
+
+fn as_json(database: &Database, kinds: &[Durations<'_>]) -> serde_json::Value {
+    let kind = |of: &Durations<'_>| {
+        json!({
+            "name": of.kind.name, "definition": of.kind.definition, "executions": of.kind.executions,
+            "duration_ns": SHARES.iter().zip(&of.quantiles)
+                .map(|(share, ns)| (format!("{}%", share * 100.0), json!(ns))).collect::<serde_json::Map<_, _>>(),
+        })
+    };
+    let sources = database.sources.iter();
+    let sources = sources.map(|of| json!({"label": of.label, "path": of.path, "host": of.host}));
+    let columns = database.columns.iter();
+    let columns = columns.map(|of| {
+        json!({"name": of.name, "unit": of.unit, "description": of.description, "is_value": of.is_value})
+    });
+    json!({
+        "kinds": kinds.iter().map(kind).collect::<Vec<_>>(),
+        "sources": sources.collect::<Vec<_>>(),
+        "columns": columns.collect::<Vec<_>>(),
+        "contexts": database.union.contexts.count() - 1,
+        "renames": database.renames.iter().map(|(old, new)| json!({"old": old, "new": new})).collect::<Vec<_>>(),
+    })
+}
+
+fn as_csv(kinds: &[Durations<'_>]) -> String {
+    let mut rows = csv::Rows::new(&[
+        "kind",
+        "executions",
+        "shortest_ns",
+        "median_ns",
+        "p90_ns",
+        "p99_ns",
+        "longest_ns",
+    ]);
+    for of in kinds {
+        let quantiles = of.quantiles.iter().map(u64::to_string);
+        rows.add(
+            [of.kind.name.clone(), of.kind.executions.to_string()]
+                .into_iter()
+                .chain(quantiles),
+        );
+    }
+    rows.finish()
+}

@@ -1,0 +1,134 @@
+//! `tracebraid executions`: a database of executions of tasks.
+
+mod build;
+mod export;
+mod info;
+mod list;
+mod show;
+mod sql;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use tracebraid_executions::database::{Database, DatabaseError, Kind, Table};
+use tracebraid_executions::{ContextId, FrameKind, Union, chosen, group};
+
+use crate::failure::Failure;
+
+pub(super) use list::{amount, title};
+
+/// Keeps executions of tasks (requests, frames, jobs) with where the time of each went, and tells of them.
+///
+/// An execution goes from an event that one condition chooses to one that another chooses, as periods do. `build` follows its
+/// critical path across threads, and writes one SQLite file: for each execution the time in each calling context (functions,
+/// system calls, reasons to wait, threads that it waited for), figures, and captured values. `compare` tells what makes slow
+/// executions slow; `view` shows that in a web page. See docs/executions.md.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid executions build TRACE -o requests.db --period 'request : $evt.$name == \"srv:begin\" :
+      $evt.$name == \"srv:end\" && $evt.id == $begin.$evt.id' --captures 'request : id = $evt.id'
+  tracebraid executions info requests.db
+  tracebraid executions list requests.db --where 'duration > 50ms' --top 10
+  tracebraid executions show requests.db 17
+  tracebraid executions sql requests.db 'SELECT count(*), avg(duration_ns) FROM executions'
+  tracebraid executions export requests.db --format folded | flamegraph.pl --countname ns > all.svg
+  tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
+  tracebraid view requests.db")]
+pub(crate) struct ExecutionsArgs {
+    #[command(subcommand)]
+    command: ExecutionsCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum ExecutionsCommand {
+    Build(Box<build::BuildArgs>),
+    Info(info::InfoArgs),
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Sql(sql::SqlArgs),
+    Export(export::ExportArgs),
+}
+
+/// Runs it.
+pub(super) fn run(args: &ExecutionsArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        ExecutionsCommand::Build(args) => build::run(args),
+        ExecutionsCommand::Info(args) => info::run(args),
+        ExecutionsCommand::List(args) => list::run(args),
+        ExecutionsCommand::Show(args) => show::run(args),
+        ExecutionsCommand::Sql(args) => sql::run(args),
+        ExecutionsCommand::Export(args) => export::run(args),
+    }
+}
+
+/// Formats of answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// JSON; times in nanoseconds
+    Json,
+    /// Comma-separated values; times in nanoseconds
+    Csv,
+}
+
+/// Opens a database.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn open(path: &Path) -> Result<Database, Failure> {
+    Database::open(path).map_err(|error| unreadable(&error))
+}
+
+/// A database that cannot be read.
+pub(super) fn unreadable(error: &DatabaseError) -> Failure {
+    Failure::nothing_readable(error.to_string())
+}
+
+/// The executions of a kind.
+///
+/// # Errors
+/// When they cannot be read, or there is no such kind.
+pub(super) fn table<'d>(database: &'d Database, kind: Option<&str>) -> Result<(&'d Kind, Table), Failure> {
+    let kind = database
+        .kind(kind)
+        .map_err(|error| Failure::usage(format!("{}: {error} (--kind)", database.path().display())))?;
+    let table = database.table(kind).map_err(|error| unreadable(&error))?;
+    Ok((kind, table))
+}
+
+/// Places of the executions that a condition chooses; without one, all.
+///
+/// # Errors
+/// When it is no condition on what executions have.
+pub(super) fn rows(
+    option: &str,
+    condition: Option<&str>,
+    database: &Database,
+    table: &Table,
+) -> Result<Vec<usize>, Failure> {
+    let Some(condition) = condition else {
+        return Ok((0..table.len()).collect());
+    };
+    let chosen = chosen(condition, database, table);
+    chosen
+        .map(|chosen| group(&chosen))
+        .map_err(|error| Failure::usage(format!("{option}: {error}")))
+}
+
+/// The frames of a context as texts, the outermost first: what is no function is in brackets.
+pub(super) fn frames(union: &Union, context: ContextId) -> Vec<String> {
+    let frames = union.contexts.frames(context).into_iter();
+    let text = |frame: tracebraid_executions::Frame| {
+        let name = union.names.text(frame.name);
+        match frame.kind {
+            FrameKind::Function => name.to_owned(),
+            FrameKind::Call => format!("{name}()"),
+            FrameKind::Thread => format!("<{name}>"),
+            FrameKind::Reason | FrameKind::Detail => format!("[{name}]"),
+        }
+    };
+    frames.map(text).collect()
+}

@@ -1,0 +1,183 @@
+//! `tracebraid executions show`: one execution, from its beginning to its end.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use tracebraid_executions::database::{Database, PathStep, Recorded};
+
+use super::{Format, frames, open, unreadable};
+use crate::csv;
+use crate::failure::Failure;
+use crate::options;
+use crate::output::Output;
+use crate::table::{self, Column, duration, grouped};
+use crate::time;
+
+/// Shows one execution: where it is in the trace, and what came one behind the other on its critical path.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid executions show requests.db 17
+  tracebraid executions show requests.db 17 --top 0 --format csv")]
+pub(super) struct ShowArgs {
+    /// The database
+    #[arg(value_name = "DB")]
+    file: PathBuf,
+    /// The execution's id, as `executions list` tells it
+    #[arg(value_name = "ID")]
+    id: u32,
+    /// Steps at most, the longest ones; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    top: usize,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Times are shown in UTC, not in local time
+    #[arg(long, alias = "clock-gmt")]
+    gmt: bool,
+}
+
+/// Runs it.
+pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
+    let database = open(&args.file)?;
+    let found = database.execution(args.id).map_err(|error| unreadable(&error))?;
+    let Some(found) = found else {
+        return Err(Failure::usage(format!(
+            "{}: there is no execution {}",
+            args.file.display(),
+            args.id
+        )));
+    };
+    let mut output = Output::open(None)?;
+    match args.format {
+        Format::Table => output.write(text(args, &database, &found).as_bytes())?,
+        Format::Json => output.write_json(&as_json(&database, &found))?,
+        Format::Csv => output.write(as_csv(&database, &found).as_bytes())?,
+    };
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command that shows it in its trace.
+pub(crate) fn command(database: &Database, found: &Recorded, end: i64) -> String {
+    let path = database
+        .sources
+        .get(found.source)
+        .map_or("", |of| of.path.as_str());
+    let thread = found
+        .thread
+        .and_then(|thread| database.threads.get(thread as usize));
+    let tid = thread.map_or(0, |of| of.tid);
+    format!(
+        "tracebraid critical-path {} --tid {tid} --from {}ns --to {end}ns",
+        quoted(path),
+        found.begin
+    )
+}
+
+/// A word as shells take it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Steps with the time from the beginning of the execution at which each begins.
+fn placed(found: &Recorded) -> Vec<(u64, PathStep)> {
+    let mut at = 0u64;
+    let place = |step: &PathStep| {
+        let begin = at;
+        at = at.saturating_add(step.duration);
+        (begin, *step)
+    };
+    found.steps.iter().map(place).collect()
+}
+
+fn thread(database: &Database, step: &PathStep) -> String {
+    let thread = step
+        .thread
+        .and_then(|thread| database.threads.get(thread as usize));
+    thread.map_or_else(
+        || "?".to_owned(),
+        |of| format!("{} ({})", of.name.as_deref().unwrap_or("?"), of.tid),
+    )
+}
+
+fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
+    let zone = options::zone(args.gmt);
+    let total: u64 = found.steps.iter().map(|step| step.duration).sum();
+    let end = found.begin.saturating_add_unsigned(total);
+    let mut text = format!(
+        "execution {}: {} long, from {} to {}\nin its trace: {}\n\n",
+        args.id,
+        duration(total),
+        time::date(found.begin, &zone),
+        time::date(end, &zone),
+        command(database, found, end),
+    );
+    let mut steps = placed(found);
+    if args.top > 0 && steps.len() > args.top {
+        steps.sort_by_key(|(_, step)| std::cmp::Reverse(step.duration));
+        let left = steps.split_off(args.top);
+        steps.sort_by_key(|(begin, _)| *begin);
+        let time: u64 = left.iter().map(|(_, step)| step.duration).sum();
+        let count = grouped(left.len() as u64);
+        text.push_str(&format!(
+            "the longest steps; {count} more take {} in all, --top 0 shows them\n\n",
+            duration(time)
+        ));
+    }
+    let columns = [
+        Column::number("from"),
+        Column::number("duration"),
+        Column::text("thread"),
+        Column::text("context"),
+    ];
+    let row = |(begin, step): (u64, PathStep)| {
+        let context = frames(&database.union, step.context).join(" > ");
+        let context = if context.is_empty() {
+            "runs".to_owned()
+        } else {
+            context
+        };
+        vec![
+            format!("+{}", duration(begin)),
+            duration(step.duration),
+            thread(database, &step),
+            context,
+        ]
+    };
+    text.push_str(&table::render(&columns, steps.into_iter().map(row)));
+    text
+}
+
+fn as_json(database: &Database, found: &Recorded) -> serde_json::Value {
+    let step = |(begin, step): (u64, PathStep)| {
+        json!({
+            "begin_ns": begin, "duration_ns": step.duration, "thread": thread(database, &step),
+            "context": frames(&database.union, step.context),
+        })
+    };
+    let total: u64 = found.steps.iter().map(|step| step.duration).sum();
+    let end = found.begin.saturating_add_unsigned(total);
+    json!({
+        "begin_ns": found.begin, "end_ns": end, "command": command(database, found, end),
+        "steps": placed(found).into_iter().map(step).collect::<Vec<_>>(),
+    })
+}
+
+fn as_csv(database: &Database, found: &Recorded) -> String {
+    let mut rows = csv::Rows::new(&["begin_ns", "duration_ns", "thread", "context"]);
+    for (begin, step) in placed(found) {
+        let context = frames(&database.union, step.context).join(";");
+        rows.add([
+            begin.to_string(),
+            step.duration.to_string(),
+            thread(database, &step),
+            context,
+        ]);
+    }
+    rows.finish()
+}
