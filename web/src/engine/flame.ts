@@ -15,6 +15,8 @@ export interface Boxes {
   /** 1: around what is shown; 2: only group A was there. */
   flag: Uint8Array;
   rows: number;
+  /** Whether there are deeper rows. */
+  isCut: boolean;
   /** Nanoseconds that the width stands for. */
   total: number;
 }
@@ -22,8 +24,9 @@ export interface Boxes {
 export const AROUND = 1;
 export const VANISHED = 2;
 
-/** Rows that are drawn at most. */
-const MAX_ROWS = 1000;
+/** Rows that are drawn at most, and how many of them are for what is around the zoomed context. */
+const MAX_ROWS = 300;
+const MAX_AROUND = 60;
 
 /**
  * Widths: of a context the mean of the group (B where groups are compared), and, where they are compared, what only A has below it. Such
@@ -61,26 +64,31 @@ export function layout(layer: Layer, whole: Comparison, { mode, zoom, least }: P
   const x: number[] = [];
   const w: number[] = [];
   const flag: number[] = [];
+  const firstRow = Math.max(0, depth[zoom] - MAX_AROUND);
+  let isCut = false;
   const push = (at: number, place: number, part: number, flags: number) => {
     context.push(at);
-    row.push(depth[at]);
+    row.push(depth[at] - firstRow);
     x.push(place);
     w.push(part);
     flag.push(flags);
   };
-  for (let at = zoom; at !== 0; ) {
+  for (let at = zoom; depth[at] > firstRow; ) {
     at = tree.parent[at];
     push(at, 0, 1, AROUND);
   }
-  let rows = depth[zoom] + 1;
+  let rows = depth[zoom] + 1 - firstRow;
   if (total > 0) {
     const stack: [number, number][] = [[zoom, 0]];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const [at, place] = next;
       const isVanished = mode === 'diff' && whole.meanB[at] === 0;
       push(at, place, width[at] / total, isVanished ? VANISHED : 0);
-      rows = Math.max(rows, depth[at] + 1);
-      if (depth[at] + 1 >= MAX_ROWS) continue;
+      rows = Math.max(rows, depth[at] + 1 - firstRow);
+      if (depth[at] + 1 - firstRow >= MAX_ROWS) {
+        isCut ||= firstChild[at] < firstChild[at + 1];
+        continue;
+      }
       let inner = place;
       let ghosts = place + width[at] / total;
       // Beside each other from the left, what vanished from the right: what is left between is its own time.
@@ -102,6 +110,7 @@ export function layout(layer: Layer, whole: Comparison, { mode, zoom, least }: P
     width: Float64Array.from(w),
     flag: Uint8Array.from(flag),
     rows,
+    isCut,
     total,
   };
 }
