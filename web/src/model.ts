@@ -29,6 +29,8 @@ export type Topic = 'step' | 'sums' | 'view' | 'calm';
 export class Model {
   readonly table: Table;
   groups: [Group, Group];
+  /** All executions. */
+  private readonly all: Group;
   layer: Layer;
   shown: Shown = initial();
   /** The comparison of times with all within, which gives widths; of colours' part. */
@@ -61,9 +63,9 @@ export class Model {
     this.table = new Table(pack);
     this.layers = [forward(pack), null];
     this.layer = this.layers[0];
-    const all = new Group(this.table, this.layer);
-    all.settle(Infinity);
-    this.groups = [all, new Group(this.table, this.layer, all)];
+    this.all = new Group(this.table, this.layer);
+    this.all.settleOwn(Infinity);
+    this.groups = [new Group(this.table, this.layer, this.all), new Group(this.table, this.layer, this.all)];
     this.refresh();
     this.restore(fromAddress(location.hash));
   }
@@ -100,21 +102,36 @@ export class Model {
     if (isMoved) this.emit('step');
     const before = this.behind;
     const deadline = Math.max(begin + BUDGET, performance.now() + BUDGET / 2);
-    let isSettled = this.groups[0].settle(deadline);
-    isSettled = this.groups[1].settle(deadline) && isSettled;
+    const isSettled = this.settle(deadline);
     if (isMoved || before > 0) {
       this.refresh();
       this.emit('sums');
     }
     this.frames.push(performance.now() - begin);
+    if (this.frames.length === 1) performance.mark('drawn');
     if (this.frames.length > 2000) this.frames.splice(0, 1000);
     if (!isSettled) this.schedule();
     else this.becomeCalm();
   }
 
+  /** Works on sums until that time: first what gives means in both groups. Groups without filters wait for that of all. */
+  private settle(deadline: number): boolean {
+    const filtered = this.groups.filter((group) => group.isFiltered());
+    for (const group of filtered) if (!group.settleOwn(deadline)) return false;
+    for (const group of filtered) if (!group.settleWhole(deadline)) return false;
+    const isWhole = this.all.behind === 0;
+    if (!isWhole && !this.all.settle(deadline)) return false;
+    for (const group of this.groups) {
+      if (group.isFiltered() || group.behind === 0) continue;
+      group.own.copy(this.all.own);
+      group.whole.copy(this.all.whole);
+    }
+    return true;
+  }
+
   /** Executions whose times are not in the sums yet. */
   get behind(): number {
-    return this.groups[0].behind + this.groups[1].behind;
+    return this.groups.reduce((sum, group) => sum + (group.isFiltered() ? group.behind : this.all.behind), 0);
   }
 
   private refresh(): void {
@@ -222,7 +239,7 @@ export class Model {
 
   setScale(column: number, scale: Scale): void {
     const { key, fitting } = this.table.numbers[column];
-    if (this.table.setScale(column, scale)) for (const group of this.groups) group.recount(column);
+    if (this.table.setScale(column, scale)) for (const group of [this.all, ...this.groups]) group.recount(column);
     if (scale === fitting) this.shown.scales.delete(key);
     else this.shown.scales.set(key, scale);
     this.changed(true);
@@ -253,7 +270,7 @@ export class Model {
       return -1;
     }
     this.shown.contexts.push(key);
-    for (const group of this.groups) group.recount(column);
+    for (const group of [this.all, ...this.groups]) group.recount(column);
     this.changed(true);
     return column;
   }
@@ -295,7 +312,7 @@ export class Model {
   private useLayer(isInverted: boolean): void {
     this.shown.isInverted = isInverted;
     this.layer = this.layerOf(isInverted);
-    for (const group of this.groups) group.setLayer(this.layer);
+    for (const group of [this.all, ...this.groups]) group.setLayer(this.layer);
     this.refresh();
     this.ranking = [];
   }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { compare, ranked } from '../src/engine/compare';
+import { axisOf, binInto, placeOf, rangeOf, UNKNOWN, valueAt } from '../src/engine/axis';
+import { compare, ranked, spreads } from '../src/engine/compare';
 import { AROUND, layout, VANISHED } from '../src/engine/flame';
 import { Group, ROOM } from '../src/engine/group';
 import { forward, inverted, type Layer, pathOf, timesIn } from '../src/engine/layer';
 import { orderOf, rank } from '../src/engine/order';
 import { decodePack, type Entries, type Pack } from '../src/engine/pack';
 import { hedges } from '../src/engine/statistics';
-import { spreadOf } from '../src/engine/sums';
 import { Table } from '../src/engine/table';
 import { makePack, random } from '../tools/synthetic.mjs';
 
@@ -64,16 +64,17 @@ function check(group: Group, layer: Layer): void {
   group.settle(Infinity);
   const expected = plain(group, layer);
   expect(group.size).toBe(expected.members.length);
-  expect(group.applied).toBe(expected.members.length);
+  expect(group.own.applied).toBe(expected.members.length);
+  expect(group.whole.applied).toBe(expected.members.length);
   expect(group.histograms).toEqual(expected.histograms);
   expect(group.facets).toEqual(expected.facets);
   const order = Uint32Array.from({ length: group.table.executions }, (_, at) => at);
   expect([...group.members(order, false)]).toEqual(expected.members);
-  for (let context = 0; context < layer.tree.count; context += 7) {
+  for (let context = 0; context < layer.tree.count; context += group.table.executions > 5000 ? 37 : 7) {
     const values = expected.whole(context);
     const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
     const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-    const found = spreadOf(group.whole, context, group.applied);
+    const [found] = spreads(layer, [group, group], 'whole', context);
     expect(found.present).toBe(values.filter((value) => value > 0).length);
     expect(Math.abs(found.mean - mean)).toBeLessThanOrEqual(1e-9 * mean);
     const deviation = values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0;
@@ -116,7 +117,9 @@ describe('groups', () => {
       const pack = given(seed);
       const table = new Table(pack);
       const layer = forward(pack);
-      const group = new Group(table, layer);
+      const all = new Group(table, layer);
+      if (seed > 1) all.settle(Infinity);
+      const group = new Group(table, layer, all);
       const next = random(seed + 100);
       check(group, layer);
       for (let step = 0; step < 60; step++) {
@@ -158,10 +161,31 @@ describe('groups', () => {
     fresh.setRange(0, worn.ranges.get(0)!);
     fresh.settle(Infinity);
     for (let context = 0; context < layer.tree.count; context++) {
-      const [one, other] = [spreadOf(worn.whole, context, worn.applied), spreadOf(fresh.whole, context, fresh.applied)];
+      const [one, other] = spreads(layer, [worn, fresh], 'whole', context);
       expect(one.mean).toBe(other.mean);
       expect(Math.abs(one.deviation - other.deviation)).toBeLessThanOrEqual(1e-9 * other.deviation);
     }
+  });
+
+  it('are the same on each way to their sums: step by step, from nothing, from all', () => {
+    const pack = given(11, 20000);
+    const table = new Table(pack);
+    const layer = forward(pack);
+    const all = new Group(table, layer);
+    all.settle(Infinity);
+    const group = new Group(table, layer, all);
+    const { order } = table.orderOf(0);
+    const at = (part: number) => table.numbers[0].values[order[Math.floor(part * (order.length - 1))]];
+    for (const [low, high] of [[0, 0.99], [0.99, 1], [0.01, 1], [0.3, 0.6], [0.31, 0.62], [0, 1], [0.5, 0.5]]) {
+      group.setRange(0, { low: at(low), high: at(high) });
+      group.settle(0, () => 1);
+      group.setRange(3, { low: 0, high: 1500 });
+      check(group, layer);
+      group.setRange(3, null);
+      check(group, layer);
+    }
+    group.reset();
+    check(group, layer);
   });
 
   it('have as many filters as there are columns, with other scales and columns of times in contexts', () => {
@@ -202,8 +226,8 @@ describe('groups', () => {
     // A function's own time wherever it was called from.
     const { tree } = layer;
     const outer = [...tree.parent.keys()].filter((at) => at > 0 && tree.parent[at] === 0);
-    const sum = outer.reduce((sum, at) => sum + spreadOf(group.whole, at, group.applied).mean, 0);
-    expect(sum).toBeCloseTo(spreadOf(group.whole, 0, group.applied).mean, 3);
+    const sum = outer.reduce((sum, at) => sum + spreads(layer, [group, group], 'whole', at)[0].mean, 0);
+    expect(sum).toBeCloseTo(spreads(layer, [group, group], 'whole', 0)[0].mean, 3);
   });
 });
 
@@ -224,7 +248,7 @@ describe('comparison', () => {
     expect([nameOf(first), nameOf(second)].sort()).toEqual(['copy_tree', 'sda']);
     expect(pathOf(layer.tree, first).map(nameOf)).toContain('query_database');
     expect(own.deviations[first]).toBeGreaterThan(2);
-    const [a, b] = [spreadOf(groups[0].own, first, groups[0].size), spreadOf(groups[1].own, first, groups[1].size)];
+    const [a, b] = spreads(layer, groups, 'own', first);
     expect(hedges(a, b)).toBeGreaterThan(2);
   });
 
@@ -267,5 +291,39 @@ describe('comparison', () => {
     expect(zoomed.total).toBeCloseTo(whole.meanB[context] + [...zoomed.flag.keys()]
       .filter((box) => zoomed.flag[box] === VANISHED && !(zoomed.flag[zoomed.context.indexOf(layer.tree.parent[zoomed.context[box]])] === VANISHED))
       .reduce((sum, box) => sum + whole.meanA[zoomed.context[box]], 0), 3);
+  });
+});
+
+describe('bins', () => {
+  it('are those of their edges, on both scales', () => {
+    const next = random(12);
+    for (const values of [
+      Float64Array.from({ length: 3000 }, () => (next() < 0.1 ? NaN : 10 ** (next() * 12 - 3))),
+      Uint32Array.from({ length: 3000 }, () => (next() < 0.1 ? 0 : next() * 4294967296)),
+      Uint32Array.from({ length: 500 }, () => 1000 + next() * 20),
+      Float64Array.from({ length: 500 }, () => 1e9 * (1 + next() * 1e-6)),
+      Float64Array.from([1e300, 1e-300, 5, Infinity, 0, -3]),
+    ]) {
+      for (const scale of ['linear', 'log'] as const) {
+        const axis = axisOf(rangeOf(values), scale);
+        const table = new Uint8Array(values.length * 3);
+        binInto(table, 3, 1, values, axis);
+        for (let at = 0; at < values.length; at++) {
+          const value = values[at];
+          const bin = table[3 * at + 1];
+          if (Number.isNaN(value)) expect(bin).toBe(UNKNOWN);
+          else {
+            expect(bin).toBeLessThan(axis.bins);
+            expect(Math.abs(bin - Math.min(axis.bins - 1, Math.floor(placeOf(axis, value) * axis.bins + 1e-9)))).toBeLessThanOrEqual(
+              Math.abs(value) > 1e38 || (value > 0 && value < 1e-37) ? 1000 : 1,
+            );
+            if (scale === 'log' && value > 0 && bin > 0 && bin < axis.bins - 1 && value < 1e38 && value > 1e-37) {
+              expect(value).toBeGreaterThanOrEqual(valueAt(axis, bin / axis.bins) * (1 - 1e-12));
+              expect(value).toBeLessThanOrEqual(valueAt(axis, (bin + 1) / axis.bins) * (1 + 1e-12));
+            }
+          }
+        }
+      }
+    }
   });
 });

@@ -31,6 +31,7 @@ export interface Range {
 }
 
 export function rangeOf(values: Numbers): Range {
+  if (values instanceof Uint32Array) return wholeRange(values);
   const found = { low: Infinity, high: -Infinity, positive: Infinity, isWhole: true, known: 0 };
   for (let at = 0; at < values.length; at++) {
     const value = values[at];
@@ -44,6 +45,22 @@ export function rangeOf(values: Numbers): Range {
   return found;
 }
 
+/** The same of numbers that are whole and known: most are. */
+function wholeRange(values: Uint32Array): Range {
+  let low = 0xffffffff;
+  let high = 0;
+  let positive = 0xffffffff;
+  for (let at = 0; at < values.length; at++) {
+    const value = values[at];
+    if (value < low) low = value;
+    if (value > high) high = value;
+    if (value < positive && value > 0) positive = value;
+  }
+  const known = values.length;
+  if (known === 0) return { low: Infinity, high: -Infinity, positive: Infinity, isWhole: true, known };
+  return { low, high, positive: high === 0 ? Infinity : positive, isWhole: true, known };
+}
+
 /** Infinite bounds cannot be drawn. */
 function finite(value: number, otherwise: number): number {
   if (Number.isFinite(value)) return value;
@@ -55,7 +72,8 @@ export function axisOf(range: Range, scale: Scale): Axis {
   const high = range.known > 0 ? finite(range.high, 1) : 1;
   if (scale === 'log' && high > 0) {
     const positive = Math.min(finite(range.positive, high), high);
-    const from = positive === high ? high / 2 : positive;
+    // Beyond such a span numbers cannot be divided.
+    const from = Math.max(positive === high ? high / 2 : positive, high / 1e300);
     return { scale, low: from, high, bins: BINS, zero: low <= 0 ? 4 / BINS : 0 };
   }
   // Few whole numbers: each has its own bin.
@@ -80,34 +98,68 @@ export function valueAt(axis: Axis, place: number): number {
   return axis.low * (axis.high / axis.low) ** ((place - axis.zero) / (1 - axis.zero));
 }
 
+/** Gives a column's numbers their bins, some executions at a time. */
+export type Binner = (table: Uint8Array, stride: number, column: number, from: number, to: number) => void;
+
 /** Writes the bins of a column's numbers into a table with `stride` columns. */
 export function binInto(table: Uint8Array, stride: number, column: number, values: Numbers, axis: Axis): void {
-  const { bins, low, zero } = axis;
+  binner(values, axis)(table, stride, column, 0, values.length);
+}
+
+/** The way to bins on an axis. */
+export function binner(values: Numbers, axis: Axis): Binner {
+  const { bins, low } = axis;
   const last = bins - 1;
   if (axis.scale === 'linear') {
     const factor = bins / (axis.high - low);
-    for (let at = 0, cell = column; at < values.length; at++, cell += stride) {
+    return (table, stride, column, from, to) => {
+      for (let at = from, cell = from * stride + column; at < to; at++, cell += stride) {
+        const value = values[at];
+        if (value !== value) table[cell] = UNKNOWN;
+        else {
+          const bin = (value - low) * factor;
+          table[cell] = bin >= last ? last : bin <= 0 ? 0 : bin;
+        }
+      }
+    };
+  }
+  const guess = guesses(axis);
+  const float = new Float32Array(1);
+  const bits = new Uint32Array(float.buffer);
+  return (table, stride, column, from, to) => {
+    for (let at = from, cell = from * stride + column; at < to; at++, cell += stride) {
       const value = values[at];
       if (value !== value) table[cell] = UNKNOWN;
+      else if (value <= 0) table[cell] = 0;
       else {
-        const bin = (value - low) * factor;
-        table[cell] = bin >= last ? last : bin <= 0 ? 0 : bin;
+        float[0] = value;
+        let bin = guess.bins[bits[0] >>> 16];
+        while (bin < last && value >= guess.edges[bin + 1]) bin++;
+        table[cell] = bin;
       }
     }
-    return;
+  };
+}
+
+/**
+ * Logarithms are slow: a table by the upper bits of a number gives the bin in which numbers with these bits
+ * begin, and the edges of bins tell the rest.
+ */
+function guesses(axis: Axis): { edges: Float64Array; bins: Uint8Array } {
+  const { bins: count, zero } = axis;
+  const edges = Float64Array.from({ length: count + 1 }, (_, bin) => valueAt(axis, bin / count));
+  const first = Math.round(zero * count);
+  const bins = new Uint8Array(0x8000);
+  const bits = new Uint32Array(1);
+  const float = new Float32Array(bits.buffer);
+  let bin = first;
+  for (let upper = 0; upper < bins.length; upper++) {
+    // Numbers that were rounded up to these bits come from just below.
+    bits[0] = Math.max(0, (upper << 16) - 1);
+    while (bin < count - 1 && float[0] >= edges[bin + 1]) bin++;
+    bins[upper] = bin;
   }
-  const offset = zero * bins;
-  const factor = ((1 - zero) * bins) / Math.log(axis.high / low);
-  const base = offset - Math.log(low) * factor;
-  for (let at = 0, cell = column; at < values.length; at++, cell += stride) {
-    const value = values[at];
-    if (value !== value) table[cell] = UNKNOWN;
-    else if (value <= 0) table[cell] = 0;
-    else {
-      const bin = base + Math.log(value) * factor;
-      table[cell] = bin >= last ? last : bin <= offset ? offset : bin;
-    }
-  }
+  return { edges, bins };
 }
 
 /** Whether a logarithmic scale shows a column better: its greatest number is far beyond its middle. */

@@ -3,7 +3,7 @@
 import type { Group } from './group';
 import type { Layer } from './layer';
 import { chanceOf, correct, deviations, leastChance, type Spread } from './statistics';
-import { spreadOf } from './sums';
+import { deviationOf, presentIn, spreadOf, totals } from './sums';
 
 /** By context. */
 export interface Comparison {
@@ -21,30 +21,47 @@ export const SURE = 0.01;
 export type Part = 'own' | 'whole';
 
 /** Both groups of a context. */
-export function spreads(groups: readonly [Group, Group], part: Part, context: number): [Spread, Spread] {
+export function spreads(layer: Layer, groups: readonly [Group, Group], part: Part, context: number): [Spread, Spread] {
+  const at = part === 'own' ? context : layer.same[context];
+  const of = ({ own, whole }: Group) => (part === 'own' ? own : whole);
   const [a, b] = groups;
-  return [spreadOf(a[part], context, a.applied), spreadOf(b[part], context, b.applied)];
+  return [spreadOf(of(a).sums, at, of(a).applied), spreadOf(of(b).sums, at, of(b).applied)];
 }
 
+/** Mean times in contexts, themselves or with all within them. */
+function means(layer: Layer, { own }: Group, part: Part): Float64Array {
+  const found = new Float64Array(layer.tree.count);
+  if (part === 'whole') totals(own.sums, layer.tree.parent, found);
+  else for (let at = 0; at < found.length; at++) found[at] = own.sums[at * 4 + 1];
+  const count = Math.max(1, own.applied);
+  for (let at = 0; at < found.length; at++) found[at] /= count;
+  return found;
+}
+
+/** Means are those of all executions whose own times are known, deviations those of the ones whose whole times are. */
 export function compare(layer: Layer, groups: readonly [Group, Group], part: Part): Comparison {
   const size = layer.tree.count;
-  const found = {
-    meanA: new Float64Array(size),
-    meanB: new Float64Array(size),
-    chance: new Float64Array(size).fill(NaN),
-    deviations: new Float64Array(size),
-  };
-  const least = leastChance(groups[0].applied, groups[1].applied);
+  const [meanA, meanB] = groups.map((group) => means(layer, group, part));
+  const chance = new Float64Array(size).fill(NaN);
+  const differ = new Float64Array(size);
+  const least = leastChance(groups[0].own.applied, groups[1].own.applied);
+  const [one, other] = groups.map((group) => (part === 'own' ? group.own : group.whole));
+  const a = { executions: groups[0].own.applied, present: 0, mean: 0, deviation: 0 };
+  const b = { executions: groups[1].own.applied, present: 0, mean: 0, deviation: 0 };
   for (let context = 0; context < size; context++) {
-    const [a, b] = spreads(groups, part, context);
-    if (a.present === 0 && b.present === 0) continue;
-    found.meanA[context] = a.mean;
-    found.meanB[context] = b.mean;
-    found.chance[context] = chanceOf(a, b, least);
-    found.deviations[context] = deviations(a, b);
+    if (meanA[context] === 0 && meanB[context] === 0) continue;
+    const at = part === 'own' ? context : layer.same[context];
+    // A chain of contexts with the same times is reckoned once; each context of it counts in the correction.
+    if (at < context) throw new Error('a chain goes outwards');
+    a.mean = meanA[context];
+    b.mean = meanB[context];
+    a.deviation = presentIn(one.sums, at) === 0 ? 0 : deviationOf(one.sums, at, one.applied);
+    b.deviation = presentIn(other.sums, at) === 0 ? 0 : deviationOf(other.sums, at, other.applied);
+    chance[context] = chanceOf(a, b, least);
+    differ[context] = deviations(a, b);
   }
-  correct(found.chance);
-  return found;
+  correct(chance);
+  return { meanA, meanB, chance, deviations: differ };
 }
 
 /** Contexts with the surest differences, of those as sure as each other the greatest. */

@@ -5,20 +5,18 @@
  * executions between its old and its new place are visited: they lie together in the column's order. A histogram counts the
  * executions that pass all filters but that of its own column, so that one sees what lies beside the brush.
  *
- * Sums by context cost more than histograms, so executions that came or went wait in a list, which `settle` works off.
+ * Sums by context cost more than histograms, so executions that came or went wait in a list (`Tally`) and are worked off as time
+ * allows: contexts themselves first, which gives all means; then contexts with all within them, for deviations.
  */
 
-import type { Layer } from './layer';
+import { type Layer, Whole } from './layer';
 import { rank } from './order';
-import { addRow, emptySums } from './sums';
+import { addOwn, addWhole } from './sums';
+import { Tally } from './tally';
 import type { Table } from './table';
 
 /** Bins of a column in `histograms`, with those of what is not shown. */
 export const ROOM = 256;
-
-/** Of an execution: its times are in the sums; it stands in the list of those that wait. */
-const APPLIED = 1;
-const WAITS = 2;
 
 export interface Interval {
   low: number;
@@ -35,58 +33,54 @@ export class Group {
   readonly ranges = new Map<number, Interval>();
   /** By column of codes: 1 for each code that passes. */
   readonly allowed = new Map<number, Uint8Array>();
-  own: Float64Array;
-  whole: Float64Array;
-  /** How many executions the sums by context are of. */
-  applied = 0;
-
+  /** Sums of times in contexts themselves, and in contexts with all within them. */
+  own: Tally;
+  whole: Tally;
+  /** By execution: bits of the filters that it fails. */
   private readonly fails: Uint32Array;
-  private readonly state: Uint8Array;
-  private waiting: Uint32Array;
-  private waitingCount = 0;
   private readonly bits = new Map<number, number>();
   private readonly places = new Map<number, [number, number]>();
 
   constructor(
     readonly table: Table,
     private layer: Layer,
-    like?: Group,
+    /** A group without filters, from which sums are copied instead of made again. */
+    private readonly all: Group | null = null,
   ) {
     const { executions, stride, codes } = table;
     this.fails = new Uint32Array(executions);
-    this.state = new Uint8Array(executions);
-    this.waiting = new Uint32Array(executions);
     this.size = executions;
-    this.own = emptySums(layer.tree.count);
-    this.whole = emptySums(layer.tree.count);
-    if (like === undefined) {
+    [this.own, this.whole] = this.tallies();
+    if (all === null) {
       this.histograms = new Int32Array(stride * ROOM);
       this.facets = codes.map((column) => new Int32Array(column.values.length));
       for (let one = 0; one < executions; one++) this.count(one, 1);
-      this.waitAll();
+      this.own.restart(this.fails);
+      this.whole.restart(this.fails);
     } else {
-      this.histograms = like.histograms.slice();
-      this.facets = like.facets.map((counts) => counts.slice());
-      this.copySums(like);
+      this.histograms = all.histograms.slice();
+      this.facets = all.facets.map((counts) => counts.slice());
+      this.own.copy(all.own);
+      this.whole.copy(all.whole);
     }
   }
 
-  /** Takes over sums of another group that has the same executions, here and there without filters. */
-  copySums(like: Group): void {
-    this.own.set(like.own);
-    this.whole.set(like.whole);
-    this.state.set(like.state);
-    this.waiting.set(like.waiting);
-    this.waitingCount = like.waitingCount;
-    this.applied = like.applied;
+  private tallies(): [Tally, Tally] {
+    const { layer } = this;
+    const { count } = layer.tree;
+    const whole = new Whole(layer);
+    return [
+      new Tally(count, this.table.executions, (sums, one, sign) => addOwn(sums, layer.own, one, sign)),
+      new Tally(count, this.table.executions, (sums, one, sign) => addWhole(sums, whole, one, sign)),
+    ];
   }
 
   /** Begins anew with another tree of contexts. */
   setLayer(layer: Layer): void {
     this.layer = layer;
-    this.own = emptySums(layer.tree.count);
-    this.whole = emptySums(layer.tree.count);
-    this.waitAll();
+    [this.own, this.whole] = this.tallies();
+    this.own.restart(this.fails);
+    this.whole.restart(this.fails);
   }
 
   has(execution: number): boolean {
@@ -95,7 +89,7 @@ export class Group {
 
   /** Executions whose times wait to be added or taken away. */
   get behind(): number {
-    return this.waitingCount;
+    return Math.max(this.own.behind, this.whole.behind);
   }
 
   isFiltered(): boolean {
@@ -166,9 +160,8 @@ export class Group {
   }
 
   private wait(one: number): void {
-    if (this.state[one] & WAITS) return;
-    this.state[one] |= WAITS;
-    this.waiting[this.waitingCount++] = one;
+    this.own.wait(one);
+    this.whole.wait(one);
   }
 
   /** Sets or takes away the filter of a column of numbers. Both ends belong to the range. */
@@ -186,13 +179,20 @@ export class Group {
       end = Math.max(begin, rank(values, order, range.high, true));
     }
     const restore = this.saved(column);
-    const flip = (low: number, high: number, sign: number) => {
-      for (let at = low; at < high; at++) this.flip(order.order[at], bit, sign);
-    };
-    flip(from, Math.min(to, begin), -1);
-    flip(Math.max(from, end), to, -1);
-    flip(begin, Math.min(end, from), 1);
-    flip(Math.max(begin, to), end, 1);
+    // What lies between the old ends and the new ones goes or comes.
+    const parts: [number, number, number][] = [
+      [from, Math.min(to, begin), -1],
+      [Math.max(from, end), to, -1],
+      [begin, Math.min(end, from), 1],
+      [Math.max(begin, to), end, 1],
+    ];
+    const moved = parts.reduce((sum, [low, high]) => sum + Math.max(0, high - low), 0);
+    if (moved > 1000 && moved > 2 * (end - begin)) this.rebuild(order.order, parts, bit, begin, end);
+    else {
+      for (const [low, high, sign] of parts) {
+        for (let at = low; at < high; at++) this.flip(order.order[at], bit, sign);
+      }
+    }
     restore();
     if (range === null) {
       this.ranges.delete(column);
@@ -203,6 +203,29 @@ export class Group {
       this.places.set(column, [begin, end]);
     }
     return true;
+  }
+
+  /** Where few are left it takes less to count these than to take all others away. */
+  private rebuild(order: Uint32Array, parts: [number, number, number][], bit: number, begin: number, end: number): void {
+    const { fails } = this;
+    for (const [low, high, sign] of parts) {
+      for (let at = low; at < high; at++) {
+        if (sign > 0) fails[order[at]] &= ~bit;
+        else fails[order[at]] |= bit;
+      }
+    }
+    this.histograms.fill(0);
+    for (const facet of this.facets) facet.fill(0);
+    this.size = 0;
+    for (let at = begin; at < end; at++) {
+      const others = fails[order[at]];
+      if (others === 0) {
+        this.size++;
+        this.count(order[at], 1);
+      } else if ((others & (others - 1)) === 0) this.countIn(others, order[at], 1);
+    }
+    this.own.restart(fails);
+    this.whole.restart(fails);
   }
 
   /** Sets or takes away the filter of a column of codes. */
@@ -228,8 +251,23 @@ export class Group {
 
   /** Takes all filters away. */
   reset(): void {
-    for (const column of [...this.ranges.keys()]) this.setRange(column, null);
-    for (const column of [...this.allowed.keys()]) this.setAllowed(column, null);
+    const { all } = this;
+    if (all === null) {
+      for (const column of [...this.ranges.keys()]) this.setRange(column, null);
+      for (const column of [...this.allowed.keys()]) this.setAllowed(column, null);
+      return;
+    }
+    if (!this.isFiltered()) return;
+    this.fails.fill(0);
+    this.size = this.table.executions;
+    this.histograms.set(all.histograms);
+    for (let column = 0; column < this.facets.length; column++) this.facets[column].set(all.facets[column]);
+    for (const dimension of [...this.bits.keys()]) this.release(dimension);
+    this.ranges.clear();
+    this.allowed.clear();
+    this.places.clear();
+    this.own.copy(all.own);
+    this.whole.copy(all.whole);
   }
 
   /** Counts a column of numbers anew, when it has been added or has another axis. */
@@ -242,38 +280,17 @@ export class Group {
     }
   }
 
-  /** Sums begin at 0 again: all members wait. */
-  private waitAll(): void {
-    this.own.fill(0);
-    this.whole.fill(0);
-    this.state.fill(0);
-    this.applied = 0;
-    this.waitingCount = 0;
-    for (let one = 0; one < this.table.executions; one++) if (this.fails[one] === 0) this.wait(one);
+  /** Works off executions that wait, until that time. Whether all sums are those of the group then. */
+  settle(deadline: number, now?: () => number): boolean {
+    return this.settleOwn(deadline, now) && this.settleWhole(deadline, now);
   }
 
-  /** Works off executions that wait, until that time (`performance.now`). Whether the sums are those of the group then. */
-  settle(deadline: number, now: () => number = () => performance.now()): boolean {
-    // Where few are left it takes less to add these than to take all others away.
-    if (this.waitingCount > 4096 && this.size * 2 < this.waitingCount) this.waitAll();
-    const { own, whole, state, fails, layer } = this;
-    while (this.waitingCount > 0) {
-      const until = Math.max(0, this.waitingCount - 256);
-      for (let at = this.waitingCount - 1; at >= until; at--) {
-        const one = this.waiting[at];
-        const isIn = fails[one] === 0;
-        const wasIn = (state[one] & APPLIED) !== 0;
-        state[one] = isIn ? APPLIED : 0;
-        if (isIn === wasIn) continue;
-        const sign = isIn ? 1 : -1;
-        addRow(own, layer.own, one, sign);
-        addRow(whole, layer.whole, one, sign);
-        this.applied += sign;
-      }
-      this.waitingCount = until;
-      if (until > 0 && now() > deadline) return false;
-    }
-    return true;
+  settleOwn(deadline: number, now?: () => number): boolean {
+    return this.own.settle(this.fails, this.size, this.all?.own ?? null, deadline, now);
+  }
+
+  settleWhole(deadline: number, now?: () => number): boolean {
+    return this.whole.settle(this.fails, this.size, this.all?.whole ?? null, deadline, now);
   }
 
   /** Members in an order. */

@@ -5,7 +5,7 @@
  * time of one function stands together wherever it was called from.
  */
 
-import { type Contexts, type Entries, FrameKind, type Indices, type Pack } from './pack';
+import { type Contexts, type Entries, FrameKind, type Pack } from './pack';
 
 export interface Layer {
   tree: Contexts;
@@ -14,11 +14,11 @@ export interface Layer {
   children: Uint32Array;
   depth: Uint16Array;
   own: Entries;
-  whole: Entries;
+  /** Of each context the innermost one that always has the same time within it. */
+  same: Uint32Array;
+  /** What is around that chain. */
+  outer: Uint32Array;
 }
-
-/** Above that many entries there is not memory enough for a page. */
-const MAX_ENTRIES = 400_000_000;
 
 /** Orders children by name, so that boxes keep their places while groups change. */
 function childrenOf(tree: Contexts, names: string[]): Pick<Layer, 'firstChild' | 'children' | 'depth'> {
@@ -44,72 +44,98 @@ function childrenOf(tree: Contexts, names: string[]): Pick<Layer, 'firstChild' |
   return { firstChild, children, depth };
 }
 
-/** For each execution the contexts that it was in or around which it was, with the time in all within each. */
-function wholeOf(own: Entries, tree: Contexts): Entries {
-  const { parent, count } = tree;
-  const executions = own.rows.length - 1;
-  const stamp = new Int32Array(count).fill(-1);
-  const rows = new Uint32Array(executions + 1);
-  let total = 0;
-  for (let row = 0; row < executions; row++) {
-    for (let at = own.rows[row]; at < own.rows[row + 1]; at++) {
-      let here: number = own.context[at];
-      while (stamp[here] !== row) {
-        stamp[here] = row;
-        total++;
-        here = parent[here];
-      }
-    }
-    rows[row + 1] = total;
-    if (total > MAX_ENTRIES) throw new RangeError('There are too many times in contexts for a page.');
+/**
+ * Contexts that always have the same time within them are one: a frame without time of its own around a single other one.
+ * `same` gives the innermost of such a chain for each context, `outer` what is around that chain (itself at the root).
+ */
+function chainsOf(own: Entries, { parent, count }: Contexts): Pick<Layer, 'same' | 'outer'> {
+  const isUsed = new Uint8Array(count);
+  for (let at = 0; at < own.context.length; at++) isUsed[own.context[at]] = 1;
+  const inner = new Uint32Array(count);
+  const inside = new Uint32Array(count);
+  for (let at = count - 1; at > 0; at--) {
+    if (isUsed[at] === 0 && inside[at] === 0) continue;
+    inside[parent[at]]++;
+    inner[parent[at]] = at;
   }
-  const context: Indices = count <= 0x10000 ? new Uint16Array(total) : new Uint32Array(total);
-  const time = own.time instanceof Uint32Array && isSmall(own) ? new Uint32Array(total) : new Float64Array(total);
-  const scratch = new Float64Array(count);
-  const starts = new Uint32Array(count + 1);
-  stamp.fill(-1);
-  let end = 0;
-  for (let row = 0; row < executions; row++) {
-    const begin = end;
+  const same = new Uint32Array(count);
+  const outer = new Uint32Array(count);
+  for (let at = count - 1; at >= 0; at--) same[at] = isUsed[at] === 0 && inside[at] === 1 ? same[inner[at]] : at;
+  for (let at = 0; at < count; at++) {
+    const around = parent[at];
+    // From the outside inwards: what is around a chain is what is around its outermost frame.
+    outer[at] = same[around] === same[at] ? (at === 0 ? at : outer[around]) : around;
+  }
+  // A chain that begins at the root has nothing around it.
+  for (let at = 0; at < count; at++) if (same[0] === same[at]) outer[at] = at;
+  return { same, outer };
+}
+
+/** Tells of an execution the time in each context with all within it, one for each chain. */
+export class Whole {
+  /** Contexts of the execution that was asked for last, and their times. */
+  count = 0;
+  readonly contexts: Uint32Array;
+  readonly times: Float64Array;
+  private readonly stamps: Int32Array;
+  private readonly starts: Uint32Array;
+  private round = 0;
+
+  constructor(private readonly layer: Layer) {
+    const size = layer.tree.count;
+    this.contexts = new Uint32Array(size);
+    this.times = new Float64Array(size);
+    this.stamps = new Int32Array(size);
+    this.starts = new Uint32Array(size);
+  }
+
+  /** `times` is by context. */
+  ask(row: number): void {
+    const { contexts, times, stamps, starts } = this;
+    const { outer } = this.layer;
+    const { rows, context, time } = this.layer.own;
+    if (this.round === 0x7fffffff) {
+      stamps.fill(0);
+      this.round = 0;
+    }
+    const round = ++this.round;
+    const last = rows[row + 1];
+    let end = 0;
     let runs = 0;
-    for (let at = own.rows[row]; at < own.rows[row + 1]; at++) {
-      let here: number = own.context[at];
-      if (stamp[here] !== row) starts[runs++] = end;
-      while (stamp[here] !== row) {
-        stamp[here] = row;
-        scratch[here] = 0;
-        context[end++] = here;
-        here = parent[here];
+    for (let at = rows[row]; at < last; at++) {
+      let here: number = context[at];
+      if (stamps[here] === round) {
+        times[here] += time[at];
+        continue;
       }
-      scratch[own.context[at]] += own.time[at];
+      starts[runs++] = end;
+      stamps[here] = round;
+      times[here] = time[at];
+      contexts[end++] = here;
+      here = outer[here];
+      while (stamps[here] !== round) {
+        stamps[here] = round;
+        times[here] = 0;
+        contexts[end++] = here;
+        here = outer[here];
+      }
     }
     // Each run goes outwards and ends beside a context of an earlier run: the last run first, all have their times in time.
     let until = end;
     for (let run = runs - 1; run >= 0; run--) {
       for (let at = starts[run]; at < until; at++) {
-        const here = context[at];
-        time[at] = scratch[here];
-        if (here !== 0) scratch[parent[here]] += scratch[here];
+        const here = contexts[at];
+        const around = outer[here];
+        if (around !== here) times[around] += times[here];
       }
       until = starts[run];
     }
-    if (until !== begin) throw new Error('runs do not join');
+    this.count = end;
   }
-  return { rows, context, time };
-}
-
-/** Whether the times of each execution add up to less than 2^32. */
-function isSmall({ rows, time }: Entries): boolean {
-  for (let row = 0; row + 1 < rows.length; row++) {
-    let sum = 0;
-    for (let at = rows[row]; at < rows[row + 1]; at++) sum += time[at];
-    if (sum > 0xffffffff) return false;
-  }
-  return true;
 }
 
 function layer(tree: Contexts, own: Entries, names: string[]): Layer {
-  return { tree, ...childrenOf(tree, names), own, whole: wholeOf(own, tree) };
+  return { tree, ...childrenOf(tree, names), ...chainsOf(own, tree), own };
 }
 
 /** The tree of calls. */
@@ -166,7 +192,7 @@ export function timesIn(layer: Layer, context: number): Float64Array {
   const { parent, count } = layer.tree;
   const isWithin = new Uint8Array(count);
   isWithin[context] = 1;
-  for (let at = context + 1; at < count; at++) isWithin[at] = isWithin[parent[at]] | (at === context ? 1 : 0);
+  for (let at = context + 1; at < count; at++) isWithin[at] = isWithin[parent[at]];
   const { rows, context: of, time } = layer.own;
   const times = new Float64Array(rows.length - 1);
   for (let row = 0; row < times.length; row++) {

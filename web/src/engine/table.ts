@@ -1,6 +1,6 @@
 /** What executions can be filtered by: numbers with an axis, and codes (texts, sources, threads). */
 
-import { type Axis, axisOf, binInto, fitting, type Range, rangeOf, type Scale } from './axis';
+import { type Axis, axisOf, type Binner, binInto, binner, fitting, type Range, rangeOf, type Scale } from './axis';
 import { type Order, orderOf } from './order';
 import { NONE, type Numbers, type Pack } from './pack';
 
@@ -30,6 +30,28 @@ export interface CodeColumn {
 /** Numbers that can be added later: times in contexts. */
 export const SPARE = 8;
 
+/** Executions whose bins are filled together. */
+const BLOCK = 2048;
+
+type Given = Omit<NumberColumn, 'range' | 'axis' | 'fitting'>;
+
+function columnOf(given: Given, scale?: Scale): NumberColumn {
+  const range = rangeOf(given.values);
+  const fits = scale ?? fitting(given.values, range);
+  return { ...given, range, fitting: fits, axis: axisOf(range, fits) };
+}
+
+/** When executions began, from the first one on. */
+function beginOf({ begin }: Pack): NumberColumn {
+  let first = Infinity;
+  for (let at = 0; at < begin.length; at++) if (begin[at] < first) first = begin[at];
+  const values = new Float64Array(begin.length);
+  const from = Number.isFinite(first) ? first : 0;
+  for (let at = 0; at < begin.length; at++) values[at] = begin[at] - from;
+  const description = 'when it began, from the first one on';
+  return columnOf({ key: 'begin', label: 'begin', unit: 'ns', description, values, context: null }, 'linear');
+}
+
 export class Table {
   readonly executions: number;
   readonly numbers: NumberColumn[] = [];
@@ -46,13 +68,19 @@ export class Table {
     this.stride = (pack.metrics.length + 1 + SPARE + 3) & ~3;
     this.bins = new Uint8Array(this.executions * this.stride);
     for (const { name, unit, description, values } of pack.metrics) {
-      this.addNumber({ key: `m.${name}`, label: label(name), unit, description, values, context: null });
+      this.numbers.push(columnOf({ key: `m.${name}`, label: label(name), unit, description, values, context: null }));
     }
-    const description = 'when it began, from the first one on';
-    const first = pack.begin.reduce((least, begin) => Math.min(least, begin), Infinity);
-    const begin = Number.isFinite(first) && first !== 0 ? pack.begin.map((one) => one - first) : pack.begin;
-    this.addNumber({ key: 'begin', label: 'begin', unit: 'ns', description, values: begin, context: null }, 'linear');
+    this.numbers.push(beginOf(pack));
+    this.fillBins(this.numbers.map(({ values, axis }) => binner(values, axis)));
     this.codeTable = this.fillCodes(pack);
+  }
+
+  /** All columns of some executions at a time: these lines of the table are in the processor's cache then. */
+  private fillBins(binners: Binner[]): void {
+    for (let from = 0; from < this.executions; from += BLOCK) {
+      const to = Math.min(this.executions, from + BLOCK);
+      for (let column = 0; column < binners.length; column++) binners[column](this.bins, this.stride, column, from, to);
+    }
   }
 
   private fillCodes(pack: Pack): Uint32Array {
@@ -76,14 +104,12 @@ export class Table {
   }
 
   /** Adds a column of numbers; -1 if there is no room. */
-  addNumber(given: Omit<NumberColumn, 'range' | 'axis' | 'fitting'>, scale?: Scale): number {
+  addNumber(given: Given): number {
     const place = this.numbers.length;
     if (place >= this.stride) return -1;
-    const range = rangeOf(given.values);
-    const fits = scale ?? fitting(given.values, range);
-    const axis = axisOf(range, fits);
-    this.numbers.push({ ...given, range, fitting: fits, axis });
-    binInto(this.bins, this.stride, place, given.values, axis);
+    const column = columnOf(given);
+    this.numbers.push(column);
+    binInto(this.bins, this.stride, place, column.values, column.axis);
     return place;
   }
 

@@ -29,7 +29,7 @@ function verdict(a: Spread, b: Spread, chanceOf: number): string {
 }
 
 function Rows({ model, context, part }: { model: Model; context: number; part: Part }) {
-  const [a, b] = spreads(model.groups, part, context);
+  const [a, b] = spreads(model.layer, model.groups, part, context);
   const comparison = part === 'whole' ? model.whole : model.shown.part === 'own' ? model.coloured : model.rankedBy;
   const interval = intervalOf(a, b);
   const more = b.mean - a.mean;
@@ -123,8 +123,8 @@ export function Crumbs({ model, context }: { model: Model; context: number }) {
 
 /** A line on a context for screen readers. */
 export function spoken(model: Model, context: number): string {
-  const [a, b] = spreads(model.groups, 'whole', context);
-  const [wa, wb] = spreads(model.groups, 'whole', 0);
+  const [a, b] = spreads(model.layer, model.groups, 'whole', context);
+  const [wa, wb] = spreads(model.layer, model.groups, 'whole', 0);
   const sure = model.whole.chance[context] < SURE;
   return (
     `${model.nameOf(context)}, ${kindOf(model, context)}. A ${quantity(a.mean, 'ns')} (${percent(a.mean, wa.mean)}), ` +
