@@ -99,13 +99,17 @@ export function ticks(low: number, high: number, unit: string, most: number): nu
   return found;
 }
 
-/** Places on a logarithmic axis: powers of ten (of 1024 for bytes), fewer if there are many. */
+/** Places on a logarithmic axis: powers of ten (of 1024 for bytes), fewer if there are many, more between if there are few. */
 export function logTicks(low: number, high: number, unit: string, most: number): number[] {
   const base = unit === 'bytes' ? 2 : 10;
   const first = Math.ceil(Math.log(low) / Math.log(base) - 1e-9);
   const last = Math.floor(Math.log(high) / Math.log(base) + 1e-9);
   const step = Math.max(1, Math.ceil((last - first + 1) / most));
   const found: number[] = [];
+  if (base === 10 && 3 * (last - first + 2) <= most) {
+    for (let at = first - 1; at <= last; at++) found.push(10 ** at, 2 * 10 ** at, 5 * 10 ** at);
+    return found.filter((mark) => mark >= low * (1 - 1e-9) && mark <= high * (1 + 1e-9));
+  }
   for (let at = Math.ceil(first / step) * step; at <= last; at += step) found.push(base ** at);
   return found;
 }

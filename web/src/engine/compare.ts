@@ -64,14 +64,12 @@ export function compare(layer: Layer, groups: readonly [Group, Group], part: Par
   return { meanA, meanB, chance, deviations: differ };
 }
 
-/** Contexts with the surest differences, of those as sure as each other the greatest. */
+/** Contexts that differ surely, those with the greatest differences first. */
 export function ranked(found: Comparison, count: number): number[] {
   const contexts: number[] = [];
   for (let at = 0; at < found.chance.length; at++) {
     if (found.chance[at] < SURE && found.meanA[at] !== found.meanB[at]) contexts.push(at);
   }
   const more = (at: number) => Math.abs(found.meanB[at] - found.meanA[at]);
-  return contexts
-    .sort((one, other) => found.chance[one] - found.chance[other] || more(other) - more(one) || one - other)
-    .slice(0, count);
+  return contexts.sort((one, other) => more(other) - more(one) || one - other).slice(0, count);
 }
