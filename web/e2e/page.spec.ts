@@ -1,7 +1,10 @@
 import AxeBuilder from '@axe-core/playwright';
 import { brush, calm, EXECUTIONS, expect, hash, open, size, test } from './page';
 
-test('brushes change the other histograms, the flame graph, lists and the address while they are dragged', async ({ page, alone }) => {
+test('brushes change the other histograms, the flame graph, lists and the address while they are dragged', async ({
+  page,
+  alone,
+}) => {
   await open(page, alone);
   expect(await size(page, 'A')).toBe(EXECUTIONS);
   const other = page.locator('[data-histogram="b m.waiting_ns"] canvas');
@@ -70,7 +73,9 @@ test('permalinks give the same page, and the way back goes step by step', async 
   await expect(other.locator('#search')).toHaveValue('query');
   await expect(other.locator('.pin')).toHaveCount(1);
   await expect(other.locator('button:text-is("log counts")')).toHaveAttribute('aria-pressed', 'true');
-  expect(await other.locator('[data-flame] canvas').screenshot()).toEqual(await page.locator('[data-flame] canvas').screenshot());
+  expect(await other.locator('[data-flame] canvas').screenshot()).toEqual(
+    await page.locator('[data-flame] canvas').screenshot(),
+  );
   await page.goBack();
   await page.goBack();
   await page.goBack();
@@ -89,7 +94,12 @@ test('permalinks give the same page, and the way back goes step by step', async 
 });
 
 test('addresses that make no sense are harmless', async ({ page, alone }) => {
-  for (const bad of ['#a=%%%&b=;;;::=', '#zoom=99999999&pins=5,x,-1&x=77777&k=9', '#a=m.duration_ns%3ANaN%3A7&ctx=c.99999,i.5,c.1', '#scale=__proto__:log']) {
+  for (const bad of [
+    '#a=%%%&b=;;;::=',
+    '#zoom=99999999&pins=5,x,-1&x=77777&k=9',
+    '#a=m.duration_ns%3ANaN%3A7&ctx=c.99999,i.5,c.1',
+    '#scale=__proto__:log',
+  ]) {
     await page.goto('about:blank');
     await open(page, alone + bad);
     expect(await size(page, 'A')).toBe(EXECUTIONS);
@@ -204,7 +214,13 @@ test('modes, inverting, swapping, resetting, lists to check', async ({ page, alo
   await calm(page);
   const flame = page.locator('[data-flame] canvas');
   const seen = new Set([(await flame.screenshot()).toString('base64')]);
-  for (const press of ['button:text-is("A")', 'button:text-is("B")', 'text=Difference', 'text=root at the bottom', 'text=invert (by innermost frame)']) {
+  for (const press of [
+    'button:text-is("A")',
+    'button:text-is("B")',
+    'text=Difference',
+    'text=root below',
+    'label.check:has-text("invert")',
+  ]) {
     await page.click(press);
     await calm(page);
     if (press !== 'text=Difference') {
@@ -214,7 +230,7 @@ test('modes, inverting, swapping, resetting, lists to check', async ({ page, alo
     }
   }
   await expect(page.locator('[data-ranked]').first()).toContainText(/sda|copy_tree/);
-  await page.click('text=invert (by innermost frame)');
+  await page.click('label.check:has-text("invert")');
   await calm(page);
   const sizes = [await size(page, 'A'), await size(page, 'B')];
   await page.click('text=Swap A and B');
@@ -235,7 +251,11 @@ test('modes, inverting, swapping, resetting, lists to check', async ({ page, alo
   expect(await size(page, 'A')).toBe(EXECUTIONS);
 });
 
-test('served: the token leaves the address, kinds are switched, the page is exported', async ({ page, served, context }) => {
+test('served: the token leaves the address, kinds are switched, the page is exported', async ({
+  page,
+  served,
+  context,
+}) => {
   await open(page, served.address);
   expect(page.url()).not.toContain('secret');
   await page.reload();
@@ -284,7 +304,9 @@ for (const scheme of ['light', 'dark'] as const) {
     const check = async (name: string) => {
       const { violations } = await new AxeBuilder({ page }).analyze();
       const found = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-      expect(found.map(({ id, nodes }) => `${name}: ${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)).toEqual([]);
+      expect(
+        found.map(({ id, nodes }) => `${name}: ${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`),
+      ).toEqual([]);
     };
     await check('start');
     await page.click('text=Slowest 1 %');
@@ -327,16 +349,18 @@ test('hostile names are nothing but text', async ({ page, alone, served }) => {
 
 test('no script can be added to the page: the policy refuses it', async ({ page, alone }) => {
   await open(page, alone);
-  const ran = await page.evaluate(async () => {
-    const script = document.createElement('script');
-    script.textContent = 'window.ran = true';
-    document.body.append(script);
-    const image = document.createElement('div');
-    image.innerHTML = '<img src="data:," onerror="window.ran = true">';
-    document.body.append(image);
-    await new Promise((done) => setTimeout(done, 300));
-    return (window as unknown as { ran?: boolean }).ran === true;
-  }).catch(() => null);
+  const ran = await page
+    .evaluate(async () => {
+      const script = document.createElement('script');
+      script.textContent = 'window.ran = true';
+      document.body.append(script);
+      const image = document.createElement('div');
+      image.innerHTML = '<img src="data:," onerror="window.ran = true">';
+      document.body.append(image);
+      await new Promise((done) => setTimeout(done, 300));
+      return (window as unknown as { ran?: boolean }).ran === true;
+    })
+    .catch(() => null);
   expect(ran).toBe(false);
 });
 
@@ -348,7 +372,12 @@ test('damaged data is told of', async ({ page, alone }) => {
   const broken: [string, string][] = [
     [`${whole.slice(0, at)}!!!${whole.slice(at)}`, 'not base64'],
     [`${whole.slice(0, at)}AAAA${whole.slice(whole.indexOf('<', at))}`, 'damaged'],
-    [whole.slice(0, at) + Buffer.from((await import('node:zlib')).gzipSync('hello')).toString('base64') + whole.slice(whole.indexOf('<', at)), 'not a sound pack'],
+    [
+      whole.slice(0, at) +
+        Buffer.from((await import('node:zlib')).gzipSync('hello')).toString('base64') +
+        whole.slice(whole.indexOf('<', at)),
+      'not a sound pack',
+    ],
   ];
   for (const [at, [text, said]] of broken.entries()) {
     const file = fileURLToPath(alone).replace('page.html', `broken-${at}.html`);

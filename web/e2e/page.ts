@@ -24,7 +24,10 @@ export const test = base.extend<{ quiet: undefined }, { served: Served; alone: s
         { name: 'request', definition: 'a', executions: EXECUTIONS },
         { name: 'job', definition: 'b', executions: 100 },
       ];
-      const packs = [makePack({ executions: EXECUTIONS, contexts: 200 }), makePack({ executions: 100, contexts: 60, seed: 5 })];
+      const packs = [
+        makePack({ executions: EXECUTIONS, contexts: 200 }),
+        makePack({ executions: 100, contexts: 60, seed: 5 }),
+      ];
       const again = packs.map((pack, kind) => withHeader(pack, { kinds, kind }));
       const { origin, address, stop } = await serve(again);
       await use({ origin, address });

@@ -95,7 +95,8 @@ export function ticks(low: number, high: number, unit: string, most: number): nu
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = (([1, 2, 5, 10].find((one) => one * power >= raw * 0.999) ?? 10) * power || raw) * factor;
   const found: number[] = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9 && found.length < 50; at++) found.push(at * step);
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9 && found.length < 50; at++)
+    found.push(at * step + 0);
   return found;
 }
 

@@ -196,7 +196,11 @@ export class Model {
     if (!group.setAllowed(column, allowed)) return;
     const codes = this.shown.filters[side].codes;
     if (allowed === null) codes.delete(key);
-    else codes.set(key, [...allowed.keys()].filter((code) => allowed[code] === 1));
+    else
+      codes.set(
+        key,
+        [...allowed.keys()].filter((code) => allowed[code] === 1),
+      );
     this.changed(true);
   }
 

@@ -88,7 +88,9 @@ describe('orders', () => {
     const lists = [
       Uint32Array.from({ length: 5000 }, () => next() * 4294967296),
       Uint16Array.from({ length: 300 }, () => next() * 20),
-      Float64Array.from({ length: 5000 }, () => (next() < 0.1 ? NaN : (next() - 0.5) * 10 ** Math.floor(next() * 300 - 150))),
+      Float64Array.from({ length: 5000 }, () =>
+        next() < 0.1 ? NaN : (next() - 0.5) * 10 ** Math.floor(next() * 300 - 150),
+      ),
       Float64Array.from({ length: 500 }, () => (next() < 0.1 ? NaN : Math.floor(next() * 1000))),
       Float64Array.from([0, -0, Infinity, -Infinity, NaN, 1, -1]),
       new Float64Array(0),
@@ -128,7 +130,9 @@ describe('groups', () => {
         const { range, values } = table.numbers[column];
         if (dice < 0.15) group.setRange(column, null);
         else if (dice < 0.7) {
-          const ends = [next(), next()].sort((one, other) => one - other).map((part) => range.low + part * (range.high - range.low));
+          const ends = [next(), next()]
+            .sort((one, other) => one - other)
+            .map((part) => range.low + part * (range.high - range.low));
           const [low, high] = next() < 0.3 ? [values[3], values[5]] : ends;
           group.setRange(column, { low, high });
         } else if (dice < 0.9) {
@@ -176,7 +180,15 @@ describe('groups', () => {
     const group = new Group(table, layer, all);
     const { order } = table.orderOf(0);
     const at = (part: number) => table.numbers[0].values[order[Math.floor(part * (order.length - 1))]];
-    for (const [low, high] of [[0, 0.99], [0.99, 1], [0.01, 1], [0.3, 0.6], [0.31, 0.62], [0, 1], [0.5, 0.5]]) {
+    for (const [low, high] of [
+      [0, 0.99],
+      [0.99, 1],
+      [0.01, 1],
+      [0.3, 0.6],
+      [0.31, 0.62],
+      [0, 1],
+      [0.5, 0.5],
+    ]) {
       group.setRange(0, { low: at(low), high: at(high) });
       group.settle(0, () => 1);
       group.setRange(3, { low: 0, high: 1500 });
@@ -265,8 +277,8 @@ describe('comparison', () => {
     for (const mode of ['a', 'b', 'diff'] as const) {
       const boxes = layout(layer, whole, { mode, zoom: 0, least: 0 });
       const at = new Map<number, number>();
-      boxes.context.forEach((context, box) => at.set(context, box));
-      const { firstChild, children } = layer.tree.count > 0 ? layer : layer;
+      for (let box = 0; box < boxes.count; box++) at.set(boxes.context[box], box);
+      const { firstChild, children } = layer;
       const source = mode === 'a' ? own.meanA : own.meanB;
       for (let box = 0; box < boxes.count; box++) {
         const context = boxes.context[box];
@@ -288,9 +300,17 @@ describe('comparison', () => {
     const context = layer.tree.parent[ranked(own, 1)[0]];
     const zoomed = layout(layer, whole, { mode: 'diff', zoom: context, least: 0 });
     expect(zoomed.flag[0]).toBe(AROUND);
-    expect(zoomed.total).toBeCloseTo(whole.meanB[context] + [...zoomed.flag.keys()]
-      .filter((box) => zoomed.flag[box] === VANISHED && !(zoomed.flag[zoomed.context.indexOf(layer.tree.parent[zoomed.context[box]])] === VANISHED))
-      .reduce((sum, box) => sum + whole.meanA[zoomed.context[box]], 0), 3);
+    expect(zoomed.total).toBeCloseTo(
+      whole.meanB[context] +
+        [...zoomed.flag.keys()]
+          .filter(
+            (box) =>
+              zoomed.flag[box] === VANISHED &&
+              !(zoomed.flag[zoomed.context.indexOf(layer.tree.parent[zoomed.context[box]])] === VANISHED),
+          )
+          .reduce((sum, box) => sum + whole.meanA[zoomed.context[box]], 0),
+      3,
+    );
   });
 });
 
@@ -314,10 +334,17 @@ describe('bins', () => {
           if (Number.isNaN(value)) expect(bin).toBe(UNKNOWN);
           else {
             expect(bin).toBeLessThan(axis.bins);
-            expect(Math.abs(bin - Math.min(axis.bins - 1, Math.floor(placeOf(axis, value) * axis.bins + 1e-9)))).toBeLessThanOrEqual(
-              Math.abs(value) > 1e38 || (value > 0 && value < 1e-37) ? 1000 : 1,
-            );
-            if (scale === 'log' && value > 0 && bin > 0 && bin < axis.bins - 1 && value < 1e38 && value > Math.max(1e-37, axis.low)) {
+            expect(
+              Math.abs(bin - Math.min(axis.bins - 1, Math.floor(placeOf(axis, value) * axis.bins + 1e-9))),
+            ).toBeLessThanOrEqual(Math.abs(value) > 1e38 || (value > 0 && value < 1e-37) ? 1000 : 1);
+            if (
+              scale === 'log' &&
+              value > 0 &&
+              bin > 0 &&
+              bin < axis.bins - 1 &&
+              value < 1e38 &&
+              value > Math.max(1e-37, axis.low)
+            ) {
               expect(value).toBeGreaterThanOrEqual(valueAt(axis, bin / axis.bins) * (1 - 1e-12));
               expect(value).toBeLessThanOrEqual(valueAt(axis, (bin + 1) / axis.bins) * (1 + 1e-12));
             }

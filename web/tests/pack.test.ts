@@ -67,7 +67,7 @@ describe('decoding', () => {
     const next = random(7);
     for (let round = 0; round < 3000; round++) {
       let copy = bytes.slice();
-      for (let flips = 0; flips < 1 + round % 4; flips++) {
+      for (let flips = 0; flips < 1 + (round % 4); flips++) {
         // The header most of the time: it says where all else is.
         const at = Math.floor(next() * (next() < 0.7 ? 2000 : copy.length));
         copy[at] = next() < 0.5 ? copy[at] ^ (1 << Math.floor(next() * 8)) : Math.floor(next() * 256);

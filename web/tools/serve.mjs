@@ -15,7 +15,8 @@ export function serve(packs, { token = 'secret', port = 0 } = {}) {
   for (const [kind, { header }] of packs.entries()) header.kind = kind;
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://127.0.0.1');
-    const say = (status, type, body) => response.writeHead(status, { 'Content-Type': type, 'Cache-Control': 'no-store' }).end(body);
+    const say = (status, type, body) =>
+      response.writeHead(status, { 'Content-Type': type, 'Cache-Control': 'no-store' }).end(body);
     const fail = (status, error) => say(status, 'application/json', JSON.stringify({ error }));
     if (url.pathname === '/') return say(200, 'text/html; charset=utf-8', readFileSync(PAGE));
     if (!url.pathname.startsWith('/api/')) return fail(404, 'There is no such page.');
@@ -41,6 +42,8 @@ export function serve(packs, { token = 'secret', port = 0 } = {}) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [executions = '2000', metrics = '8', contexts = '300'] = process.argv.slice(2);
-  const { address } = await serve([makePack({ executions: +executions, metrics: +metrics, contexts: +contexts })], { port: 8321 });
+  const { address } = await serve([makePack({ executions: +executions, metrics: +metrics, contexts: +contexts })], {
+    port: 8321,
+  });
   console.log(address);
 }

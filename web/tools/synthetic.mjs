@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 export const HOSTILE = [
   '</script><img src=x onerror=alert(1)>',
   '"><svg onload=alert(2)>',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: that is the point
   '${alert(3)} {{alert(4)}} <!--',
   '\u202egnp.exe\u0000\u0007',
   'A'.repeat(5000),
@@ -102,8 +103,19 @@ function tree(size, next, isHostile) {
     const number = Math.floor(next() * Math.min(4000, size));
     if (depth[at] > 16) add(main, FUNCTION, `step_${number}`);
     else if (dice < 0.8) open.push(add(at, FUNCTION, `fn_${number}::call`));
-    else if (dice < 0.93) chain(at, [[CALL, calls[number % calls.length]], [REASON, reasons[number % reasons.length]]]);
-    else open.push(chain(at, [[CALL, 'futex'], [THREAD, `worker-${number % 16}`], [FUNCTION, 'run']]));
+    else if (dice < 0.93)
+      chain(at, [
+        [CALL, calls[number % calls.length]],
+        [REASON, reasons[number % reasons.length]],
+      ]);
+    else
+      open.push(
+        chain(at, [
+          [CALL, 'futex'],
+          [THREAD, `worker-${number % 16}`],
+          [FUNCTION, 'run'],
+        ]),
+      );
   }
   parent.length = kind.length = name.length = depth.length = Math.max(size, parent.length);
   return { names, parent, kind, name, depth, main, parse, render, query, read, disk, other, lock, old, preempted };
@@ -126,7 +138,8 @@ export function makePack({
   const t = tree(Math.max(contexts, 40), next, hostile);
   const size = t.parent.length;
   const rows = new Uint32Array(executions + 1);
-  const context = size <= 0xffff ? new Uint16Array(executions * (entries + 8)) : new Uint32Array(executions * (entries + 8));
+  const context =
+    size <= 0xffff ? new Uint16Array(executions * (entries + 8)) : new Uint32Array(executions * (entries + 8));
   const time = new Uint32Array(executions * (entries + 8));
   const cause = new Uint32Array(executions);
   const template = new Uint32Array(executions);
@@ -176,7 +189,11 @@ export function makePack({
           ? { name: 'running_ns', unit, description: 'the part of it in which a thread ran' }
           : at === 5
             ? { name: 'switches', unit: '', description: 'how often a thread on the path left its CPU' }
-            : { name: hostile && at === 6 ? HOSTILE[0] : `metric_${at}${unit === '' ? '' : `_${unit}`}`, unit, description: `synthetic ${at}` },
+            : {
+                name: hostile && at === 6 ? HOSTILE[0] : `metric_${at}${unit === '' ? '' : `_${unit}`}`,
+                unit,
+                description: `synthetic ${at}`,
+              },
     );
     if (at % 7 === 6) {
       const values = new Float64Array(executions);

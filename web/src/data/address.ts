@@ -121,7 +121,8 @@ function filtersFrom(text: string | undefined): Filters {
     }
     const [key, low, high] = part.split(':');
     const [from, to] = [number(low), number(high)];
-    if (key !== '' && from !== null && to !== null && from <= to) found.ranges.set(decode(key), { low: from, high: to });
+    if (key !== '' && from !== null && to !== null && from <= to)
+      found.ranges.set(decode(key), { low: from, high: to });
   }
   return found;
 }

@@ -78,7 +78,13 @@ export function axisOf(range: Range, scale: Scale): Axis {
   }
   // Few whole numbers: each has its own bin.
   if (range.isWhole && high - low < BINS) {
-    return { scale: 'linear', low: low - 0.5, high: high + 0.5, bins: Math.max(1, Math.round(high - low) + 1), zero: 0 };
+    return {
+      scale: 'linear',
+      low: low - 0.5,
+      high: high + 0.5,
+      bins: Math.max(1, Math.round(high - low) + 1),
+      zero: 0,
+    };
   }
   return { scale: 'linear', low, high: high > low ? high : low + 1, bins: BINS, zero: 0 };
 }
@@ -115,7 +121,7 @@ export function binner(values: Numbers, axis: Axis): Binner {
     return (table, stride, column, from, to) => {
       for (let at = from, cell = from * stride + column; at < to; at++, cell += stride) {
         const value = values[at];
-        if (value !== value) table[cell] = UNKNOWN;
+        if (Number.isNaN(value)) table[cell] = UNKNOWN;
         else {
           const bin = (value - low) * factor;
           table[cell] = bin >= last ? last : bin <= 0 ? 0 : bin;
@@ -129,7 +135,7 @@ export function binner(values: Numbers, axis: Axis): Binner {
   return (table, stride, column, from, to) => {
     for (let at = from, cell = from * stride + column; at < to; at++, cell += stride) {
       const value = values[at];
-      if (value !== value) table[cell] = UNKNOWN;
+      if (Number.isNaN(value)) table[cell] = UNKNOWN;
       else if (value <= 0) table[cell] = 0;
       else {
         float[0] = value;

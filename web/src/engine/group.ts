@@ -12,8 +12,8 @@
 import { type Layer, Whole } from './layer';
 import { rank } from './order';
 import { addOwn, addWhole } from './sums';
-import { Tally } from './tally';
 import type { Table } from './table';
+import { Tally } from './tally';
 
 /** Bins of a column in `histograms`, with those of what is not shown. */
 export const ROOM = 256;
@@ -206,7 +206,13 @@ export class Group {
   }
 
   /** Where few are left it takes less to count these than to take all others away. */
-  private rebuild(order: Uint32Array, parts: [number, number, number][], bit: number, begin: number, end: number): void {
+  private rebuild(
+    order: Uint32Array,
+    parts: [number, number, number][],
+    bit: number,
+    begin: number,
+    end: number,
+  ): void {
     const { fails } = this;
     for (const [low, high, sign] of parts) {
       for (let at = low; at < high; at++) {

@@ -1,7 +1,7 @@
 /** What a thread does in a segment of a critical path, as its context tells. */
 
-import { type Contexts, FrameKind } from './pack';
 import { pathOf } from './layer';
+import { type Contexts, FrameKind } from './pack';
 
 export interface State {
   /** `running`, or the reason why not. */

@@ -27,7 +27,8 @@ export function logGamma(value: number): number {
   }
   const inverse = 1 / (at * at);
   const series =
-    1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse * (1 / 1188 - (inverse * 691) / 360360))));
+    1 / 12 -
+    inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse * (1 / 1188 - (inverse * 691) / 360360))));
   return shift + (at - 0.5) * Math.log(at) - at + 0.5 * Math.log(2 * Math.PI) + series / at;
 }
 
@@ -155,7 +156,8 @@ export function deviations(a: Spread, b: Spread): number {
   const more = b.mean - a.mean;
   if (free < 1 || more === 0) return 0;
   const squares =
-    a.deviation * a.deviation * Math.max(0, a.executions - 1) + b.deviation * b.deviation * Math.max(0, b.executions - 1);
+    a.deviation * a.deviation * Math.max(0, a.executions - 1) +
+    b.deviation * b.deviation * Math.max(0, b.executions - 1);
   return more / Math.sqrt(squares / free);
 }
 

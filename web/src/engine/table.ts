@@ -86,7 +86,12 @@ export class Table {
   private fillCodes(pack: Pack): Uint32Array {
     const sources = pack.sources.map(({ path, host, label }) => label || (host ? `${host}: ${path}` : path));
     const given: [string, string, string[], Uint16Array | Uint32Array][] = [
-      ...pack.texts.map((one): [string, string, string[], Uint32Array] => [`t.${one.name}`, one.name, one.values, one.codes]),
+      ...pack.texts.map((one): [string, string, string[], Uint32Array] => [
+        `t.${one.name}`,
+        one.name,
+        one.values,
+        one.codes,
+      ]),
       ['source', 'source', sources, pack.source],
       ['thread', 'thread', pack.threads, pack.thread],
     ];

@@ -54,7 +54,7 @@ export function App() {
     void open(kind);
   };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: opened once
+  // Once.
   useEffect(() => void open(fromAddress(location.hash).kind), []);
   useEffect(() => onTheme(() => setTheme((round) => round + 1)), []);
   useEffect(() => {

@@ -50,7 +50,7 @@ function List({ side }: { side: Side }) {
   const model = useModel();
   const [round, setRound] = useState(0);
   const [top, setTop] = useState(0);
-  const box = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLElement>(null);
   const { sort } = model.shown;
   const { numbers } = model.table;
   const column = Math.max(
@@ -59,9 +59,12 @@ function List({ side }: { side: Side }) {
   );
   useEffect(() => model.listen('calm', () => setRound((one) => one + 1)), [model]);
   const group = model.groups[side];
-  // biome-ignore lint/correctness/useExhaustiveDependencies: groups change in place
+  // Groups change in place: a round is what tells.
   const members = useMemo(
-    () => (round === 0 || numbers.length === 0 ? new Uint32Array(0) : group.members(model.table.orderOf(column).order, sort.isDown)),
+    () =>
+      round === 0 || numbers.length === 0
+        ? new Uint32Array(0)
+        : group.members(model.table.orderOf(column).order, sort.isDown),
     [round, column, sort.isDown, group],
   );
   const shown = Math.min(members.length, MOST);
@@ -86,12 +89,10 @@ function List({ side }: { side: Side }) {
         {`${count(members.length)} executions`}
         {members.length > MOST ? <small>{`, the first ${count(MOST)}`}</small> : null}
       </h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach that */}
-      <div
+      <section
         class="scroll"
         ref={box}
         tabIndex={0}
-        role="region"
         aria-label={`Executions of group ${name}`}
         onScroll={(event) => setTop(event.currentTarget.scrollTop)}
         onKeyDown={key}
@@ -139,7 +140,7 @@ function List({ side }: { side: Side }) {
             ) : null}
           </tbody>
         </table>
-      </div>
+      </section>
     </div>
   );
 }

@@ -104,7 +104,7 @@ export function Crumbs({ model, context }: { model: Model; context: number }) {
           <span key="gap">{`› … ${path.length - 11} more `}</span>
         ) : (
           <span key={at}>
-            {'› '}
+            {' › '}
             <button
               type="button"
               class="quiet"

@@ -46,7 +46,9 @@ function yOf(row: number, rows: number, isFlipped: boolean): number {
 /** Whether text on a colour is better dark. */
 function inkOn(colour: string, theme: Theme): string {
   const found = /^#(..)(..)(..)$/.exec(colour);
-  const [r, g, b] = found ? found.slice(1).map((one) => Number.parseInt(one, 16)) : (colour.match(/\d+/g) ?? []).map(Number);
+  const [r, g, b] = found
+    ? found.slice(1).map((one) => Number.parseInt(one, 16))
+    : (colour.match(/\d+/g) ?? []).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? '#16202c' : theme.isDark ? '#eef2f6' : '#ffffff';
 }
 
@@ -95,6 +97,11 @@ function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | null): 
     }
     if (w > 26) {
       ink = flag === VANISHED ? theme.text : inkOn(colour, theme);
+      if (isDim || flag === AROUND) {
+        // What is faint has a ground like the panel's.
+        ink = isDim ? theme.soft : theme.text;
+        pen.globalAlpha = 1;
+      }
       const text = fitted(pen, labelOf(model, context), w - 10);
       if (flag === VANISHED && text !== '') {
         pen.fillStyle = theme.panel;
@@ -126,7 +133,10 @@ function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | null): 
   if (boxes.total === 0) {
     pen.fillStyle = theme.soft;
     const group = shown.mode === 'a' ? 'A' : 'B';
-    const text = model.groups[shown.mode === 'a' ? 0 : 1].size === 0 ? `Group ${group} is empty.` : `Group ${group} was never here.`;
+    const text =
+      model.groups[shown.mode === 'a' ? 0 : 1].size === 0
+        ? `Group ${group} is empty.`
+        : `Group ${group} was never here.`;
     pen.fillText(text, 8, Math.min(height - 10, yOf(0, 1, false) + ROW * 1.6));
   }
   return { boxes, width };
@@ -229,7 +239,6 @@ export function Flame() {
     <section class="panel flame" aria-label="Flame graph">
       <Bar />
       <div class="graph">
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keys move a cursor in it */}
         <div
           class="boxes"
           role="application"
@@ -242,13 +251,7 @@ export function Flame() {
           onBlur={() => model.look({})}
           onKeyDown={(event) => keyIn(event, model, drawn.current)}
         >
-          <canvas
-            ref={canvas}
-            aria-hidden="true"
-            onPointerMove={move}
-            onPointerLeave={leave}
-            onClick={click}
-          />
+          <canvas ref={canvas} aria-hidden="true" onPointerMove={move} onPointerLeave={leave} onClick={click} />
         </div>
       </div>
       {isCut ? <p class="hint">Deeper frames are left out; zoom in to see them.</p> : null}
@@ -258,7 +261,11 @@ export function Flame() {
       {tip !== null && hovered !== null ? <Tip model={model} context={hovered} at={tip} /> : null}
       <Selected />
       <Shares boxes={drawn.current?.boxes ?? null} />
-      {shown.search !== '' ? <p class="unseen" aria-live="polite">{foundText(model)}</p> : null}
+      {shown.search !== '' ? (
+        <p class="unseen" aria-live="polite">
+          {foundText(model)}
+        </p>
+      ) : null}
     </section>
   );
 }
@@ -277,7 +284,9 @@ export function keyIn(event: KeyboardEvent, model: Model, drawn: Drawn | null): 
     return same[same.indexOf(at) + step];
   };
   const inside = () => {
-    const inner = [...boxes.context.keys()].filter((box) => boxes.context[box] !== 0 && tree.parent[boxes.context[box]] === model.cursor);
+    const inner = [...boxes.context.keys()].filter(
+      (box) => boxes.context[box] !== 0 && tree.parent[boxes.context[box]] === model.cursor,
+    );
     return inner.sort((one, other) => boxes.width[other] - boxes.width[one])[0];
   };
   const outer = () => boxes.context.indexOf(tree.parent[model.cursor]);
@@ -303,10 +312,17 @@ export function steer(model: Model, key: 'w' | 'a' | 's' | 'd'): void {
   const { layer, shown } = model;
   const { tree, firstChild, children } = layer;
   const means = shown.mode === 'a' ? model.whole.meanA : model.whole.meanB;
-  if (key === 's') return model.zoomTo(tree.parent[shown.zoom]);
-  const within = (of: number) => [...children.subarray(firstChild[of], firstChild[of + 1])].filter((at) => means[at] > 0);
+  if (key === 's') {
+    model.zoomTo(tree.parent[shown.zoom]);
+    return;
+  }
+  const within = (of: number) =>
+    [...children.subarray(firstChild[of], firstChild[of + 1])].filter((at) => means[at] > 0);
   if (key === 'w') {
-    if (model.cursor !== shown.zoom) return model.zoomTo(model.cursor);
+    if (model.cursor !== shown.zoom) {
+      model.zoomTo(model.cursor);
+      return;
+    }
     const widest = within(shown.zoom).sort((one, other) => means[other] - means[one])[0];
     if (widest !== undefined) model.zoomTo(widest);
     return;
@@ -374,22 +390,22 @@ function Bar() {
       ) : null}
       <span class="gap" />
       {shown.mode === 'diff' && !shown.isInverted ? (
-        <label class="check">
+        <label class="check" title="Colours tell about time in a frame itself, not within it">
           <input
             type="checkbox"
             checked={shown.part === 'own'}
             onChange={(event) => model.setPart(event.currentTarget.checked ? 'own' : 'whole')}
           />
-          colour own time only
+          colour own time
         </label>
       ) : null}
-      <label class="check">
+      <label class="check" title="From the innermost frames outwards: who called them">
         <input
           type="checkbox"
           checked={shown.isInverted}
           onChange={(event) => model.setInverted(event.currentTarget.checked)}
         />
-        invert (by innermost frame)
+        invert
       </label>
       <label class="check">
         <input
@@ -397,7 +413,7 @@ function Bar() {
           checked={shown.isFlipped}
           onChange={(event) => model.look({ isFlipped: event.currentTarget.checked })}
         />
-        root at the bottom
+        root below
       </label>
       <Legend />
     </div>
@@ -427,7 +443,10 @@ function Legend() {
     );
   }
   return (
-    <div class="legend" title="Difference by the standard deviation of both groups. Grey: a corrected chance of 1 % or more.">
+    <div
+      class="legend"
+      title="Difference by the standard deviation of both groups. Grey: a corrected chance of 1 % or more."
+    >
       <span>width: mean of B</span>
       <span class="scale">
         less in B
@@ -519,7 +538,12 @@ export function filterBy(model: Model): void {
 function Shares({ boxes }: { boxes: Boxes | null }) {
   const model = useModel();
   const [isShown, setShown] = useState(false);
-  const wide = boxes === null ? [] : [...boxes.context.keys()].sort((one, other) => boxes.width[other] - boxes.width[one] || boxes.row[one] - boxes.row[other]);
+  const wide =
+    boxes === null
+      ? []
+      : [...boxes.context.keys()].sort(
+          (one, other) => boxes.width[other] - boxes.width[one] || boxes.row[one] - boxes.row[other],
+        );
   return (
     <details class="shares" onToggle={(event) => setShown(event.currentTarget.open)}>
       <summary>Show as table</summary>

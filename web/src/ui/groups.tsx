@@ -30,8 +30,7 @@ export function Groups() {
         <Head side={0} />
         <Head side={1} />
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach that */}
-      <div class="filters" tabIndex={0} role="region" aria-label="Filters">
+      <section class="filters" tabIndex={0} aria-label="Filters">
         {shown.map((column) => (
           <div class="row" key={numbers[column].key}>
             <Label column={column} />
@@ -53,7 +52,7 @@ export function Groups() {
             {isAll ? 'Hide what is the same for all' : `Show ${left} more, which are the same for all executions`}
           </button>
         ) : null}
-      </div>
+      </section>
     </section>
   );
 }
@@ -151,7 +150,9 @@ function Checklist({ side, column }: { side: Side; column: number }) {
   const counts = group.facets[column];
   const allowed = group.allowed.get(column) ?? null;
   const isMatch = (value: string) => wanted === '' || value.toLowerCase().includes(wanted.toLowerCase());
-  const all = [...of.values.keys()].filter((code) => (code < of.values.length - 1 || of.hasNone) && isMatch(of.values[code]));
+  const all = [...of.values.keys()].filter(
+    (code) => (code < of.values.length - 1 || of.hasNone) && isMatch(of.values[code]),
+  );
   const most = Math.max(1, ...all.map((code) => counts[code]));
   const toggle = (code: number) => {
     const next = allowed === null ? new Uint8Array(of.values.length) : allowed.slice();
@@ -179,7 +180,9 @@ function Checklist({ side, column }: { side: Side; column: number }) {
           <label key={code} class={allowed !== null && allowed[code] === 0 ? 'off' : ''} title={clean(of.values[code])}>
             <input type="checkbox" checked={allowed !== null && allowed[code] === 1} onChange={() => toggle(code)} />
             <span class="value">{clean(of.values[code], 60)}</span>
-            <span class="bar" aria-hidden="true"><i style={{ width: `${(100 * counts[code]) / most}%` }} /></span>
+            <span class="bar" aria-hidden="true">
+              <i style={{ width: `${(100 * counts[code]) / most}%` }} />
+            </span>
             <span class="number">{count(counts[code])}</span>
           </label>
         ))}

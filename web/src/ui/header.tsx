@@ -61,7 +61,12 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
       <span class="hint" role="status">
         {said}
       </span>
-      <button type="button" class="main" onClick={() => model.automatic()} title="B: the slowest 1 %. A: the half in the middle.">
+      <button
+        type="button"
+        class="main"
+        onClick={() => model.automatic()}
+        title="B: the slowest 1 %. A: the half in the middle."
+      >
         Slowest 1 % vs. middle
       </button>
       <button type="button" onClick={() => model.swap()}>

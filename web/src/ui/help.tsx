@@ -33,13 +33,14 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
       </header>
       <p>
         Drag on a histogram to choose which executions are in group A (left) and in group B (right). Each filter changes
-        all other histograms of its group at once. Drag an edge to resize, the middle to move, click beside to take it away.
+        all other histograms of its group at once. Drag an edge to resize, the middle to move, click beside to take it
+        away.
       </p>
       <p>
-        The flame graph shows where executions of B spend their time: a box is as wide as B's mean, with all within it. Its
-        colour is the difference to A in standard deviations of both groups: orange is more in B, blue is less. Grey boxes do
-        not differ surely: the chance of such a difference, after Welch's test and corrected for the number of contexts
-        (Benjamini and Hochberg), is 1 % or more. Hatched boxes are time that only A has, as wide as A's mean.
+        The flame graph shows where executions of B spend their time: a box is as wide as B's mean, with all within it.
+        Its colour is the difference to A in standard deviations of both groups: orange is more in B, blue is less. Grey
+        boxes do not differ surely: the chance of such a difference, after Welch's test and corrected for the number of
+        contexts (Benjamini and Hochberg), is 1 % or more. Hatched boxes are time that only A has, as wide as A's mean.
       </p>
       <p>The address of the page always tells what you see: send it, or go back with the browser's button.</p>
       <table class="plain keys">

@@ -84,7 +84,8 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
     setFont(pen);
     pen.fillStyle = theme.soft;
     const most2 = Math.max(2, Math.floor(inner / 70));
-    const marks = axis.scale === 'log' ? logTicks(axis.low, axis.high, of.unit, most2) : ticks(axis.low, axis.high, of.unit, most2);
+    const marks =
+      axis.scale === 'log' ? logTicks(axis.low, axis.high, of.unit, most2) : ticks(axis.low, axis.high, of.unit, most2);
     if (axis.zero > 0) marks.unshift(0);
     let free = -Infinity;
     for (const mark of marks) {
@@ -154,7 +155,12 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
     else if (held.kind === 'new' && held.range !== null) model.setRange(side, column, null, true);
   };
   const key = (event: KeyboardEvent) => {
-    const step = event.key === 'ArrowRight' || event.key === 'ArrowUp' ? 1 : event.key === 'ArrowLeft' || event.key === 'ArrowDown' ? -1 : 0;
+    const step =
+      event.key === 'ArrowRight' || event.key === 'ArrowUp'
+        ? 1
+        : event.key === 'ArrowLeft' || event.key === 'ArrowDown'
+          ? -1
+          : 0;
     if (event.key === 'Delete' || event.key === 'Backspace') {
       model.setRange(side, column, null, true);
     } else if (event.key === 'Home' || event.key === 'End') {
@@ -185,6 +191,7 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
           ref={canvas}
           aria-hidden="true"
           style={{ cursor }}
+          onPointerEnter={() => table.orderOf(column)}
           onPointerDown={down}
           onPointerMove={move}
           onPointerUp={up}
@@ -224,7 +231,11 @@ function Brush(props: {
       onKeyDown={props.onKey}
     >
       {props.children}
-      {range === null ? null : <span class="range" aria-hidden="true">{text}</span>}
+      {range === null ? null : (
+        <span class="range" aria-hidden="true">
+          {text}
+        </span>
+      )}
     </div>
   );
 }

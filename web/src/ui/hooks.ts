@@ -17,7 +17,6 @@ export function useModel(): Model {
 export function useTopics(model: Model, ...topics: Topic[]): void {
   const [, renew] = useReducer((round: number) => round + 1, 0);
   const key = topics.join();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: topics are told by their text
   useEffect(() => {
     const ends = topics.map((topic) => model.listen(topic, () => renew(0)));
     return () => {
@@ -35,7 +34,6 @@ export function useCanvas(model: Model, topics: Topic[], draw: (canvas: HTMLCanv
   useLayoutEffect(() => {
     if (canvas.current !== null) latest.current(canvas.current);
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: topics are told by their text
   useEffect(() => {
     const element = canvas.current;
     if (element === null) return;
@@ -52,7 +50,9 @@ export function useCanvas(model: Model, topics: Topic[], draw: (canvas: HTMLCanv
 }
 
 /** Gives the canvas as many pixels as it has on the screen; sizes are in CSS pixels. */
-export function prepared(canvas: HTMLCanvasElement): { pen: CanvasRenderingContext2D; width: number; height: number } | null {
+export function prepared(
+  canvas: HTMLCanvasElement,
+): { pen: CanvasRenderingContext2D; width: number; height: number } | null {
   const { clientWidth: width, clientHeight: height } = canvas;
   const pen = canvas.getContext('2d');
   if (width === 0 || height === 0 || pen === null) return null;

@@ -61,7 +61,12 @@ export function Ranking() {
                 {model.nameOf(context)}
                 <small>{around(context)}</small>
               </button>
-              <button type="button" class="quiet" aria-label={`Unpin ${model.nameOf(context)}`} onClick={() => model.pin(context)}>
+              <button
+                type="button"
+                class="quiet"
+                aria-label={`Unpin ${model.nameOf(context)}`}
+                onClick={() => model.pin(context)}
+              >
                 ×
               </button>
               <Facts model={model} context={context} />

@@ -54,7 +54,8 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
         (found) => {
           if (isGone) return;
           const { count: contexts } = model.pack.contexts;
-          if (found.segments.some(({ context }) => context >= contexts)) setError('The path of this execution is not sound.');
+          if (found.segments.some(({ context }) => context >= contexts))
+            setError('The path of this execution is not sound.');
           else setPath(found);
         },
         (failed: Error) => !isGone && setError(failed.message),
@@ -362,7 +363,6 @@ function Chart({ model, path }: { model: Model; path: Path }) {
           {`${quantity(view[0], 'ns')} – ${quantity(view[1], 'ns')} of ${quantity(end, 'ns')}`}
         </span>
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keys zoom and pan it */}
       <div
         class="threads"
         role="application"
@@ -391,7 +391,9 @@ function Chart({ model, path }: { model: Model; path: Path }) {
       </div>
       <div class="told" aria-live="polite">
         {told === null ? (
-          <p class="hint">Point at a segment, or click one, for its reason and its stack. Ctrl and the wheel zoom, dragging pans.</p>
+          <p class="hint">
+            Point at a segment, or click one, for its reason and its stack. Ctrl and the wheel zoom, dragging pans.
+          </p>
         ) : (
           <Told model={model} path={path} span={told} />
         )}
