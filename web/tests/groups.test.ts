@@ -354,3 +354,26 @@ describe('bins', () => {
     }
   });
 });
+
+describe('few executions', () => {
+  it('are enough, and none as well', () => {
+    for (const executions of [0, 1, 2]) {
+      const pack = given(13, executions);
+      const table = new Table(pack);
+      for (const layer of [forward(pack), inverted(pack)]) {
+        const all = new Group(table, layer);
+        all.settle(Infinity);
+        const group = new Group(table, layer, all);
+        for (let column = 0; column < table.numbers.length; column++) {
+          table.setScale(column, 'log');
+          group.recount(column);
+          group.setRange(column, { low: 0, high: Infinity });
+        }
+        check(group, layer);
+        const found = compare(layer, [group, all], 'whole');
+        expect(ranked(found, 20)).toEqual([]);
+        expect(layout(layer, found, { mode: 'diff', zoom: 0, least: 0 }).rows).toBeGreaterThan(0);
+      }
+    }
+  });
+});

@@ -57,7 +57,12 @@ function List({ side }: { side: Side }) {
     0,
     numbers.findIndex(({ key }) => key === sort.key),
   );
-  useEffect(() => model.listen('calm', () => setRound((one) => one + 1)), [model]);
+  useEffect(() => {
+    const renew = () => setRound((one) => one + 1);
+    // It may have become calm before anybody listened.
+    if (model.behind === 0) renew();
+    return model.listen('calm', renew);
+  }, [model]);
   const group = model.groups[side];
   // Groups change in place: a round is what tells.
   const members = useMemo(

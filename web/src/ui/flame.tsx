@@ -90,7 +90,7 @@ function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | null): 
       pen.fillStyle = colour;
       pen.fillRect(x, y, wide, ROW - 1);
     }
-    if (shown.mode === 'diff' && w > 5 && layer.tree.kind[context] !== FrameKind.Function && flag !== VANISHED) {
+    if (shown.mode === 'diff' && w > 5 && isMarked(layer.tree.kind[context]) && flag !== VANISHED) {
       // What is no function: an edge in the colour of its kind.
       pen.fillStyle = edgeOf(layer.tree.kind[context], theme);
       pen.fillRect(x, y, 3, ROW - 1);
@@ -177,6 +177,11 @@ const EDGES: Record<number, string> = {
   [FrameKind.Reason]: '#b4483c',
   [FrameKind.Detail]: '#7c7c74',
 };
+
+/** Frames of functions, and the root, are nothing special. */
+function isMarked(kind: number): boolean {
+  return kind !== FrameKind.Function && kind !== FrameKind.Root;
+}
 
 function edgeOf(kind: number, theme: Theme): string {
   return EDGES[kind] ?? theme.soft;
@@ -383,11 +388,6 @@ function Bar() {
           event.stopPropagation();
         }}
       />
-      {shown.search !== '' ? (
-        <span class="hint" data-found>
-          {foundText(model)}
-        </span>
-      ) : null}
       <span class="gap" />
       {shown.mode === 'diff' && !shown.isInverted ? (
         <label class="check" title="Colours tell about time in a frame itself, not within it">
@@ -415,7 +415,14 @@ function Bar() {
         />
         root below
       </label>
-      <Legend />
+      <div class="second">
+        <Legend />
+        {shown.search !== '' ? (
+          <span class="hint" data-found>
+            {foundText(model)}
+          </span>
+        ) : null}
+      </div>
     </div>
   );
 }
