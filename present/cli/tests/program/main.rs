@@ -4,6 +4,7 @@
 mod choices;
 mod critical_path;
 mod device_reports;
+mod executions;
 mod failures;
 mod files;
 mod filters;
@@ -34,5 +35,6 @@ mod support;
 mod sync;
 mod syscalls;
 mod truths;
+mod view;
 mod waits;
 mod widths;

@@ -1,0 +1,262 @@
+//! Databases of executions and their comparison, as users call them, on a recorded trace whose slow requests have known causes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
+
+/// What delimits requests of that trace.
+const PERIOD: &str = "request : $evt.$name == \"app:request_begin\" :
+    $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
+
+fn build(file: &Path, more: &[&str]) -> std::process::Output {
+    let trace = recorded_trace("kernel-ust-requests");
+    let file = file.to_str().expect("UTF-8");
+    let options = [
+        "executions",
+        "build",
+        &trace,
+        "-o",
+        file,
+        "--period",
+        PERIOD,
+        "--captures",
+        "request : id = $evt.id",
+    ];
+    run(&[&options[..], more].concat())
+}
+
+/// A database of all requests.
+fn database() -> &'static Path {
+    static DONE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = DONE.get_or_init(|| {
+        let directory = TempDir::new().expect("a temporary directory");
+        let path = directory.path().join("requests.db");
+        let output = build(&path, &[]);
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let said = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(said.contains("2,500 executions"), "{said}");
+        (directory, path)
+    });
+    path
+}
+
+fn file() -> &'static str {
+    database().to_str().expect("UTF-8")
+}
+
+/// In a terminal that wide.
+fn shown(arguments: &[&str]) -> String {
+    let output = tracebraid()
+        .env("TRACEBRAID_COLUMNS", "140")
+        .args(arguments)
+        .output()
+        .expect("the binary runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Ids of the requests that were slowed by each cause.
+fn truth() -> HashMap<String, Vec<u64>> {
+    let path = recorded("kernel-ust-requests").join("kernel-ust-requests.truth/requests.csv");
+    let text = std::fs::read_to_string(path).expect("the truth");
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().expect("a head");
+    let at = |name: &str| head.iter().position(|column| *column == name).expect("a column");
+    let (id, cause) = (at("request_id"), at("injected_cause"));
+    let mut causes: HashMap<String, Vec<u64>> = HashMap::new();
+    for row in lines {
+        causes
+            .entry(row[cause].to_owned())
+            .or_default()
+            .push(row[id].parse().expect("a number"));
+    }
+    causes
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&text(arguments)).expect("JSON")
+}
+
+#[test]
+fn executions_are_told_as_they_were_found() {
+    insta::assert_snapshot!(
+        "executions-list",
+        shown(&["executions", "list", file(), "--top", "5", "--gmt"])
+    );
+    insta::assert_snapshot!("executions-compare", shown(&["compare", file(), "--top", "8"]));
+    let info = json(&["executions", "info", file(), "--format", "json"]);
+    assert_eq!(info["kinds"][0]["executions"], 2500);
+    assert_eq!(info["sources"].as_array().map(Vec::len), Some(2));
+    // Each is as long as its steps, and where it says it is.
+    let all = json(&["executions", "list", file(), "--top", "0", "--format", "json"]);
+    let first = &all[0];
+    let id = first["id"].to_string();
+    let one = json(&["executions", "show", file(), &id, "--format", "json"]);
+    let steps = one["steps"].as_array().expect("steps");
+    let sum: u64 = steps.iter().filter_map(|step| step["duration_ns"].as_u64()).sum();
+    assert_eq!(Some(sum), first["duration_ns"].as_u64());
+    let command = one["command"].as_str().expect("a command");
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--format", "json"]).collect();
+    let path = json(&words);
+    assert_eq!(path["paths"][0]["duration_ns"].as_u64(), Some(sum), "{command}");
+}
+
+#[test]
+fn injected_causes_come_first() {
+    let causes = truth();
+    let of = |cause: &str| {
+        let ids: Vec<String> = causes[cause].iter().map(|id| format!("id == {id}")).collect();
+        ids.join(" || ")
+    };
+    let normal = of("none");
+    let expected = [
+        ("preempt", vec!["[preempted]", "<cpuhog>"]),
+        ("lock_sleep", vec!["<lockholder>", "[timer]"]),
+        ("backend_sleep", vec!["<backend>", "[timer]"]),
+        ("disk", vec!["[block-device]", "[vdc]"]),
+    ];
+    for (cause, frames) in expected {
+        let (a, b) = (format!("({normal}) && duration > 0"), of(cause));
+        let compared = json(&["compare", file(), "--a", &a, "--b", &b, "--format", "json"]);
+        let first = &compared["contexts"][0];
+        assert_eq!(first["is_sure"], true, "{cause}: {first}");
+        let context: Vec<&str> = first["context"]
+            .as_array()
+            .expect("frames")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        assert!(
+            frames.iter().all(|frame| context.contains(frame)),
+            "{cause}: {context:?}"
+        );
+    }
+}
+
+#[test]
+fn comparisons_fail_tests_when_asked_to() {
+    let slow = [
+        "compare",
+        file(),
+        "--a",
+        "duration < 10ms",
+        "--b",
+        "duration > 30ms",
+    ];
+    let with = |gate: &'static str| failure(&[&slow[..], &["--fail-if", gate]].concat());
+    let (code, said) = with("duration > 5%");
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("duration_ns has"), "{said}");
+    assert_eq!(with("context > 1ms").0, 4);
+    assert_eq!(with("duration > 3600s").0, 0);
+    assert_eq!(with("nothing > 1").0, 2);
+    assert_eq!(with("duration").0, 2);
+    // Halves of the same do not differ.
+    let halves = [
+        "compare",
+        file(),
+        "--a",
+        "id < 1250",
+        "--b",
+        "id >= 1250",
+        "--fail-if",
+        "context > 0",
+    ];
+    let (code, said) = failure(&halves);
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn databases_grow_and_stay_whole() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("grown.db");
+    let said = |output: std::process::Output| {
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    assert_eq!(said(build(&path, &["--append"])).0, Some(3));
+    assert_eq!(said(build(&path, &["--label", "one"])).0, Some(0));
+    assert_eq!(
+        said(build(&path, &["--label", "two", "--append", "--rename", "f=g"])).0,
+        Some(0)
+    );
+    let name = path.to_str().expect("UTF-8");
+    let listed = json(&[
+        "executions",
+        "list",
+        name,
+        "--top",
+        "0",
+        "--where",
+        "label == two",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(listed.as_array().map(Vec::len), Some(2500));
+    let (code, wrong) = failure(&["executions", "list", name, "--where", "speed > 1"]);
+    assert_eq!(code, 2);
+    assert!(
+        wrong.contains("duration_ns") && wrong.contains("label"),
+        "{wrong}"
+    );
+    // The trace itself is not written over, and what is no database is not added to.
+    let metadata = recorded("kernel-ust-requests").join("kernel-ust-requests/kernel/metadata");
+    assert_eq!(said(build(&metadata, &[])).0, Some(2));
+    let other = directory.path().join("other");
+    std::fs::write(&other, "text").expect("a file");
+    assert_eq!(said(build(&other, &["--append"])).0, Some(3));
+    assert_eq!(std::fs::read_to_string(&other).expect("it is there"), "text");
+    let left = std::fs::read_dir(directory.path()).expect("a directory").count();
+    assert_eq!(left, 2, "no half files are left");
+}
+
+#[test]
+fn flame_graphs_of_slow_executions_can_be_drawn() {
+    let folded = text(&["executions", "export", file(), "--where", "duration > 30ms"]);
+    let sum = |text: &str| -> u64 {
+        text.lines()
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
+            .sum()
+    };
+    let slow = json(&[
+        "executions",
+        "list",
+        file(),
+        "--top",
+        "0",
+        "--where",
+        "duration > 30ms",
+        "--format",
+        "json",
+    ]);
+    let slow: Vec<u64> = slow
+        .as_array()
+        .expect("rows")
+        .iter()
+        .filter_map(|row| row["duration_ns"].as_u64())
+        .collect();
+    let mean = slow.iter().sum::<u64>() / slow.len() as u64;
+    // Each line is rounded down.
+    assert!(sum(&folded).abs_diff(mean) < 1000, "{} {mean}", sum(&folded));
+    assert!(
+        folded
+            .lines()
+            .any(|line| line.starts_with("[preempted];<cpuhog> ")),
+        "{folded}"
+    );
+}
