@@ -5,7 +5,7 @@
  * context as far as the frame's time goes, and the rest in the next ones. Whatever draws listens to one of four topics.
  */
 
-import { type Filters, fromAddress, initial, type Shown, toAddress } from './data/address';
+import { type Filters, initial, type Shown, toAddress } from './data/address';
 import type { DataSource } from './data/source';
 import type { Scale } from './engine/axis';
 import { type Comparison, compare, type Part, ranked } from './engine/compare';
@@ -55,10 +55,12 @@ export class Model {
   private isChanged = false;
   private calmTimer = 0;
   private isDiscrete = false;
+  private isClosed = false;
 
   constructor(
     readonly pack: Pack,
     readonly source: DataSource,
+    wanted: Shown,
   ) {
     this.table = new Table(pack);
     this.layers = [forward(pack), null];
@@ -67,7 +69,14 @@ export class Model {
     this.all.settleOwn(Infinity);
     this.groups = [new Group(this.table, this.layer, this.all), new Group(this.table, this.layer, this.all)];
     this.refresh();
-    this.restore(fromAddress(location.hash));
+    this.restore(wanted);
+  }
+
+  /** Nobody looks at it any more: the address is another one's. */
+  close(): void {
+    clearTimeout(this.calmTimer);
+    this.listeners.clear();
+    this.isClosed = true;
   }
 
   listen(topic: Topic, listener: () => void): () => void {
@@ -94,6 +103,7 @@ export class Model {
 
   private frame(): void {
     this.isScheduled = false;
+    if (this.isClosed) return;
     const begin = performance.now();
     for (const [side, column, range] of this.wanted.values()) this.applyRange(side, column, range);
     this.wanted.clear();
@@ -142,7 +152,7 @@ export class Model {
   private becomeCalm(): void {
     clearTimeout(this.calmTimer);
     this.calmTimer = window.setTimeout(() => {
-      if (this.behind > 0 || this.isScheduled) return;
+      if (this.behind > 0 || this.isScheduled || this.isClosed) return;
       this.rank();
       this.emit('calm');
       this.writeAddress();
