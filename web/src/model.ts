@@ -45,7 +45,7 @@ export class Model {
   readonly frames: number[] = [];
   /** What the keyboard points at in the flame graph. */
   cursor = 0;
-  /** Said to those who do not see. */
+  /** Why something that was asked for was not done. */
   said = '';
 
   private readonly listeners = new Map<Topic, Set<() => void>>();
@@ -169,6 +169,7 @@ export class Model {
   }
 
   private changed(isDiscrete: boolean): void {
+    this.said = '';
     this.isChanged = true;
     this.isDiscrete ||= isDiscrete;
     this.schedule();
