@@ -54,6 +54,7 @@ export class Model {
   private isScheduled = false;
   private isChanged = false;
   private calmTimer = 0;
+  private laterTimer = 0;
   private isDiscrete = false;
   private isClosed = false;
 
@@ -75,6 +76,7 @@ export class Model {
   /** Nobody looks at it any more: the address is another one's. */
   close(): void {
     clearTimeout(this.calmTimer);
+    clearTimeout(this.laterTimer);
     this.listeners.clear();
     this.isClosed = true;
   }
@@ -121,16 +123,28 @@ export class Model {
     if (this.frames.length === 1) performance.mark('drawn');
     if (this.frames.length > 2000) this.frames.splice(0, 1000);
     if (!isSettled) this.schedule();
-    else this.becomeCalm();
+    else {
+      this.becomeCalm();
+      this.later();
+    }
   }
 
-  /** Works on sums until that time: first what gives means in both groups. Groups without filters wait for that of all. */
+  /**
+   * Works on sums until that time: first what gives means in both groups, the one with less to do before the other, each with
+   * a half of the time at least. Groups without filters wait for the sums of all.
+   */
   private settle(deadline: number): boolean {
-    const filtered = this.groups.filter((group) => group.isFiltered());
-    for (const group of filtered) if (!group.settleOwn(deadline)) return false;
-    for (const group of filtered) if (!group.settleWhole(deadline)) return false;
-    const isWhole = this.all.behind === 0;
-    if (!isWhole && !this.all.settle(deadline)) return false;
+    const filtered = this.groups.filter((group) => group.isFiltered()).sort((one, other) => one.behind - other.behind);
+    const half = () => (filtered.length < 2 ? deadline : (performance.now() + deadline) / 2);
+    const [few, many] = [filtered[0], filtered[filtered.length - 1]];
+    if (few !== undefined) {
+      const isOwn = few.settleOwn(half());
+      if (!many.settleOwn(deadline) || !isOwn) return false;
+      const isWhole = few.settleWhole(half());
+      if (!many.settleWhole(deadline) || !isWhole) return false;
+    }
+    if (filtered.length === 2) return true;
+    if (this.all.behind > 0 && !this.all.settle(deadline)) return false;
     for (const group of this.groups) {
       if (group.isFiltered() || group.behind === 0) continue;
       group.own.copy(this.all.own);
@@ -139,12 +153,26 @@ export class Model {
     return true;
   }
 
+  /** Sums of all that nobody waits for yet are made when there is nothing else to do. */
+  private later(): void {
+    if (this.all.behind === 0 || this.isClosed) return;
+    clearTimeout(this.laterTimer);
+    this.laterTimer = window.setTimeout(() => {
+      if (this.isScheduled || this.isClosed) return;
+      this.all.settle(performance.now() + BUDGET / 2);
+      this.later();
+    }, 30);
+  }
+
   /** Executions whose times are not in the sums yet. */
   get behind(): number {
     return this.groups.reduce((sum, group) => sum + (group.isFiltered() ? group.behind : this.all.behind), 0);
   }
 
   private refresh(): void {
+    // Of a group of whose executions none is reckoned yet nothing can be said: what was known stays.
+    const isBlank = this.groups.some((group) => group.size > 0 && group.own.applied === 0);
+    if (isBlank && this.whole !== undefined && this.whole.meanA.length === this.layer.tree.count) return;
     this.whole = compare(this.layer, this.groups, 'whole');
     this.coloured = this.shown.part === 'whole' ? this.whole : compare(this.layer, this.groups, 'own');
   }
