@@ -18,6 +18,10 @@ import { clean } from './format';
 
 /** Milliseconds of a frame for sums by context. */
 const BUDGET = 14;
+/** The same while no brush moves. */
+const STILL = 32;
+/** Milliseconds between pictures of sums that are not complete, while no brush moves. */
+const PICTURES = 120;
 /** Milliseconds of calm before what is slower is done: lists, tables, the address. */
 const CALM = 150;
 
@@ -54,6 +58,7 @@ export class Model {
   private isScheduled = false;
   private isChanged = false;
   private calmTimer = 0;
+  private lastSums = 0;
   private laterTimer = 0;
   private isDiscrete = false;
   private isClosed = false;
@@ -113,9 +118,11 @@ export class Model {
     this.isChanged = false;
     if (isMoved) this.emit('step');
     const before = this.behind;
-    const deadline = Math.max(begin + BUDGET, performance.now() + BUDGET / 2);
-    const isSettled = this.settle(deadline);
-    if (isMoved || before > 0) {
+    // While nobody drags there is more time, and pictures of what is not complete are needed less often.
+    const budget = isMoved ? BUDGET : STILL;
+    const isSettled = this.settle(Math.max(begin + budget, performance.now() + BUDGET / 2));
+    if (isMoved || (before > 0 && (isSettled || begin - this.lastSums > PICTURES))) {
+      this.lastSums = begin;
       this.refresh();
       this.emit('sums');
     }
