@@ -1,5 +1,10 @@
+import { existsSync } from 'node:fs';
 import { defineConfig } from '@playwright/test';
 import { ARGUMENTS, chromium } from './tools/chromium.mjs';
+
+if (!existsSync(new URL('dist/index.html', import.meta.url))) {
+  throw new Error('There is no page to test: npm run build first.');
+}
 
 export default defineConfig({
   testDir: 'e2e',

@@ -107,7 +107,7 @@ test('addresses that make no sense are harmless', async ({ page, alone }) => {
   }
 });
 
-test('the keyboard does all', async ({ page, alone }) => {
+test('the keyboard does all', async ({ page, alone, context }) => {
   await open(page, alone);
   await page.keyboard.press('/');
   await expect(page.locator('#search')).toBeFocused();
@@ -151,6 +151,11 @@ test('the keyboard does all', async ({ page, alone }) => {
   await calm(page);
   const chosen = await size(page, 'B');
   expect(chosen).toBeLessThan(EXECUTIONS);
+  // The added figure and its range are in the address as well.
+  const other = await context.newPage();
+  await open(other, page.url());
+  expect(await size(other, 'B')).toBe(chosen);
+  await other.close();
   for (let step = 0; step < 12; step++) await page.keyboard.press('Shift+ArrowRight');
   await calm(page);
   expect(await size(page, 'B')).toBeGreaterThan(chosen);

@@ -5,7 +5,7 @@
  * context as far as the frame's time goes, and the rest in the next ones. Whatever draws listens to one of four topics.
  */
 
-import { type Filters, fromAddress, initial, type Shown, toAddress } from './data/address';
+import { type Filters, initial, type Shown, toAddress } from './data/address';
 import type { DataSource } from './data/source';
 import type { Scale } from './engine/axis';
 import { type Comparison, compare, type Part, ranked } from './engine/compare';
@@ -18,6 +18,10 @@ import { clean } from './format';
 
 /** Milliseconds of a frame for sums by context. */
 const BUDGET = 14;
+/** The same while no brush moves. */
+const STILL = 32;
+/** Milliseconds between pictures of sums that are not complete, while no brush moves. */
+const PICTURES = 120;
 /** Milliseconds of calm before what is slower is done: lists, tables, the address. */
 const CALM = 150;
 
@@ -45,7 +49,7 @@ export class Model {
   readonly frames: number[] = [];
   /** What the keyboard points at in the flame graph. */
   cursor = 0;
-  /** Said to those who do not see. */
+  /** Why something that was asked for was not done. */
   said = '';
 
   private readonly listeners = new Map<Topic, Set<() => void>>();
@@ -54,11 +58,15 @@ export class Model {
   private isScheduled = false;
   private isChanged = false;
   private calmTimer = 0;
+  private lastSums = 0;
+  private laterTimer = 0;
   private isDiscrete = false;
+  private isClosed = false;
 
   constructor(
     readonly pack: Pack,
     readonly source: DataSource,
+    wanted: Shown,
   ) {
     this.table = new Table(pack);
     this.layers = [forward(pack), null];
@@ -67,7 +75,15 @@ export class Model {
     this.all.settleOwn(Infinity);
     this.groups = [new Group(this.table, this.layer, this.all), new Group(this.table, this.layer, this.all)];
     this.refresh();
-    this.restore(fromAddress(location.hash));
+    this.restore(wanted);
+  }
+
+  /** Nobody looks at it any more: the address is another one's. */
+  close(): void {
+    clearTimeout(this.calmTimer);
+    clearTimeout(this.laterTimer);
+    this.listeners.clear();
+    this.isClosed = true;
   }
 
   listen(topic: Topic, listener: () => void): () => void {
@@ -94,6 +110,7 @@ export class Model {
 
   private frame(): void {
     this.isScheduled = false;
+    if (this.isClosed) return;
     const begin = performance.now();
     for (const [side, column, range] of this.wanted.values()) this.applyRange(side, column, range);
     this.wanted.clear();
@@ -101,9 +118,11 @@ export class Model {
     this.isChanged = false;
     if (isMoved) this.emit('step');
     const before = this.behind;
-    const deadline = Math.max(begin + BUDGET, performance.now() + BUDGET / 2);
-    const isSettled = this.settle(deadline);
-    if (isMoved || before > 0) {
+    // While nobody drags there is more time, and pictures of what is not complete are needed less often.
+    const budget = isMoved ? BUDGET : STILL;
+    const isSettled = this.settle(Math.max(begin + budget, performance.now() + BUDGET / 2));
+    if (isMoved || (before > 0 && (isSettled || begin - this.lastSums > PICTURES))) {
+      this.lastSums = begin;
       this.refresh();
       this.emit('sums');
     }
@@ -111,16 +130,28 @@ export class Model {
     if (this.frames.length === 1) performance.mark('drawn');
     if (this.frames.length > 2000) this.frames.splice(0, 1000);
     if (!isSettled) this.schedule();
-    else this.becomeCalm();
+    else {
+      this.becomeCalm();
+      this.later();
+    }
   }
 
-  /** Works on sums until that time: first what gives means in both groups. Groups without filters wait for that of all. */
+  /**
+   * Works on sums until that time: first what gives means in both groups, the one with less to do before the other, each with
+   * a half of the time at least. Groups without filters wait for the sums of all.
+   */
   private settle(deadline: number): boolean {
-    const filtered = this.groups.filter((group) => group.isFiltered());
-    for (const group of filtered) if (!group.settleOwn(deadline)) return false;
-    for (const group of filtered) if (!group.settleWhole(deadline)) return false;
-    const isWhole = this.all.behind === 0;
-    if (!isWhole && !this.all.settle(deadline)) return false;
+    const filtered = this.groups.filter((group) => group.isFiltered()).sort((one, other) => one.behind - other.behind);
+    const half = () => (filtered.length < 2 ? deadline : (performance.now() + deadline) / 2);
+    const [few, many] = [filtered[0], filtered[filtered.length - 1]];
+    if (few !== undefined) {
+      const isOwn = few.settleOwn(half());
+      if (!many.settleOwn(deadline) || !isOwn) return false;
+      const isWhole = few.settleWhole(half());
+      if (!many.settleWhole(deadline) || !isWhole) return false;
+    }
+    if (filtered.length === 2) return true;
+    if (this.all.behind > 0 && !this.all.settle(deadline)) return false;
     for (const group of this.groups) {
       if (group.isFiltered() || group.behind === 0) continue;
       group.own.copy(this.all.own);
@@ -129,12 +160,26 @@ export class Model {
     return true;
   }
 
+  /** Sums of all that nobody waits for yet are made when there is nothing else to do. */
+  private later(): void {
+    if (this.all.behind === 0 || this.isClosed) return;
+    clearTimeout(this.laterTimer);
+    this.laterTimer = window.setTimeout(() => {
+      if (this.isScheduled || this.isClosed) return;
+      this.all.settle(performance.now() + BUDGET / 2);
+      this.later();
+    }, 30);
+  }
+
   /** Executions whose times are not in the sums yet. */
   get behind(): number {
     return this.groups.reduce((sum, group) => sum + (group.isFiltered() ? group.behind : this.all.behind), 0);
   }
 
   private refresh(): void {
+    // Of a group of whose executions none is reckoned yet nothing can be said: what was known stays.
+    const isBlank = this.groups.some((group) => group.size > 0 && group.own.applied === 0);
+    if (isBlank && this.whole !== undefined && this.whole.meanA.length === this.layer.tree.count) return;
     this.whole = compare(this.layer, this.groups, 'whole');
     this.coloured = this.shown.part === 'whole' ? this.whole : compare(this.layer, this.groups, 'own');
   }
@@ -142,7 +187,7 @@ export class Model {
   private becomeCalm(): void {
     clearTimeout(this.calmTimer);
     this.calmTimer = window.setTimeout(() => {
-      if (this.behind > 0 || this.isScheduled) return;
+      if (this.behind > 0 || this.isScheduled || this.isClosed) return;
       this.rank();
       this.emit('calm');
       this.writeAddress();
@@ -159,6 +204,7 @@ export class Model {
   }
 
   private changed(isDiscrete: boolean): void {
+    this.said = '';
     this.isChanged = true;
     this.isDiscrete ||= isDiscrete;
     this.schedule();

@@ -377,3 +377,24 @@ describe('few executions', () => {
     }
   });
 });
+
+describe('comparison of what is not all reckoned yet', () => {
+  it('says nothing that it does not know', () => {
+    const pack = given(14, 20000);
+    const table = new Table(pack);
+    const layer = forward(pack);
+    const halves: [Group, Group] = [new Group(table, layer), new Group(table, layer)];
+    const source = table.codes.findIndex(({ key }) => key === 'source');
+    halves[0].setAllowed(source, Uint8Array.from([1, 0, 0]));
+    halves[1].setAllowed(source, Uint8Array.from([0, 1, 0]));
+    for (const half of halves) half.settleOwn(Infinity);
+    let isDone = false;
+    for (let step = 0; !isDone; step++) {
+      // Both halves are of the same: nothing differs at any time.
+      expect(ranked(compare(layer, halves, 'whole'), 20)).toEqual([]);
+      isDone = halves.map((half) => half.settleWhole(0, () => 1)).every((one) => one);
+      expect(step).toBeLessThan(1000);
+    }
+    expect(ranked(compare(layer, halves, 'whole'), 20)).toEqual([]);
+  });
+});

@@ -4,6 +4,7 @@ import type { Group } from './group';
 import type { Layer } from './layer';
 import { chanceOf, correct, deviations, leastChance, type Spread } from './statistics';
 import { deviationOf, presentIn, spreadOf, totals } from './sums';
+import type { Tally } from './tally';
 
 /** By context. */
 export interface Comparison {
@@ -38,30 +39,50 @@ function means(layer: Layer, { own }: Group, part: Part): Float64Array {
   return found;
 }
 
-/** Means are those of all executions whose own times are known, deviations those of the ones whose whole times are. */
+/** One of the groups in a comparison. */
+class Sample {
+  readonly mean: Float64Array;
+  /** Of which deviations are known. */
+  private readonly tally: Tally;
+  readonly spread: Spread;
+
+  constructor(layer: Layer, group: Group, part: Part) {
+    this.mean = means(layer, group, part);
+    this.tally = part === 'own' ? group.own : group.whole;
+    // While deviations are those of a part of the group, it is no surer than that part.
+    const executions = Math.min(group.own.applied, this.tally.applied);
+    this.spread = { executions, present: 0, mean: 0, deviation: 0 };
+  }
+
+  /** Whether all is known of a context; `at` is that which has the same times in the sums. */
+  look(context: number, at: number): boolean {
+    const { spread, tally } = this;
+    spread.mean = this.mean[context];
+    spread.deviation = deviationOf(tally.sums, at, tally.applied);
+    return spread.mean === 0 || presentIn(tally.sums, at) > 0;
+  }
+}
+
+/**
+ * Compares all contexts. Means are those of the executions whose own times are known, deviations those of the ones whose times
+ * with all within are; while these are not all, what cannot be told yet has no chance.
+ */
 export function compare(layer: Layer, groups: readonly [Group, Group], part: Part): Comparison {
   const size = layer.tree.count;
-  const [meanA, meanB] = groups.map((group) => means(layer, group, part));
+  const [a, b] = groups.map((group) => new Sample(layer, group, part));
   const chance = new Float64Array(size).fill(NaN);
   const differ = new Float64Array(size);
-  const least = leastChance(groups[0].own.applied, groups[1].own.applied);
-  const [one, other] = groups.map((group) => (part === 'own' ? group.own : group.whole));
-  const a = { executions: groups[0].own.applied, present: 0, mean: 0, deviation: 0 };
-  const b = { executions: groups[1].own.applied, present: 0, mean: 0, deviation: 0 };
+  const least = leastChance(a.spread.executions, b.spread.executions);
   for (let context = 0; context < size; context++) {
-    if (meanA[context] === 0 && meanB[context] === 0) continue;
+    if (a.mean[context] === 0 && b.mean[context] === 0) continue;
     const at = part === 'own' ? context : layer.same[context];
-    // A chain of contexts with the same times is reckoned once; each context of it counts in the correction.
-    if (at < context) throw new Error('a chain goes outwards');
-    a.mean = meanA[context];
-    b.mean = meanB[context];
-    a.deviation = presentIn(one.sums, at) === 0 ? 0 : deviationOf(one.sums, at, one.applied);
-    b.deviation = presentIn(other.sums, at) === 0 ? 0 : deviationOf(other.sums, at, other.applied);
-    chance[context] = chanceOf(a, b, least);
-    differ[context] = deviations(a, b);
+    const isKnown = a.look(context, at);
+    if (!b.look(context, at) || !isKnown) continue;
+    chance[context] = chanceOf(a.spread, b.spread, least);
+    differ[context] = deviations(a.spread, b.spread);
   }
   correct(chance);
-  return { meanA, meanB, chance, deviations: differ };
+  return { meanA: a.mean, meanB: b.mean, chance, deviations: differ };
 }
 
 /** Contexts that differ surely, those with the greatest differences first. */

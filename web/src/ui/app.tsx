@@ -1,13 +1,14 @@
 /** The page. */
 
-import { useEffect, useState } from 'preact/hooks';
-import { fromAddress } from '../data/address';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { fromAddress, initial, type Shown } from '../data/address';
 import { type DataSource, openSource } from '../data/source';
 import { decodePack } from '../engine/pack';
 import { clean } from '../format';
 import { Model } from '../model';
 import { Executions } from './executions';
-import { Flame, filterBy, steer } from './flame';
+import { Flame } from './flame';
+import { filterBy, steer } from './flame-keys';
 import { Groups } from './groups';
 import { Header } from './header';
 import { Help } from './help';
@@ -28,19 +29,26 @@ export function App() {
   const [said, setSaid] = useState('Opening…');
   const [isHelp, setHelp] = useState(false);
   const [, setTheme] = useState(0);
+  const latest = useRef(0);
 
-  const open = async (kind: number) => {
+  const open = async (wanted: Shown) => {
+    model?.close();
+    setModel(null);
+    setError('');
     setSaid('Opening…');
     try {
       performance.mark('open');
-      const bytes = await source.pack(kind);
+      const round = ++latest.current;
+      const bytes = await source.pack(wanted.kind);
       performance.mark('bytes');
       setSaid('Preparing…');
       await breath();
+      // Somebody went on to another kind in the meantime.
+      if (round !== latest.current) return;
       const pack = decodePack(bytes);
       performance.mark('decoded');
       document.title = `${clean(pack.title, 80) || 'executions'} · tracebraid`;
-      const made = new Model(pack, source);
+      const made = new Model(pack, source, wanted);
       performance.mark('ready');
       setModel(made);
       Object.assign(window, { tracebraid: made });
@@ -50,21 +58,18 @@ export function App() {
   };
   const toKind = (kind: number) => {
     history.pushState(null, '', `#k=${kind}`);
-    setModel(null);
-    void open(kind);
+    void open({ ...initial(), kind });
   };
 
   // Once.
-  useEffect(() => void open(fromAddress(location.hash).kind), []);
+  useEffect(() => void open(fromAddress(location.hash)), []);
   useEffect(() => onTheme(() => setTheme((round) => round + 1)), []);
   useEffect(() => {
     const back = () => {
       const wanted = fromAddress(location.hash);
-      if (model === null) return;
-      if (wanted.kind !== model.pack.kind && !source.isAlone) {
-        setModel(null);
-        void open(wanted.kind);
-      } else model.restore(wanted);
+      if (!source.isAlone && wanted.kind !== (model?.pack.kind ?? -1)) {
+        void open(wanted);
+      } else model?.restore(wanted);
     };
     const key = (event: KeyboardEvent) => {
       if (model !== null) keyAnywhere(event, model, () => setHelp(true));

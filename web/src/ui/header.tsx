@@ -59,7 +59,7 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
       </span>
       <span class="gap" />
       <span class="hint" role="status">
-        {said}
+        {said || model.said}
       </span>
       <button
         type="button"

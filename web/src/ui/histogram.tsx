@@ -3,14 +3,11 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { placeOf, valueAt } from '../engine/axis';
 import { type Interval, ROOM } from '../engine/group';
-import { count, logTicks, percent, quantity, ticks } from '../format';
+import { count, percent, quantity } from '../format';
 import type { Side } from '../model';
-import { fitted, prepared, setFont, useCanvas, useModel, useTopics } from './hooks';
-import { currentTheme } from './theme';
+import { drawHistogram, MARGIN } from './histogram-picture';
+import { useCanvas, useModel, useTopics } from './hooks';
 
-/** Room below for the axis, at both sides so that brushes at the ends can be taken. */
-const AXIS = 15;
-const SIDE = 6;
 /** How near an edge is taken. */
 const NEAR = 6;
 
@@ -26,89 +23,16 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
   /** Places of the brush, from 0 to 1. */
   const placesOf = (range: Interval): [number, number] => [placeOf(of.axis, range.low), placeOf(of.axis, range.high)];
 
-  const draw = (canvas: HTMLCanvasElement) => {
-    const ready = prepared(canvas);
-    if (ready === null) return;
-    const { pen, width, height } = ready;
-    const theme = currentTheme();
-    const { axis } = of;
-    const counts = model.groups[side].histograms;
-    const floor = height - AXIS;
-    const inner = width - 2 * SIDE;
-    let most = 1;
-    for (let bin = 0; bin < axis.bins; bin++) most = Math.max(most, counts[column * ROOM + bin]);
-    const tall = model.shown.isTall;
-    const top = tall ? Math.log1p(most) : most;
-    const bars = () => {
-      pen.beginPath();
-      for (let bin = 0; bin < axis.bins; bin++) {
-        const size = counts[column * ROOM + bin];
-        if (size === 0) continue;
-        const from = Math.round(SIDE + (bin * inner) / axis.bins);
-        const to = Math.round(SIDE + ((bin + 1) * inner) / axis.bins);
-        // What is there is seen, however little.
-        const bar = Math.max(1.5, ((tall ? Math.log1p(size) : size) / top) * (floor - 4));
-        pen.rect(from, floor - bar, Math.max(1, to - from - (to - from > 3 ? 1 : 0)), bar);
-      }
-      pen.fill();
-    };
-    const range = model.rangeOf(side, column);
-    if (range === null) {
-      pen.fillStyle = theme.groups[side];
-      pen.globalAlpha = 0.72;
-      bars();
-      pen.globalAlpha = 1;
-    } else {
-      const [low, high] = placesOf(range).map((place) => SIDE + place * inner);
-      pen.fillStyle = theme.pale;
-      bars();
-      pen.fillStyle = theme.groups[side];
-      pen.globalAlpha = 0.12;
-      pen.fillRect(low, 0, Math.max(1, high - low), floor);
-      pen.globalAlpha = 1;
-      pen.save();
-      pen.beginPath();
-      pen.rect(low - 0.5, 0, Math.max(2, high - low + 1), floor);
-      pen.clip();
-      bars();
-      pen.restore();
-      for (const edge of [low, high]) {
-        pen.fillRect(Math.round(edge) - 0.75, 0, 1.5, floor);
-        pen.beginPath();
-        pen.roundRect(Math.round(edge) - 3, floor / 2 - 7, 6, 14, 2.5);
-        pen.fill();
-      }
-    }
-    pen.fillStyle = theme.line;
-    pen.fillRect(SIDE, floor, inner, 1);
-    setFont(pen);
-    pen.fillStyle = theme.soft;
-    const most2 = Math.max(2, Math.floor(inner / 70));
-    const marks =
-      axis.scale === 'log' ? logTicks(axis.low, axis.high, of.unit, most2) : ticks(axis.low, axis.high, of.unit, most2);
-    if (axis.zero > 0) marks.unshift(0);
-    let free = -Infinity;
-    for (const mark of marks) {
-      const x = SIDE + inner * (mark === 0 && axis.zero > 0 ? axis.zero / 4 : placeOf(axis, mark));
-      const text = quantity(mark, of.unit);
-      const half = pen.measureText(text).width / 2;
-      const left = Math.min(width - 2 * half - 1, Math.max(1, x - half));
-      pen.fillRect(x, floor, 1, 3);
-      if (left < free + 8) continue;
-      pen.fillText(fitted(pen, text, 80), left, floor + 9);
-      free = left + 2 * half;
-    }
-  };
-  const canvas = useCanvas(model, ['step'], draw);
+  const canvas = useCanvas(model, ['step'], (element) => drawHistogram(element, model, side, column));
 
   const placeAt = (event: PointerEvent): number => {
     const box = canvas.current!.getBoundingClientRect();
-    return Math.min(1, Math.max(0, (event.clientX - box.left - SIDE) / (box.width - 2 * SIDE)));
+    return Math.min(1, Math.max(0, (event.clientX - box.left - MARGIN) / (box.width - 2 * MARGIN)));
   };
   const gripAt = (place: number): Grip['kind'] => {
     const range = model.rangeOf(side, column);
     if (range === null) return 'new';
-    const near = NEAR / Math.max(1, canvas.current!.clientWidth - 2 * SIDE);
+    const near = NEAR / Math.max(1, canvas.current!.clientWidth - 2 * MARGIN);
     const [low, high] = placesOf(range);
     if (Math.abs(place - high) <= near) return 'high';
     if (Math.abs(place - low) <= near) return 'low';

@@ -2,21 +2,25 @@
 
 import { SURE } from '../engine/compare';
 import { chance, quantity, signed } from '../format';
+import type { Topic } from '../model';
 import { Facts } from './facts';
 import { useModel, useTopics } from './hooks';
 import { colourOf } from './theme';
 
 export function Ranking() {
   const model = useModel();
-  useTopics(model, 'calm', 'view');
   const { ranking, rankedBy, shown } = model;
+  const topics: Topic[] = ranking.length === 0 ? ['calm', 'view', 'step'] : ['calm', 'view'];
+  useTopics(model, ...topics);
   return (
     <section class="panel ranking" aria-label="Where the groups differ most">
       <h2>Where the groups differ most</h2>
       {ranking.length === 0 || rankedBy === undefined ? (
         <p class="hint">
           {model.groups.some((group) => group.isFiltered())
-            ? 'No context differs surely (corrected chance below 1 %).'
+            ? model.behind > 0
+              ? 'Comparing…'
+              : 'No context differs surely (corrected chance below 1 %).'
             : 'Both groups are the same. Choose executions above, or take the slowest 1 %.'}
         </p>
       ) : (

@@ -157,3 +157,9 @@ export function stateColour(state: string): string {
   for (let at = 0; at < state.length; at++) hash = (hash * 31 + state.charCodeAt(at)) >>> 0;
   return theme.others[hash % theme.others.length];
 }
+
+/** What can be read on a colour: dark on light ones. */
+export function inkOn(colour: string): string {
+  const [r, g, b] = colour.startsWith('#') ? channels(colour) : (colour.match(/\d+/g) ?? []).map(Number);
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? '#16202c' : theme.isDark ? '#eef2f6' : '#ffffff';
+}

@@ -1,0 +1,144 @@
+/** What stands above the flame graph: modes, the search, the legend. */
+
+import { FrameKind } from '../engine/pack';
+import { count, percent } from '../format';
+import type { Model } from '../model';
+import { useModel, useTopics } from './hooks';
+import { colourOf, currentTheme } from './theme';
+
+export function foundText(model: Model): string {
+  const { found, layer, shown } = model;
+  if (found === null) return '';
+  const means = shown.mode === 'a' ? model.whole.meanA : model.whole.meanB;
+  let contexts = 0;
+  let sum = 0;
+  const isWithin = new Uint8Array(found.length);
+  for (let at = 1; at < found.length; at++) {
+    const isInside = isWithin[layer.tree.parent[at]] === 1;
+    if (found[at] === 1) {
+      contexts++;
+      if (!isInside) sum += means[at];
+    }
+    isWithin[at] = isInside || found[at] === 1 ? 1 : 0;
+  }
+  return `${count(contexts)} found, ${percent(sum, means[0])} of the time in ${shown.mode === 'a' ? 'A' : 'B'}`;
+}
+
+export function Bar() {
+  const model = useModel();
+  useTopics(model, 'view', 'calm');
+  const { shown } = model;
+  const mode = (of: 'diff' | 'a' | 'b', text: string) => (
+    <button type="button" aria-pressed={shown.mode === of} onClick={() => model.setMode(of)}>
+      {text}
+    </button>
+  );
+  return (
+    <div class="bar">
+      <h2>Where the time goes</h2>
+      <fieldset class="choice">
+        <legend class="unseen">What is shown</legend>
+        {mode('diff', 'Difference')}
+        {mode('a', 'A')}
+        {mode('b', 'B')}
+      </fieldset>
+      <input
+        type="search"
+        id="search"
+        placeholder="Search frames  ( / )"
+        aria-label="Search frames"
+        value={shown.search}
+        onInput={(event) => model.setSearch(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Escape') return;
+          model.setSearch('');
+          event.currentTarget.blur();
+          event.stopPropagation();
+        }}
+      />
+      <span class="gap" />
+      {shown.mode === 'diff' && !shown.isInverted ? (
+        <label class="check" title="Colours tell about time in a frame itself, not within it">
+          <input
+            type="checkbox"
+            checked={shown.part === 'own'}
+            onChange={(event) => model.setPart(event.currentTarget.checked ? 'own' : 'whole')}
+          />
+          colour own time
+        </label>
+      ) : null}
+      <label class="check" title="From the innermost frames outwards: who called them">
+        <input
+          type="checkbox"
+          checked={shown.isInverted}
+          onChange={(event) => model.setInverted(event.currentTarget.checked)}
+        />
+        invert
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={shown.isFlipped}
+          onChange={(event) => model.look({ isFlipped: event.currentTarget.checked })}
+        />
+        root below
+      </label>
+      <div class="second">
+        <Legend />
+        {shown.search !== '' ? (
+          <span class="hint" data-found>
+            {foundText(model)}
+          </span>
+        ) : null}
+      </div>
+    </div>
+  );
+}
+
+function Legend() {
+  const model = useModel();
+  const theme = currentTheme();
+  if (model.shown.mode !== 'diff') {
+    const kinds: [number, string][] = [
+      [FrameKind.Function, 'function'],
+      [FrameKind.Call, 'system call'],
+      [FrameKind.Thread, 'thread'],
+      [FrameKind.Reason, 'reason'],
+      [FrameKind.Detail, 'detail'],
+    ];
+    return (
+      <div class="legend">
+        {kinds.map(([kind, name]) => (
+          <span key={kind}>
+            <i style={{ background: theme.kinds[kind] }} />
+            {name}
+          </span>
+        ))}
+      </div>
+    );
+  }
+  return (
+    <div
+      class="legend"
+      title="Difference by the standard deviation of both groups. Grey: a corrected chance of 1 % or more."
+    >
+      <span>width: mean of B</span>
+      <span class="scale">
+        less in B
+        {[-3, -2, -1].map((at) => (
+          <i key={at} style={{ background: colourOf(at, true) }} />
+        ))}
+        <i style={{ background: theme.plain }} />
+        {[1, 2, 3].map((at) => (
+          <i key={at} style={{ background: colourOf(at, true) }} />
+        ))}
+        more in B
+      </span>
+      <span>(±3 deviations; grey: may be chance)</span>
+      <span>
+        <i class="striped" />
+        only in A
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,82 @@
+/** What keys do in the flame graph. */
+
+import type { Model } from '../model';
+import type { Drawn } from './flame-picture';
+
+/** Keys that move the cursor between boxes. */
+export function keyIn(event: KeyboardEvent, model: Model, drawn: Drawn | null): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const { boxes } = drawn ?? {};
+  if (boxes === undefined) return;
+  const at = boxes.context.indexOf(model.cursor);
+  const { tree } = model.layer;
+  const beside = (step: number) => {
+    const same = [...boxes.context.keys()]
+      .filter((box) => boxes.row[box] === boxes.row[at])
+      .sort((one, other) => boxes.x[one] - boxes.x[other]);
+    return same[same.indexOf(at) + step];
+  };
+  const inside = () => {
+    const inner = [...boxes.context.keys()].filter(
+      (box) => boxes.context[box] !== 0 && tree.parent[boxes.context[box]] === model.cursor,
+    );
+    return inner.sort((one, other) => boxes.width[other] - boxes.width[one])[0];
+  };
+  const outer = () => boxes.context.indexOf(tree.parent[model.cursor]);
+  const { isFlipped } = model.shown;
+  let next: number | undefined;
+  if (event.key === 'ArrowLeft') next = beside(-1);
+  else if (event.key === 'ArrowRight') next = beside(1);
+  else if (event.key === 'ArrowDown') next = isFlipped ? outer() : inside();
+  else if (event.key === 'ArrowUp') next = isFlipped ? inside() : outer();
+  else if (event.key === 'Home') next = 0;
+  else if (event.key === 'Enter') model.zoomTo(model.cursor);
+  else return;
+  event.preventDefault();
+  if (at < 0) next = boxes.context.indexOf(model.shown.zoom);
+  if (next !== undefined && next >= 0) {
+    model.cursor = boxes.context[next];
+    model.look({});
+  }
+}
+
+/** Zooming from anywhere: in to the widest inside or the cursor, out, and beside. */
+export function steer(model: Model, key: 'w' | 'a' | 's' | 'd'): void {
+  const { layer, shown } = model;
+  const { tree, firstChild, children } = layer;
+  const means = shown.mode === 'a' ? model.whole.meanA : model.whole.meanB;
+  if (key === 's') {
+    model.zoomTo(tree.parent[shown.zoom]);
+    return;
+  }
+  const within = (of: number) =>
+    [...children.subarray(firstChild[of], firstChild[of + 1])].filter((at) => means[at] > 0);
+  if (key === 'w') {
+    if (model.cursor !== shown.zoom) {
+      model.zoomTo(model.cursor);
+      return;
+    }
+    const widest = within(shown.zoom).sort((one, other) => means[other] - means[one])[0];
+    if (widest !== undefined) model.zoomTo(widest);
+    return;
+  }
+  if (shown.zoom === 0) return;
+  const beside = within(tree.parent[shown.zoom]);
+  const next = beside[beside.indexOf(shown.zoom) + (key === 'd' ? 1 : -1)];
+  if (next !== undefined) model.zoomTo(next);
+}
+
+/** Adds a histogram of the time in the context at the cursor. */
+export function filterBy(model: Model): void {
+  if (model.cursor === 0) return;
+  const key = `${model.shown.isInverted ? 'i' : 'c'}.${model.cursor}`;
+  const column = model.addContext(key);
+  model.look({});
+  if (column >= 0) {
+    requestAnimationFrame(() => {
+      const found = document.querySelector<HTMLElement>(`[data-histogram="b ${key}"]`);
+      found?.scrollIntoView({ block: 'nearest' });
+      found?.focus();
+    });
+  }
+}
