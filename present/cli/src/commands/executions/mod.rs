@@ -5,7 +5,6 @@ mod export;
 mod info;
 mod list;
 mod show;
-mod sql;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,7 +30,6 @@ pub(super) use list::{amount, title};
   tracebraid executions info requests.db
   tracebraid executions list requests.db --where 'duration > 50ms' --top 10
   tracebraid executions show requests.db 17
-  tracebraid executions sql requests.db 'SELECT count(*), avg(duration_ns) FROM executions'
   tracebraid executions export requests.db --format folded | flamegraph.pl --countname ns > all.svg
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid view requests.db")]
@@ -46,7 +44,6 @@ enum ExecutionsCommand {
     Info(info::InfoArgs),
     List(list::ListArgs),
     Show(show::ShowArgs),
-    Sql(sql::SqlArgs),
     Export(export::ExportArgs),
 }
 
@@ -57,7 +54,6 @@ pub(super) fn run(args: &ExecutionsArgs) -> Result<ExitCode, Failure> {
         ExecutionsCommand::Info(args) => info::run(args),
         ExecutionsCommand::List(args) => list::run(args),
         ExecutionsCommand::Show(args) => show::run(args),
-        ExecutionsCommand::Sql(args) => sql::run(args),
         ExecutionsCommand::Export(args) => export::run(args),
     }
 }
