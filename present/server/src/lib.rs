@@ -1,6 +1,6 @@
 //! The web page of executions: served on this machine, or written as one file that needs no server.
 //!
-//! In: a database of executions. Out: HTTP answers on a socket (`docs/view.md` has the addresses), or a page with all data in it.
+//! In: a database of executions. Out: HTTP answers on a socket (`docs/view-formats.md` has the addresses), or a page with all data in it.
 //! Promise: nothing is answered to who does not have the token, nor to pages of other origins; the database is only read.
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! All executions of a kind as one binary document: what the page works on.
 //!
 //! Magic, length of a header, the header in JSON, and sections of numbers, little endian, each at a multiple of 8 bytes.
-//! `web/README.md` has the format.
+//! `docs/view-formats.md` has the format.
 
 use serde_json::{Map, Value, json};
 use tracebraid_executions::database::{Database, Kind, Table};
