@@ -38,7 +38,7 @@ pub fn times<'t>(table: &'t Table, group: &[usize]) -> Vec<Times<'t>> {
 }
 
 /// A figure in two groups.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Separation<'t> {
     /// The figure.
     pub figures: &'t Figures,
@@ -49,12 +49,6 @@ pub struct Separation<'t> {
     /// How probable it is that an execution of the second group has more of it than one of the first, ties being half: 1 or
     /// 0 if it tells the groups apart, 0.5 if it tells nothing (the area under the ROC curve; Mann and Whitney, 1947).
     pub higher: f64,
-}
-
-impl PartialEq for Figures {
-    fn eq(&self, other: &Figures) -> bool {
-        self.column == other.column
-    }
 }
 
 /// Which figures tell two groups apart: the best first, of those as good as each other the surest.
