@@ -192,14 +192,19 @@ fn number(query: &HashMap<String, String>, name: &str) -> Result<usize, (StatusC
     })
 }
 
+/// The place of the kind that is asked for: the first one if none is.
+fn kind(query: &HashMap<String, String>) -> Result<usize, (StatusCode, String)> {
+    match query.contains_key("kind") {
+        true => number(query, "kind"),
+        false => Ok(0),
+    }
+}
+
 type Asked = Query<HashMap<String, String>>;
 
 async fn get_pack(State(served): State<Arc<Served>>, Query(query): Asked) -> Response {
     beside(move || {
-        let place = match query.contains_key("kind") {
-            true => number(&query, "kind")?,
-            false => 0,
-        };
+        let place = kind(&query)?;
         let known = served
             .packs
             .lock()
@@ -243,10 +248,7 @@ async fn get_path(State(served): State<Arc<Served>>, Query(query): Asked) -> Res
 
 async fn get_export(State(served): State<Arc<Served>>, Query(query): Asked) -> Response {
     beside(move || {
-        let place = match query.contains_key("kind") {
-            true => number(&query, "kind")?,
-            false => 0,
-        };
+        let place = kind(&query)?;
         let paths = served.paths;
         let page = served.of_kind(place, |database, kind, table| {
             export(&Export {

@@ -62,7 +62,7 @@ CREATE VIEW executions AS
         LEFT JOIN thread ON thread.id = execution.thread;
 ";
 
-/// Columns that every execution has; figures and values have other names.
+/// Columns that every execution has, in the order in which they are written; figures and values have other names.
 pub(super) const COLUMNS: [&str; 8] = [
     "id", "kind", "source", "number", "begin_ns", "thread", "times", "path",
 ];

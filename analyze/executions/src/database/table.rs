@@ -16,6 +16,14 @@ pub struct Column {
     pub is_value: bool,
 }
 
+impl Column {
+    /// Whether that is its name, with or without its unit: `duration` is `duration_ns`.
+    pub fn is_called(&self, name: &str) -> bool {
+        let rest = self.name.strip_prefix(name);
+        rest.is_some_and(|rest| matches!(rest, "" | "_ns" | "_bytes"))
+    }
+}
+
 impl From<Metric> for Column {
     fn from(metric: Metric) -> Column {
         let name = metric.name();
@@ -107,13 +115,7 @@ impl Table {
 
     /// The figures of that name, or of that name with its unit: `duration` is `duration_ns`.
     pub fn figure(&self, name: &str) -> Option<&Figures> {
-        let is_it = |known: &str| {
-            known == name
-                || known
-                    .strip_prefix(name)
-                    .is_some_and(|rest| matches!(rest, "_ns" | "_bytes"))
-        };
         let exact = self.figures.iter().find(|figures| figures.column.name == name);
-        exact.or_else(|| self.figures.iter().find(|figures| is_it(&figures.column.name)))
+        exact.or_else(|| self.figures.iter().find(|figures| figures.column.is_called(name)))
     }
 }

@@ -13,7 +13,7 @@ use crate::build::{Finished, Sink, Union};
 use crate::contexts::{Contexts, FrameKind};
 use crate::database::error::DatabaseError;
 use crate::database::reader::Database;
-use crate::database::schema::{APPLICATION, TABLES, VERSION, quoted, value_column};
+use crate::database::schema::{APPLICATION, COLUMNS, TABLES, VERSION, quoted, value_column};
 use crate::database::{blobs, table::Column};
 
 /// What is told of executions that are written.
@@ -185,11 +185,7 @@ impl Writer {
         let id = self
             .connection
             .query_row(of_name, [&kind.name], |row| row.get(0))?;
-        let mut columns: Vec<String> = [
-            "id", "kind", "source", "number", "begin_ns", "thread", "times", "path",
-        ]
-        .map(str::to_owned)
-        .to_vec();
+        let mut columns: Vec<String> = COLUMNS.map(str::to_owned).to_vec();
         columns.extend(figures.iter().map(|figure| quoted(&figure.name)));
         for value in &kind.values {
             let column = Column {
@@ -314,7 +310,7 @@ impl Writer {
         };
         let numbers: Vec<String> = execution.numbers.iter().map(u64::to_string).collect();
         let mut insert = self.connection.prepare_cached(&kind.insert)?;
-        let head: [Value; 8] = [
+        let head: [Value; COLUMNS.len()] = [
             self.next_execution.into(),
             kind.id.into(),
             source.into(),

@@ -84,16 +84,10 @@ fn contexts(gate: &Gate, compared: &Compared<'_>) -> Option<String> {
 }
 
 fn figure(gate: &Gate, what: &str, compared: &Compared<'_>) -> Result<Option<String>, Failure> {
-    let is_it = |name: &str| {
-        name == what
-            || name
-                .strip_prefix(what)
-                .is_some_and(|rest| matches!(rest, "_ns" | "_bytes"))
-    };
     let of = compared
         .separations
         .iter()
-        .find(|of| is_it(&of.figures.column.name));
+        .find(|of| of.figures.column.is_called(what));
     let of = of.ok_or_else(|| {
         Failure::usage(format!(
             "--fail-if {}: executions have no figure {what}",
