@@ -15,10 +15,11 @@ mod ecct;
 mod execution;
 mod metrics;
 mod names;
+mod pass;
 mod sampled;
 mod stacks;
 
-pub use build::{Finished, Sink, Union, build};
+pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
 pub use compare::{Difference, Spread, compare};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use ecct::{Builder, Ecct, Step};
