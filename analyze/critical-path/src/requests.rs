@@ -6,6 +6,7 @@ use tracebraid_kernel_model::Device;
 
 use crate::cause::ActorId;
 use crate::graph::Request;
+use crate::kept::Kept;
 use crate::step::RequestKey;
 
 /// A request that is under way.
@@ -23,7 +24,7 @@ const MOST_FORGOTTEN: usize = 4096;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Requests {
     open: Pairs<(u32, RequestKey), Open>,
-    pub(crate) done: Vec<Request>,
+    pub(crate) done: Kept<Request>,
     /// By CPU: the one that was completed there last.
     last: ByCpu<Option<u32>>,
     pub(crate) longest: i64,
@@ -59,8 +60,7 @@ impl Requests {
             sectors: 0,
         });
         self.longest = self.longest.max(time.saturating_sub(open.begin));
-        *self.last.get(cpu) = Some(self.done.len() as u32);
-        self.done.push(Request {
+        let place = self.done.push(Request {
             begin: open.begin,
             end: time,
             by: open.by,
@@ -68,6 +68,7 @@ impl Requests {
             device: Device(key.device),
             sectors: open.sectors,
         });
+        *self.last.get(cpu) = Some(place);
     }
 
     /// Waits that have ended do not matter: of requests that are done only the last one of each CPU may end others.
@@ -87,7 +88,7 @@ impl Requests {
             *place = kept.len() as u32;
             kept.extend(request);
         }
-        self.done = kept;
+        self.done = kept.into();
     }
 
     /// Events were lost: what is under way may have been done.

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{Pairs, ThreadKey};
 
 use crate::cause::{ActorId, Wake};
-use crate::graph::{NO_OBJECT, Queue, RingRequest, State, Work};
+use crate::graph::{Actor, NO_OBJECT, Queue, RingRequest, State, Work};
+use crate::kept::Kept;
 use crate::life::Life;
-use crate::line::Line;
 use crate::machine::Machine;
 use crate::step::{RingEvent, RingStep};
 
@@ -24,7 +24,7 @@ struct Open {
 pub(crate) struct Rings {
     open: Pairs<(u32, i64), Open>,
     /// Those that ended waits.
-    pub(crate) done: Vec<RingRequest>,
+    pub(crate) done: Kept<RingRequest>,
     are_used: bool,
 }
 
@@ -52,8 +52,7 @@ struct Wait {
 
 impl Rings {
     fn remember(&mut self, request: RingRequest) -> u32 {
-        self.done.push(request);
-        self.done.len() as u32 - 1
+        self.done.push(request)
     }
 
     /// Events were lost: what is under way may have been done.
@@ -137,8 +136,8 @@ impl Machine {
     /// A wait of a thread was for that request, if that was under way then; gives what ended the wait, and when.
     fn was_for(&mut self, actor: ActorId, wait: Wait, request: RingRequest) -> Option<(Wake, i64)> {
         let line = self.lines.get_mut(actor.0 as usize)?;
-        let end = line.stretches.get(wait.place + 1)?.begin;
-        let stretch = line.stretches.get_mut(wait.place)?;
+        let end = line.line.get(wait.place + 1)?.begin;
+        let stretch = line.line.get_mut(wait.place)?;
         let State::Blocked { object, wake, .. } = &mut stretch.state else {
             return None;
         };
@@ -169,10 +168,10 @@ impl Machine {
             return;
         }
         let (life, line, _) = self.thread(woken);
-        let Some(begin) = line.stretches.last().map(|last| last.begin) else {
+        let Some(begin) = line.line.last().map(|last| last.begin) else {
             return;
         };
-        let place = line.stretches.len() - 1;
+        let place = line.line.len() - 1;
         let waits_for = life.ring.as_ref().and_then(|own| own.ring);
         if is_sure {
             let free = None;
@@ -209,8 +208,8 @@ impl Machine {
 }
 
 /// The wait that goes on is for that request.
-fn for_request(line: &mut Line, place: u32) {
-    if let Some(State::Blocked { object, .. }) = line.stretches.last_mut().map(|last| &mut last.state) {
+fn for_request(line: &mut Actor, place: u32) {
+    if let Some(State::Blocked { object, .. }) = line.line.last_mut().map(|last| &mut last.state) {
         *object = place;
     }
 }

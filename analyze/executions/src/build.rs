@@ -117,8 +117,7 @@ pub fn build<S: Sink>(
     };
     let pass = Pass::new(set, periods, GraphAnalysis::new(set, selection));
     options.until = options.until.or(rules.window.to);
-    let outcome =
-        fold(set, &pass, options, control).map_err(|FoldError::Cancelled| BuildError::Cancelled)?;
+    let outcome = fold(set, &pass, options, control).map_err(|FoldError::Cancelled| BuildError::Cancelled)?;
     let (ended, graph) = outcome.report;
     let mut built = Built {
         unfinished: ended.unfinished.clone(),
