@@ -16,7 +16,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         mut machine,
         ..
     } = partial;
-    machine.ends_waiting();
+    machine.ends_waiting(None);
     let ends = ends(input);
     for &(trace, end) in &ends {
         machine.ends_knowing(trace, end);
@@ -72,7 +72,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
 }
 
 /// Traces that end before others do: when.
-fn ends(input: &Input) -> Vec<(u32, i64)> {
+pub(crate) fn ends(input: &Input) -> Vec<(u32, i64)> {
     let last = input.known_until();
     let end = |trace: u32| Some((trace, input.known_until_of(trace)?));
     let ends = input.head().hosts.into_iter().filter_map(|host| end(host.trace));

@@ -298,6 +298,11 @@ impl Graph {
         found(&self.irqs, &(trace, number))
     }
 
+    /// True if the name of a block device was recorded.
+    pub(crate) fn has_disk(&self, trace: u32, device: Device) -> bool {
+        found(&self.disks, &(trace, device)).is_some()
+    }
+
     /// The name of a block device, or its numbers.
     pub fn disk(&self, trace: u32, device: Device) -> String {
         let name = found(&self.disks, &(trace, device)).map(str::to_owned);

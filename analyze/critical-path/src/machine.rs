@@ -23,7 +23,7 @@ use crate::works::Works;
 /// What is known of threads, requests and segments.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Machine {
-    lives: Table<Life>,
+    pub(crate) lives: Table<Life>,
     /// Where the thread that was looked at last is among them.
     #[serde(skip)]
     near: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Machine {
     pub(crate) cpus: ByCpu<Vec<Occupied>>,
     pub(crate) requests: Requests,
     pub(crate) packets: Packets,
-    works: Works,
+    pub(crate) works: Works,
     pub(crate) rings: Rings,
     /// Places of addresses.
     pub(crate) futexes: Vec<(i64, u32)>,
@@ -181,9 +181,10 @@ impl Player<'_> {
 }
 
 impl Machine {
-    /// There is nothing more: whoever waits still does.
-    pub(crate) fn ends_waiting(&mut self) {
-        for (key, life) in self.lives.entries() {
+    /// There is nothing more of a trace, or of any: whoever waits still does.
+    pub(crate) fn ends_waiting(&mut self, trace: Option<u32>) {
+        let is_of = |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace);
+        for (key, life) in self.lives.entries().filter(|life| is_of(life.0)) {
             let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));
             if let Some(line) = line {
                 let cpu = CpuKey {

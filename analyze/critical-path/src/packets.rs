@@ -91,6 +91,12 @@ impl Packets {
         }))
     }
 
+    /// True if a segment that was sent later may turn out to be the one at that place.
+    pub(crate) fn is_pending(&self, connection: u64, place: u32) -> bool {
+        let flow = self.flows.find(connection);
+        flow.is_some_and(|flow| flow.pending.iter().any(|pending| pending.1 == place))
+    }
+
     /// Waits that have ended do not matter.
     pub(crate) fn forget(&mut self) {
         if self.packets.len() > MOST_FORGOTTEN {

@@ -91,6 +91,22 @@ impl Requests {
         self.done = kept.into();
     }
 
+    /// True if a request to a device is under way that began before that time.
+    pub(crate) fn is_used(&self, trace: u32, device: Device, until: i64) -> bool {
+        let mut open = self.open.open();
+        open.any(|((of, key), open)| *of == trace && key.device == device.0 && open.begin < until)
+    }
+
+    /// When those began that are under way.
+    pub(crate) fn begins(&self) -> impl Iterator<Item = i64> {
+        self.open.open().map(|(_, open)| open.begin)
+    }
+
+    /// Places of those that may yet end waits: the last one of each CPU.
+    pub(crate) fn last_ones(&self) -> impl Iterator<Item = u32> {
+        self.last.iter().filter_map(|(_, last)| *last)
+    }
+
     /// Events were lost: what is under way may have been done.
     pub(crate) fn lose(&mut self) {
         self.open = Pairs::default();

@@ -213,12 +213,28 @@ impl GraphRules {
 
     /// Takes what happened in the order of time.
     fn play(&self, partial: &mut GraphPartial, until: Option<i64>) {
-        let mut player = Player {
-            rules: self,
-            machine: &mut partial.machine,
-        };
-        partial
-            .items
-            .play(until, |cpu, time, item| player.play(cpu, time, item));
+        self.play_on(&mut partial.items, &mut partial.machine, until, |_| {});
+    }
+
+    /// The same, and tells of what is much: its time.
+    #[inline(always)]
+    pub(crate) fn play_on(
+        &self,
+        items: &mut Items<Item>,
+        machine: &mut Machine,
+        until: Option<i64>,
+        mut happens: impl FnMut(i64),
+    ) {
+        let rules = self;
+        let mut player = Player { rules, machine };
+        items.play(until, |cpu, time, item| {
+            if matches!(
+                item,
+                Item::Switch { .. } | Item::Wake { .. } | Item::Interrupted(..)
+            ) {
+                happens(time);
+            }
+            player.play(cpu, time, item);
+        });
     }
 }

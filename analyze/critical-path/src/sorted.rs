@@ -50,6 +50,11 @@ impl<K: Ord + Copy, V> Sorted<K, V> {
         }
     }
 
+    /// Of what [`Sorted::into_entries`] gave.
+    pub(crate) fn from_entries(entries: Vec<(K, V)>) -> Self {
+        Sorted(entries)
+    }
+
     pub(crate) fn into_entries(self) -> Vec<(K, V)> {
         self.0
     }
