@@ -268,9 +268,10 @@ impl Growing {
         begins.min().unwrap_or(time).min(time)
     }
 
-    /// True if so much has happened since something was dropped that it is worth while to do so again.
-    pub fn is_due(&self) -> bool {
-        let places = self.kept + self.graph.actors.len() + self.machine.lines.len();
+    /// True if so much has happened since something was dropped that it is worth while to do so again, for whoever looks at
+    /// so many things in order to do so.
+    pub fn is_due(&self, others: usize) -> bool {
+        let places = others + self.kept + self.graph.actors.len() + self.machine.lines.len();
         self.since >= LEAST.max(places as u64)
     }
 

@@ -18,6 +18,7 @@ mod names;
 mod pass;
 mod sampled;
 mod stacks;
+mod stream;
 
 pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
 pub use compare::{Difference, Spread, compare};

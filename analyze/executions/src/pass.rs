@@ -1,11 +1,17 @@
 //! One pass over traces that gives each event record to two analyses: which executions there are, and what all threads did.
 
-use tracebraid_critical_path::{Graph, GraphAnalysis, GraphPartial};
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tracebraid_critical_path::{GraphAnalysis, GraphPartial};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_fold::{Analysis, Chunk, Control, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_fold::KernelAnalysis;
 use tracebraid_reports::periods::{Ended, EndedAnalysis, PeriodPartial};
+
+use crate::build::Sink;
+use crate::stream::Stream;
 
 /// Both analyses.
 #[derive(Debug)]
@@ -13,6 +19,14 @@ pub(crate) struct Pass {
     pub(crate) periods: EndedAnalysis,
     pub(crate) graph: GraphAnalysis,
     wanted: Wanted,
+}
+
+/// Both, and what is made of what they find as soon as it is known.
+pub(crate) struct Streaming<'s, S: Sink> {
+    pub(crate) pass: Pass,
+    /// Of the state of all chunks that were merged: what was given to the sink is no part of it any more.
+    pub(crate) stream: Mutex<Stream<'s, S>>,
+    pub(crate) control: &'s Control,
 }
 
 /// What is known after some chunks.
@@ -92,69 +106,80 @@ impl Pass {
     }
 }
 
-impl Analysis for Pass {
+impl<'s, S: Sink> Streaming<'s, S> {
+    fn stream(&self) -> MutexGuard<'_, Stream<'s, S>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Sink + Send> Analysis for Streaming<'_, S>
+where
+    S::Error: Send,
+{
     type Partial = PassPartial;
-    type Report = (Ended, Graph);
+    type Report = Ended;
 
     /// The graph's, which follows each CPU alone; the other streams in which periods begin or end are
     /// each on its own: periods are put in order when they are settled.
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
-        let mut groups = self.graph.groups(set);
-        let known: std::collections::HashSet<StreamRef> = groups.iter().flatten().copied().collect();
-        let others = self.periods.groups(set).into_iter().flatten();
-        groups.extend(
-            others
-                .filter(|stream| !known.contains(stream))
-                .map(|stream| vec![stream]),
-        );
+        let mut groups = self.pass.graph.groups(set);
+        let known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
+        let others = self.pass.periods.groups(set).into_iter().flatten();
+        let others = others.filter(|stream| !known.contains(stream));
+        groups.extend(others.map(|stream| vec![stream]));
         groups
     }
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
-        self.periods.wants(trace, stream_class, class) || self.graph.wants(trace, stream_class, class)
+        let Pass { periods, graph, .. } = &self.pass;
+        periods.wants(trace, stream_class, class) || graph.wants(trace, stream_class, class)
     }
 
     fn begin(&self, chunk: &Chunk) -> PassPartial {
-        (self.periods.begin(chunk), self.graph.begin(chunk))
+        (self.pass.periods.begin(chunk), self.pass.graph.begin(chunk))
     }
 
     fn packet(&self, partial: &mut PassPartial, packet: &StreamPlace<'_>) {
-        self.periods.packet(&mut partial.0, packet);
-        self.graph.packet(&mut partial.1, packet);
+        self.pass.periods.packet(&mut partial.0, packet);
+        self.pass.graph.packet(&mut partial.1, packet);
     }
 
     fn cut(&self, partial: &mut PassPartial, packet: &StreamPlace<'_>, time: Timestamp) {
-        self.periods.cut(&mut partial.0, packet, time);
-        self.graph.cut(&mut partial.1, packet, time);
+        self.pass.periods.cut(&mut partial.0, packet, time);
+        self.pass.graph.cut(&mut partial.1, packet, time);
     }
 
     #[inline]
     fn event(&self, partial: &mut PassPartial, record: &mut Record<'_>) {
-        let wanted = self.wanted.of(record);
+        let wanted = self.pass.wanted.of(record);
         if wanted & OF_PERIODS != 0 {
-            self.periods.event(&mut partial.0, record);
+            self.pass.periods.event(&mut partial.0, record);
         }
         if wanted & OF_GRAPH != 0 {
-            self.graph.event(&mut partial.1, record);
+            self.pass.graph.event(&mut partial.1, record);
         }
     }
 
     fn end(&self, partial: &mut PassPartial, chunk: &Chunk) {
-        self.periods.end(&mut partial.0, chunk);
-        self.graph.end(&mut partial.1, chunk);
+        self.pass.periods.end(&mut partial.0, chunk);
+        self.pass.graph.end(&mut partial.1, chunk);
     }
 
     fn merge(&self, earlier: &mut PassPartial, later: PassPartial) {
-        self.periods.merge(&mut earlier.0, later.0);
-        self.graph.merge(&mut earlier.1, later.1);
+        self.pass.periods.merge(&mut earlier.0, later.0);
+        self.pass.graph.merge(&mut earlier.1, later.1);
     }
 
     fn settle(&self, partial: &mut PassPartial, watermark: Timestamp) {
-        self.periods.settle(&mut partial.0, watermark);
-        self.graph.settle(&mut partial.1, watermark);
+        self.pass.periods.settle(&mut partial.0, watermark);
+        if !self.stream().settle(&self.pass, partial, Some(watermark.0)) {
+            self.control.cancel();
+        }
     }
 
-    fn finish(&self, partial: PassPartial) -> (Ended, Graph) {
-        (self.periods.finish(partial.0), self.graph.finish(partial.1))
+    fn finish(&self, mut partial: PassPartial) -> Ended {
+        self.pass.periods.settle(&mut partial.0, Timestamp(i64::MAX));
+        self.stream().settle(&self.pass, &mut partial, None);
+        self.pass.periods.finish(partial.0)
     }
 }

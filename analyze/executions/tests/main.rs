@@ -2,5 +2,6 @@
 
 mod figure;
 mod naive;
+mod stream;
 mod told;
 mod truth;
