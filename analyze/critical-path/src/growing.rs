@@ -272,7 +272,7 @@ impl Growing {
     /// so many things in order to do so.
     pub fn is_due(&self, others: usize) -> bool {
         let places = others + self.kept + self.graph.actors.len() + self.machine.lines.len();
-        self.since >= LEAST.max(places as u64)
+        2 * self.since >= LEAST.max(places as u64)
     }
 
     /// Nobody will ask for what was before that time.

@@ -188,6 +188,8 @@ fn queues() -> TraceSet {
     TraceSet::open(&[unpacked("perf-queues").join("perf-queues")]).expect("a trace")
 }
 
+const SECOND: u64 = BuildRules::BEHIND_NS;
+
 /// Ways to read a trace.
 fn ways() -> impl Iterator<Item = Options> {
     let ways = [
@@ -232,15 +234,20 @@ fn invented(set: &TraceSet) -> Samples {
 }
 
 /// They are those of the whole graph, and the same to the last number in whatever way the trace is read.
-fn is_lawful(set: &TraceSet, definitions: &[&str], samples: &Samples) -> usize {
+fn is_lawful(set: &TraceSet, definitions: &[&str], samples: &Samples, behind: &[u64]) -> usize {
     let mut rules = rules(definitions);
     let expected = plainly(set, &rules.periods, samples);
-    for behind_ns in [0, 3_000_000, BuildRules::BEHIND_NS, u64::MAX] {
+    // What is sampled later than that tells nothing.
+    let enough = match samples.stacks.is_empty() {
+        true => BuildRules::BEHIND_NS,
+        false => u64::MAX,
+    };
+    for &behind_ns in behind {
         rules.behind_ns = behind_ns;
         let (first, of_first) = built(set, &rules, samples, Options::default());
         let found = all_in_words(&first, &of_first.union);
         assert_eq!(found.len(), expected.len());
-        if behind_ns >= BuildRules::BEHIND_NS {
+        if behind_ns >= enough {
             for (number, found) in &found {
                 assert_eq!(found, &expected[number], "{number:?}");
             }
@@ -263,12 +270,20 @@ fn is_lawful(set: &TraceSet, definitions: &[&str], samples: &Samples) -> usize {
 #[test]
 fn requests_are_those_of_the_whole_graph() {
     let set = requests();
-    assert_eq!(is_lawful(&set, &[REQUEST], &Samples::default()), 2500);
+    assert_eq!(
+        is_lawful(
+            &set,
+            &[REQUEST],
+            &Samples::default(),
+            &[0, 3_000_000, SECOND, u64::MAX]
+        ),
+        2500
+    );
 }
 
 #[test]
 fn waits_of_all_threads_are_those_of_the_whole_graph() {
-    assert!(is_lawful(&requests(), &[AWAY], &Samples::default()) > 10_000);
+    assert!(is_lawful(&requests(), &[AWAY], &Samples::default(), &[3_000_000, SECOND]) > 10_000);
 }
 
 #[test]
@@ -276,18 +291,29 @@ fn stacks_are_those_of_the_whole_graph() {
     let set = requests();
     let samples = invented(&set);
     assert!(samples.stacks.len() > 5_000);
-    is_lawful(&set, &[REQUEST], &samples);
+    is_lawful(&set, &[REQUEST], &samples, &[0, 3_000_000, SECOND, u64::MAX]);
 }
 
 #[test]
 fn executions_on_two_hosts_are_those_of_the_whole_graph() {
     let set = two_hosts();
-    assert!(is_lawful(&set, &[REQUEST, AWAY], &Samples::default()) > 1000);
+    assert!(is_lawful(&set, &[REQUEST, AWAY], &Samples::default(), &[0, SECOND]) > 1000);
 }
 
 #[test]
 fn executions_with_queues_and_rings_are_those_of_the_whole_graph() {
-    assert!(is_lawful(&queues(), &[AWAY], &Samples::default()) > 10);
+    // As perf calls it.
+    let definition = AWAY
+        .replace("_tid", "_pid")
+        .replace("sched_switch", "sched:sched_switch");
+    assert!(
+        is_lawful(
+            &queues(),
+            &[&definition],
+            &Samples::default(),
+            &[0, 3_000_000, SECOND]
+        ) > 10
+    );
 }
 
 /// A trace that is so many times as long.
@@ -324,10 +350,11 @@ fn what_is_kept_does_not_grow_with_the_trace() {
 
 #[test]
 fn what_never_ends_does_not_keep_everything() {
-    let set = requests();
+    let (directory, set) = longer("kernel-ust-requests", 4);
     let (alone, _) = built(&set, &rules(&[REQUEST]), &Samples::default(), Options::default());
     let mut rules = rules(&[REQUEST, NEVER_ENDS]);
-    rules.most_within = 20_000;
+    rules.most_within = 10_000;
+    rules.behind_ns = SECOND / 100;
     let mut firsts: Option<Collect> = None;
     for options in ways() {
         let (found, built) = built(&set, &rules, &Samples::default(), options);
@@ -339,9 +366,11 @@ fn what_never_ends_does_not_keep_everything() {
         if options.chunk_bytes < 1 << 20 {
             let all = folded(&set, &GraphAnalysis::new(&set, Selection::default()));
             let all: usize = all.actors.iter().map(|actor| actor.line.len()).sum();
-            assert!(built.most_stretches * 2 < all, "{} {all}", built.most_stretches);
+            println!("{} of {all}", built.most_stretches);
+            assert!(built.most_stretches * 3 < all, "{} {all}", built.most_stretches);
         }
     }
+    std::fs::remove_dir_all(directory).expect("it was made");
 }
 
 #[test]
