@@ -316,6 +316,26 @@ fn executions_with_queues_and_rings_are_those_of_the_whole_graph() {
     );
 }
 
+#[test]
+fn windows_have_the_executions_in_them() {
+    let set = requests();
+    let mut rules = rules(&[REQUEST]);
+    let all = plainly(&set, &rules.periods, &Samples::default());
+    let begin = all.values().map(|of| of.window.0).min().expect("there are some");
+    let end = all.values().map(|of| of.window.1).max().expect("there are some");
+    let third = (end - begin) / 3;
+    let (from, to) = (begin + third, end - third);
+    (rules.window.from, rules.window.to) = (Some(Timestamp(from)), Some(Timestamp(to)));
+    let is_in = |of: &&InWords| from <= of.window.0 && of.window.1 < to;
+    let expected: Vec<&InWords> = all.values().filter(is_in).collect();
+    assert!(expected.len() > 200, "{}", expected.len());
+    for options in ways() {
+        let (found, built) = built(&set, &rules, &Samples::default(), options);
+        let found = all_in_words(&found, &built.union);
+        assert!(found.values().eq(expected.iter().copied()), "{options:?}");
+    }
+}
+
 /// A trace that is so many times as long.
 fn longer(name: &str, times: u64) -> (PathBuf, TraceSet) {
     let source = unpacked(name).join(name);
