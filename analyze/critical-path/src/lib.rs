@@ -20,6 +20,7 @@ mod finish;
 mod follow;
 mod graph;
 mod growing;
+mod hashed;
 mod holders;
 mod kept;
 mod kinds;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::state::{StateDevice, StateInterrupt};
 use tracebraid_kernel_model::{Body, Device, Headers, TextField, Transport};
 
+use crate::hashed::Hashed;
 use crate::sorted::Sorted;
 use crate::step::Segment;
 
@@ -25,7 +26,7 @@ pub(crate) enum Told {
 pub(crate) struct Names {
     pub(crate) irqs: Sorted<(u32, u16), String>,
     pub(crate) disks: Sorted<(u32, Device), String>,
-    pub(crate) connections: Sorted<u64, (SocketAddr, SocketAddr)>,
+    pub(crate) connections: Hashed<(SocketAddr, SocketAddr)>,
     /// Queues of work by a hash of their names.
     pub(crate) queues: Sorted<u32, String>,
 }
@@ -98,7 +99,7 @@ impl Names {
             SocketAddr::new(headers.destination, tcp.destination),
         );
         let connection = hash(ends);
-        self.connections.add(connection, || Some(ends));
+        self.connections.add(connection, || ends);
         Some(Segment {
             connection,
             sequence: tcp.sequence,

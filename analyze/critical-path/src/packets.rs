@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::ActorId;
 use crate::graph::Packet;
+use crate::hashed::Hashed;
 use crate::kept::Kept;
-use crate::sorted::Sorted;
 use crate::step::Segment;
 
 /// A segment goes to a device.
@@ -40,7 +40,7 @@ const MOST_FORGOTTEN: usize = 4096;
 /// The segments of all connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Packets {
-    flows: Sorted<u64, Flow>,
+    flows: Hashed<Flow>,
     pub(crate) packets: Kept<Packet>,
 }
 

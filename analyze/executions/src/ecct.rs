@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracebraid_critical_path::{ActorId, Graph, Hop, Kind, Link, Occupant, Path, Reason, Segment, Wake};
 use tracebraid_kernel_model::Syscall;
 
-use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
+use crate::contexts::{ContextId, Contexts, Frame, FrameKind, Hasher};
 use crate::names::{NameId, Names};
 use crate::stacks::{StackId, Stacks, ThreadStacks};
 
@@ -53,7 +53,7 @@ pub struct Builder<'t> {
     /// What frames are called.
     pub names: Names,
     /// Stacks within contexts.
-    known: HashMap<(ContextId, StackId), ContextId>,
+    known: HashMap<(ContextId, StackId), ContextId, Hasher>,
     /// When the execution ends: threads are called what they were called then.
     until: i64,
 }
@@ -63,7 +63,7 @@ pub struct Builder<'t> {
 pub(crate) struct Common {
     pub(crate) contexts: Contexts,
     pub(crate) names: Names,
-    pub(crate) known: HashMap<(ContextId, StackId), ContextId>,
+    pub(crate) known: HashMap<(ContextId, StackId), ContextId, Hasher>,
 }
 
 /// A tree that is being made.
@@ -120,7 +120,7 @@ impl<'t> Builder<'t> {
             threads,
             names,
             contexts: Contexts::default(),
-            known: HashMap::new(),
+            known: HashMap::default(),
             until: i64::MAX,
         }
     }

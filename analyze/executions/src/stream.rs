@@ -25,10 +25,11 @@ pub(crate) struct Stream<'s, S: Sink> {
     sampling: Sampling,
     /// What the trees that were made have in common.
     common: Common,
-    /// Those that have ended, in that order.
-    pending: VecDeque<EndedPeriod>,
-    /// What the first of them waits for.
+    /// The first one that has ended and is not made yet, and what it waits for.
+    first: Option<Execution>,
     question: Option<Question>,
+    /// The others, in the order in which they have ended.
+    pending: VecDeque<EndedPeriod>,
     sink: &'s mut S,
     error: Option<S::Error>,
     limits: Limits,
@@ -80,8 +81,9 @@ impl<'s, S: Sink> Stream<'s, S> {
                 names,
                 ..Common::default()
             },
-            pending: VecDeque::new(),
+            first: None,
             question: None,
+            pending: VecDeque::new(),
             sink,
             error: None,
             limits,
@@ -95,9 +97,9 @@ impl<'s, S: Sink> Stream<'s, S> {
     pub(crate) fn settle(&mut self, pass: &Pass, partial: &mut PassPartial, until: Option<i64>) -> bool {
         self.pending.extend(pass.periods.take(&mut partial.0));
         while self.error.is_none()
-            && let Some(first) = self.pending.front()
+            && let Some(end) = self.first_end()
         {
-            let deadline = self.limits.deadline(first);
+            let deadline = self.limits.deadline(end);
             let is_due = deadline.is_some_and(|deadline| until.is_none_or(|until| deadline <= until));
             let reached = if is_due { deadline } else { until };
             self.play(pass, partial, reached);
@@ -124,28 +126,40 @@ impl<'s, S: Sink> Stream<'s, S> {
         if !must && self.question.is_some_and(|question| self.is_open(question)) {
             return false;
         }
-        let Some(first) = self.pending.front() else {
+        self.question = None;
+        let Some(execution) = self.take_first() else {
             return false;
         };
-        let (begin, end) = (first.begin.time, first.end.time);
+        let Execution { begin, end, .. } = execution;
         if begin < self.cut || self.growing.between(begin, end) > self.limits.most {
             self.told.given_up += 1;
-            self.pending.pop_front();
             return true;
         }
-        let graph = self.growing.graph();
-        let execution = Whose::new(&self.kernels, graph).execution(first.clone());
-        let path = execution.path(graph);
-        if !must && let Some(path) = &path {
-            self.question = self.asks(path, end);
-            if self.question.is_some() {
-                return false;
-            }
+        let path = execution.path(self.growing.graph());
+        self.question = match &path {
+            Some(path) if !must => self.asks(path, end),
+            _ => None,
+        };
+        if self.question.is_some() {
+            self.first = Some(execution);
+            return false;
         }
-        self.pending.pop_front();
-        self.question = None;
         self.make(execution, path);
         true
+    }
+
+    /// When the first one has ended that is not made yet.
+    fn first_end(&self) -> Option<i64> {
+        let first = self.first.as_ref().map(|first| first.end);
+        first.or(self.pending.front().map(|first| first.end.time))
+    }
+
+    fn take_first(&mut self) -> Option<Execution> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let first = self.pending.pop_front()?;
+        Some(Whose::new(&self.kernels, self.growing.graph()).execution(first))
     }
 
     fn is_open(&mut self, question: Question) -> bool {
@@ -191,6 +205,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         let too_much = |begin: i64| begin < self.cut || self.growing.between(begin, until) > self.limits.most;
         let open = open.filter(|begin| !too_much(*begin));
         let pending = self.pending.iter().map(|period| period.begin.time);
+        let pending = pending.chain(self.first.as_ref().map(|first| first.begin));
         let pending = pending.filter(|begin| *begin >= self.cut);
         let cut = open.chain(pending).min().unwrap_or(until).min(until);
         let stretches = self.growing.stretches();
@@ -219,9 +234,9 @@ impl<'s, S: Sink> Stream<'s, S> {
 }
 
 impl Limits {
-    /// When an execution is made at the latest; none if that is behind all that is known.
-    fn deadline(&self, period: &EndedPeriod) -> Option<i64> {
-        let deadline = period.end.time.checked_add_unsigned(self.behind)?;
+    /// When an execution that ends then is made at the latest; none if that is behind all that is known.
+    fn deadline(&self, end: i64) -> Option<i64> {
+        let deadline = end.checked_add_unsigned(self.behind)?;
         (deadline <= self.known_until).then_some(deadline)
     }
 }
