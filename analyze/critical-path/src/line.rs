@@ -57,8 +57,8 @@ impl Actor {
         if count > 0 {
             self.since = self.begin();
             let dropped = self.line.drain(..count);
-            let waits = dropped.filter(|stretch| matches!(stretch.state, State::Blocked { .. }));
-            self.waited = waits.last().map(|stretch| stretch.begin).or(self.waited);
+            let mut waits = dropped.filter(|stretch| matches!(stretch.state, State::Blocked { .. }));
+            self.waited = waits.next_back().map(|stretch| stretch.begin).or(self.waited);
         }
         // Of works only the last one may matter to what comes.
         let works = self.works.partition_point(|work| work.begin < cut);

@@ -91,7 +91,7 @@ impl Pass {
         let wanted = Wanted::new(set, |trace, stream, class| {
             let of_periods = periods.wants(trace, stream, class);
             let of_graph = graph.wants(trace, stream, class);
-            u8::from(of_periods) * OF_PERIODS | u8::from(of_graph) * OF_GRAPH
+            (u8::from(of_periods) * OF_PERIODS) | (u8::from(of_graph) * OF_GRAPH)
         });
         Pass {
             periods,

@@ -441,7 +441,8 @@ fn a_sink_that_is_full_ends_it() {
             &mut Full(100),
         );
         assert_eq!(result.err(), Some(BuildError::Sink("it is full")));
-        if options.0.chunk_bytes < 1 << 20 {
+        // Several threads may have read ahead.
+        if options.0.threads == 1 && options.0.chunk_bytes < 1 << 20 {
             assert!(control.done() < control.total(), "the rest is not read");
         }
     }
