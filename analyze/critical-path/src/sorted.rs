@@ -13,44 +13,22 @@ impl<K, V> Default for Sorted<K, V> {
 }
 
 impl<K: Ord + Copy, V> Sorted<K, V> {
-    /// Adds a value, unless the key has one.
-    pub(crate) fn add(&mut self, key: K, value: impl FnOnce() -> Option<V>) {
-        if let Err(at) = self.0.binary_search_by_key(&key, |of| of.0)
-            && let Some(value) = value()
-        {
-            self.0.insert(at, (key, value));
-        }
-    }
-
-    /// The value of a key, which is made if it has none.
-    pub(crate) fn get(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
-        let at = match self.0.binary_search_by_key(&key, |of| of.0) {
-            Ok(at) => at,
-            Err(at) => {
-                self.0.insert(at, (key, value()));
-                at
-            }
-        };
-        // It is there, or was made.
-        &mut self.0[at].1
-    }
-
-    /// The value of a key, if it has one.
-    pub(crate) fn find(&self, key: K) -> Option<&V> {
-        let at = self.0.binary_search_by_key(&key, |of| of.0).ok()?;
+    /// Adds a value, unless the key has one; gives it if it was added.
+    pub(crate) fn add(&mut self, key: K, value: impl FnOnce() -> Option<V>) -> Option<&V> {
+        let at = self.0.binary_search_by_key(&key, |of| of.0).err()?;
+        self.0.insert(at, (key, value()?));
         self.0.get(at).map(|(_, value)| value)
     }
 
-    /// All values, to be changed.
-    pub(crate) fn values(&mut self) -> impl Iterator<Item = &mut V> {
-        self.0.iter_mut().map(|(_, value)| value)
+    pub(crate) fn merge(&mut self, later: Sorted<K, V>) {
+        for (key, value) in later.0 {
+            self.add(key, || Some(value));
+        }
     }
 
-    pub(crate) fn merge(&mut self, later: Sorted<K, V>) {
-        later
-            .0
-            .into_iter()
-            .for_each(|(key, value)| self.add(key, || Some(value)));
+    /// Of what [`Sorted::into_entries`] gave.
+    pub(crate) fn from_entries(entries: Vec<(K, V)>) -> Self {
+        Sorted(entries)
     }
 
     pub(crate) fn into_entries(self) -> Vec<(K, V)> {

@@ -5,8 +5,14 @@
 //! so an execution's tree is a list of contexts with times.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use tracebraid_kernel_fold::KeyHasher;
 
 use crate::names::NameId;
+
+/// Numbers that were given here need no slow hash.
+pub(crate) type Hasher = BuildHasherDefault<KeyHasher>;
 
 /// A calling context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,14 +69,14 @@ pub struct Frame {
 pub struct Contexts {
     /// The context around each, and its innermost frame; the empty one has itself around it.
     nodes: Vec<(ContextId, Option<Frame>)>,
-    index: HashMap<(ContextId, Frame), ContextId>,
+    index: HashMap<(ContextId, Frame), ContextId, Hasher>,
 }
 
 impl Default for Contexts {
     fn default() -> Contexts {
         Contexts {
             nodes: vec![(Contexts::EMPTY, None)],
-            index: HashMap::new(),
+            index: HashMap::default(),
         }
     }
 }

@@ -18,11 +18,13 @@ mod execution;
 mod groups;
 mod metrics;
 mod names;
+mod pass;
 mod sampled;
 mod stacks;
 mod statistics;
+mod stream;
 
-pub use build::{Finished, Sink, Union, build};
+pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
 pub use compare::{Difference, SURE, Times, compare, ranked};
 pub use condition::{chosen, with_unit};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};

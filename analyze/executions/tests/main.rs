@@ -3,5 +3,6 @@
 mod database;
 mod figure;
 mod naive;
+mod stream;
 mod told;
 mod truth;

@@ -22,11 +22,20 @@ pub struct Candidate {
     count: u32,
 }
 
+impl Candidate {
+    /// Where its values are.
+    fn values(&self) -> std::ops::Range<usize> {
+        self.at..self.at.saturating_add(self.count as usize)
+    }
+}
+
 /// Event records: those of each stream in the order in which they were read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Candidates {
     list: Vec<Candidate>,
     values: Vec<Datum>,
+    /// How many of the values are of none that is there.
+    gone: usize,
     /// By stream.
     seen: Vec<Seen>,
 }
@@ -94,6 +103,7 @@ impl Candidates {
         }
         let behind = self.values.len();
         self.values.extend(later.values);
+        self.gone += later.gone;
         let moved = later.list.into_iter().map(|one| Candidate {
             at: one.at + behind,
             time: match goes_back {
@@ -108,23 +118,48 @@ impl Candidates {
     /// Takes those that are earlier than that out, in the order of time; of equal times in the order
     /// of the streams, and of one stream in its order.
     pub fn take_before(&mut self, time: Option<i64>) -> Candidates {
-        let mut taken = std::mem::take(self);
-        self.seen = std::mem::take(&mut taken.seen);
         let key = |one: &Candidate| (one.time, one.stream);
-        if !taken.list.is_sorted_by_key(key) {
+        if !self.list.is_sorted_by_key(key) {
             // Stable: those of one stream follow each other as they were read.
-            taken.list.sort_by_key(key);
+            self.list.sort_by_key(key);
         }
         let count = match time {
-            Some(time) => taken.list.partition_point(|one| one.time < time),
-            None => taken.list.len(),
+            Some(time) => self.list.partition_point(|one| one.time < time),
+            None => self.list.len(),
         };
-        for one in taken.list.split_off(count) {
-            let at = self.values.len();
-            self.values.extend_from_slice(taken.of(&one));
-            self.list.push(Candidate { at, ..one });
+        let mut taken = Candidates::default();
+        if count == self.list.len() {
+            taken.list = std::mem::take(&mut self.list);
+            taken.values = std::mem::take(&mut self.values);
+            self.gone = 0;
+            return taken;
+        }
+        for one in self.list.drain(..count) {
+            let values = self.values.get_mut(one.values());
+            taken.push(one, values.unwrap_or_default());
+        }
+        self.gone += taken.values.len();
+        if 2 * self.gone > self.values.len() {
+            self.close_gaps();
         }
         taken
+    }
+
+    /// Adds one with its values, which go over to here.
+    fn push(&mut self, one: Candidate, values: &mut [Datum]) {
+        let at = self.values.len();
+        self.values.extend(values.iter_mut().map(std::mem::take));
+        self.list.push(Candidate { at, ..one });
+    }
+
+    /// Values that were taken out leave no room behind.
+    fn close_gaps(&mut self) {
+        let mut values = std::mem::take(&mut self.values);
+        for one in std::mem::take(&mut self.list) {
+            let own = values.get_mut(one.values());
+            self.push(one, own.unwrap_or_default());
+        }
+        self.gone = 0;
     }
 
     /// All of them.
@@ -133,9 +168,7 @@ impl Candidates {
     }
 
     fn of(&self, one: &Candidate) -> &[Datum] {
-        self.values
-            .get(one.at..one.at + one.count as usize)
-            .unwrap_or_default()
+        self.values.get(one.values()).unwrap_or_default()
     }
 }
 
