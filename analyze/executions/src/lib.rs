@@ -11,6 +11,7 @@
 mod build;
 mod compare;
 mod contexts;
+mod delimit;
 mod ecct;
 mod execution;
 mod metrics;
@@ -21,6 +22,7 @@ mod stacks;
 pub use build::{Finished, Sink, Union, build};
 pub use compare::{Difference, Spread, compare};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
+pub use delimit::{DelimitedAnalysis, DelimitedPartial};
 pub use ecct::{Builder, Ecct, Step};
 pub use execution::{Execution, executions, with_threads};
 pub use metrics::{Metric, metrics};
