@@ -22,7 +22,7 @@ mod stacks;
 pub use build::{Finished, Sink, Union, build};
 pub use compare::{Difference, Spread, compare};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
-pub use delimit::{DelimitedAnalysis, DelimitedPartial};
+pub use delimit::{DelimitedAnalysis, DelimitedPartial, FunctionNames};
 pub use ecct::{Builder, Ecct, Step};
 pub use execution::{Execution, executions, with_threads};
 pub use metrics::{Metric, metrics};

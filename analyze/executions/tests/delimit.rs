@@ -1,9 +1,10 @@
 //! What delimits executions, beside what reports on the same recorded traces say.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_executions::DelimitedAnalysis;
+use tracebraid_executions::{DelimitedAnalysis, FunctionNames};
 use tracebraid_filter::Datum;
 use tracebraid_filter::executions::Definitions;
 use tracebraid_filter::glob::Glob;
@@ -13,6 +14,7 @@ use tracebraid_reports::periods::{Ended, EndedPeriod};
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::report::Value;
 use tracebraid_reports::syscalls::SyscallAnalysis;
+use tracebraid_symbols::Symbols;
 
 pub(crate) fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options) -> A::Report {
     fold(set, analysis, options, &Control::default())
@@ -44,9 +46,28 @@ pub(crate) fn defined(texts: &[&str]) -> Definitions {
     definitions
 }
 
+/// The same in all ways, with functions of programs named by what is in a directory of debug information.
+fn found_with(set: &TraceSet, texts: &[&str], debug: &Path) -> Ended {
+    let found = ways().map(|options| {
+        let definitions = defined(texts);
+        let mut symbols = Symbols::new(vec![debug.to_owned()]);
+        let how = (options, &Control::default());
+        let names = FunctionNames::new(set, &definitions, &mut symbols, &[], how).expect("nobody cancels");
+        let analysis = DelimitedAnalysis::new(set, &definitions, names, Window::default()).expect("a plan");
+        assert_eq!(analysis.doubts(), [""; 0]);
+        folded(set, &analysis, options)
+    });
+    let [first, others @ ..] = found;
+    for other in others {
+        assert_eq!(other, first);
+    }
+    first
+}
+
 /// The same in all ways.
 pub(crate) fn found(set: &TraceSet, texts: &[&str], window: Window) -> Ended {
-    let analysis = DelimitedAnalysis::new(set, &defined(texts), window).expect("a plan");
+    let analysis =
+        DelimitedAnalysis::new(set, &defined(texts), FunctionNames::default(), window).expect("a plan");
     let [first, others @ ..] = ways().map(|options| folded(set, &analysis, options));
     for other in others {
         assert_eq!(other, first);
@@ -267,4 +288,74 @@ fn processes_are_chosen_by_name() {
             "{pattern}"
         );
     }
+}
+
+/// A directory of debug information with the program of the recording in it.
+fn debug_of_cyg() -> tempfile::TempDir {
+    let recorded = tracebraid_testkit::recorded::unpacked("ust-cyg-profile");
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().join(".build-id/7a");
+    std::fs::create_dir_all(&place).expect("a directory");
+    let file = place.join("e12a1a1fc5f1e7d0b7deb34b2f7333892cf363.debug");
+    std::fs::copy(recorded.join("ust-cyg-profile.truth/cyg.elf"), file).expect("the program");
+    directory
+}
+
+/// What babeltrace2's text of the trace says, by a script that keeps a stack for each thread.
+const FUNCTIONS: [(&str, usize, u64); 10] = [
+    ("insert", 43_006, 9_920_192_148),
+    ("fib", 13_133, 6_234_672_250),
+    ("depth", 9_624, 3_338_379_032),
+    ("free_tree", 9_624, 2_869_331_569),
+    ("quick", 21_292, 9_331_492_018),
+    ("cmp", 50_331, 1_102_678_924),
+    ("io_step", 24, 132_609_733),
+    ("nap", 24, 212_791_252),
+    ("thread_main", 3, 6_821_546_890),
+    ("main", 1, 2_693_992_946),
+];
+
+#[test]
+fn functions_have_names_and_times() {
+    let set = traces("ust-cyg-profile", &["ust-cyg-profile"]);
+    let debug = debug_of_cyg();
+    let texts = FUNCTIONS.map(|(name, ..)| format!("function {name}"));
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let ended = found_with(&set, &texts, debug.path());
+    for (kind, (name, count, total)) in FUNCTIONS.into_iter().enumerate() {
+        let of_kind = rows(&ended, kind);
+        let sum: u64 = of_kind.iter().map(|row| row.1).sum();
+        assert!(of_kind.iter().all(|row| row.2 == name), "{name}");
+        assert_eq!((of_kind.len(), sum), (count, total), "{name}");
+    }
+    assert_eq!((ended.unfinished, ended.refused), (vec![0; 10], 0));
+}
+
+#[test]
+fn functions_lie_within_those_that_called_them() {
+    let set = traces("ust-cyg-profile", &["ust-cyg-profile"]);
+    let debug = debug_of_cyg();
+    let ended = found_with(
+        &set,
+        &["function thread_main", "function [fi]*[be]*"],
+        debug.path(),
+    );
+    let by_number: BTreeMap<u64, &EndedPeriod> = (ended.periods.iter())
+        .map(|period| (*period.numbers.last().expect("its own"), period))
+        .collect();
+    assert_eq!(by_number.len(), ended.periods.len());
+    let mut deepest = 0;
+    for period in &ended.periods {
+        deepest = deepest.max(period.numbers.len());
+        let Some((_, around)) = period.numbers.split_last() else {
+            panic!("{period:?}");
+        };
+        for outer in around {
+            let outer = by_number[outer];
+            assert!(tid(outer) == tid(period), "{outer:?} {period:?}");
+            let is_within = outer.begin.time <= period.begin.time && period.end.time <= outer.end.time;
+            assert!(is_within, "{outer:?} {period:?}");
+        }
+    }
+    assert!(deepest > 5, "{deepest}");
 }

@@ -4,10 +4,16 @@
 //! by each CPU alone, as other analyses of kernel events do it; what programs tell of in the order of time. All are given as
 //! periods that ended, with the thread as the last of their captures.
 
+mod addresses;
 mod calls;
+mod functions;
 mod kernel;
 mod log;
 mod processes;
+mod spans;
+mod user;
+
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
@@ -19,8 +25,10 @@ use tracebraid_kernel_fold::Window;
 use tracebraid_reports::periods::{Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
 
 use crate::execution::with_threads;
+pub use addresses::FunctionNames;
 use kernel::{Kernel, KernelPartial};
 use log::Log;
+use user::{User, UserPartial};
 
 /// The analysis that finds all executions.
 #[derive(Debug)]
@@ -29,6 +37,7 @@ pub struct DelimitedAnalysis {
     /// By place among the periods: that among the definitions.
     kinds: Vec<usize>,
     kernel: Option<Kernel>,
+    user: Option<User>,
     /// How many definitions there are.
     count: usize,
 }
@@ -38,15 +47,36 @@ pub struct DelimitedAnalysis {
 pub struct DelimitedPartial {
     periods: PeriodPartial,
     kernel: KernelPartial,
+    user: UserPartial,
 }
 
 /// Patterns of names, each with the place of its definition.
 pub(crate) type Patterns = Vec<(usize, Glob)>;
 
-fn patterns(definitions: &Definitions, of: impl Fn(&Delimiter) -> Option<&Glob>) -> Patterns {
-    let list = definitions.list.iter().enumerate();
-    list.filter_map(|(kind, definition)| Some((kind, of(&definition.delimiter)?.clone())))
-        .collect()
+/// The patterns of definitions, by what they are of.
+#[derive(Default)]
+struct Patterned {
+    calls: Patterns,
+    functions: Patterns,
+    spans: Patterns,
+    processes: Patterns,
+}
+
+impl Patterned {
+    fn of(definitions: &Definitions) -> Patterned {
+        let mut patterned = Patterned::default();
+        for (kind, definition) in definitions.list.iter().enumerate() {
+            let (list, glob) = match &definition.delimiter {
+                Delimiter::Period(_) => continue,
+                Delimiter::Call(glob) => (&mut patterned.calls, glob),
+                Delimiter::Function(glob) => (&mut patterned.functions, glob),
+                Delimiter::Span(glob) => (&mut patterned.spans, glob),
+                Delimiter::Process(glob) => (&mut patterned.processes, glob),
+            };
+            list.push((kind, glob.clone()));
+        }
+        patterned
+    }
 }
 
 /// The definitions that a name fits.
@@ -60,30 +90,33 @@ impl DelimitedAnalysis {
     ///
     /// # Errors
     /// When there are too many conditions, for people.
-    pub fn new(set: &TraceSet, definitions: &Definitions, window: Window) -> Result<Self, String> {
+    pub fn new(
+        set: &TraceSet,
+        definitions: &Definitions,
+        names: FunctionNames,
+        window: Window,
+    ) -> Result<Self, String> {
         let kinds = definitions.list.iter().enumerate();
         let kinds = kinds.filter(|(_, definition)| matches!(definition.delimiter, Delimiter::Period(_)));
         let kinds: Vec<usize> = kinds.map(|(kind, _)| kind).collect();
         let periods = match kinds.is_empty() {
             true => None,
-            false => Some(EndedAnalysis::new(
-                set,
-                with_threads(definitions.periods.clone()),
-                window,
-            )?),
+            false => {
+                let periods = with_threads(definitions.periods.clone());
+                Some(EndedAnalysis::new(set, periods, window)?)
+            }
         };
-        let calls = patterns(definitions, |delimiter| match delimiter {
-            Delimiter::Call(glob) => Some(glob),
-            _ => None,
-        });
-        let processes = patterns(definitions, |delimiter| match delimiter {
-            Delimiter::Process(glob) => Some(glob),
-            _ => None,
-        });
+        let Patterned {
+            calls,
+            functions,
+            spans,
+            processes,
+        } = Patterned::of(definitions);
         Ok(DelimitedAnalysis {
             periods,
             kinds,
             kernel: Kernel::new(set, calls, processes, window),
+            user: User::new(set, functions, spans, names, window),
             count: definitions.list.len(),
         })
     }
@@ -92,7 +125,8 @@ impl DelimitedAnalysis {
     pub fn doubts(&self) -> Vec<String> {
         let periods = self.periods.iter().flat_map(EndedAnalysis::doubts).cloned();
         let kernel = self.kernel.iter().flat_map(Kernel::doubts);
-        periods.chain(kernel).collect()
+        let user = self.user.iter().flat_map(User::doubts);
+        periods.chain(kernel).chain(user).collect()
     }
 
     /// All that ended, by whichever definition, in the order in which they began.
@@ -133,41 +167,47 @@ impl Analysis for DelimitedAnalysis {
     type Partial = DelimitedPartial;
     type Report = Ended;
 
-    /// Periods need their streams in the order of time; what else is read alone may stay alone.
+    /// Each CPU's streams together, and what else is read each stream alone: what must be in the order of time is put in order
+    /// when it is settled.
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
-        let mut groups = self
+        let mut groups = self.kernel.as_ref().map_or_else(Vec::new, Kernel::groups);
+        let mut known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
+        let periods = self
             .periods
-            .as_ref()
-            .map_or_else(Vec::new, |periods| periods.groups(set));
-        groups.retain(|group| !group.is_empty());
-        let others = self.kernel.iter().flat_map(|kernel| kernel.groups());
-        for group in others {
-            let is_read = |stream: &StreamRef| groups.iter().any(|group| group.contains(stream));
-            match group.iter().any(is_read) {
-                // Who reads one of a CPU's streams reads all.
-                true => {
-                    let more: Vec<StreamRef> = group.into_iter().filter(|stream| !is_read(stream)).collect();
-                    groups.iter_mut().take(1).for_each(|first| first.extend(&more));
-                }
-                false => groups.push(group),
+            .iter()
+            .flat_map(|periods| periods.groups(set))
+            .flatten();
+        let user = self.user.iter().flat_map(|user| user.streams(set));
+        for stream in periods.chain(user) {
+            if known.insert(stream) {
+                groups.push(vec![stream]);
             }
         }
         groups
     }
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
-        let periods = self.periods.as_ref();
-        periods.is_some_and(|periods| periods.wants(trace, stream_class, class))
-            || self
-                .kernel
-                .as_ref()
-                .is_some_and(|kernel| kernel.wants(trace, stream_class, class))
+        let periods = self.periods.iter();
+        let mut wanted = periods
+            .map(|periods| periods.wants(trace, stream_class, class))
+            .chain(
+                self.kernel
+                    .iter()
+                    .map(|kernel| kernel.wants(trace, stream_class, class)),
+            )
+            .chain(
+                self.user
+                    .iter()
+                    .map(|user| user.wants(trace, stream_class, class)),
+            );
+        wanted.any(|wanted| wanted)
     }
 
     fn begin(&self, chunk: &Chunk) -> DelimitedPartial {
         DelimitedPartial {
             periods: PeriodPartial::default(),
             kernel: KernelPartial::new(chunk.index == 0),
+            user: UserPartial::default(),
         }
     }
 
@@ -177,6 +217,9 @@ impl Analysis for DelimitedAnalysis {
         }
         if let Some(kernel) = &self.kernel {
             kernel.packet(&mut partial.kernel, packet);
+        }
+        if let Some(user) = &self.user {
+            user.packet(&mut partial.user, packet);
         }
     }
 
@@ -197,11 +240,17 @@ impl Analysis for DelimitedAnalysis {
         if let Some(kernel) = &self.kernel {
             kernel.event(&mut partial.kernel, record);
         }
+        if let Some(user) = &self.user {
+            user.event(&mut partial.user, record);
+        }
     }
 
     fn end(&self, partial: &mut DelimitedPartial, chunk: &Chunk) {
         if let Some(periods) = &self.periods {
             periods.end(&mut partial.periods, chunk);
+        }
+        if let Some(user) = &self.user {
+            user.end(&mut partial.user);
         }
     }
 
@@ -212,6 +261,9 @@ impl Analysis for DelimitedAnalysis {
         if let Some(kernel) = &self.kernel {
             kernel.merge(&mut earlier.kernel, later.kernel);
         }
+        if let Some(user) = &self.user {
+            user.merge(&mut earlier.user, later.user);
+        }
     }
 
     fn settle(&self, partial: &mut DelimitedPartial, watermark: Timestamp) {
@@ -220,6 +272,9 @@ impl Analysis for DelimitedAnalysis {
         }
         if let Some(kernel) = &self.kernel {
             kernel.play(&mut partial.kernel, Some(watermark.0));
+        }
+        if let Some(user) = &self.user {
+            user.play(&mut partial.user, Some(watermark.0));
         }
     }
 
@@ -232,6 +287,10 @@ impl Analysis for DelimitedAnalysis {
         if let Some(kernel) = &self.kernel {
             kernel.play(&mut partial.kernel, None);
             logs.extend(partial.kernel.into_logs(kernel));
+        }
+        if let Some(user) = &self.user {
+            user.play(&mut partial.user, None);
+            logs.extend(partial.user.into_logs());
         }
         self.ended(periods, logs)
     }
