@@ -87,7 +87,7 @@ fn finished(graph: &Graph, builder: &mut Builder<'_>, execution: Execution) -> F
     };
     let (ecct, steps) = builder.ecct_and_steps(&path);
     Finished {
-        metrics: metrics(graph, &path).into_iter().map(Some).collect(),
+        metrics: metrics(graph, &path),
         execution,
         ecct,
         steps,
