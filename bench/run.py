@@ -29,6 +29,12 @@ TESTKIT = TARGET / "tracebraid-testkit"
 BENCH = TARGET / "tracebraid-bench"
 ASK = TARGET / "tracebraid-bench-history"
 PATHS = TARGET / "tracebraid-bench-paths"
+EXECUTIONS = TARGET / "tracebraid-bench-executions"
+# What a CPU does in a call that reads: it may go over to another thread meanwhile.
+READS = (
+    'read : $evt.$name == "syscall_entry_read" : '
+    '$evt.$name == "syscall_exit_read" && $evt.$cpu == $begin.$evt.$cpu'
+)
 
 
 REPORTS = (
@@ -217,6 +223,19 @@ def paths(trace, peer, out):
     out("")
 
 
+def executions(trace, peer, out):
+    """Executions in one pass and in two, beside reading with babeltrace2."""
+    lines = subprocess.run([EXECUTIONS, trace, READS], check=True, capture_output=True, text=True).stdout.splitlines()
+    figures = [line.split("\t") for line in lines]
+    out("| wall, best of 5 | s | part of babeltrace2's counter |")
+    out("|---|---|---|")
+    for name, seconds in figures[:4]:
+        out(f"| executions, {name} | {float(seconds):.3f} | {f'1/{peer / float(seconds):.1f}' if peer else ''} |")
+    for name, count in figures[4:]:
+        out(f"| {name}: {int(count):,} | | |")
+    out("")
+
+
 def scaling(trace, events, threads, out):
     out(f"| {events:,} events | " + " | ".join(f"{n} threads" for n in threads) + " |")
     out("|---|" + "---|" * len(threads))
@@ -253,6 +272,7 @@ def main():
         peer = side_by_side(trace, exact, out)
         questions(trace, out)
         paths(trace, peer, out)
+        executions(trace, peer, out)
         if events <= 10_000_000:
             in_memory(trace, exact / peer if peer else None, out)
             if not arguments.no_text:

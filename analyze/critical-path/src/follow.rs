@@ -1,6 +1,8 @@
 //! Following a CPU: what its thread does from one switch to the next, and what others have to know of it.
 
-use tracebraid_kernel_fold::{CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_switch, taken_over};
+use tracebraid_kernel_fold::{
+    CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_named_switch, taken_over,
+};
 use tracebraid_kernel_model::{Body, Comm, IntField, KernelEvent, Switch};
 
 use crate::active::Active;
@@ -21,13 +23,20 @@ impl GraphRules {
     ) {
         let Event { cpu, time, .. } = *event;
         let near = &mut partial.near;
-        let Some((prev, next)) = learn_switch(&mut partial.people, near, event, switch, body) else {
+        let Some(((prev, next), names)) = learn_named_switch(&mut partial.people, near, event, switch, body)
+        else {
             return;
         };
         self.begins(partial, cpu, time, Active::new(Some(next)));
         let [prev, next] = [prev, next].map(|tid| Some(tid).filter(|&tid| tid != 0));
         let left = events::left(switch, body);
-        partial.items.push(cpu, time, Item::Switch { prev, next, left });
+        let switch = Item::Switch {
+            prev,
+            next,
+            left,
+            names,
+        };
+        partial.items.push(cpu, time, switch);
     }
 
     /// Something that tells about threads.

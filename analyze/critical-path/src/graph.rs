@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{CpuKey, Head, KernelReport, Thread, ThreadKey};
-use tracebraid_kernel_model::{Device, Syscall};
+use tracebraid_kernel_model::{Comm, Device, Syscall};
 
 use crate::calls::LongCall;
 use crate::cause::{ActorId, Interrupt, Wake};
+use crate::holders::Holders;
+use crate::kept::Kept;
 use crate::kinds::Kind;
 
 /// What a thread does from a time on, up to the next stretch of its time line.
@@ -61,6 +63,14 @@ pub struct Actor {
     pub name: Option<String>,
     /// The thread that made it, if that was seen.
     pub creator: Option<ActorId>,
+    /// What it was called from when on, as far as that was told.
+    pub names: Vec<(i64, Comm)>,
+    /// The last of these names.
+    pub called: Comm,
+    /// When it is known first, if that is dropped.
+    pub since: Option<i64>,
+    /// When the last wait of those began that are dropped.
+    pub waited: Option<i64>,
     /// What it does, in the order of time.
     pub line: Vec<Stretch>,
     /// Work that it took from queues, in the order of its beginnings.
@@ -92,13 +102,20 @@ pub enum Queue {
 impl Actor {
     /// When it is known first.
     pub fn begin(&self) -> Option<i64> {
-        self.line.first().map(|stretch| stretch.begin)
+        self.since.or(self.line.first().map(|stretch| stretch.begin))
     }
 
     /// The place of the stretch that is going on at a time; `None` before the first one.
     pub fn place(&self, time: i64) -> Option<usize> {
         let after = self.line.partition_point(|stretch| stretch.begin <= time);
         after.checked_sub(1)
+    }
+
+    /// What it was called at a time: what was told of it last, or else what was told first.
+    pub fn name_at(&self, time: i64) -> Option<Comm> {
+        let after = self.names.partition_point(|name| name.0 <= time);
+        let name = self.names.get(after.saturating_sub(1));
+        name.map(|(_, name)| *name)
     }
 
     /// The last work that it turned to before a time.
@@ -195,17 +212,17 @@ pub struct Graph {
     pub ends: Vec<(u32, i64)>,
     /// The threads, in the order in which they were met.
     pub actors: Vec<Actor>,
-    /// The same by machine and id; those of one id in the order in which they had it.
+    /// The same by machine and id.
     #[serde(skip)]
-    pub by_key: Vec<ActorId>,
+    pub by_key: Holders,
     /// Who ran, by CPU in their order.
     pub cpus: Vec<(CpuKey, Vec<Occupied>)>,
     /// Requests to block devices, in the order of their ends.
-    pub requests: Vec<Request>,
+    pub requests: Kept<Request>,
     /// Segments that ended waits, in the order of those.
-    pub packets: Vec<Packet>,
+    pub packets: Kept<Packet>,
     /// Requests of io_uring that ended waits, in the order of those.
-    pub ring_requests: Vec<RingRequest>,
+    pub ring_requests: Kept<RingRequest>,
     /// Names of queues of work, by a number of theirs in their order.
     pub queues: Vec<(u32, String)>,
     /// Addresses of futexes.
@@ -230,10 +247,9 @@ impl Graph {
         let actors: usize = self.actors.iter().map(of_actor).sum();
         let cpus: usize = self.cpus.iter().map(|(_, line)| size_of_val(&**line)).sum();
         let lists = [
-            size_of_val(&*self.by_key),
-            size_of_val(&*self.requests),
-            size_of_val(&*self.packets),
-            size_of_val(&*self.ring_requests),
+            size_of_val(self.requests.recent()),
+            size_of_val(self.packets.recent()),
+            size_of_val(self.ring_requests.recent()),
             size_of_val(&*self.futexes),
             size_of_val(&*self.calls),
         ];
@@ -263,18 +279,8 @@ impl Graph {
 
     /// The thread that had that id on that machine at a time.
     pub fn at(&self, key: ThreadKey, time: i64) -> Option<ActorId> {
-        let actor = |id: &ActorId| self.actor(*id);
-        let order = |key: ThreadKey| (key.trace, key.tid);
-        let is_before = |id: &ActorId| actor(id).is_some_and(|actor| order(actor.key) < order(key));
-        let first = self.by_key.partition_point(is_before);
-        let of_key = self.by_key.get(first..)?.iter();
-        let of_key = of_key.take_while(|id| actor(id).is_some_and(|actor| actor.key == key));
-        let has_begun = |id: &&ActorId| {
-            actor(id)
-                .and_then(Actor::begin)
-                .is_some_and(|begin| begin <= time)
-        };
-        of_key.filter(has_begun).last().copied()
+        let begin = |id: ActorId| self.actor(id).and_then(Actor::begin);
+        self.by_key.at(key, time, begin)
     }
 
     /// What a thread is called: its name and id, and the machine where there are several.
@@ -290,6 +296,11 @@ impl Graph {
     /// The name of a hard interrupt's handler, if it was recorded.
     pub fn irq(&self, trace: u32, number: u16) -> Option<&str> {
         found(&self.irqs, &(trace, number))
+    }
+
+    /// True if the name of a block device was recorded.
+    pub(crate) fn has_disk(&self, trace: u32, device: Device) -> bool {
+        found(&self.disks, &(trace, device)).is_some()
     }
 
     /// The name of a block device, or its numbers.
@@ -336,9 +347,10 @@ impl Graph {
         device: Device,
         (begin, end): (i64, i64),
     ) -> impl Iterator<Item = &Request> {
-        let from = self.requests.partition_point(|request| request.end <= begin);
+        let done = self.requests.recent();
+        let from = done.partition_point(|request| request.end <= begin);
         let latest = end.saturating_add(self.longest_request);
-        let rest = self.requests.get(from..).unwrap_or_default().iter();
+        let rest = done.get(from..).unwrap_or_default().iter();
         rest.take_while(move |request| request.end <= latest)
             .filter(move |request| request.begin < end && request.device == device && request.trace == trace)
     }

@@ -14,10 +14,14 @@ mod calls;
 mod cause;
 mod context;
 mod cuts;
+mod dropping;
 mod events;
 mod finish;
 mod follow;
 mod graph;
+mod growing;
+mod holders;
+mod kept;
 mod kinds;
 mod lacks;
 mod life;
@@ -42,6 +46,9 @@ pub use cause::{ActorId, Interrupt, VECTORS, Wake};
 pub use graph::{
     Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Queue, Request, RingRequest, State, Stretch, Work,
 };
+pub use growing::{Growing, Question};
+pub use holders::Holders;
+pub use kept::Kept;
 pub use path::{Hop, Kind, Link, Path, Segment};
 pub use reason::Reason;
 pub use report::{Asked, PathReport, PathRow, SegmentRow};

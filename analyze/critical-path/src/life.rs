@@ -5,8 +5,7 @@ use tracebraid_kernel_fold::{CpuKey, Exited, Losses, OpenCall};
 use tracebraid_kernel_model::Syscall;
 
 use crate::cause::{Interrupt, Wake};
-use crate::graph::{NO_OBJECT, State};
-use crate::line::Line;
+use crate::graph::{Actor, NO_OBJECT, State};
 use crate::rings::RingLife;
 use crate::step::{Begun, Left};
 
@@ -50,13 +49,13 @@ pub(crate) fn number(cpu: u32) -> u16 {
 
 impl Life {
     /// What it did up to now ends: it was that, unless events were lost.
-    fn ends(&mut self, line: &mut Line, losses: u64) {
+    fn ends(&mut self, line: &mut Actor, losses: u64) {
         if losses != self.losses {
             line.is(State::Unknown);
         }
     }
 
-    fn begins(&mut self, line: &mut Line, time: i64, state: State, losses: u64) {
+    fn begins(&mut self, line: &mut Actor, time: i64, state: State, losses: u64) {
         line.begins(time, state);
         self.losses = losses;
         (self.early, self.woken) = ([None; 2], None);
@@ -65,7 +64,7 @@ impl Life {
     /// It leaves its CPU: if it waits, in that call, about that object.
     pub(crate) fn leaves(
         &mut self,
-        line: &mut Line,
+        line: &mut Actor,
         (cpu, time): (CpuKey, i64),
         left: Left,
         (call, object): (Syscall, u32),
@@ -94,7 +93,7 @@ impl Life {
     }
 
     /// It comes to a CPU.
-    pub(crate) fn comes(&mut self, line: &mut Line, (cpu, time): (CpuKey, i64), losses: &Losses) {
+    pub(crate) fn comes(&mut self, line: &mut Actor, (cpu, time): (CpuKey, i64), losses: &Losses) {
         let place = number(cpu.cpu);
         match line.now() {
             Some(State::Runnable(_)) => line.is(State::Runnable(place)),
@@ -110,7 +109,7 @@ impl Life {
     /// It is woken, which was told on the first CPU; it is to run on the second one.
     pub(crate) fn wakes(
         &mut self,
-        line: &mut Line,
+        line: &mut Actor,
         (at, time): (CpuKey, i64),
         (wake, is_ready, cpu): (Wake, bool, u16),
         losses: &Losses,
@@ -150,7 +149,7 @@ impl Life {
     }
 
     /// If it waits and nothing was lost, nothing has ended that.
-    pub(crate) fn still_waits(&self, line: &mut Line, losses: u64) {
+    pub(crate) fn still_waits(&self, line: &mut Actor, losses: u64) {
         let Some(State::Blocked {
             call,
             object,
@@ -173,7 +172,7 @@ impl Life {
     /// It was interrupted on its CPU, from then up to now.
     pub(crate) fn was_interrupted(
         &mut self,
-        line: &mut Line,
+        line: &mut Actor,
         (cpu, time): (CpuKey, i64),
         (begin, by): (i64, Interrupt),
         losses: &Losses,

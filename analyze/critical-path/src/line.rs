@@ -1,56 +1,74 @@
 //! A time line that is being made.
 
-use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::ThreadKey;
 use tracebraid_kernel_model::Comm;
 
-use crate::cause::ActorId;
-use crate::graph::{State, Stretch, Work};
+use crate::graph::{Actor, State, Stretch, Work};
 
-/// A thread and what it did so far.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Line {
-    pub(crate) key: ThreadKey,
-    pub(crate) pid: Option<i32>,
-    pub(crate) name: Option<Comm>,
-    pub(crate) creator: Option<ActorId>,
-    pub(crate) stretches: Vec<Stretch>,
-    pub(crate) works: Vec<Work>,
-}
-
-impl Line {
-    pub(crate) fn new(key: ThreadKey) -> Line {
-        Line {
+impl Actor {
+    pub(crate) fn new(key: ThreadKey) -> Actor {
+        Actor {
             key,
-            ..Line::default()
+            ..Actor::default()
         }
     }
 
     /// What it does.
     #[inline]
     pub(crate) fn now(&self) -> Option<State> {
-        self.stretches.last().map(|last| last.state)
+        self.line.last().map(|last| last.state)
     }
 
     /// What it does turns out to be something else.
     pub(crate) fn is(&mut self, state: State) {
-        if let Some(last) = self.stretches.last_mut() {
+        if let Some(last) = self.line.last_mut() {
             last.state = state;
+        }
+    }
+
+    /// It has that name from now on.
+    #[inline]
+    pub(crate) fn is_called(&mut self, time: i64, name: Comm) {
+        if self.called != name && name != Comm::default() {
+            self.called = name;
+            self.name = Some(name.text());
+            self.names.push((time, name));
         }
     }
 
     /// True if it has waited since that time.
     pub(crate) fn has_waited_since(&self, time: i64) -> bool {
-        let since = self.stretches.iter().rev();
-        since
-            .take_while(|stretch| stretch.begin > time)
-            .any(|stretch| matches!(stretch.state, State::Blocked { .. }))
+        let waits = |stretch: &Stretch| matches!(stretch.state, State::Blocked { .. });
+        let since = self.line.iter().rev();
+        let mut since = since.take_while(|stretch| stretch.begin > time);
+        since.any(waits) || self.waited.is_some_and(|waited| waited > time)
     }
 
     /// What it did before it did what it does now does not matter.
     pub(crate) fn forgets(&mut self) {
-        self.stretches.drain(..self.stretches.len().saturating_sub(1));
+        self.line.drain(..self.line.len().saturating_sub(1));
         self.works.drain(..self.works.len().saturating_sub(1));
+    }
+
+    /// Drops what ended before a time; gives how many stretches that were. When it is known first, and when it waited last,
+    /// stays known.
+    pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
+        let count = self.place(cut).unwrap_or(0);
+        if count > 0 {
+            self.since = self.begin();
+            let dropped = self.line.drain(..count);
+            let waits = dropped.filter(|stretch| matches!(stretch.state, State::Blocked { .. }));
+            self.waited = waits.last().map(|stretch| stretch.begin).or(self.waited);
+        }
+        // Of works only the last one may matter to what comes.
+        let works = self.works.partition_point(|work| work.begin < cut);
+        self.works.drain(..works.min(self.works.len().saturating_sub(1)));
+        let names = self.names.partition_point(|name| name.0 <= cut);
+        self.names.drain(..names.saturating_sub(1));
+        if self.line.capacity() > 4 * self.line.len() {
+            self.line.shrink_to(2 * self.line.len());
+        }
+        count
     }
 
     /// It turns to work.
@@ -64,14 +82,14 @@ impl Line {
     #[inline]
     pub(crate) fn begins(&mut self, time: i64, state: State) {
         let mut begin = time;
-        if let Some(last) = self.stretches.last() {
+        if let Some(last) = self.line.last() {
             begin = begin.max(last.begin);
             if last.begin == begin {
-                self.stretches.pop();
+                self.line.pop();
             }
         }
         if self.now() != Some(state) {
-            self.stretches.push(Stretch { begin, state });
+            self.line.push(Stretch { begin, state });
         }
     }
 }
@@ -82,7 +100,7 @@ mod tests {
 
     #[test]
     fn lines_have_no_empty_stretches() {
-        let mut line = Line::default();
+        let mut line = Actor::default();
         for (time, state) in [
             (10, State::Unknown),
             (20, State::Running(1)),
@@ -92,7 +110,7 @@ mod tests {
         ] {
             line.begins(time, state);
         }
-        let found: Vec<_> = line.stretches.iter().map(|of| (of.begin, of.state)).collect();
+        let found: Vec<_> = line.line.iter().map(|of| (of.begin, of.state)).collect();
         let expected = [(10, State::Unknown), (20, State::Running(1)), (25, State::Ended)];
         assert_eq!(found, expected);
     }

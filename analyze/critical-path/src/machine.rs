@@ -2,15 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{ByCpu, CallItem, CpuKey, Exited, Losses, Table, ThreadKey};
-use tracebraid_kernel_model::Syscall;
+use tracebraid_kernel_model::{Comm, Syscall};
 
 use crate::calls::{LongCall, Longest};
 use crate::cause::{ActorId, Wake};
 use crate::context::Source;
-use crate::graph::{NO_OBJECT, Occupant, Occupied, Queue, State, Stretch};
+use crate::graph::{Actor, NO_OBJECT, Occupant, Occupied, Queue, State, Stretch};
+use crate::holders::Held;
+use crate::kept::Kept;
 use crate::kinds::{Kind, Kinds};
 use crate::life::{Life, NO_CPU, number};
-use crate::line::Line;
+use crate::names::Names;
 use crate::packets::Packets;
 use crate::requests::Requests;
 use crate::rings::Rings;
@@ -21,20 +23,23 @@ use crate::works::Works;
 /// What is known of threads, requests and segments.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Machine {
-    lives: Table<Life>,
+    pub(crate) lives: Table<Life>,
     /// Where the thread that was looked at last is among them.
     #[serde(skip)]
     near: usize,
     losses: Losses,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<Actor>,
+    /// Which of them had which id, in the order of time, as far as nobody has taken that out.
+    pub(crate) held: Vec<Held>,
     pub(crate) cpus: ByCpu<Vec<Occupied>>,
     pub(crate) requests: Requests,
     pub(crate) packets: Packets,
-    works: Works,
+    pub(crate) works: Works,
     pub(crate) rings: Rings,
     /// Places of addresses.
     pub(crate) futexes: Vec<(i64, u32)>,
     pub(crate) calls: Longest,
+    pub(crate) names: Names,
 }
 
 /// A machine at work.
@@ -57,7 +62,12 @@ impl Player<'_> {
             }
             Item::Arrives(tid, call, result) => self.arrives(at, key(tid), Exited { call, result, time }),
             Item::Parks(parked) => self.parks(at, parked),
-            Item::Switch { prev, next, left } => self.switches(at, prev, next, left),
+            Item::Switch {
+                prev,
+                next,
+                left,
+                names,
+            } => self.switches(at, (prev, next), left, names),
             Item::Wake {
                 woken,
                 is_ready,
@@ -87,7 +97,13 @@ impl Player<'_> {
     }
 
     /// A CPU goes from one thread to another.
-    fn switches(&mut self, (cpu, time): (CpuKey, i64), prev: Option<i32>, next: Option<i32>, left: Left) {
+    fn switches(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        (prev, next): (Option<i32>, Option<i32>),
+        left: Left,
+        names: [Comm; 2],
+    ) {
         let trace = cpu.trace;
         let machine = &mut *self.machine;
         if let Some(tid) = prev {
@@ -99,12 +115,14 @@ impl Player<'_> {
             };
             let (life, line, losses) = machine.thread(key);
             life.leaves(line, (cpu, time), left, (call, object), losses);
+            line.is_called(time, names[0]);
         }
         let mut by = Occupant::Idle;
         if let Some(tid) = next {
             let key = ThreadKey { trace, tid };
             let (life, line, losses) = machine.thread(key);
             life.comes(line, (cpu, time), losses);
+            line.is_called(time, names[1]);
             if time < self.rules.from {
                 line.forgets();
             }
@@ -163,9 +181,10 @@ impl Player<'_> {
 }
 
 impl Machine {
-    /// There is nothing more: whoever waits still does.
-    pub(crate) fn ends_waiting(&mut self) {
-        for (key, life) in self.lives.entries() {
+    /// There is nothing more of a trace, or of any: whoever waits still does.
+    pub(crate) fn ends_waiting(&mut self, trace: Option<u32>) {
+        let is_of = |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace);
+        for (key, life) in self.lives.entries().filter(|life| is_of(life.0)) {
             let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));
             if let Some(line) = line {
                 let cpu = CpuKey {
@@ -200,7 +219,7 @@ impl Machine {
 
     /// A thread, its time line, and what was lost.
     #[inline(always)]
-    pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut Life, &mut Line, &Losses) {
+    pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut Life, &mut Actor, &Losses) {
         let actor = self.actor(thread);
         let Machine {
             lives,
@@ -220,7 +239,12 @@ impl Machine {
         let new = self.lines.len() as u32;
         let actor = *self.life(thread).actor.get_or_insert(new);
         if actor == new {
-            self.lines.push(Line::new(thread));
+            self.lines.push(Actor::new(thread));
+            self.held.push(Held {
+                key: thread,
+                since: i64::MIN,
+                actor: Some(ActorId(actor)),
+            });
         }
         ActorId(actor)
     }
@@ -232,7 +256,7 @@ impl Machine {
         line.drain(..line.len().saturating_sub(1));
         self.requests.forget();
         self.packets.forget();
-        self.rings.done.clear();
+        self.rings.done = Kept::default();
     }
 
     fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
@@ -268,7 +292,7 @@ impl Machine {
     ) {
         let actor = self.actor(woken);
         let line = self.lines.get(actor.0 as usize);
-        let wake = match line.and_then(|line| line.stretches.last()).copied() {
+        let wake = match line.and_then(|line| line.line.last()).copied() {
             Some(Stretch {
                 begin,
                 state: State::Blocked { call, .. },
@@ -328,7 +352,8 @@ impl Machine {
                 life.calls.parked = None;
             }
             Item::Belongs { tid, pid } => self.thread(key(tid)).1.pid = Some(pid),
-            Item::Named(tid, name) => self.thread(key(tid)).1.name = Some(name),
+            Item::Named(tid, name) => self.thread(key(tid)).1.is_called(time, name),
+            Item::Tells(told) => self.names.learn(trace, *told),
             Item::Queue {
                 work,
                 queue,
@@ -385,6 +410,14 @@ impl Machine {
         let life = std::mem::take(self.life(old));
         if let Some(line) = life.actor.and_then(|actor| self.lines.get_mut(actor as usize)) {
             line.key = thread;
+        }
+        if let Some(actor) = life.actor {
+            let held = |key, actor: Option<u32>| Held {
+                key,
+                since: time,
+                actor: actor.map(ActorId),
+            };
+            self.held.extend([held(old, None), held(thread, Some(actor))]);
         }
         *self.life(thread) = life;
     }

@@ -10,6 +10,16 @@ use tracebraid_kernel_model::{Body, Device, Headers, TextField, Transport};
 use crate::sorted::Sorted;
 use crate::step::Segment;
 
+/// What something is called.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Told {
+    /// The handler of the hard interrupt of that number.
+    Irq(u16, String),
+    Disk(Device, String),
+    /// A queue of work, by a number of its name.
+    Queue(u32, String),
+}
+
 /// Names that were met.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Names {
@@ -28,33 +38,54 @@ impl Names {
         self.queues.merge(later.queues);
     }
 
-    /// The handler of an interrupt begins.
+    /// Something is called that; what was told first counts.
+    pub(crate) fn learn(&mut self, trace: u32, told: Told) {
+        match told {
+            Told::Irq(number, name) => _ = self.irqs.add((trace, number), || Some(name)),
+            Told::Disk(device, name) => _ = self.disks.add((trace, device), || Some(name)),
+            Told::Queue(number, name) => _ = self.queues.add(number, || Some(name)),
+        }
+    }
+
+    /// The handler of an interrupt begins; gives what is new, as all that tells names here does.
     #[inline]
-    pub(crate) fn irq(&mut self, trace: u32, number: u16, name: Option<&TextField>, body: &mut Body<'_, '_>) {
-        self.irqs.add((trace, number), || text(name?, body));
+    pub(crate) fn irq(
+        &mut self,
+        trace: u32,
+        number: u16,
+        name: Option<&TextField>,
+        body: &mut Body<'_, '_>,
+    ) -> Option<Told> {
+        let name = self.irqs.add((trace, number), || text(name?, body))?;
+        Some(Told::Irq(number, name.clone()))
     }
 
-    pub(crate) fn interrupt(&mut self, trace: u32, state: &StateInterrupt, body: &mut Body<'_, '_>) {
-        if let Some(number) = state.irq.get(body).and_then(|irq| u16::try_from(irq).ok()) {
-            self.irq(trace, number, state.handler.as_ref(), body);
-        }
+    pub(crate) fn interrupt(
+        &mut self,
+        trace: u32,
+        state: &StateInterrupt,
+        body: &mut Body<'_, '_>,
+    ) -> Option<Told> {
+        let number = u16::try_from(state.irq.get(body)?).ok()?;
+        self.irq(trace, number, state.handler.as_ref(), body)
     }
 
-    pub(crate) fn disk(&mut self, trace: u32, state: &StateDevice, body: &mut Body<'_, '_>) {
-        if let Some(device) = state.device(body) {
-            self.disks.add((trace, device), || text(&state.name, body));
-        }
+    pub(crate) fn disk(&mut self, trace: u32, state: &StateDevice, body: &mut Body<'_, '_>) -> Option<Told> {
+        let device = state.device(body)?;
+        let name = self.disks.add((trace, device), || text(&state.name, body))?;
+        Some(Told::Disk(device, name.clone()))
     }
 
     /// The number of a queue of work, by its name.
-    pub(crate) fn queue(&mut self, name: &TextField, body: &mut Body<'_, '_>) -> Option<u32> {
+    pub(crate) fn queue(&mut self, name: &TextField, body: &mut Body<'_, '_>) -> Option<(u32, Option<Told>)> {
         let name = name.bytes(body).filter(|name| !name.is_empty())?;
         let mut hasher = std::hash::DefaultHasher::new();
         name.hash(&mut hasher);
         let number = hasher.finish() as u32;
-        self.queues
+        let new = self
+            .queues
             .add(number, || Some(String::from_utf8_lossy(name).into_owned()));
-        Some(number)
+        Some((number, new.map(|name| Told::Queue(number, name.clone()))))
     }
 
     /// The TCP segment with those headers, if they are of one.

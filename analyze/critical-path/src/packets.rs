@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::ActorId;
 use crate::graph::Packet;
+use crate::kept::Kept;
 use crate::sorted::Sorted;
 use crate::step::Segment;
 
@@ -40,7 +41,7 @@ const MOST_FORGOTTEN: usize = 4096;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Packets {
     flows: Sorted<u64, Flow>,
-    pub(crate) packets: Vec<Packet>,
+    pub(crate) packets: Kept<Packet>,
 }
 
 /// How well a segment that was sent is one that came in. Lengths count options, and may be those of
@@ -83,19 +84,23 @@ impl Packets {
         let connection = connection ^ 1;
         let flow = self.flows.find(connection)?;
         let sent = flow.sent.back().filter(|sent| sent.time > since)?;
-        let place = self.packets.len() as u32;
-        self.packets.push(Packet {
+        Some(self.packets.push(Packet {
             connection,
             sent: Some(sent.time),
             by: sent.by,
-        });
-        Some(place)
+        }))
+    }
+
+    /// True if a segment that was sent later may turn out to be the one at that place.
+    pub(crate) fn is_pending(&self, connection: u64, place: u32) -> bool {
+        let flow = self.flows.find(connection);
+        flow.is_some_and(|flow| flow.pending.iter().any(|pending| pending.1 == place))
     }
 
     /// Waits that have ended do not matter.
     pub(crate) fn forget(&mut self) {
         if self.packets.len() > MOST_FORGOTTEN {
-            self.packets.clear();
+            self.packets = Kept::default();
             // Their places are others' from now on.
             self.flows.values().for_each(|flow| flow.pending.clear());
         }
@@ -114,18 +119,17 @@ impl Packets {
                 break;
             }
         }
-        let place = self.packets.len() as u32;
+        let place = self.packets.push(Packet {
+            connection: segment.connection,
+            sent: best.map(|(_, sent)| sent.time),
+            by: best.and_then(|(_, sent)| sent.by),
+        });
         if best.is_none_or(|best| best.0 < 3) {
             if flow.pending.len() >= MOST_PENDING {
                 flow.pending.pop_front();
             }
             flow.pending.push_back((segment, place));
         }
-        self.packets.push(Packet {
-            connection: segment.connection,
-            sent: best.map(|(_, sent)| sent.time),
-            by: best.and_then(|(_, sent)| sent.by),
-        });
         place
     }
 }

@@ -6,6 +6,7 @@ use tracebraid_kernel_model::Device;
 
 use crate::cause::ActorId;
 use crate::graph::Request;
+use crate::kept::Kept;
 use crate::step::RequestKey;
 
 /// A request that is under way.
@@ -23,7 +24,7 @@ const MOST_FORGOTTEN: usize = 4096;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Requests {
     open: Pairs<(u32, RequestKey), Open>,
-    pub(crate) done: Vec<Request>,
+    pub(crate) done: Kept<Request>,
     /// By CPU: the one that was completed there last.
     last: ByCpu<Option<u32>>,
     pub(crate) longest: i64,
@@ -59,8 +60,7 @@ impl Requests {
             sectors: 0,
         });
         self.longest = self.longest.max(time.saturating_sub(open.begin));
-        *self.last.get(cpu) = Some(self.done.len() as u32);
-        self.done.push(Request {
+        let place = self.done.push(Request {
             begin: open.begin,
             end: time,
             by: open.by,
@@ -68,6 +68,7 @@ impl Requests {
             device: Device(key.device),
             sectors: open.sectors,
         });
+        *self.last.get(cpu) = Some(place);
     }
 
     /// Waits that have ended do not matter: of requests that are done only the last one of each CPU may end others.
@@ -87,7 +88,23 @@ impl Requests {
             *place = kept.len() as u32;
             kept.extend(request);
         }
-        self.done = kept;
+        self.done = kept.into();
+    }
+
+    /// True if a request to a device is under way that began before that time.
+    pub(crate) fn is_used(&self, trace: u32, device: Device, until: i64) -> bool {
+        let mut open = self.open.open();
+        open.any(|((of, key), open)| *of == trace && key.device == device.0 && open.begin < until)
+    }
+
+    /// When those began that are under way.
+    pub(crate) fn begins(&self) -> impl Iterator<Item = i64> {
+        self.open.open().map(|(_, open)| open.begin)
+    }
+
+    /// Places of those that may yet end waits: the last one of each CPU.
+    pub(crate) fn last_ones(&self) -> impl Iterator<Item = u32> {
+        self.last.iter().filter_map(|(_, last)| *last)
     }
 
     /// Events were lost: what is under way may have been done.

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{Pairs, ThreadKey};
 
 use crate::cause::{ActorId, Wake};
-use crate::graph::{NO_OBJECT, Queue, RingRequest, State, Work};
+use crate::graph::{Actor, NO_OBJECT, Queue, RingRequest, State, Stretch, Work};
+use crate::kept::Kept;
 use crate::life::Life;
-use crate::line::Line;
 use crate::machine::Machine;
 use crate::step::{RingEvent, RingStep};
 
@@ -24,8 +24,8 @@ struct Open {
 pub(crate) struct Rings {
     open: Pairs<(u32, i64), Open>,
     /// Those that ended waits.
-    pub(crate) done: Vec<RingRequest>,
-    are_used: bool,
+    pub(crate) done: Kept<RingRequest>,
+    pub(crate) are_used: bool,
 }
 
 /// What is known of a thread and io_uring.
@@ -48,12 +48,32 @@ struct Wait {
     begin: i64,
     /// Since when the worker thread that ended it had been done with all before.
     free: Option<i64>,
+    /// What ended it, and when, if its place is no more there.
+    dropped: Option<(Wake, i64)>,
+}
+
+impl Wait {
+    /// So many stretches are going to be dropped from the front of the time line.
+    fn drop_front(&mut self, line: &[Stretch], count: usize) {
+        if let Some(place) = self.place.checked_sub(count) {
+            self.place = place;
+            return;
+        }
+        let ended = (line.get(self.place), line.get(self.place.saturating_add(1)));
+        if let (Some(stretch), Some(next)) = ended
+            && let State::Blocked { object, wake, .. } = stretch.state
+            && stretch.begin == self.begin
+            && object == NO_OBJECT
+        {
+            self.dropped = Some((wake, next.begin));
+        }
+        self.place = usize::MAX;
+    }
 }
 
 impl Rings {
     fn remember(&mut self, request: RingRequest) -> u32 {
-        self.done.push(request);
-        self.done.len() as u32 - 1
+        self.done.push(request)
     }
 
     /// Events were lost: what is under way may have been done.
@@ -134,11 +154,27 @@ impl Machine {
         }
     }
 
+    /// What ended before a time is going to be dropped from all time lines.
+    pub(crate) fn ring_waits_drop(&mut self, cut: i64) {
+        let Machine { lives, lines, .. } = self;
+        for life in lives.values() {
+            let wait = life.ring.as_mut().and_then(|own| own.waits.as_mut());
+            let line = life.actor.and_then(|actor| lines.get(actor as usize));
+            if let Some((wait, line)) = wait.zip(line) {
+                wait.drop_front(&line.line, line.place(cut).unwrap_or(0));
+            }
+        }
+    }
+
     /// A wait of a thread was for that request, if that was under way then; gives what ended the wait, and when.
     fn was_for(&mut self, actor: ActorId, wait: Wait, request: RingRequest) -> Option<(Wake, i64)> {
+        if let Some((wake, end)) = wait.dropped.filter(|dropped| request.submitted < dropped.1) {
+            self.rings.remember(request);
+            return Some((wake, end));
+        }
         let line = self.lines.get_mut(actor.0 as usize)?;
-        let end = line.stretches.get(wait.place + 1)?.begin;
-        let stretch = line.stretches.get_mut(wait.place)?;
+        let end = line.line.get(wait.place.checked_add(1)?)?.begin;
+        let stretch = line.line.get_mut(wait.place)?;
         let State::Blocked { object, wake, .. } = &mut stretch.state else {
             return None;
         };
@@ -169,14 +205,19 @@ impl Machine {
             return;
         }
         let (life, line, _) = self.thread(woken);
-        let Some(begin) = line.stretches.last().map(|last| last.begin) else {
+        let Some(begin) = line.line.last().map(|last| last.begin) else {
             return;
         };
-        let place = line.stretches.len() - 1;
+        let place = line.line.len() - 1;
         let waits_for = life.ring.as_ref().and_then(|own| own.ring);
         if is_sure {
             let free = None;
-            ring(life).waits = Some(Wait { place, begin, free });
+            ring(life).waits = Some(Wait {
+                place,
+                begin,
+                free,
+                dropped: None,
+            });
         }
         let Wake::Thread(by) = wake else { return };
         let Some(waker) = self.lines.get(by.0 as usize).map(|line| line.key) else {
@@ -209,8 +250,8 @@ impl Machine {
 }
 
 /// The wait that goes on is for that request.
-fn for_request(line: &mut Line, place: u32) {
-    if let Some(State::Blocked { object, .. }) = line.stretches.last_mut().map(|last| &mut last.state) {
+fn for_request(line: &mut Actor, place: u32) {
+    if let Some(State::Blocked { object, .. }) = line.line.last_mut().map(|last| &mut last.state) {
         *object = place;
     }
 }

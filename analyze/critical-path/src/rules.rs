@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{
-    ByCpu, ChosenCalls, Event, Input, Items, Lane, Packet, People, Rules, Selection,
+    ByCpu, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Rules, Selection,
 };
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::work::WorkStep;
@@ -16,7 +16,7 @@ use crate::graph::Graph;
 use crate::kinds::Kinds;
 use crate::lacks::lacks;
 use crate::machine::{Machine, Player};
-use crate::names::Names;
+use crate::names::{Names, Told};
 use crate::step::{Item, Step, What};
 
 /// What the analysis makes of events.
@@ -115,8 +115,14 @@ impl Rules for GraphRules {
             Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | ThreadExit(_) => {
                 return self.task(partial, event, body);
             }
-            StateDevice(state) => return partial.names.disk(cpu.trace, state, body),
-            StateInterrupt(state) => return partial.names.interrupt(cpu.trace, state, body),
+            StateDevice(state) => {
+                let told = partial.names.disk(cpu.trace, state, body);
+                return tell(partial, cpu, time, told);
+            }
+            StateInterrupt(state) => {
+                let told = partial.names.interrupt(cpu.trace, state, body);
+                return tell(partial, cpu, time, told);
+            }
             Packet(packet) => {
                 let headers = packet.headers.as_ref().and_then(|headers| headers.get(body));
                 let segment = headers.and_then(|headers| partial.names.segment(&headers));
@@ -131,7 +137,9 @@ impl Rules for GraphRules {
                     WorkStep::Queue => {
                         let name = work.queue.as_ref();
                         let queue = name.and_then(|name| partial.names.queue(name, body));
-                        What::Queue(address, queue.unwrap_or(0))
+                        let (queue, told) = queue.unwrap_or((0, None));
+                        tell(partial, cpu, time, told);
+                        What::Queue(address, queue)
                     }
                     _ => What::Execute(address),
                 })
@@ -140,7 +148,8 @@ impl Rules for GraphRules {
                 if let IrqEntry(entry) = other
                     && let Some(number) = entry.irq.get(body).and_then(|irq| u16::try_from(irq).ok())
                 {
-                    partial.names.irq(cpu.trace, number, entry.name.as_ref(), body);
+                    let told = partial.names.irq(cpu.trace, number, entry.name.as_ref(), body);
+                    tell(partial, cpu, time, told);
                 }
                 events::interrupts(other, body)
             }
@@ -176,6 +185,14 @@ impl Rules for GraphRules {
     }
 }
 
+/// All have to know what something is called, in the order of time.
+#[inline(always)]
+fn tell(partial: &mut GraphPartial, cpu: CpuKey, time: i64, told: Option<Told>) {
+    if let Some(told) = told {
+        partial.items.push(cpu, time, Item::Tells(Box::new(told)));
+    }
+}
+
 impl GraphRules {
     /// True if such calls are asked for that begin then.
     #[inline(always)]
@@ -196,12 +213,28 @@ impl GraphRules {
 
     /// Takes what happened in the order of time.
     fn play(&self, partial: &mut GraphPartial, until: Option<i64>) {
-        let mut player = Player {
-            rules: self,
-            machine: &mut partial.machine,
-        };
-        partial
-            .items
-            .play(until, |cpu, time, item| player.play(cpu, time, item));
+        self.play_on(&mut partial.items, &mut partial.machine, until, |_| {});
+    }
+
+    /// The same, and tells of what is much: its time.
+    #[inline(always)]
+    pub(crate) fn play_on(
+        &self,
+        items: &mut Items<Item>,
+        machine: &mut Machine,
+        until: Option<i64>,
+        mut happens: impl FnMut(i64),
+    ) {
+        let rules = self;
+        let mut player = Player { rules, machine };
+        items.play(until, |cpu, time, item| {
+            if matches!(
+                item,
+                Item::Switch { .. } | Item::Wake { .. } | Item::Interrupted(..)
+            ) {
+                happens(time);
+            }
+            player.play(cpu, time, item);
+        });
     }
 }

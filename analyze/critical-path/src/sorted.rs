@@ -13,13 +13,11 @@ impl<K, V> Default for Sorted<K, V> {
 }
 
 impl<K: Ord + Copy, V> Sorted<K, V> {
-    /// Adds a value, unless the key has one.
-    pub(crate) fn add(&mut self, key: K, value: impl FnOnce() -> Option<V>) {
-        if let Err(at) = self.0.binary_search_by_key(&key, |of| of.0)
-            && let Some(value) = value()
-        {
-            self.0.insert(at, (key, value));
-        }
+    /// Adds a value, unless the key has one; gives it if it was added.
+    pub(crate) fn add(&mut self, key: K, value: impl FnOnce() -> Option<V>) -> Option<&V> {
+        let at = self.0.binary_search_by_key(&key, |of| of.0).err()?;
+        self.0.insert(at, (key, value()?));
+        self.0.get(at).map(|(_, value)| value)
     }
 
     /// The value of a key, which is made if it has none.
@@ -47,10 +45,14 @@ impl<K: Ord + Copy, V> Sorted<K, V> {
     }
 
     pub(crate) fn merge(&mut self, later: Sorted<K, V>) {
-        later
-            .0
-            .into_iter()
-            .for_each(|(key, value)| self.add(key, || Some(value)));
+        for (key, value) in later.0 {
+            self.add(key, || Some(value));
+        }
+    }
+
+    /// Of what [`Sorted::into_entries`] gave.
+    pub(crate) fn from_entries(entries: Vec<(K, V)>) -> Self {
+        Sorted(entries)
     }
 
     pub(crate) fn into_entries(self) -> Vec<(K, V)> {

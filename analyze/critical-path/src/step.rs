@@ -6,6 +6,7 @@ use tracebraid_kernel_model::{Comm, Syscall};
 
 use crate::cause::Interrupt;
 use crate::context::{Change, Source};
+use crate::names::Told;
 
 /// Something happens on a CPU, by the thread that the event's context names, if it names one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -107,6 +108,8 @@ pub(crate) enum Item {
         prev: Option<i32>,
         next: Option<i32>,
         left: Left,
+        /// What both are called, if that is told.
+        names: [Comm; 2],
     },
     Wake {
         woken: i32,
@@ -144,6 +147,8 @@ pub(crate) enum Item {
     },
     /// A thread has that name.
     Named(i32, Comm),
+    /// What something else is called.
+    Tells(Box<Told>),
     /// Events were lost on the CPU.
     Lost,
 }

@@ -36,6 +36,11 @@ impl Works {
         })
     }
 
+    /// What queued the work that is in the queues.
+    pub(crate) fn causes(&self) -> impl Iterator<Item = Wake> {
+        self.0.open().map(|(_, queued)| queued.cause)
+    }
+
     /// Events were lost: what is queued may have been done, and queued again.
     pub(crate) fn lose(&mut self) {
         self.0 = Pairs::default();

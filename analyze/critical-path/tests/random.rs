@@ -130,8 +130,8 @@ prop_compose! {
             known_until: end,
             actors,
             cpus: (0..).zip(lines).map(cpu).collect(),
-            requests,
-            packets,
+            requests: requests.into(),
+            packets: packets.into(),
             longest_request,
             ..Graph::default()
         }

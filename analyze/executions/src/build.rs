@@ -1,23 +1,31 @@
 //! From traces to executions with all that is kept of each.
 
-use tracebraid_critical_path::Graph;
+use std::sync::{Mutex, PoisonError};
+
+use tracebraid_critical_path::{Graph, GraphAnalysis};
+use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::executions::Definitions;
+use tracebraid_fold::{Control, FoldError, Options, fold};
+use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
 use tracebraid_profile::Samples;
-use tracebraid_reports::periods::Ended;
 
 use crate::contexts::Contexts;
-use crate::ecct::{Builder, Ecct, Step};
-use crate::execution::{Execution, executions};
-use crate::metrics::metrics;
+use crate::counts::{CountAnalysis, ExtraMetric};
+use crate::delimit::{DelimitedAnalysis, FunctionNames};
+use crate::ecct::{Ecct, Step};
+use crate::execution::{Execution, Kernels};
 use crate::names::Names;
-use crate::sampled::Sampled;
+use crate::pass::{Pass, Streaming};
+use crate::sampled::Sampling;
+use crate::stream::Stream;
 
 /// An execution with all that is kept of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
     /// What it is.
     pub execution: Execution,
-    /// Figures, in the order of [`crate::Metric::all`]; of an execution of which nobody knows in which thread it was, its
+    /// Figures, in the order of [`crate::Metric::all`], and those that [`Built::extra`] lists behind them; of an execution of which nobody knows in which thread it was, its
     /// duration only.
     pub metrics: Vec<Option<u64>>,
     /// Where its time went; empty if nobody knows in which thread it was.
@@ -30,6 +38,15 @@ pub struct Finished {
 pub trait Sink {
     /// What can go wrong.
     type Error;
+
+    /// Before all executions: the figures that there are besides those of [`crate::Metric`].
+    ///
+    /// # Errors
+    /// When there is no room for them: then nothing is made.
+    fn figures(&mut self, extra: &[ExtraMetric]) -> Result<(), Self::Error> {
+        let _ = extra;
+        Ok(())
+    }
 
     /// An execution. The graph tells of its threads; what it refers to of contexts is among those that [`build`] gives in the
     /// end.
@@ -48,48 +65,144 @@ pub struct Union {
     pub names: Names,
 }
 
-/// Makes executions of periods of definitions [`crate::with_threads`]; what they refer to goes on from `union`.
-///
-/// # Errors
-/// What the sink says.
-pub fn build<S: Sink>(
-    set: &TraceSet,
-    graph: &Graph,
-    samples: &Samples,
-    ended: Ended,
-    union: Union,
-    sink: &mut S,
-) -> Result<Union, S::Error> {
-    let sampled = Sampled::new(set, graph, samples, union.names);
-    let mut builder =
-        Builder::new(graph, &sampled.stacks, &sampled.threads, sampled.names).with_contexts(union.contexts);
-    for execution in executions(set, graph, ended) {
-        sink.take(graph, finished(graph, &mut builder, execution))?;
-    }
-    Ok(Union {
-        contexts: builder.contexts,
-        names: builder.names,
-    })
+/// Which executions to make.
+#[derive(Clone, Debug)]
+pub struct BuildRules {
+    /// What begins and ends them.
+    pub definitions: Definitions,
+    /// What functions are called, if any are asked for.
+    pub names: FunctionNames,
+    /// Only those that begin and end in it.
+    pub window: Window,
+    /// An execution is what is known of it so many nanoseconds behind its end.
+    pub behind_ns: u64,
+    /// Executions in which more happens are given up: of switches, wake-ups and interrupts of all threads together. It bounds
+    /// what is kept for them.
+    pub most_within: u64,
 }
 
-fn finished(graph: &Graph, builder: &mut Builder<'_>, execution: Execution) -> Finished {
-    let Some(path) = execution.path(graph) else {
-        let mut metrics = vec![None; crate::Metric::all().count()];
-        if let Some(duration) = metrics.first_mut() {
-            *duration = Some(execution.duration());
+impl BuildRules {
+    /// A second behind its end all is known of an execution, but for what nobody waits for.
+    pub const BEHIND_NS: u64 = 1_000_000_000;
+    /// Some GiB.
+    pub const MOST_WITHIN: u64 = 1 << 26;
+}
+
+impl Default for BuildRules {
+    fn default() -> Self {
+        BuildRules {
+            definitions: Definitions::default(),
+            names: FunctionNames::default(),
+            window: Window::default(),
+            behind_ns: BuildRules::BEHIND_NS,
+            most_within: BuildRules::MOST_WITHIN,
         }
-        return Finished {
-            execution,
-            metrics,
-            ecct: Ecct::default(),
-            steps: Vec::new(),
-        };
-    };
-    let (ecct, steps) = builder.ecct_and_steps(&path);
-    Finished {
-        metrics: metrics(graph, &path),
-        execution,
-        ecct,
-        steps,
     }
+}
+
+/// What is told of all executions in the end.
+#[derive(Clone, Debug, Default)]
+pub struct Built {
+    /// What they refer to.
+    pub union: Union,
+    /// By definition: how many did not end.
+    pub unfinished: Vec<u64>,
+    /// How many were not begun, since too many were open.
+    pub refused: u64,
+    /// How many ended, but more happened in them than is kept.
+    pub given_up: u64,
+    /// The most stretches of threads' time lines that were kept at a time.
+    pub most_stretches: usize,
+    /// Behind this time, in nanoseconds from the origin, nothing is known.
+    pub until: i64,
+    /// The figures that there are besides those of [`crate::Metric`].
+    pub extra: Vec<ExtraMetric>,
+    /// Stacks of threads that nobody knows.
+    pub of_nobody: u64,
+    /// What is damaged in the traces.
+    pub damage: Vec<Damage>,
+    /// What was not recorded and would tell most, for people.
+    pub lacks: Option<&'static str>,
+    /// What in the definitions is probably wrong, for people.
+    pub doubts: Vec<String>,
+}
+
+/// Why executions were not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError<E> {
+    /// The definitions cannot be followed.
+    #[error("{0}")]
+    Periods(String),
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// They cannot be kept.
+    #[error(transparent)]
+    Sink(E),
+}
+
+/// Makes the executions of traces in one pass over them, in the order in which they end; what they refer to goes on from
+/// `union`.
+///
+/// # Errors
+/// When the definitions cannot be followed, when it is cancelled, and what the sink says: then the fold is cancelled.
+pub fn build<S: Sink + Send>(
+    set: &TraceSet,
+    rules: &BuildRules,
+    samples: &Samples,
+    union: Union,
+    (mut options, control): (Options, &Control),
+    sink: &mut S,
+) -> Result<Built, BuildError<S::Error>>
+where
+    S::Error: Send,
+{
+    let periods = DelimitedAnalysis::new(set, &rules.definitions, rules.names.clone(), rules.window)
+        .map_err(BuildError::Periods)?;
+    let counts = CountAnalysis::new(set, &rules.definitions).map_err(BuildError::Periods)?;
+    let extra = counts.quantities().extra();
+    sink.figures(&extra).map_err(BuildError::Sink)?;
+    let selection = Selection {
+        window: rules.window,
+        behind: rules.behind_ns,
+        ..Selection::default()
+    };
+    options.until = options.until.or(selection.read_until());
+    let pass = Pass::new(set, (periods, GraphAnalysis::new(set, selection), counts));
+    let sources = &pass.graph.input().sources;
+    let kernels = Kernels::new(set, |trace| sources.tells_switches(trace));
+    let sampling = Sampling::new(&kernels, samples, union.names);
+    let stream = Stream::new(&pass, (kernels, sampling, union.contexts), rules, sink);
+    let streaming = Streaming {
+        pass,
+        stream: Mutex::new(stream),
+        control,
+    };
+    let outcome = fold(set, &streaming, options, control);
+    let Streaming { pass, stream, .. } = streaming;
+    let stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let until = pass.graph.input().known_until();
+    let (union, told, of_nobody, error) = stream.into_parts();
+    if let Some(error) = error {
+        return Err(BuildError::Sink(error));
+    }
+    let outcome = outcome.map_err(|FoldError::Cancelled| BuildError::Cancelled)?;
+    Ok(Built {
+        union,
+        unfinished: outcome.report.unfinished,
+        refused: outcome.report.refused,
+        given_up: told.given_up,
+        most_stretches: told.most_stretches,
+        until: until.unwrap_or(i64::MIN),
+        of_nobody,
+        damage: outcome.damage,
+        lacks: pass.lacks(),
+        doubts: pass
+            .periods
+            .doubts()
+            .into_iter()
+            .chain(pass.counts.doubts())
+            .collect(),
+        extra,
+    })
 }

@@ -54,6 +54,16 @@ pub struct Builder<'t> {
     pub names: Names,
     /// Stacks within contexts.
     known: HashMap<(ContextId, StackId), ContextId>,
+    /// When the execution ends: threads are called what they were called then.
+    until: i64,
+}
+
+/// What trees of executions have in common, without what is known of the threads.
+#[derive(Debug, Default)]
+pub(crate) struct Common {
+    pub(crate) contexts: Contexts,
+    pub(crate) names: Names,
+    pub(crate) known: HashMap<(ContextId, StackId), ContextId>,
 }
 
 /// A tree that is being made.
@@ -111,6 +121,29 @@ impl<'t> Builder<'t> {
             names,
             contexts: Contexts::default(),
             known: HashMap::new(),
+            until: i64::MAX,
+        }
+    }
+
+    /// Goes on from other trees.
+    pub(crate) fn going_on(
+        graph: &'t Graph,
+        stacks: &'t Stacks,
+        threads: &'t HashMap<ActorId, ThreadStacks>,
+        common: Common,
+    ) -> Self {
+        Builder {
+            contexts: common.contexts,
+            known: common.known,
+            ..Builder::new(graph, stacks, threads, common.names)
+        }
+    }
+
+    pub(crate) fn into_common(self) -> Common {
+        Common {
+            contexts: self.contexts,
+            names: self.names,
+            known: self.known,
         }
     }
 
@@ -134,6 +167,7 @@ impl<'t> Builder<'t> {
             steps: Vec::new(),
             actor: None,
         };
+        self.until = path.segments.last().map_or(i64::MAX, |last| last.end);
         for segment in &path.segments {
             self.segment(&mut growing, segment);
         }
@@ -345,7 +379,10 @@ impl<'t> Builder<'t> {
     }
 
     fn thread(&mut self, context: ContextId, actor: ActorId) -> ContextId {
-        let name = self.graph.actor(actor).and_then(|actor| actor.name.as_deref());
+        let actor = self.graph.actor(actor);
+        let then = actor.and_then(|actor| actor.name_at(self.until));
+        let then = then.map(|name| name.text());
+        let name = then.as_deref().or(actor.and_then(|actor| actor.name.as_deref()));
         let name = one_for_all_cpus(name.unwrap_or("?"));
         self.frame(context, FrameKind::Thread, name)
     }

@@ -62,11 +62,58 @@ pub fn with_threads(mut periods: Periods) -> Periods {
 
 /// The executions that periods of definitions [`with_threads`] are.
 pub fn executions(set: &TraceSet, graph: &Graph, ended: Ended) -> Vec<Execution> {
-    let whose = Whose::new(set, graph);
-    let execution = |period: EndedPeriod| {
+    let kernels = Kernels::of_graph(set, graph);
+    let whose = Whose::new(&kernels, graph);
+    let periods = ended.periods.into_iter();
+    periods.map(|period| whose.execution(period)).collect()
+}
+
+/// By trace: the kernel trace of its machine.
+#[derive(Debug)]
+pub(crate) struct Kernels(Vec<Option<u32>>);
+
+/// Finds out in which thread something is that a trace tells.
+pub(crate) struct Whose<'g> {
+    graph: &'g Graph,
+    kernels: &'g Kernels,
+}
+
+impl Kernels {
+    /// Those are of kernels that tell who ran.
+    pub(crate) fn of_graph(set: &TraceSet, graph: &Graph) -> Kernels {
+        Kernels::new(set, |index| {
+            graph.cpus.iter().any(|(cpu, _)| cpu.trace as usize == index)
+        })
+    }
+
+    pub(crate) fn new(set: &TraceSet, is_kernels: impl Fn(usize) -> bool) -> Kernels {
+        let kernel = |(index, trace): (usize, &Trace)| {
+            if is_kernels(index) {
+                return u32::try_from(index).ok();
+            }
+            let mut traces = set.traces.iter().enumerate();
+            let found = traces.position(|(other, of)| is_kernels(other) && machine(of) == machine(trace));
+            found.and_then(|found| u32::try_from(found).ok())
+        };
+        Kernels(set.traces.iter().enumerate().map(kernel).collect())
+    }
+
+    /// The kernel trace of the machine that a trace is of.
+    pub(crate) fn of(&self, trace: u32) -> Option<u32> {
+        self.0.get(trace as usize).copied().flatten()
+    }
+}
+
+impl<'g> Whose<'g> {
+    pub(crate) fn new(kernels: &'g Kernels, graph: &'g Graph) -> Whose<'g> {
+        Whose { graph, kernels }
+    }
+
+    /// The execution that a period is.
+    pub(crate) fn execution(&self, period: EndedPeriod) -> Execution {
         let (begin, end) = (period.begin.time, period.end.time);
-        let (first, mut values) = whose.of(period.begin);
-        let (last, of_end) = whose.of(period.end);
+        let (first, mut values) = self.of(period.begin);
+        let (last, of_end) = self.of(period.end);
         values.extend(of_end);
         Execution {
             kind: period.period,
@@ -76,32 +123,6 @@ pub fn executions(set: &TraceSet, graph: &Graph, ended: Ended) -> Vec<Execution>
             first,
             last,
             values,
-        }
-    };
-    ended.periods.into_iter().map(execution).collect()
-}
-
-/// Finds out in which thread something is that a trace tells.
-pub(crate) struct Whose<'g> {
-    graph: &'g Graph,
-    /// By trace: the kernel trace of its machine.
-    kernels: Vec<Option<u32>>,
-}
-
-impl<'g> Whose<'g> {
-    pub(crate) fn new(set: &TraceSet, graph: &'g Graph) -> Whose<'g> {
-        let is_kernels = |index: usize| graph.cpus.iter().any(|(cpu, _)| cpu.trace as usize == index);
-        let kernel = |(index, trace): (usize, &Trace)| {
-            if is_kernels(index) {
-                return u32::try_from(index).ok();
-            }
-            let mut traces = set.traces.iter().enumerate();
-            let found = traces.position(|(other, of)| is_kernels(other) && machine(of) == machine(trace));
-            found.and_then(|found| u32::try_from(found).ok())
-        };
-        Whose {
-            graph,
-            kernels: set.traces.iter().enumerate().map(kernel).collect(),
         }
     }
 
@@ -120,20 +141,15 @@ impl<'g> Whose<'g> {
         (actor, captures)
     }
 
-    /// The kernel trace of the machine that a trace is of.
-    fn kernel(&self, trace: u32) -> Option<u32> {
-        self.kernels.get(trace as usize).copied().flatten()
-    }
-
     /// The thread with that id.
     pub(crate) fn thread(&self, trace: u32, tid: Option<i64>, time: i64) -> Option<ActorId> {
-        let (trace, tid) = (self.kernel(trace)?, i32::try_from(tid?).ok()?);
+        let (trace, tid) = (self.kernels.of(trace)?, i32::try_from(tid?).ok()?);
         self.graph.at(ThreadKey { trace, tid }, time)
     }
 
     /// Who ran on a CPU.
     fn on(&self, trace: u32, cpu: u32, time: i64) -> Option<ActorId> {
-        let trace = self.kernel(trace)?;
+        let trace = self.kernels.of(trace)?;
         match self.graph.occupied(CpuKey { trace, cpu }, time).first()?.by {
             Occupant::Thread(actor) => Some(actor),
             Occupant::Idle | Occupant::Unknown => None,

@@ -17,10 +17,12 @@ mod ecct;
 mod execution;
 mod metrics;
 mod names;
+mod pass;
 mod sampled;
 mod stacks;
+mod stream;
 
-pub use build::{Finished, Sink, Union, build};
+pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
 pub use compare::{Difference, Spread, compare};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use counts::{CountAnalysis, CountLines, CountPartial, ExtraMetric, Quantities};

@@ -1,14 +1,15 @@
 //! Stacks that were recorded, by the threads of a graph.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use tracebraid_critical_path::{ActorId, Graph};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_profile::Samples;
+use tracebraid_kernel_fold::ThreadKey;
+use tracebraid_profile::{SampledStack, Samples};
 
-use crate::execution::Whose;
+use crate::execution::{Kernels, Whose};
 use crate::names::{NameId, Names};
-use crate::stacks::{Stacks, ThreadStacks};
+use crate::stacks::{Sample, Stacks, ThreadStacks};
 
 /// Stacks that were recorded, by the threads of a graph.
 #[derive(Clone, Debug, Default)]
@@ -23,34 +24,110 @@ pub struct Sampled {
     pub of_nobody: u64,
 }
 
+/// Stacks that were recorded, which go to their threads while a graph grows.
+#[derive(Debug)]
+pub(crate) struct Sampling {
+    /// What has gone to the threads.
+    pub(crate) sampled: Sampled,
+    /// What has not, in the order of time: the trace that tells it, and the thread.
+    waiting: VecDeque<(Sample, u32, Option<i64>)>,
+    /// Of that, the times by thread.
+    times: HashMap<ThreadKey, VecDeque<i64>>,
+}
+
 impl Sampled {
     /// Stacks of those traces; names of functions go on from `names`.
     pub fn new(set: &TraceSet, graph: &Graph, samples: &Samples, names: Names) -> Sampled {
-        let whose = Whose::new(set, graph);
+        let kernels = Kernels::of_graph(set, graph);
+        let mut sampling = Sampling::new(&kernels, samples, names);
+        sampling.advance(&kernels, graph, None);
+        sampling.sampled
+    }
+}
+
+impl Sampling {
+    pub(crate) fn new(kernels: &Kernels, samples: &Samples, names: Names) -> Sampling {
         let mut sampled = Sampled {
             names,
             ..Sampled::default()
         };
         let names: Vec<NameId> = samples.names.iter().map(|name| sampled.names.id(name)).collect();
-        for sample in &samples.stacks {
-            let time = sample.time.0;
-            let begin = time.saturating_sub_unsigned(sample.wait_ns.unwrap_or(0));
-            let Some(actor) = whose.thread(sample.trace, sample.tid, begin) else {
-                sampled.of_nobody += 1;
-                continue;
-            };
-            let functions = sample.functions.iter();
+        let mut sample = |of: &SampledStack| {
+            let functions = of.functions.iter();
             let functions = functions.filter_map(|&function| names.get(function as usize).copied());
-            let stack = sampled.stacks.of(functions);
-            let thread = sampled.threads.entry(actor).or_default();
-            match sample.wait_ns {
-                Some(_) => thread.waited(begin, time, stack),
-                None => thread.ran(time, stack),
+            let sample = Sample {
+                time: of.time.0,
+                since: of.wait_ns.map(|wait| of.time.0.saturating_sub_unsigned(wait)),
+                stack: sampled.stacks.of(functions),
+            };
+            (sample, of.trace, of.tid)
+        };
+        let mut waiting: Vec<_> = samples.stacks.iter().map(&mut sample).collect();
+        waiting.sort_by_key(|waiting| waiting.0);
+        let mut times: HashMap<ThreadKey, VecDeque<i64>> = HashMap::new();
+        for (sample, trace, tid) in &waiting {
+            if let Some(key) = key(kernels, *trace, *tid) {
+                times.entry(key).or_default().push_back(sample.time);
             }
         }
-        for thread in sampled.threads.values_mut() {
-            thread.settle(&sampled.stacks);
+        Sampling {
+            sampled,
+            waiting: waiting.into(),
+            times,
         }
-        sampled
     }
+
+    /// Stacks from before a time go to their threads; without one, all.
+    pub(crate) fn advance(&mut self, kernels: &Kernels, graph: &Graph, until: Option<i64>) {
+        let whose = Whose::new(kernels, graph);
+        let is_due = |of: &(Sample, u32, Option<i64>)| until.is_none_or(|until| of.0.time < until);
+        while self.waiting.front().is_some_and(is_due)
+            && let Some((sample, trace, tid)) = self.waiting.pop_front()
+        {
+            if let Some(times) = key(kernels, trace, tid).and_then(|key| self.times.get_mut(&key)) {
+                times.pop_front();
+            }
+            match whose.thread(trace, tid, sample.since.unwrap_or(sample.time)) {
+                Some(actor) => {
+                    let thread = self.sampled.threads.entry(actor).or_default();
+                    thread.go_on(&self.sampled.stacks, sample);
+                }
+                None => self.sampled.of_nobody += 1,
+            }
+        }
+    }
+
+    /// True if stacks of a thread that hold before a time may depend on one that comes before the second time.
+    pub(crate) fn is_open(&self, graph: &Graph, actor: ActorId, until: i64, deadline: i64) -> bool {
+        let known = self.sampled.threads.get(&actor);
+        if known
+            .and_then(ThreadStacks::until)
+            .is_some_and(|known| known >= until)
+        {
+            return false;
+        }
+        let key = graph.actor(actor).map(|actor| actor.key);
+        let times = key.and_then(|key| self.times.get(&key));
+        times
+            .and_then(VecDeque::front)
+            .is_some_and(|time| *time < deadline)
+    }
+
+    /// True if there were no stacks at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.sampled.threads.is_empty()
+    }
+
+    /// Nobody will ask for what was before that time.
+    pub(crate) fn drop_before(&mut self, cut: i64) {
+        for thread in self.sampled.threads.values_mut() {
+            thread.drop_before(cut);
+        }
+    }
+}
+
+/// The thread that a stack is of.
+fn key(kernels: &Kernels, trace: u32, tid: Option<i64>) -> Option<ThreadKey> {
+    let (trace, tid) = (kernels.of(trace)?, i32::try_from(tid?).ok()?);
+    Some(ThreadKey { trace, tid })
 }

@@ -100,12 +100,12 @@ impl Stacks {
 
 /// A stack that was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Sample {
+pub(crate) struct Sample {
     /// In nanoseconds from the origin.
-    time: i64,
+    pub(crate) time: i64,
     /// When the wait began, if it is of one that has ended then.
-    since: Option<i64>,
-    stack: StackId,
+    pub(crate) since: Option<i64>,
+    pub(crate) stack: StackId,
 }
 
 /// The stacks of a thread.
@@ -114,6 +114,9 @@ pub struct ThreadStacks {
     samples: Vec<Sample>,
     /// From when each stack holds, in order; without two the same one behind the other.
     line: Vec<(i64, StackId)>,
+    /// The last sample's, and up to when the line is made: behind that nothing is known.
+    last: StackId,
+    until: Option<i64>,
 }
 
 impl ThreadStacks {
@@ -138,24 +141,37 @@ impl ThreadStacks {
     /// Works out which stack holds when. What was told is complete.
     pub fn settle(&mut self, stacks: &Stacks) {
         self.samples.sort_unstable();
-        let mut line: Vec<(i64, StackId)> = Vec::new();
-        // The last sample, and up to where the line is made.
-        let mut last = Stacks::EMPTY;
-        let mut until = i64::MIN;
         for sample in std::mem::take(&mut self.samples) {
-            let Sample { time, since, stack } = sample;
-            match since {
-                Some(since) => {
-                    let since = since.max(until);
-                    put(&mut line, until, stacks.common(last, stack));
-                    put(&mut line, since, stack);
-                }
-                None => put(&mut line, until, stack),
-            }
-            (last, until) = (stack, time.max(until));
+            self.go_on(stacks, sample);
         }
-        put(&mut line, until, Stacks::EMPTY);
-        self.line = line;
+    }
+
+    /// Works out which stack holds up to the next sample.
+    pub(crate) fn go_on(&mut self, stacks: &Stacks, sample: Sample) {
+        let Sample { time, since, stack } = sample;
+        let until = self.until.unwrap_or(i64::MIN);
+        // This takes the place of what says that nothing is known from then on.
+        match since {
+            Some(since) => {
+                put(&mut self.line, until, stacks.common(self.last, stack));
+                put(&mut self.line, since.max(until), stack);
+            }
+            None => put(&mut self.line, until, stack),
+        }
+        let until = time.max(until);
+        (self.last, self.until) = (stack, Some(until));
+        put(&mut self.line, until, Stacks::EMPTY);
+    }
+
+    /// Up to when stacks are known.
+    pub(crate) fn until(&self) -> Option<i64> {
+        self.until
+    }
+
+    /// Nobody will ask for what was before that time.
+    pub(crate) fn drop_before(&mut self, cut: i64) {
+        let before = self.line.partition_point(|(begin, _)| *begin <= cut);
+        self.line.drain(..before.saturating_sub(1));
     }
 
     /// The stack at a time.

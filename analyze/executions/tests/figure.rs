@@ -49,7 +49,8 @@ fn the_sequence_gives_the_papers_tree() {
             trace: 0,
             device: Device(8 << 20),
             sectors: 8,
-        }],
+        }]
+        .into(),
         disks: vec![((0, Device(8 << 20)), "sda".to_owned())],
         longest_request: 1,
         ..Graph::default()

@@ -4,5 +4,6 @@ mod counts;
 mod delimit;
 mod figure;
 mod naive;
+mod stream;
 mod told;
 mod truth;

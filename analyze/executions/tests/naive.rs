@@ -242,7 +242,7 @@ fn graph() -> impl Strategy<Value = Graph> {
                 .map(|request| request.end - request.begin)
                 .max()
                 .unwrap_or(0),
-            requests,
+            requests: requests.into(),
             ..Graph::default()
         }
     })

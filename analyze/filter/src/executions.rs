@@ -102,6 +102,20 @@ impl How {
     }
 }
 
+impl From<Periods> for Definitions {
+    fn from(periods: Periods) -> Definitions {
+        let definition = |(place, period): (usize, &crate::periods::Period)| Definition {
+            name: period.name.clone(),
+            delimiter: Delimiter::Period(place),
+        };
+        Definitions {
+            list: periods.list.iter().enumerate().map(definition).collect(),
+            periods,
+            values: Vec::new(),
+        }
+    }
+}
+
 impl Definitions {
     /// Adds one definition: `period ...`, `captures ...`, `call ...`, `function ...`, `span ...`, `process ...` or `value ...`.
     ///

@@ -67,19 +67,34 @@ pub fn learn_switch(
     switch: &Switch,
     body: &mut Body<'_, '_>,
 ) -> Option<(i32, i32)> {
+    learn_named_switch(people, near, event, switch, body).map(|(threads, _)| threads)
+}
+
+/// The same, and gives what both are called, if that is told.
+#[inline(always)]
+pub fn learn_named_switch(
+    people: &mut People,
+    near: &mut usize,
+    event: &Event<'_>,
+    switch: &Switch,
+    body: &mut Body<'_, '_>,
+) -> Option<((i32, i32), [Comm; 2])> {
     let Event { model, cpu, time, .. } = *event;
     let (prev, next) = (
         switch.prev_tid.get(body)? as i32,
         switch.next_tid.get(body)? as i32,
     );
-    for (tid, name) in [(prev, &switch.prev_name), (next, &switch.next_name)] {
+    let mut names = [Comm::default(); 2];
+    let fields = [(prev, &switch.prev_name), (next, &switch.next_name)];
+    for ((tid, field), told) in fields.into_iter().zip(&mut names) {
         if tid == 0 {
             continue;
         }
         let trace = cpu.trace;
         let person = people.get_near(ThreadKey { trace, tid }, near);
-        if let Some(name) = name.as_ref().and_then(|name| name.comm(body)) {
+        if let Some(name) = field.as_ref().and_then(|name| name.comm(body)) {
             person.learn_name(time, cpu, name);
+            *told = name;
         }
         if tid == prev
             && let Some(pid) = model.pid(body)
@@ -87,7 +102,7 @@ pub fn learn_switch(
             person.learn_pid(time, cpu, pid);
         }
     }
-    Some((prev, next))
+    Some(((prev, next), names))
 }
 
 /// The id that the thread had that executes a program, and that of its process's first thread, if it takes

@@ -45,7 +45,7 @@ pub use calls::{
 pub use candidates::{Candidate, Candidates};
 pub use hosts::hosts;
 pub use lane::{Items, Lane};
-pub use learn::{learn, learn_switch, taken_over};
+pub use learn::{learn, learn_named_switch, learn_switch, taken_over};
 pub use losses::Losses;
 pub use pairs::Pairs;
 pub use people::{Known, People, ThreadKey};

@@ -35,6 +35,11 @@ impl<K: Eq + Hash, B> Pairs<K, B> {
         self.0.remove(&key)
     }
 
+    /// Beginnings that have no end yet, in no order.
+    pub fn open(&self) -> impl Iterator<Item = (&K, &B)> {
+        self.0.iter()
+    }
+
     /// The keys of beginnings that have no end yet.
     pub fn open_keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys()

@@ -65,6 +65,13 @@ pub struct PerCpu<R> {
     rules: R,
 }
 
+impl<R> PerCpu<R> {
+    /// The rules.
+    pub fn rules(&self) -> &R {
+        &self.rules
+    }
+}
+
 impl<R: Rules> KernelAnalysis for PerCpu<R> {
     fn new(set: &TraceSet, selection: Selection) -> Self {
         let rules = R::new(&selection);

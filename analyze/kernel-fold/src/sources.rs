@@ -214,6 +214,12 @@ impl Sources {
         self.read().any(|(stream, _)| stream.trace as usize == trace)
     }
 
+    /// True if a stream of that trace that is read tells who runs.
+    pub fn tells_switches(&self, trace: usize) -> bool {
+        self.read()
+            .any(|(stream, source)| stream.trace as usize == trace && source.tells_switches)
+    }
+
     /// True if anything in that trace tells which thread runs on a CPU.
     pub fn tells_threads(&self, trace: usize) -> bool {
         let streams = self

@@ -83,6 +83,11 @@ impl Calls {
         }
     }
 
+    /// When those began that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        self.open.open().map(|(_, open)| open.time)
+    }
+
     /// A thread is made: whatever call had been open under its id does not end.
     pub(crate) fn forget(&mut self, cpu: CpuKey, tid: i32) {
         let trace = cpu.trace;

@@ -55,6 +55,17 @@ const MOST_AROUND: usize = 64;
 const MOST_NAMES: usize = 1 << 16;
 
 impl Functions {
+    /// When those began that are open and asked for: of each thread the outermost.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        let first = |(_, stack): (_, &Stack)| {
+            stack
+                .frames
+                .iter()
+                .find_map(|frame| Some(frame.asked.as_ref()?.begin.time))
+        };
+        self.stacks.open().filter_map(first)
+    }
+
     /// One is entered or left.
     pub(crate) fn step(&mut self, user: &User, told: &Told<'_>) {
         let thread = match told.tid {

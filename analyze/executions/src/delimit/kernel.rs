@@ -368,6 +368,10 @@ impl Kernel {
                 processes.play(&self.processes, from, (cpu, time), &item);
             }
         });
+        // Behind that nothing can come.
+        if until.is_none_or(|until| until == i64::MAX) {
+            processes.close_all(&self.processes);
+        }
     }
 
     /// True if what begins then is asked for.
@@ -385,9 +389,14 @@ impl KernelPartial {
         }
     }
 
-    /// What ended, once everything was played.
-    pub(crate) fn into_logs(self, kernel: &Kernel) -> Vec<Log> {
-        vec![self.calls.log, self.processes.into_log(&kernel.processes)]
+    /// What ended.
+    pub(crate) fn logs(&mut self) -> [&mut Log; 2] {
+        [&mut self.calls.log, &mut self.processes.log]
+    }
+
+    /// When those began that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        self.calls.open().chain(self.processes.open())
     }
 }
 

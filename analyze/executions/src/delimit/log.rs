@@ -7,7 +7,8 @@ use tracebraid_reports::periods::{Bound, EndedPeriod};
 /// Executions that are delimited in one way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
-    pub(crate) ended: Vec<EndedPeriod>,
+    /// With the times when that was known.
+    pub(crate) ended: Vec<(i64, EndedPeriod)>,
     /// How many have begun: they are numbered from 1.
     numbered: u64,
     /// By definition: how many began that have not ended.
@@ -29,18 +30,30 @@ impl Log {
     }
 
     /// One ends.
-    pub(crate) fn ends(&mut self, kind: usize, numbers: Vec<u64>, [begin, end]: [Bound; 2]) {
+    pub(crate) fn ends(&mut self, kind: usize, numbers: Vec<u64>, bounds: [Bound; 2]) {
+        let told = bounds[1].time;
+        self.ends_as_told(told, kind, numbers, bounds);
+    }
+
+    /// One has ended, as is known since that time.
+    pub(crate) fn ends_as_told(
+        &mut self,
+        told: i64,
+        kind: usize,
+        numbers: Vec<u64>,
+        [begin, end]: [Bound; 2],
+    ) {
         let open = self.of(kind);
         *open = open.saturating_sub(1);
-        self.ended.push(EndedPeriod {
+        let ended = EndedPeriod {
             period: kind,
             numbers,
             begin,
             end,
-        });
+        };
+        self.ended.push((told, ended));
     }
 
-    /// One of which it is known only now that it is of that definition, and that it will not end; or that it was none.
     fn of(&mut self, kind: usize) -> &mut u64 {
         if kind >= self.open.len() {
             self.open.resize(kind + 1, 0);

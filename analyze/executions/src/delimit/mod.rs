@@ -129,37 +129,49 @@ impl DelimitedAnalysis {
         periods.chain(kernel).chain(user).collect()
     }
 
-    /// All that ended, by whichever definition, in the order in which they began.
-    fn ended(&self, periods: Ended, logs: Vec<Log>) -> Ended {
-        let mut ended = Ended {
-            periods: Vec::new(),
-            unfinished: vec![0; self.count],
-            refused: periods.refused,
-        };
-        let kind = |place: usize| self.kinds.get(place).copied().unwrap_or(place);
-        for (place, count) in periods.unfinished.into_iter().enumerate() {
-            if let Some(unfinished) = ended.unfinished.get_mut(kind(place)) {
-                *unfinished = count;
-            }
+    /// Takes those out that are known to have ended so far, in the order in which that was known.
+    pub fn take(&self, partial: &mut DelimitedPartial) -> Vec<EndedPeriod> {
+        let mut taken: Vec<(i64, EndedPeriod)> = Vec::new();
+        if let Some(periods) = &self.periods {
+            let ended = periods.take(&mut partial.periods);
+            taken.extend(ended.map(|period| (period.end.time, self.of_definition(period))));
         }
-        ended
-            .periods
-            .extend(periods.periods.into_iter().map(|period| EndedPeriod {
-                period: kind(period.period),
-                ..period
-            }));
-        for log in logs {
-            for (own, count) in ended.unfinished.iter_mut().zip(log.unfinished()) {
-                *own += count;
-            }
-            ended.refused += log.refused;
-            ended.periods.extend(log.ended);
+        for log in partial.logs() {
+            taken.append(&mut log.ended);
         }
-        // Stable: what began at one time is in the order of definitions' kinds, and there of its numbers.
-        ended
+        // Stable: what ended at one time is in the order of what it is, and there in its own.
+        taken.sort_by_key(|(told, _)| *told);
+        taken.into_iter().map(|(_, period)| period).collect()
+    }
+
+    /// When those began that are open.
+    pub fn open<'p>(&'p self, partial: &'p DelimitedPartial) -> impl Iterator<Item = i64> + 'p {
+        let periods = self
             .periods
-            .sort_by(|one, other| (one.begin.time, &one.numbers).cmp(&(other.begin.time, &other.numbers)));
-        ended
+            .iter()
+            .flat_map(|periods| periods.open(&partial.periods));
+        periods.chain(partial.kernel.open()).chain(partial.user.open())
+    }
+
+    /// How many may have been open at a time: what [`DelimitedAnalysis::open`] looks through.
+    pub fn room(&self, partial: &DelimitedPartial) -> usize {
+        let periods = self.periods.as_ref();
+        let periods = periods.map_or(0, |periods| periods.room(&partial.periods));
+        periods + partial.kernel.open().chain(partial.user.open()).count()
+    }
+
+    fn of_definition(&self, period: EndedPeriod) -> EndedPeriod {
+        let kind = self.kinds.get(period.period).copied();
+        EndedPeriod {
+            period: kind.unwrap_or(period.period),
+            ..period
+        }
+    }
+}
+
+impl DelimitedPartial {
+    fn logs(&mut self) -> impl Iterator<Item = &mut Log> {
+        self.kernel.logs().into_iter().chain(self.user.logs())
     }
 }
 
@@ -279,19 +291,30 @@ impl Analysis for DelimitedAnalysis {
     }
 
     fn finish(&self, mut partial: DelimitedPartial) -> Ended {
-        let periods = match &self.periods {
-            Some(periods) => periods.finish(partial.periods),
-            None => Ended::default(),
+        self.settle(&mut partial, Timestamp(i64::MAX));
+        let mut ended = Ended {
+            periods: self.take(&mut partial),
+            unfinished: vec![0; self.count],
+            refused: 0,
         };
-        let mut logs = Vec::new();
-        if let Some(kernel) = &self.kernel {
-            kernel.play(&mut partial.kernel, None);
-            logs.extend(partial.kernel.into_logs(kernel));
+        ended
+            .periods
+            .sort_by(|one, other| (one.begin.time, &one.numbers).cmp(&(other.begin.time, &other.numbers)));
+        for log in partial.logs() {
+            for (own, count) in ended.unfinished.iter_mut().zip(log.unfinished()) {
+                *own += count;
+            }
+            ended.refused += log.refused;
         }
-        if let Some(user) = &self.user {
-            user.play(&mut partial.user, None);
-            logs.extend(partial.user.into_logs());
+        if let Some(periods) = &self.periods {
+            let periods = periods.finish(partial.periods);
+            for (kind, count) in self.kinds.iter().zip(periods.unfinished) {
+                if let Some(unfinished) = ended.unfinished.get_mut(*kind) {
+                    *unfinished = count;
+                }
+            }
+            ended.refused += periods.refused;
         }
-        self.ended(periods, logs)
+        ended
     }
 }

@@ -13,7 +13,7 @@ use crate::delimit::{Patterns, fitting};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Processes {
     threads: Table<Option<Life>>,
-    log: Log,
+    pub(crate) log: Log,
 }
 
 /// A thread, which may be the first one of a process.
@@ -59,7 +59,7 @@ impl Processes {
         match *item {
             Item::Call(..) => {}
             Item::Made(tid, pid, name) => {
-                self.close(patterns, at.0, tid);
+                self.close(patterns, at, tid);
                 let life = self.born(from, at, tid);
                 (life.pid, life.name) = (pid, name);
             }
@@ -77,7 +77,7 @@ impl Processes {
                 life.name = name.or(life.name);
                 // Only now it is known what it was called in the end.
                 if life.end.is_some() {
-                    self.close(patterns, at.0, tid);
+                    self.close(patterns, at, tid);
                 }
             }
             Item::Executes(tid, old, name) => {
@@ -86,7 +86,7 @@ impl Processes {
                 }
                 // Its first thread was told to end to make room.
                 if self.life(from, at, tid).end.is_some() {
-                    self.close(patterns, at.0, tid);
+                    self.close(patterns, at, tid);
                     self.born(from, at, tid);
                 }
                 let life = self.life(from, at, tid);
@@ -126,7 +126,7 @@ impl Processes {
     }
 
     /// Nothing more will be told of whoever has that id: it has ended, or its end was lost.
-    fn close(&mut self, patterns: &Patterns, cpu: CpuKey, tid: i32) {
+    fn close(&mut self, patterns: &Patterns, (cpu, told): (CpuKey, i64), tid: i32) {
         let Some(life) = self.slot(cpu, tid) else {
             return;
         };
@@ -145,17 +145,25 @@ impl Processes {
                 .name
                 .map_or(Datum::Missing, |name| Datum::text(name.text().as_bytes()));
             let end = bound(end, (trace, Some(end_cpu)), Some(tid), vec![name]);
-            self.log.ends(kind, vec![life.number], [begin, end]);
+            self.log.ends_as_told(told, kind, vec![life.number], [begin, end]);
         }
     }
 
-    /// What ended, and how many did not.
-    pub(crate) fn into_log(mut self, patterns: &Patterns) -> Log {
+    /// Nothing is told any more: who has ended is known, and who has not.
+    pub(crate) fn close_all(&mut self, patterns: &Patterns) {
         let keys: Vec<ThreadKey> = self.threads.entries().map(|(key, _)| key).collect();
         for ThreadKey { trace, tid } in keys {
-            self.close(patterns, CpuKey { trace, cpu: 0 }, tid);
+            self.close(patterns, (CpuKey { trace, cpu: 0 }, i64::MAX), tid);
         }
-        self.log
+    }
+
+    /// When those began that may be processes that are asked for, by the names that they have in the end.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        let lives = self.threads.entries();
+        let lives = lives.filter_map(|(key, life)| Some((key, life.as_ref()?)));
+        let is_open =
+            |(key, life): &(ThreadKey, &Life)| life.is_asked_for && life.pid.is_none_or(|pid| pid == key.tid);
+        lives.filter(is_open).map(|(_, life)| life.begin)
     }
 }
 
@@ -193,8 +201,11 @@ mod tests {
         for (time, item) in items {
             processes.play(&patterns, 0, (CPU, *time), item);
         }
-        let log = processes.into_log(&patterns);
-        let times = |period: &tracebraid_reports::periods::EndedPeriod| (period.begin.time, period.end.time);
+        processes.close_all(&patterns);
+        let log = processes.log;
+        let times = |(_, period): &(i64, tracebraid_reports::periods::EndedPeriod)| {
+            (period.begin.time, period.end.time)
+        };
         (
             log.ended.iter().map(times).collect(),
             log.unfinished().next().expect("a definition"),

@@ -31,6 +31,11 @@ struct Open {
 const MOST_OPEN: usize = 1 << 20;
 
 impl Spans {
+    /// When those began that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        self.open.open().map(|(_, open)| open.begin.time)
+    }
+
     /// One begins or ends.
     pub(crate) fn step(&mut self, user: &User, told: &Told<'_>) {
         let Datum::Integer(id) = *told.of else {

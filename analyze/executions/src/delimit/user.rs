@@ -334,8 +334,13 @@ impl User {
 }
 
 impl UserPartial {
-    /// What ended, once everything was played.
-    pub(crate) fn into_logs(self) -> Vec<Log> {
-        vec![self.functions.log, self.spans.log]
+    /// What ended.
+    pub(crate) fn logs(&mut self) -> [&mut Log; 2] {
+        [&mut self.functions.log, &mut self.spans.log]
+    }
+
+    /// When those began that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        self.functions.open().chain(self.spans.open())
     }
 }

@@ -83,6 +83,22 @@ impl EndedAnalysis {
         self.periods.doubts()
     }
 
+    /// Takes those out that have ended so far, in the order in which they did.
+    pub fn take(&self, partial: &mut PeriodPartial) -> impl Iterator<Item = EndedPeriod> {
+        let log = std::mem::take(&mut partial.sums.log);
+        log.into_iter().map(|done| self.ended(done))
+    }
+
+    /// How many may have been open at a time: what [`EndedAnalysis::open`] looks through.
+    pub fn room(&self, partial: &PeriodPartial) -> usize {
+        partial.machine.room()
+    }
+
+    /// When those began that are open.
+    pub fn open<'p>(&self, partial: &'p PeriodPartial) -> impl Iterator<Item = i64> + use<'p> {
+        partial.machine.begins()
+    }
+
     fn bound(&self, time: i64, spot: Spot, captures: Vec<Datum>) -> Bound {
         Bound {
             time,

@@ -139,6 +139,17 @@ impl Machine {
         }
     }
 
+    /// How many may have been open at a time.
+    pub(super) fn room(&self) -> usize {
+        self.open.len()
+    }
+
+    /// When those began that are open.
+    pub(super) fn begins(&self) -> impl Iterator<Item = i64> {
+        let open = self.open.iter().filter(|open| open.number > 0);
+        open.map(|open| open.begin)
+    }
+
     /// Nothing comes any more: what is open stays unfinished.
     pub(super) fn finish(&mut self, sums: &mut Sums) {
         for open in self.open.iter().filter(|open| open.number > 0) {

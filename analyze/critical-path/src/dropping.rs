@@ -1,0 +1,88 @@
+//! Dropping what nobody will ask for any more.
+
+use tracebraid_kernel_model::Syscall;
+
+use crate::cause::Wake;
+use crate::graph::{Actor, State};
+use crate::kinds::Kind;
+use crate::machine::Machine;
+
+/// Places of what time lines refer to.
+#[derive(Debug, Default)]
+struct Marks {
+    requests: Vec<u32>,
+    packets: Vec<u32>,
+    rings: Vec<u32>,
+}
+
+impl Marks {
+    fn wake(&mut self, wake: Wake) {
+        match wake {
+            Wake::Request(place) => self.requests.push(place),
+            Wake::Packet(place) => self.packets.push(place),
+            _ => {}
+        }
+    }
+
+    /// What a wait was for, if that is a request of an io_uring.
+    fn object(&mut self, call: Syscall, object: u32) {
+        if Kind::of(call) == Kind::Ring {
+            self.rings.push(object);
+        }
+    }
+
+    fn line(&mut self, line: &Actor, has_rings: bool) {
+        for stretch in &line.line {
+            if let State::Blocked {
+                call, object, wake, ..
+            } = stretch.state
+            {
+                self.wake(wake);
+                if has_rings {
+                    self.object(call, object);
+                }
+            }
+        }
+        line.works.iter().for_each(|work| self.wake(work.cause));
+    }
+
+    fn sort(&mut self) {
+        for places in [&mut self.requests, &mut self.packets, &mut self.rings] {
+            places.sort_unstable();
+        }
+    }
+}
+
+/// True if a sorted list has a place.
+fn has(list: &[u32], place: usize) -> bool {
+    u32::try_from(place).is_ok_and(|place| list.binary_search(&place).is_ok())
+}
+
+impl Machine {
+    /// Drops what ended before a time, but for what lasted longer refers to it. Gives how many stretches there are then.
+    pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
+        self.ring_waits_drop(cut);
+        let mut marks = Marks::default();
+        let mut kept = 0;
+        for line in &mut self.lines {
+            line.drop_before(cut);
+            marks.line(line, self.rings.are_used);
+            kept += line.line.len();
+        }
+        self.works.causes().for_each(|cause| marks.wake(cause));
+        marks.requests.extend(self.requests.last_ones());
+        marks.sort();
+        for (_, line) in self.cpus.iter_mut() {
+            let before = line.partition_point(|occupied| occupied.begin <= cut);
+            line.drain(..before.saturating_sub(1));
+        }
+        let done = &mut self.requests.done;
+        let over = done.recent().partition_point(|request| request.end <= cut);
+        done.drop_front(over, |place| has(&marks.requests, place));
+        let packets = &mut self.packets.packets;
+        packets.drop_front(packets.recent().len(), |place| has(&marks.packets, place));
+        let rings = &mut self.rings.done;
+        rings.drop_front(rings.recent().len(), |place| has(&marks.rings, place));
+        kept
+    }
+}

@@ -1,0 +1,148 @@
+//! Things with places that stay, though most of them may be dropped.
+
+use std::ops::Index;
+
+use serde::{Deserialize, Serialize};
+
+/// A list of which old elements can be dropped: the places of the others stay what they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept<T> {
+    /// Elements before that are dropped, but for the old ones.
+    first: usize,
+    list: Vec<T>,
+    /// Those that are still needed of what came before, by their places in order.
+    old: Vec<(usize, T)>,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Kept::from(Vec::new())
+    }
+}
+
+impl<T> From<Vec<T>> for Kept<T> {
+    fn from(list: Vec<T>) -> Self {
+        Kept {
+            first: 0,
+            list,
+            old: Vec::new(),
+        }
+    }
+}
+
+impl<T> Kept<T> {
+    /// What is at a place, unless it was dropped.
+    pub fn get(&self, place: usize) -> Option<&T> {
+        match place.checked_sub(self.first) {
+            Some(at) => self.list.get(at),
+            None => {
+                let at = self.old.binary_search_by_key(&place, |of| of.0).ok()?;
+                self.old.get(at).map(|(_, element)| element)
+            }
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
+        match place.checked_sub(self.first) {
+            Some(at) => self.list.get_mut(at),
+            None => {
+                let at = self.old.binary_search_by_key(&place, |of| of.0).ok()?;
+                self.old.get_mut(at).map(|(_, element)| element)
+            }
+        }
+    }
+
+    /// Adds one; gives its place.
+    pub(crate) fn push(&mut self, element: T) -> u32 {
+        self.list.push(element);
+        (self.first + self.list.len() - 1) as u32
+    }
+
+    /// All that are there, in the order of their places.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.old.iter().map(|(_, element)| element).chain(&self.list)
+    }
+
+    /// Those that are there behind the last that were dropped.
+    pub fn recent(&self) -> &[T] {
+        &self.list
+    }
+
+    /// The first that is there.
+    pub fn first(&self) -> Option<&T> {
+        self.iter().next()
+    }
+
+    /// How many are there.
+    pub fn len(&self) -> usize {
+        self.old.len() + self.list.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Drops of the recent ones so many from the front, and of those and the old ones all of whose places `is_needed` says
+    /// no.
+    pub(crate) fn drop_front(&mut self, count: usize, is_needed: impl Fn(usize) -> bool) {
+        let count = count.min(self.list.len());
+        let dropped = (self.first..).zip(self.list.drain(..count));
+        self.old.extend(dropped);
+        self.first += count;
+        self.old.retain(|(place, _)| is_needed(*place));
+    }
+}
+
+impl<T> Index<usize> for Kept<T> {
+    type Output = T;
+
+    fn index(&self, place: usize) -> &T {
+        match place.checked_sub(self.first) {
+            Some(at) => &self.list[at],
+            None => &self.old[self.old.partition_point(|of| of.0 < place)].1,
+        }
+    }
+}
+
+impl<'k, T> IntoIterator for &'k Kept<T> {
+    type Item = &'k T;
+    type IntoIter = std::iter::Chain<
+        std::iter::Map<std::slice::Iter<'k, (usize, T)>, fn(&'k (usize, T)) -> &'k T>,
+        std::slice::Iter<'k, T>,
+    >;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let element: fn(&'k (usize, T)) -> &'k T = |(_, element)| element;
+        self.old.iter().map(element).chain(&self.list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_stay() {
+        let mut kept = Kept::default();
+        let places: Vec<u32> = (0..10).map(|number| kept.push(number * 10)).collect();
+        assert_eq!(places, (0..10).collect::<Vec<_>>());
+        kept.drop_front(6, |place| place == 1 || place == 4);
+        kept.push(100);
+        let found: Vec<_> = (0..12).map(|place| kept.get(place).copied()).collect();
+        let of = |place: usize| {
+            [1, 4, 6, 7, 8, 9, 10]
+                .contains(&place)
+                .then_some(place as u32 * 10)
+        };
+        assert_eq!(found, (0..12).map(of).collect::<Vec<_>>());
+        kept.drop_front(1, |place| place == 4);
+        assert_eq!(kept.iter().copied().collect::<Vec<_>>(), [40, 70, 80, 90, 100]);
+        assert_eq!(
+            (kept.len(), kept.recent(), kept[4]),
+            (5, &[70, 80, 90, 100][..], 40)
+        );
+        kept.drop_front(9, |_| false);
+        assert_eq!((kept.is_empty(), kept.push(7), kept[11]), (true, 11, 7));
+    }
+}
