@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use tracebraid_critical_path::{Graph, GraphAnalysis, Kind};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::{
-    CountAnalysis, CountLines, DelimitedAnalysis, Execution, FunctionNames, Metric, all_metrics, executions,
+    BuildRules, CountAnalysis, CountLines, DelimitedAnalysis, Execution, ExtraMetric, Finished,
+    FunctionNames, Metric, Sink, Union, all_metrics, build, executions,
 };
 use tracebraid_filter::Datum;
-use tracebraid_fold::Options;
+use tracebraid_fold::{Control, Options};
 use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_profile::Samples;
 use tracebraid_reports::io::IoAnalysis;
 
 use crate::delimit::{defined, folded, found, traces, ways};
@@ -234,4 +236,93 @@ fn values_have_names_of_their_own() {
         )
         .is_ok()
     );
+}
+
+/// Keeps what executions are, with their figures.
+#[derive(Default)]
+struct Kept {
+    extra: Vec<ExtraMetric>,
+    made: Vec<(Execution, Vec<Option<u64>>)>,
+}
+
+impl Sink for Kept {
+    type Error = std::convert::Infallible;
+
+    fn figures(&mut self, extra: &[ExtraMetric]) -> Result<(), Self::Error> {
+        self.extra = extra.to_vec();
+        Ok(())
+    }
+
+    fn take(&mut self, _: &Graph, finished: Finished) -> Result<(), Self::Error> {
+        // Numbers of threads are those of a graph that goes on.
+        let execution = Execution {
+            first: None,
+            last: None,
+            ..finished.execution
+        };
+        self.made.push((execution, finished.metrics));
+        Ok(())
+    }
+}
+
+#[test]
+fn executions_of_all_kinds_are_made_in_one_pass() {
+    let mixed = [
+        "call read",
+        "process s*",
+        "period run : $evt.$name == \"sched_process_exec\" : $evt.$name == \"sched_process_exit\" && $evt.tid == $begin.$evt.tid",
+    ];
+    let shop = [
+        "span request",
+        "function cost",
+        "call futex",
+        "process python3",
+        "value items = shop:batch . items",
+        "value most(cost) = shop:batch . items max",
+    ];
+    let mixed = (traces("kernel-mix-small", &["kernel-mix-small"]), &mixed[..]);
+    for (set, texts) in [mixed, (requests(), &shop[..])] {
+        let expected = figures(&set, texts);
+        let made = ways().map(|options| {
+            let rules = BuildRules {
+                definitions: defined(texts),
+                ..BuildRules::default()
+            };
+            let mut kept = Kept::default();
+            let how = (options, &Control::default());
+            let built = build(
+                &set,
+                &rules,
+                &Samples::default(),
+                Union::default(),
+                how,
+                &mut kept,
+            );
+            let built = built.expect("it is made");
+            assert_eq!((built.given_up, &built.extra), (0, &kept.extra));
+            (kept.made, kept.extra, built.unfinished)
+        });
+        let names: Vec<String> = Metric::all().map(Metric::name).collect();
+        let extra = made[0].1.iter().map(|extra| extra.name.clone());
+        let names: Vec<String> = names.into_iter().chain(extra).collect();
+        let key = |execution: &Execution| (execution.kind, execution.begin, execution.numbers.clone());
+        let by_key: BTreeMap<_, _> = made[0].0.iter().map(|made| (key(&made.0), made)).collect();
+        assert_eq!(by_key.len(), made[0].0.len());
+        for (execution, figures) in &expected {
+            let (own, metrics) = by_key[&key(execution)];
+            assert_eq!((own.end, &own.values), (execution.end, &execution.values));
+            let own: Figures = names.iter().cloned().zip(metrics.iter().copied()).collect();
+            assert_eq!(own, *figures, "{execution:?}");
+        }
+        let kinds = 0..defined(texts).list.len();
+        assert!(
+            kinds
+                .clone()
+                .all(|kind| expected.iter().any(|(execution, _)| execution.kind == kind))
+        );
+        let [first, others @ ..] = made;
+        for other in others {
+            assert_eq!(other, first);
+        }
+    }
 }

@@ -192,3 +192,112 @@ impl Taken {
         self.max = self.max.max(values.iter().max().copied());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tracebraid_critical_path::{Actor, ActorId, NO_OBJECT, State, Stretch, Wake};
+    use tracebraid_filter::executions::Definitions;
+    use tracebraid_kernel_fold::ThreadKey;
+    use tracebraid_kernel_model::Syscall;
+
+    use super::*;
+
+    /// A thread that waits from 20 to 60 for another one, which runs on another CPU from 10 on.
+    fn graph() -> Graph {
+        let actor = |tid, line: &[(i64, State)]| Actor {
+            key: ThreadKey { trace: 0, tid },
+            line: line
+                .iter()
+                .map(|&(begin, state)| Stretch { begin, state })
+                .collect(),
+            ..Actor::default()
+        };
+        let waits = State::Blocked {
+            call: Syscall::OTHER,
+            object: NO_OBJECT,
+            wake: Wake::Thread(ActorId(1)),
+            is_idle: false,
+        };
+        let own = [(0, State::Running(0)), (20, waits), (60, State::Running(0))];
+        Graph {
+            known_until: 100,
+            actors: vec![actor(7, &own), actor(8, &[(10, State::Running(1))])],
+            ..Graph::default()
+        }
+    }
+
+    fn amount(what: What, samples: &[(Owner, i64, u64)]) -> Option<u64> {
+        let quantity = Quantity {
+            what,
+            is_recorded: true,
+        };
+        let mut lines = CountLines::default();
+        for &(owner, time, value) in samples {
+            lines.add((0, owner), time, value, quantity.keep());
+        }
+        let graph = graph();
+        let path = graph.path(ActorId(0), 5, 90);
+        Quantities::default().of_quantity(0, &quantity, &lines, (&graph, &path))
+    }
+
+    const CPUS: [Owner; 2] = [
+        Owner::Cpu(CpuKey { trace: 0, cpu: 0 }),
+        Owner::Cpu(CpuKey { trace: 0, cpu: 1 }),
+    ];
+    const THREADS: [Owner; 2] = [
+        Owner::Thread(ThreadKey { trace: 0, tid: 7 }),
+        Owner::Thread(ThreadKey { trace: 0, tid: 8 }),
+    ];
+
+    #[test]
+    fn counters_count_while_their_thread_is_on_the_path() {
+        // It shows a thousand and as much as the time is, and of the other CPU twice as much.
+        let shows = |time: i64| {
+            [
+                (CPUS[0], time, 1000 + time as u64),
+                (CPUS[1], time, 2 * time as u64),
+            ]
+        };
+        let samples: Vec<_> = [0, 5, 20, 60, 90, 99].into_iter().flat_map(shows).collect();
+        let counter = What::Counter("perf_cpu_cycles".to_owned());
+        assert_eq!(
+            amount(counter, &samples),
+            Some((20 - 5) + 2 * (60 - 20) + (90 - 60))
+        );
+    }
+
+    #[test]
+    fn what_happens_at_the_ends_of_an_execution_is_part_of_it() {
+        let once = |times: &[i64], owner| times.iter().map(|&time| (owner, time, 1)).collect::<Vec<_>>();
+        let calls = |times: &[i64], owner| amount(What::Calls, &once(times, owner));
+        assert_eq!(calls(&[4, 5, 19, 20, 59, 60, 90, 91], CPUS[0]), Some(4));
+        assert_eq!(calls(&[19, 20, 59, 60], CPUS[1]), Some(2));
+        assert_eq!(calls(&[19, 20, 59, 60], THREADS[1]), Some(2));
+    }
+
+    #[test]
+    fn values_are_added_or_chosen() {
+        let samples = [
+            (THREADS[0], 4, 100),
+            (THREADS[0], 6, 3),
+            (THREADS[1], 15, 100),
+            (THREADS[1], 30, 9),
+            (CPUS[0], 61, 4),
+            (THREADS[0], 30, 1),
+        ];
+        let mut definitions = Definitions::default();
+        for how in ["sum", "last", "max", "count"] {
+            definitions
+                .add(&format!("value {how} = e . x {how}"))
+                .expect("a value");
+        }
+        let found = definitions.values.iter().map(|value| {
+            let samples = samples.map(|(owner, time, value_of)| {
+                let value = if value.how == How::Count { 1 } else { value_of };
+                (owner, time, value)
+            });
+            amount(What::Value(value.clone()), &samples)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), [Some(16), Some(4), Some(9), Some(3)]);
+    }
+}
