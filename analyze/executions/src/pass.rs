@@ -100,9 +100,13 @@ impl Pass {
             let of_periods = periods.wants(trace, stream, class);
             let of_graph = graph.wants(trace, stream, class);
             let of_counts = counts.wants(trace, stream, class);
-            u8::from(of_periods) * OF_PERIODS
-                | u8::from(of_graph) * OF_GRAPH
-                | u8::from(of_counts) * OF_COUNTS
+            let bits = [
+                (of_periods, OF_PERIODS),
+                (of_graph, OF_GRAPH),
+                (of_counts, OF_COUNTS),
+            ];
+            let wanted = bits.into_iter().filter(|(is_wanted, _)| *is_wanted);
+            wanted.fold(0, |all, (_, bit)| all | bit)
         });
         Pass {
             periods,
