@@ -57,7 +57,7 @@ fn measure(path: &Path, definitions: &[String]) -> Result<(), Failure> {
         periods.period(definition)?;
     }
     let rules = BuildRules {
-        periods,
+        definitions: periods.into(),
         ..BuildRules::default()
     };
     let mut times = [Duration::MAX; 4];
@@ -124,7 +124,11 @@ fn in_two_passes(
     count: &mut Count,
 ) -> Result<(), Failure> {
     let control = Control::default();
-    let periods = EndedAnalysis::new(set, with_threads(rules.periods.clone()), Window::default())?;
+    let periods = EndedAnalysis::new(
+        set,
+        with_threads(rules.definitions.periods.clone()),
+        Window::default(),
+    )?;
     let ended = fold(set, &periods, options, &control)?.report;
     let graph = GraphAnalysis::new(set, Selection::default());
     let graph = fold(set, &graph, options, &control)?.report;
@@ -135,7 +139,7 @@ fn in_two_passes(
             continue;
         };
         let (ecct, steps) = builder.ecct_and_steps(&path);
-        let metrics = metrics(&graph, &path).into_iter().map(Some).collect();
+        let metrics = metrics(&graph, &path);
         let Ok(()) = count.take(
             &graph,
             Finished {

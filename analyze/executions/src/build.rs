@@ -5,15 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use tracebraid_critical_path::{Graph, GraphAnalysis};
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::periods::Periods;
+use tracebraid_filter::executions::Definitions;
 use tracebraid_fold::{Control, FoldError, Options, fold};
 use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
 use tracebraid_profile::Samples;
-use tracebraid_reports::periods::EndedAnalysis;
 
 use crate::contexts::Contexts;
+use crate::counts::{CountAnalysis, ExtraMetric};
+use crate::delimit::{DelimitedAnalysis, FunctionNames};
 use crate::ecct::{Ecct, Step};
-use crate::execution::{Execution, Kernels, with_threads};
+use crate::execution::{Execution, Kernels};
 use crate::names::Names;
 use crate::pass::{Pass, Streaming};
 use crate::sampled::Sampling;
@@ -24,7 +25,7 @@ use crate::stream::Stream;
 pub struct Finished {
     /// What it is.
     pub execution: Execution,
-    /// Figures, in the order of [`crate::Metric::all`]; of an execution of which nobody knows in which thread it was, its
+    /// Figures, in the order of [`crate::Metric::all`], and those that [`Built::extra`] lists behind them; of an execution of which nobody knows in which thread it was, its
     /// duration only.
     pub metrics: Vec<Option<u64>>,
     /// Where its time went; empty if nobody knows in which thread it was.
@@ -37,6 +38,15 @@ pub struct Finished {
 pub trait Sink {
     /// What can go wrong.
     type Error;
+
+    /// Before all executions: the figures that there are besides those of [`crate::Metric`].
+    ///
+    /// # Errors
+    /// When there is no room for them: then nothing is made.
+    fn figures(&mut self, extra: &[ExtraMetric]) -> Result<(), Self::Error> {
+        let _ = extra;
+        Ok(())
+    }
 
     /// An execution. The graph tells of its threads; what it refers to of contexts is among those that [`build`] gives in the
     /// end.
@@ -59,7 +69,9 @@ pub struct Union {
 #[derive(Clone, Debug)]
 pub struct BuildRules {
     /// What begins and ends them.
-    pub periods: Periods,
+    pub definitions: Definitions,
+    /// What functions are called, if any are asked for.
+    pub names: FunctionNames,
     /// Only those that begin and end in it.
     pub window: Window,
     /// An execution is what is known of it so many nanoseconds behind its end.
@@ -79,7 +91,8 @@ impl BuildRules {
 impl Default for BuildRules {
     fn default() -> Self {
         BuildRules {
-            periods: Periods::default(),
+            definitions: Definitions::default(),
+            names: FunctionNames::default(),
             window: Window::default(),
             behind_ns: BuildRules::BEHIND_NS,
             most_within: BuildRules::MOST_WITHIN,
@@ -102,6 +115,8 @@ pub struct Built {
     pub most_stretches: usize,
     /// Behind this time, in nanoseconds from the origin, nothing is known.
     pub until: i64,
+    /// The figures that there are besides those of [`crate::Metric`].
+    pub extra: Vec<ExtraMetric>,
     /// Stacks of threads that nobody knows.
     pub of_nobody: u64,
     /// What is damaged in the traces.
@@ -142,15 +157,18 @@ pub fn build<S: Sink + Send>(
 where
     S::Error: Send,
 {
-    let periods = with_threads(rules.periods.clone());
-    let periods = EndedAnalysis::new(set, periods, rules.window).map_err(BuildError::Periods)?;
+    let periods = DelimitedAnalysis::new(set, &rules.definitions, rules.names.clone(), rules.window)
+        .map_err(BuildError::Periods)?;
+    let counts = CountAnalysis::new(set, &rules.definitions).map_err(BuildError::Periods)?;
+    let extra = counts.quantities().extra();
+    sink.figures(&extra).map_err(BuildError::Sink)?;
     let selection = Selection {
         window: rules.window,
         behind: rules.behind_ns,
         ..Selection::default()
     };
     options.until = options.until.or(selection.read_until());
-    let pass = Pass::new(set, periods, GraphAnalysis::new(set, selection));
+    let pass = Pass::new(set, (periods, GraphAnalysis::new(set, selection), counts));
     let sources = &pass.graph.input().sources;
     let kernels = Kernels::new(set, |trace| sources.tells_switches(trace));
     let sampling = Sampling::new(&kernels, samples, union.names);
@@ -179,6 +197,12 @@ where
         of_nobody,
         damage: outcome.damage,
         lacks: pass.lacks(),
-        doubts: pass.periods.doubts().to_vec(),
+        doubts: pass
+            .periods
+            .doubts()
+            .into_iter()
+            .chain(pass.counts.doubts())
+            .collect(),
+        extra,
     })
 }

@@ -158,7 +158,7 @@ impl<'g> Whose<'g> {
 }
 
 /// What a trace says of the machine that it is of.
-fn machine(trace: &Trace) -> Option<&str> {
+pub(crate) fn machine(trace: &Trace) -> Option<&str> {
     let class = &trace.layout.class;
     class.env_str("hostname").or_else(|| class.env_str("host"))
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Reason};
 
+use crate::counts::{CountLines, Quantities};
+
 /// What a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
@@ -19,6 +21,14 @@ pub enum Metric {
     Threads,
     /// Machines on the path.
     Hosts,
+    /// Page faults of threads on the path.
+    PageFaults,
+    /// Bytes that their system calls read.
+    BytesRead,
+    /// Bytes that their system calls wrote.
+    BytesWritten,
+    /// System calls that they began.
+    SystemCalls,
 }
 
 impl Metric {
@@ -30,6 +40,10 @@ impl Metric {
             Metric::Migrations,
             Metric::Threads,
             Metric::Hosts,
+            Metric::PageFaults,
+            Metric::BytesRead,
+            Metric::BytesWritten,
+            Metric::SystemCalls,
         ];
         [Metric::Duration].into_iter().chain(times).chain(counts)
     }
@@ -43,12 +57,68 @@ impl Metric {
             Metric::Migrations => "migrations".to_owned(),
             Metric::Threads => "threads".to_owned(),
             Metric::Hosts => "hosts".to_owned(),
+            Metric::PageFaults => "page_faults".to_owned(),
+            Metric::BytesRead => "read_bytes".to_owned(),
+            Metric::BytesWritten => "written_bytes".to_owned(),
+            Metric::SystemCalls => "system_calls".to_owned(),
         }
+    }
+
+    /// Of what it is: `ns`, `bytes`, or `""` for a number.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Duration | Metric::Time(_) => "ns",
+            Metric::BytesRead | Metric::BytesWritten => "bytes",
+            Metric::Switches
+            | Metric::Migrations
+            | Metric::Threads
+            | Metric::Hosts
+            | Metric::PageFaults
+            | Metric::SystemCalls => "",
+        }
+    }
+
+    /// What it is, for people.
+    pub fn description(self) -> String {
+        let text = match self {
+            Metric::Duration => "from begin to end",
+            Metric::Time(reason) => return format!("time of the path that went into {}", reason.name()),
+            Metric::Switches => "how often a thread on the path left its CPU",
+            Metric::Migrations => "how often a thread on the path went on on another CPU",
+            Metric::Threads => "threads on the path",
+            Metric::Hosts => "machines on the path",
+            Metric::PageFaults => "page faults of threads while they were on the path",
+            Metric::BytesRead => "bytes that system calls of threads on the path read",
+            Metric::BytesWritten => "bytes that system calls of threads on the path wrote",
+            Metric::SystemCalls => "system calls that threads on the path began",
+        };
+        text.to_owned()
     }
 }
 
-/// The figures of a path, in the order of [`Metric::all`].
-pub fn metrics(graph: &Graph, path: &Path) -> Vec<u64> {
+/// The figures of the path of an execution of that definition, in the order of [`Metric::all`], and behind them those of
+/// [`Quantities::extra`].
+pub fn all_metrics(
+    graph: &Graph,
+    path: &Path,
+    kind: usize,
+    (quantities, lines): (&Quantities, &CountLines),
+) -> Vec<Option<u64>> {
+    let counted = quantities.of_path(lines, graph, path, kind);
+    let [faults, read, written, calls] = counted.fixed;
+    let figure = |(metric, value)| match metric {
+        Metric::PageFaults => faults,
+        Metric::BytesRead => read,
+        Metric::BytesWritten => written,
+        Metric::SystemCalls => calls,
+        _ => value,
+    };
+    let figures = Metric::all().zip(metrics(graph, path)).map(figure);
+    figures.chain(counted.extra).collect()
+}
+
+/// The figures of a path that it tells itself, in the order of [`Metric::all`].
+pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
     let mut times: HashMap<Reason, u64> = HashMap::new();
     let mut hosts: BTreeSet<u32> = BTreeSet::new();
     let mut ran: HashMap<ActorId, u16> = HashMap::new();
@@ -74,13 +144,18 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<u64> {
         }
     }
     let threads: BTreeSet<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
-    let value = |metric| match metric {
-        Metric::Duration => path.segments.iter().map(|segment| segment.duration()).sum(),
-        Metric::Time(reason) => times.get(&reason).copied().unwrap_or(0),
-        Metric::Switches => switches,
-        Metric::Migrations => migrations,
-        Metric::Threads => threads.len() as u64,
-        Metric::Hosts => hosts.len() as u64,
+    let value = |metric| {
+        Some(match metric {
+            Metric::Duration => path.segments.iter().map(|segment| segment.duration()).sum(),
+            Metric::Time(reason) => times.get(&reason).copied().unwrap_or(0),
+            Metric::Switches => switches,
+            Metric::Migrations => migrations,
+            Metric::Threads => threads.len() as u64,
+            Metric::Hosts => hosts.len() as u64,
+            Metric::PageFaults | Metric::BytesRead | Metric::BytesWritten | Metric::SystemCalls => {
+                return None;
+            }
+        })
     };
     Metric::all().map(value).collect()
 }
@@ -124,10 +199,10 @@ mod tests {
             ],
             ..Graph::default()
         };
-        let found: HashMap<Metric, u64> = Metric::all()
+        let found: HashMap<Metric, Option<u64>> = Metric::all()
             .zip(metrics(&graph, &graph.path(ActorId(0), 0, 100)))
             .collect();
-        let of = |metric| found[&metric];
+        let of = |metric| found[&metric].expect("the path tells it");
         assert_eq!((of(Metric::Duration), of(Metric::Time(Reason::Timer))), (100, 30));
         assert_eq!(of(Metric::Time(Reason::Running)), 10 + 8 + 15 + 20 + 10);
         assert_eq!(of(Metric::Time(Reason::Interrupted)), 2);

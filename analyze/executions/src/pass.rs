@@ -1,4 +1,5 @@
-//! One pass over traces that gives each event record to two analyses: which executions there are, and what all threads did.
+//! One pass over traces that gives each event record to three analyses: which executions there are, what all threads did, and
+//! how much of what can be counted.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,20 +9,23 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_fold::{Analysis, Chunk, Control, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_fold::KernelAnalysis;
-use tracebraid_reports::periods::{Ended, EndedAnalysis, PeriodPartial};
+use tracebraid_reports::periods::Ended;
 
 use crate::build::Sink;
+use crate::counts::{CountAnalysis, CountPartial};
+use crate::delimit::{DelimitedAnalysis, DelimitedPartial};
 use crate::stream::Stream;
 
-/// Both analyses.
+/// The analyses.
 #[derive(Debug)]
 pub(crate) struct Pass {
-    pub(crate) periods: EndedAnalysis,
+    pub(crate) periods: DelimitedAnalysis,
     pub(crate) graph: GraphAnalysis,
+    pub(crate) counts: CountAnalysis,
     wanted: Wanted,
 }
 
-/// Both, and what is made of what they find as soon as it is known.
+/// All of them, and what is made of what they find as soon as it is known.
 pub(crate) struct Streaming<'s, S: Sink> {
     pub(crate) pass: Pass,
     /// Of the state of all chunks that were merged: what was given to the sink is no part of it any more.
@@ -30,11 +34,12 @@ pub(crate) struct Streaming<'s, S: Sink> {
 }
 
 /// What is known after some chunks.
-pub(crate) type PassPartial = (PeriodPartial, GraphPartial);
+pub(crate) type PassPartial = (DelimitedPartial, GraphPartial, CountPartial);
 
-/// An event record may be of both.
+/// An event record may be of several.
 const OF_PERIODS: u8 = 1;
 const OF_GRAPH: u8 = 2;
+const OF_COUNTS: u8 = 4;
 
 /// Which event records each analysis wants: what each event record asks for lies flat.
 #[derive(Debug)]
@@ -87,15 +92,26 @@ impl Wanted {
 }
 
 impl Pass {
-    pub(crate) fn new(set: &TraceSet, periods: EndedAnalysis, graph: GraphAnalysis) -> Pass {
+    pub(crate) fn new(
+        set: &TraceSet,
+        (periods, graph, counts): (DelimitedAnalysis, GraphAnalysis, CountAnalysis),
+    ) -> Pass {
         let wanted = Wanted::new(set, |trace, stream, class| {
             let of_periods = periods.wants(trace, stream, class);
             let of_graph = graph.wants(trace, stream, class);
-            (u8::from(of_periods) * OF_PERIODS) | (u8::from(of_graph) * OF_GRAPH)
+            let of_counts = counts.wants(trace, stream, class);
+            let bits = [
+                (of_periods, OF_PERIODS),
+                (of_graph, OF_GRAPH),
+                (of_counts, OF_COUNTS),
+            ];
+            let wanted = bits.into_iter().filter(|(is_wanted, _)| *is_wanted);
+            wanted.fold(0, |all, (_, bit)| all | bit)
         });
         Pass {
             periods,
             graph,
+            counts,
             wanted,
         }
     }
@@ -123,30 +139,48 @@ where
     /// each on its own: periods are put in order when they are settled.
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let mut groups = self.pass.graph.groups(set);
-        let known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
-        let others = self.pass.periods.groups(set).into_iter().flatten();
-        let others = others.filter(|stream| !known.contains(stream));
-        groups.extend(others.map(|stream| vec![stream]));
+        let mut known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
+        let others = [self.pass.periods.groups(set), self.pass.counts.groups(set)];
+        for mut group in others.into_iter().flatten() {
+            // A group that is all new is of one CPU, or of one stream.
+            group.retain(|stream| known.insert(*stream));
+            groups.extend(Some(group).filter(|group| !group.is_empty()));
+        }
         groups
     }
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
-        let Pass { periods, graph, .. } = &self.pass;
-        periods.wants(trace, stream_class, class) || graph.wants(trace, stream_class, class)
+        let Pass {
+            periods,
+            graph,
+            counts,
+            ..
+        } = &self.pass;
+        periods.wants(trace, stream_class, class)
+            || graph.wants(trace, stream_class, class)
+            || counts.wants(trace, stream_class, class)
     }
 
     fn begin(&self, chunk: &Chunk) -> PassPartial {
-        (self.pass.periods.begin(chunk), self.pass.graph.begin(chunk))
+        let Pass {
+            periods,
+            graph,
+            counts,
+            ..
+        } = &self.pass;
+        (periods.begin(chunk), graph.begin(chunk), counts.begin(chunk))
     }
 
     fn packet(&self, partial: &mut PassPartial, packet: &StreamPlace<'_>) {
         self.pass.periods.packet(&mut partial.0, packet);
         self.pass.graph.packet(&mut partial.1, packet);
+        self.pass.counts.packet(&mut partial.2, packet);
     }
 
     fn cut(&self, partial: &mut PassPartial, packet: &StreamPlace<'_>, time: Timestamp) {
         self.pass.periods.cut(&mut partial.0, packet, time);
         self.pass.graph.cut(&mut partial.1, packet, time);
+        self.pass.counts.cut(&mut partial.2, packet, time);
     }
 
     #[inline]
@@ -158,27 +192,35 @@ where
         if wanted & OF_GRAPH != 0 {
             self.pass.graph.event(&mut partial.1, record);
         }
+        if wanted & OF_COUNTS != 0 {
+            self.pass.counts.event(&mut partial.2, record);
+        }
     }
 
     fn end(&self, partial: &mut PassPartial, chunk: &Chunk) {
         self.pass.periods.end(&mut partial.0, chunk);
         self.pass.graph.end(&mut partial.1, chunk);
+        self.pass.counts.end(&mut partial.2, chunk);
     }
 
     fn merge(&self, earlier: &mut PassPartial, later: PassPartial) {
         self.pass.periods.merge(&mut earlier.0, later.0);
         self.pass.graph.merge(&mut earlier.1, later.1);
+        self.pass.counts.merge(&mut earlier.2, later.2);
     }
 
     fn settle(&self, partial: &mut PassPartial, watermark: Timestamp) {
         self.pass.periods.settle(&mut partial.0, watermark);
+        self.pass.counts.settle(&mut partial.2, watermark);
         if !self.stream().settle(&self.pass, partial, Some(watermark.0)) {
             self.control.cancel();
         }
     }
 
     fn finish(&self, mut partial: PassPartial) -> Ended {
-        self.pass.periods.settle(&mut partial.0, Timestamp(i64::MAX));
+        let end = Timestamp(i64::MAX);
+        self.pass.periods.settle(&mut partial.0, end);
+        self.pass.counts.settle(&mut partial.2, end);
         self.stream().settle(&self.pass, &mut partial, None);
         self.pass.periods.finish(partial.0)
     }

@@ -8,13 +8,14 @@
 use std::collections::VecDeque;
 
 use tracebraid_critical_path::{ActorId, Graph, Growing, Kind, Occupant, Path, Question, Wake};
-use tracebraid_reports::periods::{EndedPeriod, PeriodPartial};
+use tracebraid_reports::periods::EndedPeriod;
 
 use crate::build::{BuildRules, Finished, Sink, Union};
 use crate::contexts::Contexts;
+use crate::counts::{CountLines, Quantities};
 use crate::ecct::{Builder, Common, Ecct};
 use crate::execution::{Execution, Kernels, Whose};
-use crate::metrics::metrics;
+use crate::metrics::all_metrics;
 use crate::pass::{Pass, PassPartial};
 use crate::sampled::Sampling;
 
@@ -103,12 +104,13 @@ impl<'s, S: Sink> Stream<'s, S> {
             let is_due = deadline.is_some_and(|deadline| until.is_none_or(|until| deadline <= until));
             let reached = if is_due { deadline } else { until };
             self.play(pass, partial, reached);
-            if !self.makes_first(is_due || until.is_none()) {
+            let counted = (pass.counts.quantities(), &partial.2.lines);
+            if !self.makes_first(is_due || until.is_none(), counted) {
                 break;
             }
         }
         self.play(pass, partial, until);
-        self.forget(pass, &partial.0);
+        self.forget(pass, partial);
         self.error.is_none()
     }
 
@@ -122,7 +124,7 @@ impl<'s, S: Sink> Stream<'s, S> {
     }
 
     /// Makes the first execution that has ended, if it is known for good, or must be made; false if it is not made.
-    fn makes_first(&mut self, must: bool) -> bool {
+    fn makes_first(&mut self, must: bool, counted: (&Quantities, &CountLines)) -> bool {
         if !must && self.question.is_some_and(|question| self.is_open(question)) {
             return false;
         }
@@ -144,7 +146,7 @@ impl<'s, S: Sink> Stream<'s, S> {
             self.first = Some(execution);
             return false;
         }
-        self.make(execution, path);
+        self.make(execution, path, counted);
         true
     }
 
@@ -184,20 +186,20 @@ impl<'s, S: Sink> Stream<'s, S> {
         is_open.then_some(Question::Open)
     }
 
-    fn make(&mut self, execution: Execution, path: Option<Path>) {
+    fn make(&mut self, execution: Execution, path: Option<Path>, counted: (&Quantities, &CountLines)) {
         let graph = self.growing.graph();
         let sampled = &self.sampling.sampled;
         let common = std::mem::take(&mut self.common);
         let mut builder = Builder::going_on(graph, &sampled.stacks, &sampled.threads, common);
-        let finished = finished(graph, &mut builder, execution, path);
+        let finished = finished((graph, counted), &mut builder, execution, path);
         self.common = builder.into_common();
         self.error = self.sink.take(graph, finished).err();
     }
 
     /// Drops what no execution needs that is open or not made yet.
-    fn forget(&mut self, pass: &Pass, periods: &PeriodPartial) {
-        let open = pass.periods.open(periods);
-        let looked_at = pass.periods.room(periods) + self.pending.len();
+    fn forget(&mut self, pass: &Pass, partial: &mut PassPartial) {
+        let open = pass.periods.open(&partial.0);
+        let looked_at = pass.periods.room(&partial.0) + self.pending.len();
         if !self.growing.is_due(looked_at) {
             return;
         }
@@ -215,6 +217,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
         self.cut = cut;
         self.growing.drop_before(cut);
+        partial.2.lines.forget(cut);
         if !self.sampling.is_empty() {
             let since = self.growing.requests_since(cut);
             self.sampling.drop_before(since);
@@ -265,9 +268,14 @@ fn actors(graph: &Graph, path: &Path) -> Vec<ActorId> {
     actors
 }
 
-fn finished(graph: &Graph, builder: &mut Builder<'_>, execution: Execution, path: Option<Path>) -> Finished {
+fn finished(
+    (graph, counted): (&Graph, (&Quantities, &CountLines)),
+    builder: &mut Builder<'_>,
+    execution: Execution,
+    path: Option<Path>,
+) -> Finished {
     let Some(path) = path else {
-        let mut metrics = vec![None; crate::Metric::all().count()];
+        let mut metrics = vec![None; crate::Metric::all().count() + counted.0.extra().len()];
         if let Some(duration) = metrics.first_mut() {
             *duration = Some(execution.duration());
         }
@@ -280,7 +288,7 @@ fn finished(graph: &Graph, builder: &mut Builder<'_>, execution: Execution, path
     };
     let (ecct, steps) = builder.ecct_and_steps(&path);
     Finished {
-        metrics: metrics(graph, &path).into_iter().map(Some).collect(),
+        metrics: all_metrics(graph, &path, execution.kind, counted),
         execution,
         ecct,
         steps,

@@ -9,8 +9,8 @@ use tracebraid_critical_path::{ActorId, Graph, GraphAnalysis};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::{
-    BuildError, BuildRules, Builder, Built, ContextId, Contexts, Finished, Frame, Names, Sampled, Sink,
-    Union, build, executions, metrics, with_threads,
+    BuildError, BuildRules, Builder, Built, ContextId, Contexts, CountAnalysis, Finished, Frame, Names,
+    Sampled, Sink, Union, all_metrics, build, executions, with_threads,
 };
 use tracebraid_filter::periods::Periods;
 use tracebraid_fold::{Analysis, Control, Options, fold};
@@ -101,6 +101,8 @@ fn plainly(set: &TraceSet, periods: &Periods, samples: &Samples) -> BTreeMap<Vec
     let analysis = EndedAnalysis::new(set, with_threads(periods.clone()), Window::default()).expect("a plan");
     let ended = folded(set, &analysis);
     let graph = folded(set, &GraphAnalysis::new(set, Selection::default()));
+    let counts = CountAnalysis::new(set, &periods.clone().into()).expect("names");
+    let lines = folded(set, &counts);
     let sampled = Sampled::new(set, &graph, samples, Names::default());
     let mut builder = Builder::new(&graph, &sampled.stacks, &sampled.threads, sampled.names.clone());
     let mut found = Collect::default();
@@ -113,7 +115,7 @@ fn plainly(set: &TraceSet, periods: &Periods, samples: &Samples) -> BTreeMap<Vec
         let mut figures = vec![None; tracebraid_executions::Metric::all().count()];
         figures[0] = Some(execution.duration());
         if let Some(path) = &path {
-            figures = metrics(&graph, path).into_iter().map(Some).collect();
+            figures = all_metrics(&graph, path, execution.kind, (counts.quantities(), &lines));
         }
         let Ok(()) = found.take(
             &graph,
@@ -138,7 +140,7 @@ fn rules(definitions: &[&str]) -> BuildRules {
         periods.period(definition).expect("a definition");
     }
     BuildRules {
-        periods,
+        definitions: periods.into(),
         ..BuildRules::default()
     }
 }
@@ -236,7 +238,7 @@ fn invented(set: &TraceSet) -> Samples {
 /// They are those of the whole graph, and the same to the last number in whatever way the trace is read.
 fn is_lawful(set: &TraceSet, definitions: &[&str], samples: &Samples, behind: &[u64]) -> usize {
     let mut rules = rules(definitions);
-    let expected = plainly(set, &rules.periods, samples);
+    let expected = plainly(set, &rules.definitions.periods, samples);
     // What is sampled later than that tells nothing.
     let enough = match samples.stacks.is_empty() {
         true => BuildRules::BEHIND_NS,
@@ -320,7 +322,7 @@ fn executions_with_queues_and_rings_are_those_of_the_whole_graph() {
 fn windows_have_the_executions_in_them() {
     let set = requests();
     let mut rules = rules(&[REQUEST]);
-    let all = plainly(&set, &rules.periods, &Samples::default());
+    let all = plainly(&set, &rules.definitions.periods, &Samples::default());
     let begin = all.values().map(|of| of.window.0).min().expect("there are some");
     let end = all.values().map(|of| of.window.1).max().expect("there are some");
     let third = (end - begin) / 3;

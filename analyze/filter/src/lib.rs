@@ -4,12 +4,13 @@
 //! record, whether it is wanted. What the metadata decides (names, hosts, which fields there are)
 //! is decided once per event class. Promise: no expression and no event record makes it panic.
 //! The language is described in `docs/filter.md`; that of periods, which relates event records to
-//! each other, in `docs/reports-periods.md`.
+//! each other, in `docs/reports-periods.md`; that of executions in `docs/executions.md`.
 #![forbid(unsafe_code)]
 
 pub mod ast;
 pub mod compile;
 pub mod datum;
+pub mod executions;
 pub mod glob;
 mod lexer;
 mod logic;

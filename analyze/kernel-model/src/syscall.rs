@@ -82,6 +82,9 @@ static BY_NAME: LazyLock<HashMap<&str, Syscall>> = LazyLock::new(|| {
     names.collect()
 });
 
+/// What the arguments are called that are descriptors.
+const DESCRIPTORS: [&str; 5] = ["fd", "in_fd", "fd_in", "fdin", "oldfd"];
+
 impl Syscall {
     /// A system call that is not known.
     pub const OTHER: Syscall = Syscall(u16::MAX);
@@ -128,6 +131,12 @@ impl Syscall {
     #[inline(always)]
     pub fn arguments(self) -> usize {
         self.spec().map_or(0, |spec| spec.arguments.len())
+    }
+
+    /// Which of the arguments of its [`Action`] is the descriptor that it is about; of two, that which it reads from or copies.
+    pub fn descriptor(self) -> Option<usize> {
+        let mut arguments = self.spec()?.arguments.iter();
+        arguments.position(|(names, _)| names.iter().any(|name| DESCRIPTORS.contains(name)))
     }
 
     /// Its name: that of the kernel's function, without prefix.

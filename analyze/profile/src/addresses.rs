@@ -87,6 +87,30 @@ impl<'s> Addresses<'s> {
         let named = |(field, ids): (_, Vec<NameId>)| (field, ids.iter().map(|&id| naming.name(id)).collect());
         found.into_iter().map(named).collect()
     }
+
+    /// The function at an address of a program of a trace: that which has a call of its own there. Programs go by the number that
+    /// event records of shared buffers tell.
+    pub fn function(
+        &mut self,
+        trace: &Trace,
+        time: Timestamp,
+        program: Option<u64>,
+        address: u64,
+    ) -> Option<&str> {
+        let key = trace.paths.first()?;
+        let known = self.traces.get_mut(key)?;
+        known.pass(time, &mut self.naming);
+        let Teller::Programs(new, programs) = &mut known.teller else {
+            return None;
+        };
+        let program = programs.get_mut(&program)?;
+        let own = program.own.get_or_insert_with(|| (**new).clone());
+        let ids = own
+            .mapped
+            .functions(&[address], Some(&program.later), &mut self.naming);
+        // What the compiler put into it stands before it.
+        ids.last().map(|&id| self.naming.name(id))
+    }
 }
 
 impl Known {

@@ -45,7 +45,7 @@ impl Periods {
 }
 
 /// Spaces instead of lines of comment: places stay what they are.
-fn without_comments(text: &str) -> String {
+pub(crate) fn without_comments(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     lines
         .map(|line| match line.trim_start().starts_with('#') {

@@ -4,8 +4,8 @@
 //! The language is that of lttng-analyses' `--period` and `--period-captures`, and more;
 //! `docs/reports-periods.md` describes it.
 
-mod file;
-mod parse;
+pub(crate) mod file;
+pub(crate) mod parse;
 
 use crate::ast::{Expr, Field, Operator};
 use crate::datum::Datum;

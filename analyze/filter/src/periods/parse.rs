@@ -13,7 +13,7 @@ const MOST: usize = 1000;
 
 impl Periods {
     /// The definition that begins at that byte and ends with the text.
-    pub(super) fn period_from(&mut self, text: &str, start: usize) -> Result<(), FilterError> {
+    pub(crate) fn period_from(&mut self, text: &str, start: usize) -> Result<(), FilterError> {
         let mut parser = Parser::new(text, start)?;
         let (name, parent) = parser.head(self)?;
         parser.has_parent = parent.is_some();
@@ -46,7 +46,7 @@ impl Periods {
     }
 
     /// The captures that begin at that byte and end with the text.
-    pub(super) fn captures_from(&mut self, text: &str, start: usize) -> Result<(), FilterError> {
+    pub(crate) fn captures_from(&mut self, text: &str, start: usize) -> Result<(), FilterError> {
         let mut parser = Parser::new(text, start)?;
         let index = parser.known(self)?;
         let Some(period) = self.list.get_mut(index) else {
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
 }
 
 /// The field behind `$evt.`.
-fn field(text: &str) -> Result<Field, String> {
+pub(crate) fn field(text: &str) -> Result<Field, String> {
     match text {
         "$name" => return Ok(Field::Name),
         "$time" => return Ok(Field::Time),

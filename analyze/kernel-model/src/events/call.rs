@@ -131,6 +131,11 @@ impl SyscallExit {
         self.which.as_ref().map(|which| which.get(body))
     }
 
+    /// True if it tells which call ends; else it ends whatever call is open.
+    pub fn names_call(&self) -> bool {
+        self.which.is_some()
+    }
+
     /// The call, if it is always the same.
     pub fn fixed(&self) -> Option<Syscall> {
         match self.which {

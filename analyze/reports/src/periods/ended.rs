@@ -1,5 +1,6 @@
 //! All periods that end, one by one, with where they began and ended: for analyses of what happened in each.
 
+use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::Datum;
@@ -13,7 +14,7 @@ use crate::periods::{Asked, PeriodAnalysis, PeriodPartial};
 use crate::report::View;
 
 /// A period that ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndedPeriod {
     /// Its place among the definitions.
     pub period: usize,
@@ -26,7 +27,7 @@ pub struct EndedPeriod {
 }
 
 /// An event record that begins or ends a period.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
     /// In nanoseconds from the origin.
     pub time: i64,

@@ -1,0 +1,371 @@
+//! The analysis that counts.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::executions::{Attached, Definitions, How};
+use tracebraid_filter::{At, Datum};
+use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_kernel_fold::{CpuKey, Event, Input, Packets, Selection, Subjects, ThreadKey};
+use tracebraid_kernel_model::events::Edge;
+use tracebraid_kernel_model::{Action, Body, KernelEvent, KernelModel, Syscall};
+
+use crate::counts::lines::{CountLines, Owner};
+use crate::counts::plan::{self, Class, Tells};
+use crate::counts::quantities::{CALLS, FAULTS, FIXED, Quantities, Quantity, READ, WRITTEN, What};
+use crate::execution::machine;
+use crate::metrics::Metric;
+
+/// Counts what threads do.
+#[derive(Debug)]
+pub struct CountAnalysis {
+    input: Input,
+    quantities: Quantities,
+    classes: Vec<Class>,
+    /// By trace, stream class and event class: one more than the place among the classes, or 0.
+    places: Vec<Vec<Vec<u32>>>,
+    subjects: Subjects,
+    /// By trace: the kernel trace of its machine.
+    kernels: Vec<Option<u32>>,
+}
+
+/// What is known after some chunks.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct CountPartial {
+    /// What was counted before the last watermark.
+    pub lines: CountLines,
+    waiting: Vec<Sample>,
+    #[serde(skip)]
+    packets: Packets,
+}
+
+/// Something that counts.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Sample {
+    time: i64,
+    stream: u32,
+    quantity: u16,
+    owner: Owner,
+    value: u64,
+}
+
+impl CountAnalysis {
+    /// Of those traces, with the values that definitions attach.
+    ///
+    /// # Errors
+    /// When a value has the name of another figure, for people.
+    pub fn new(set: &TraceSet, definitions: &Definitions) -> Result<CountAnalysis, String> {
+        let input = Input::new(set, Selection::default(), counts);
+        let counters = plan::counters(set);
+        let fixed = FIXED.into_iter().map(|what| Quantity {
+            is_recorded: is_recorded(&input, &what),
+            what,
+        });
+        let counter = |name: &String| Quantity {
+            what: What::Counter(name.clone()),
+            is_recorded: true,
+        };
+        let value = |value: &Attached| Quantity {
+            what: What::Value(value.clone()),
+            is_recorded: false,
+        };
+        let values = definitions.values.iter().map(value);
+        let list: Vec<Quantity> = fixed.chain(counters.iter().map(counter)).chain(values).collect();
+        let mut analysis = CountAnalysis {
+            input,
+            quantities: Quantities::new(list),
+            classes: Vec::new(),
+            places: Vec::new(),
+            subjects: Subjects::new(set),
+            kernels: kernels(set),
+        };
+        analysis.check_names()?;
+        analysis.plan(set);
+        Ok(analysis)
+    }
+
+    /// What is counted.
+    pub fn quantities(&self) -> &Quantities {
+        &self.quantities
+    }
+
+    /// What in the definitions is probably wrong, for people.
+    pub fn doubts(&self) -> Vec<String> {
+        let list = self.quantities.list().iter();
+        let doubts = list.filter_map(|quantity| match &quantity.what {
+            What::Value(value) if !quantity.is_recorded => {
+                Some(format!("no event of the traces tells the value {}", value.name))
+            }
+            _ => None,
+        });
+        doubts.collect()
+    }
+
+    fn check_names(&self) -> Result<(), String> {
+        let mut names: Vec<String> = Metric::all().map(Metric::name).collect();
+        for extra in self.quantities.extra() {
+            if names.contains(&extra.name) {
+                return Err(format!(
+                    "there is a figure {} already: call the value otherwise",
+                    extra.name
+                ));
+            }
+            names.push(extra.name);
+        }
+        Ok(())
+    }
+
+    /// Finds what each event class tells.
+    fn plan(&mut self, set: &TraceSet) {
+        let mut list = self.quantities.list().to_vec();
+        let mut counters = Vec::new();
+        let mut values = Vec::new();
+        for (number, quantity) in (0..).zip(self.quantities.list()) {
+            match &quantity.what {
+                What::Counter(name) => counters.push((number, name.as_str())),
+                What::Value(value) => values.push((number, value)),
+                _ => {}
+            }
+        }
+        for trace in &set.traces {
+            let mut of_trace = Vec::new();
+            for stream in &trace.layout.streams {
+                let mut of_stream = Vec::new();
+                for event in 0..stream.events.len() {
+                    let class = plan::class((trace, stream, event), &counters, &values);
+                    of_stream.push(match class {
+                        None => 0,
+                        Some(class) => {
+                            for (number, _) in &class.tells {
+                                if let Some(quantity) = list.get_mut(usize::from(*number)) {
+                                    quantity.is_recorded = true;
+                                }
+                            }
+                            self.classes.push(class);
+                            self.classes.len() as u32
+                        }
+                    });
+                }
+                of_trace.push(of_stream);
+            }
+            self.places.push(of_trace);
+        }
+        self.quantities = Quantities::new(list);
+    }
+
+    fn class(&self, trace: usize, stream_class: usize, class: usize) -> Option<&Class> {
+        let place = *self.places.get(trace)?.get(stream_class)?.get(class)?;
+        self.classes.get((place as usize).checked_sub(1)?)
+    }
+
+    /// What an event of the kernel tells.
+    #[inline(always)]
+    fn kernel(partial: &mut CountPartial, stream: u32, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let mut add = |quantity, value| {
+            partial.waiting.push(Sample {
+                time: event.time,
+                stream,
+                quantity,
+                owner: Owner::Cpu(event.cpu),
+                value,
+            });
+        };
+        match &event.model.event {
+            KernelEvent::Entry(_) => add(CALLS, 1),
+            KernelEvent::PageFault(_) => add(FAULTS, 1),
+            KernelEvent::Exit(exit) => {
+                let call = exit.call(body).unwrap_or(Syscall::OTHER);
+                let bytes = exit
+                    .result
+                    .get(body)
+                    .and_then(|result| u64::try_from(result).ok());
+                let Some(bytes) = bytes.filter(|&bytes| bytes > 0) else {
+                    return;
+                };
+                let (reads, writes) = moves(call);
+                if reads {
+                    add(READ, bytes);
+                }
+                if writes {
+                    add(WRITTEN, bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What an event record of any trace tells.
+    fn tell(&self, partial: &mut CountPartial, record: &mut Record<'_>) -> Option<()> {
+        let trace = record.stream.trace as usize;
+        let stream_class = self.subjects.class(record.stream)?;
+        let class = self.class(trace, stream_class, record.class)?;
+        let trace = self.kernels.get(trace).copied().flatten()?;
+        let subject = partial.packets.subject(record);
+        let at = &mut At::new(record.body, record.slots);
+        let integer = |datum: Datum| match datum {
+            Datum::Integer(number) => Some(number),
+            _ => None,
+        };
+        let tid = class.tid.as_ref().and_then(|tid| integer(tid.get(at, &subject)));
+        let thread = tid.and_then(|tid| i32::try_from(tid).ok());
+        let thread = thread.map(|tid| Owner::Thread(ThreadKey { trace, tid }));
+        let cpu = class.cpu.as_ref().and_then(|cpu| integer(cpu.get(at, &subject)));
+        let cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        let cpu = cpu.map(|cpu| Owner::Cpu(CpuKey { trace, cpu }));
+        for (quantity, tells) in &class.tells {
+            let (owner, value) = match tells {
+                Tells::OfCpu(field) => (cpu, integer(field.get(at, &subject))),
+                Tells::OfThread(field) => (thread, integer(field.get(at, &subject))),
+                Tells::Value(field) => {
+                    let value = integer(field.get(at, &subject));
+                    let counts = self.quantities.list().get(usize::from(*quantity));
+                    let is_count = counts.is_some_and(
+                        |quantity| matches!(&quantity.what, What::Value(value) if value.how == How::Count),
+                    );
+                    (thread.or(cpu), if is_count { value.map(|_| 1) } else { value })
+                }
+                Tells::Occurs => (thread.or(cpu), Some(1)),
+            };
+            let value = value.and_then(|value| u64::try_from(value).ok());
+            if let (Some(owner), Some(value)) = (owner, value) {
+                partial.waiting.push(Sample {
+                    time: record.time.0,
+                    stream: record.number,
+                    quantity: *quantity,
+                    owner,
+                    value,
+                });
+            }
+        }
+        Some(())
+    }
+
+    /// Takes what was counted before that time; without one, everything.
+    fn take(&self, partial: &mut CountPartial, before: Option<i64>) {
+        // Stable: those of one stream follow each other as they were read.
+        partial.waiting.sort_by_key(|sample| (sample.time, sample.stream));
+        let count = match before {
+            Some(before) => partial.waiting.partition_point(|sample| sample.time < before),
+            None => partial.waiting.len(),
+        };
+        for sample in partial.waiting.drain(..count) {
+            if let Some(quantity) = self.quantities.list().get(usize::from(sample.quantity)) {
+                let key = (sample.quantity, sample.owner);
+                partial.lines.add(key, sample.time, sample.value, quantity.keep());
+            }
+        }
+    }
+}
+
+/// The events of the kernel that count.
+fn counts(event: &KernelEvent) -> bool {
+    match event {
+        KernelEvent::Entry(_) => true,
+        KernelEvent::Exit(exit) => exit.fixed().is_none_or(|call| moves(call) != (false, false)),
+        KernelEvent::PageFault(fault) => fault.edge == Edge::Begin,
+        _ => false,
+    }
+}
+
+/// Whether a call reads bytes, and whether it writes some, as its result tells.
+fn moves(call: Syscall) -> (bool, bool) {
+    match call.action() {
+        Action::Read => (true, false),
+        Action::Write => (false, true),
+        Action::Copy => (true, true),
+        _ => (false, false),
+    }
+}
+
+fn is_recorded(input: &Input, what: &What) -> bool {
+    input.sources.has(|event| match (what, event) {
+        (What::Faults, KernelEvent::PageFault(fault)) => fault.edge == Edge::Begin,
+        (What::Calls, KernelEvent::Entry(_)) => true,
+        (What::Read | What::Written, KernelEvent::Exit(exit)) => {
+            exit.names_call() && exit.fixed().is_none_or(|call| moves(call) != (false, false))
+        }
+        _ => false,
+    })
+}
+
+/// By trace: the kernel trace of its machine.
+fn kernels(set: &TraceSet) -> Vec<Option<u32>> {
+    let model = KernelModel::new(set);
+    let is_kernels = |index: usize| {
+        let streams = model
+            .traces
+            .get(index)
+            .into_iter()
+            .flat_map(|trace| &trace.streams);
+        let mut events = streams.flat_map(|stream| stream.events());
+        events.any(|model| matches!(model.event, KernelEvent::Switch(_)))
+    };
+    let of = |(index, trace)| {
+        if is_kernels(index) {
+            return u32::try_from(index).ok();
+        }
+        let mut traces = set.traces.iter().enumerate();
+        let found = traces.position(|(other, of)| is_kernels(other) && machine(of) == machine(trace));
+        found.and_then(|found| u32::try_from(found).ok())
+    };
+    set.traces.iter().enumerate().map(of).collect()
+}
+
+impl Analysis for CountAnalysis {
+    type Partial = CountPartial;
+    type Report = CountLines;
+
+    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
+        let mut groups = self.input.groups();
+        let known: std::collections::HashSet<StreamRef> = groups.iter().flatten().copied().collect();
+        let is_read = |stream: &StreamRef| {
+            let class = self.subjects.class(*stream);
+            let places = class.and_then(|class| self.places.get(stream.trace as usize)?.get(class));
+            places.is_some_and(|places| places.iter().any(|&place| place > 0))
+        };
+        let others = StreamRef::all(set).filter(|stream| !known.contains(stream) && is_read(stream));
+        groups.extend(others.map(|stream| vec![stream]));
+        groups
+    }
+
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.input.wants(trace, stream_class, class) || self.class(trace, stream_class, class).is_some()
+    }
+
+    fn begin(&self, _: &Chunk) -> CountPartial {
+        CountPartial::default()
+    }
+
+    fn packet(&self, partial: &mut CountPartial, packet: &StreamPlace<'_>) {
+        if !self.classes.is_empty() {
+            self.subjects.packet(&mut partial.packets, packet);
+        }
+    }
+
+    #[inline]
+    fn event(&self, partial: &mut CountPartial, record: &mut Record<'_>) {
+        let stream = record.number;
+        self.input
+            .event(record, |event, body| Self::kernel(partial, stream, event, body));
+        if !self.classes.is_empty() {
+            self.tell(partial, record);
+        }
+    }
+
+    fn end(&self, partial: &mut CountPartial, _: &Chunk) {
+        partial.packets = Packets::default();
+    }
+
+    fn merge(&self, earlier: &mut CountPartial, later: CountPartial) {
+        earlier.waiting.extend(later.waiting);
+    }
+
+    fn settle(&self, partial: &mut CountPartial, watermark: Timestamp) {
+        self.take(partial, Some(watermark.0));
+    }
+
+    fn finish(&self, mut partial: CountPartial) -> CountLines {
+        self.take(&mut partial, None);
+        partial.lines
+    }
+}

@@ -1,0 +1,182 @@
+//! Quantities by CPU or thread, in the order of time.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::{CpuKey, ThreadKey};
+
+/// Whose a quantity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum Owner {
+    /// Whoever runs there.
+    Cpu(CpuKey),
+    Thread(ThreadKey),
+}
+
+/// A quantity by its place among all, and whose it is.
+pub(crate) type LineKey = (u16, Owner);
+
+/// All that was counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<(LineKey, Line)>", into = "Vec<(LineKey, Line)>")]
+pub struct CountLines(BTreeMap<LineKey, Line>);
+
+/// A quantity of one owner. Of what adds up, what had come together by each time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Line {
+    times: Vec<i64>,
+    values: Vec<u64>,
+    /// What had come together before the first time.
+    before: u64,
+    /// What a counter showed last.
+    shown: Option<u64>,
+}
+
+/// How values of a quantity are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// They add up.
+    Sum,
+    /// They are what a counter shows: what it grew by adds up.
+    Growth,
+    /// Each as it is.
+    Each,
+}
+
+impl From<Vec<(LineKey, Line)>> for CountLines {
+    fn from(list: Vec<(LineKey, Line)>) -> CountLines {
+        CountLines(list.into_iter().collect())
+    }
+}
+
+impl From<CountLines> for Vec<(LineKey, Line)> {
+    fn from(lines: CountLines) -> Self {
+        lines.0.into_iter().collect()
+    }
+}
+
+impl CountLines {
+    /// A value, later than all before.
+    pub(crate) fn add(&mut self, key: LineKey, time: i64, value: u64, keep: Keep) {
+        self.0.entry(key).or_default().add(time, value, keep);
+    }
+
+    pub(crate) fn line(&self, key: LineKey) -> Option<&Line> {
+        self.0.get(&key)
+    }
+
+    /// Drops what happened before a time: nobody will ask for it.
+    pub fn forget(&mut self, before: i64) {
+        self.0.values_mut().for_each(|line| line.forget(before));
+    }
+
+    /// What came together in all of a quantity, by its place: page faults, bytes read, bytes written, system calls, and then
+    /// those of [`crate::Quantities::extra`].
+    pub fn total(&self, place: usize) -> u64 {
+        let lines = self.0.iter().filter(|((of, _), _)| usize::from(*of) == place);
+        lines.fold(0, |sum, (_, line)| line.total().saturating_add(sum))
+    }
+
+    /// How many values are kept.
+    pub fn kept(&self) -> usize {
+        self.0.values().map(|line| line.times.len()).sum()
+    }
+}
+
+impl Line {
+    fn add(&mut self, time: i64, value: u64, keep: Keep) {
+        let value = match keep {
+            Keep::Each => value,
+            Keep::Sum => self.total().saturating_add(value),
+            Keep::Growth => {
+                // A counter that goes back began anew.
+                let shown = self.shown.replace(value).unwrap_or(value);
+                self.total().saturating_add(value.saturating_sub(shown))
+            }
+        };
+        if keep != Keep::Each
+            && let (Some(last), Some(sum)) = (self.times.last(), self.values.last_mut())
+            && *last == time
+        {
+            *sum = value;
+            return;
+        }
+        self.times.push(time);
+        self.values.push(value);
+    }
+
+    fn total(&self) -> u64 {
+        self.values.last().copied().unwrap_or(self.before)
+    }
+
+    fn place(&self, time: i64) -> usize {
+        self.times.partition_point(|&at| at < time)
+    }
+
+    /// What came together before a time.
+    pub(crate) fn before(&self, time: i64) -> u64 {
+        let last = self.place(time).checked_sub(1);
+        last.map_or(self.before, |last| self.values.get(last).copied().unwrap_or(0))
+    }
+
+    /// Values from one time to before another one.
+    pub(crate) fn between(&self, begin: i64, end: i64) -> &[u64] {
+        let (first, last) = (self.place(begin), self.place(end));
+        self.values.get(first..last).unwrap_or_default()
+    }
+
+    /// What is moved is a part of what was added since: the time for that is bounded.
+    fn forget(&mut self, before: i64) {
+        let count = self.place(before);
+        if count * 2 < self.times.len() || count == 0 {
+            return;
+        }
+        self.before = self.before(before);
+        self.times.drain(..count);
+        self.values.drain(..count);
+        self.times.shrink_to(self.times.len() * 2);
+        self.values.shrink_to(self.values.len() * 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: Owner = Owner::Cpu(CpuKey { trace: 0, cpu: 3 });
+
+    fn line(keep: Keep, values: &[(i64, u64)]) -> CountLines {
+        let mut lines = CountLines::default();
+        for &(time, value) in values {
+            lines.add((0, OWNER), time, value, keep);
+        }
+        lines
+    }
+
+    fn before(lines: &CountLines, time: i64) -> u64 {
+        lines.line((0, OWNER)).expect("a line").before(time)
+    }
+
+    #[test]
+    fn counters_grow_and_begin_anew() {
+        let lines = line(Keep::Growth, &[(10, 500), (20, 510), (20, 515), (30, 3), (40, 7)]);
+        let found = [10, 11, 20, 21, 31, 41, 99].map(|time| before(&lines, time));
+        assert_eq!(found, [0, 0, 0, 15, 15, 19, 19]);
+    }
+
+    #[test]
+    fn what_is_forgotten_does_not_change_what_is_left() {
+        let values: Vec<(i64, u64)> = (0..100).map(|time| (time * 10, time as u64)).collect();
+        let whole = line(Keep::Sum, &values);
+        let mut cut = whole.clone();
+        cut.forget(300);
+        assert_eq!(cut.kept(), 100, "less than half is not worth it");
+        cut.forget(805);
+        assert_eq!(cut.kept(), 19);
+        for time in (805..1100).step_by(5) {
+            assert_eq!(before(&cut, time), before(&whole, time), "{time}");
+        }
+        let serialized = Vec::from(cut.clone());
+        assert_eq!(CountLines::from(serialized), cut);
+    }
+}

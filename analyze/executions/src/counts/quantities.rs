@@ -1,0 +1,303 @@
+//! Which quantities there are, and how much of each falls upon a critical path.
+
+use tracebraid_critical_path::{Graph, Kind, Path, Segment};
+use tracebraid_filter::executions::{Attached, How};
+use tracebraid_kernel_fold::CpuKey;
+
+use crate::counts::lines::{CountLines, Keep, Line, Owner};
+
+/// A figure of executions that is not there of all traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtraMetric {
+    /// Its name.
+    pub name: String,
+    /// Of what it is: `""` for a number.
+    pub unit: &'static str,
+    /// What it is, for people.
+    pub description: String,
+}
+
+/// What is counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Quantities {
+    list: Vec<Quantity>,
+}
+
+/// A quantity.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Quantity {
+    pub(crate) what: What,
+    /// Some event record of the traces can tell of it.
+    pub(crate) is_recorded: bool,
+}
+
+/// What a quantity is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum What {
+    Faults,
+    Read,
+    Written,
+    Calls,
+    /// What a counter shows of which event records' context has that field.
+    Counter(String),
+    /// What a program attaches.
+    Value(Attached),
+}
+
+/// The first quantities, which are always there.
+pub(crate) const FIXED: [What; 4] = [What::Faults, What::Read, What::Written, What::Calls];
+pub(crate) const FAULTS: u16 = 0;
+pub(crate) const READ: u16 = 1;
+pub(crate) const WRITTEN: u16 = 2;
+pub(crate) const CALLS: u16 = 3;
+
+/// How much of each quantity falls upon a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Of page faults, bytes read, bytes written, system calls.
+    pub(crate) fixed: [Option<u64>; 4],
+    /// Of the others, in the order of [`Quantities::extra`].
+    pub(crate) extra: Vec<Option<u64>>,
+}
+
+impl Quantity {
+    pub(crate) fn keep(&self) -> Keep {
+        match &self.what {
+            What::Counter(_) => Keep::Growth,
+            What::Value(value) if matches!(value.how, How::Last | How::Max) => Keep::Each,
+            _ => Keep::Sum,
+        }
+    }
+}
+
+impl Quantities {
+    pub(crate) fn new(list: Vec<Quantity>) -> Quantities {
+        Quantities { list }
+    }
+
+    pub(crate) fn list(&self) -> &[Quantity] {
+        &self.list
+    }
+
+    /// The figures that there are besides those of [`crate::Metric`].
+    pub fn extra(&self) -> Vec<ExtraMetric> {
+        let extra = |quantity: &Quantity| match &quantity.what {
+            What::Counter(name) => Some(ExtraMetric {
+                name: name.clone(),
+                unit: "",
+                description: format!("what the counter {name} grew by while threads on the path ran"),
+            }),
+            What::Value(value) => Some(ExtraMetric {
+                name: value.name.clone(),
+                unit: "",
+                description: described(value),
+            }),
+            _ => None,
+        };
+        self.list.iter().filter_map(extra).collect()
+    }
+
+    /// How much of each falls upon the path of an execution of that definition.
+    pub(crate) fn of_path(&self, lines: &CountLines, graph: &Graph, path: &Path, kind: usize) -> Counted {
+        let mut counted = Counted::default();
+        for (place, quantity) in (0..).zip(&self.list) {
+            let is_of_it = match &quantity.what {
+                What::Value(value) => value.kind.is_none_or(|of| of == kind),
+                _ => true,
+            };
+            let found = || self.of_quantity(place, quantity, lines, (graph, path));
+            let amount = (quantity.is_recorded && is_of_it).then(found).flatten();
+            match counted.fixed.get_mut(usize::from(place)) {
+                Some(fixed) => *fixed = amount,
+                None => counted.extra.push(amount),
+            }
+        }
+        counted
+    }
+
+    fn of_quantity(
+        &self,
+        place: u16,
+        quantity: &Quantity,
+        lines: &CountLines,
+        (graph, path): (&Graph, &Path),
+    ) -> Option<u64> {
+        let end = path.segments.last().map(|segment| segment.end);
+        let mut taken = Taken::default();
+        for segment in &path.segments {
+            for owner in owners(graph, path, segment) {
+                let Some(line) = lines.line((place, owner)) else {
+                    continue;
+                };
+                // What begins and ends an execution is part of it. Of a counter its values at both ends count.
+                let after = |time: i64| time.saturating_add(1);
+                let window = match quantity.keep() {
+                    Keep::Growth => (after(segment.begin), after(segment.end)),
+                    _ if Some(segment.end) == end => (segment.begin, after(segment.end)),
+                    _ => (segment.begin, segment.end),
+                };
+                taken.take(line, window, quantity.keep());
+            }
+        }
+        match &quantity.what {
+            What::Value(value) if value.how == How::Last => taken.last,
+            What::Value(value) if value.how == How::Max => taken.max,
+            _ => Some(taken.sum),
+        }
+    }
+}
+
+fn described(value: &Attached) -> String {
+    let events = value.events.text();
+    match value.how {
+        How::Count => format!("how many event records {events} there were"),
+        how => format!("{} of what {events} told", how.name()),
+    }
+}
+
+/// Whose quantities are those of a part of a path.
+fn owners(graph: &Graph, path: &Path, segment: &Segment) -> impl Iterator<Item = Owner> {
+    let hop = path.hops.get(segment.hop as usize);
+    let key = hop.and_then(|hop| graph.actor(hop.actor)).map(|actor| actor.key);
+    let cpu = match segment.kind {
+        Kind::Running(cpu) => Some(u32::from(cpu)),
+        _ => None,
+    };
+    let cpu = key.zip(cpu).map(|(key, cpu)| {
+        Owner::Cpu(CpuKey {
+            trace: key.trace,
+            cpu,
+        })
+    });
+    key.map(Owner::Thread).into_iter().chain(cpu)
+}
+
+/// What was found on a path.
+#[derive(Default)]
+struct Taken {
+    sum: u64,
+    last: Option<u64>,
+    max: Option<u64>,
+}
+
+impl Taken {
+    fn take(&mut self, line: &Line, (begin, end): (i64, i64), keep: Keep) {
+        if keep != Keep::Each {
+            let grown = line.before(end).saturating_sub(line.before(begin));
+            self.sum = self.sum.saturating_add(grown);
+            return;
+        }
+        let values = line.between(begin, end);
+        self.last = values.last().copied().or(self.last);
+        self.max = self.max.max(values.iter().max().copied());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracebraid_critical_path::{Actor, ActorId, NO_OBJECT, State, Stretch, Wake};
+    use tracebraid_filter::executions::Definitions;
+    use tracebraid_kernel_fold::ThreadKey;
+    use tracebraid_kernel_model::Syscall;
+
+    use super::*;
+
+    /// A thread that waits from 20 to 60 for another one, which runs on another CPU from 10 on.
+    fn graph() -> Graph {
+        let actor = |tid, line: &[(i64, State)]| Actor {
+            key: ThreadKey { trace: 0, tid },
+            line: line
+                .iter()
+                .map(|&(begin, state)| Stretch { begin, state })
+                .collect(),
+            ..Actor::default()
+        };
+        let waits = State::Blocked {
+            call: Syscall::OTHER,
+            object: NO_OBJECT,
+            wake: Wake::Thread(ActorId(1)),
+            is_idle: false,
+        };
+        let own = [(0, State::Running(0)), (20, waits), (60, State::Running(0))];
+        Graph {
+            known_until: 100,
+            actors: vec![actor(7, &own), actor(8, &[(10, State::Running(1))])],
+            ..Graph::default()
+        }
+    }
+
+    fn amount(what: What, samples: &[(Owner, i64, u64)]) -> Option<u64> {
+        let quantity = Quantity {
+            what,
+            is_recorded: true,
+        };
+        let mut lines = CountLines::default();
+        for &(owner, time, value) in samples {
+            lines.add((0, owner), time, value, quantity.keep());
+        }
+        let graph = graph();
+        let path = graph.path(ActorId(0), 5, 90);
+        Quantities::default().of_quantity(0, &quantity, &lines, (&graph, &path))
+    }
+
+    const CPUS: [Owner; 2] = [
+        Owner::Cpu(CpuKey { trace: 0, cpu: 0 }),
+        Owner::Cpu(CpuKey { trace: 0, cpu: 1 }),
+    ];
+    const THREADS: [Owner; 2] = [
+        Owner::Thread(ThreadKey { trace: 0, tid: 7 }),
+        Owner::Thread(ThreadKey { trace: 0, tid: 8 }),
+    ];
+
+    #[test]
+    fn counters_count_while_their_thread_is_on_the_path() {
+        // It shows a thousand and as much as the time is, and of the other CPU twice as much.
+        let shows = |time: i64| {
+            [
+                (CPUS[0], time, 1000 + time as u64),
+                (CPUS[1], time, 2 * time as u64),
+            ]
+        };
+        let samples: Vec<_> = [0, 5, 20, 60, 90, 99].into_iter().flat_map(shows).collect();
+        let counter = What::Counter("perf_cpu_cycles".to_owned());
+        assert_eq!(
+            amount(counter, &samples),
+            Some((20 - 5) + 2 * (60 - 20) + (90 - 60))
+        );
+    }
+
+    #[test]
+    fn what_happens_at_the_ends_of_an_execution_is_part_of_it() {
+        let once = |times: &[i64], owner| times.iter().map(|&time| (owner, time, 1)).collect::<Vec<_>>();
+        let calls = |times: &[i64], owner| amount(What::Calls, &once(times, owner));
+        assert_eq!(calls(&[4, 5, 19, 20, 59, 60, 90, 91], CPUS[0]), Some(4));
+        assert_eq!(calls(&[19, 20, 59, 60], CPUS[1]), Some(2));
+        assert_eq!(calls(&[19, 20, 59, 60], THREADS[1]), Some(2));
+    }
+
+    #[test]
+    fn values_are_added_or_chosen() {
+        let samples = [
+            (THREADS[0], 4, 100),
+            (THREADS[0], 6, 3),
+            (THREADS[1], 15, 100),
+            (THREADS[1], 30, 9),
+            (CPUS[0], 61, 4),
+            (THREADS[0], 30, 1),
+        ];
+        let mut definitions = Definitions::default();
+        for how in ["sum", "last", "max", "count"] {
+            definitions
+                .add(&format!("value {how} = e . x {how}"))
+                .expect("a value");
+        }
+        let found = definitions.values.iter().map(|value| {
+            let samples = samples.map(|(owner, time, value_of)| {
+                let value = if value.how == How::Count { 1 } else { value_of };
+                (owner, time, value)
+            });
+            amount(What::Value(value.clone()), &samples)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), [Some(16), Some(4), Some(9), Some(3)]);
+    }
+}

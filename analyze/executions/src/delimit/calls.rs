@@ -1,0 +1,105 @@
+//! System calls, each from its entry to its exit.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_filter::Datum;
+use tracebraid_kernel_fold::{CpuKey, Pairs, ThreadKey};
+use tracebraid_kernel_model::Syscall;
+
+use crate::delimit::kernel::{Kernel, What};
+use crate::delimit::log::{Log, bound};
+
+/// What is known of calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Calls {
+    open: Pairs<ThreadKey, Open>,
+    pub(crate) log: Log,
+}
+
+/// A call that has begun.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Open {
+    call: Syscall,
+    fd: Option<i32>,
+    time: i64,
+    cpu: u32,
+    /// Its number in each definition that it fits.
+    numbers: Vec<u64>,
+}
+
+impl Calls {
+    /// A thread makes a call.
+    pub(crate) fn step(&mut self, kernel: &Kernel, (cpu, time): (CpuKey, i64), tid: i32, what: What) {
+        let key = ThreadKey {
+            trace: cpu.trace,
+            tid,
+        };
+        // What is open has lost its exit, or ends now.
+        let open = self.open.end(key);
+        match what {
+            What::Enter(call, fd) => {
+                let kinds = kernel.kinds(call);
+                // These never end.
+                let is_end = matches!(call.name(), "exit" | "exit_group");
+                if kinds.is_empty() || is_end || !kernel.has_begun(time) {
+                    return;
+                }
+                kinds.iter().for_each(|&kind| self.log.begins(kind));
+                let open = Open {
+                    call,
+                    fd,
+                    time,
+                    cpu: cpu.cpu,
+                    numbers: kinds.iter().map(|_| self.log.number()).collect(),
+                };
+                self.open.begin(key, open);
+            }
+            What::Exit(call, result) => {
+                let ended = open.filter(|open| call.is_none_or(|call| call == open.call));
+                if let Some(open) = ended {
+                    self.ends(kernel, (cpu, time), tid, &open, result);
+                }
+            }
+            What::Lose => {}
+        }
+    }
+
+    fn ends(
+        &mut self,
+        kernel: &Kernel,
+        (cpu, time): (CpuKey, i64),
+        tid: i32,
+        open: &Open,
+        result: Option<i64>,
+    ) {
+        let number =
+            |number: Option<i64>| number.map_or(Datum::Missing, |number| Datum::Integer(number.into()));
+        for (&kind, &of_kind) in kernel.kinds(open.call).iter().zip(&open.numbers) {
+            let name = Datum::text(open.call.user_name().as_bytes());
+            let captures = vec![name, number(open.fd.map(i64::from))];
+            let tid = Some(i64::from(tid));
+            let begin = bound(open.time, (cpu.trace, Some(open.cpu)), tid, captures);
+            let end = bound(time, (cpu.trace, Some(cpu.cpu)), tid, vec![number(result)]);
+            self.log.ends(kind, vec![of_kind], [begin, end]);
+        }
+    }
+
+    /// When those began that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        self.open.open().map(|(_, open)| open.time)
+    }
+
+    /// A thread is made: whatever call had been open under its id does not end.
+    pub(crate) fn forget(&mut self, cpu: CpuKey, tid: i32) {
+        let trace = cpu.trace;
+        self.open.end(ThreadKey { trace, tid });
+    }
+
+    /// A thread has another id from now on.
+    pub(crate) fn moves(&mut self, cpu: CpuKey, from: i32, to: i32) {
+        let trace = cpu.trace;
+        self.forget(cpu, to);
+        if let Some(open) = self.open.end(ThreadKey { trace, tid: from }) {
+            self.open.begin(ThreadKey { trace, tid: to }, open);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! What the kernel tells of: system calls, and lives of processes.
+//!
+//! Each CPU finds out who runs; what threads do becomes items, which are played in the order of time.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Record, StreamPlace, StreamRef};
+use tracebraid_kernel_fold::{
+    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Selection, ThreadKey, Window, taken_over,
+};
+use tracebraid_kernel_model::{Body, Comm, IntField, KernelEvent, Syscall, SyscallEntry};
+
+use crate::delimit::calls::Calls;
+use crate::delimit::log::Log;
+use crate::delimit::processes::Processes;
+use crate::delimit::{Patterns, fitting};
+
+/// What is asked for, and what is read.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    input: Input,
+    window: Window,
+    /// By number of a system call: the definitions that it fits.
+    calls: Vec<Vec<usize>>,
+    /// Exits may name no call: then all entries matter.
+    is_anonymous: bool,
+    pub(crate) processes: Patterns,
+    doubts: Vec<String>,
+}
+
+/// What is known after some chunks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct KernelPartial {
+    lanes: ByCpu<Lane<Who, Step>>,
+    items: Items<Item>,
+    /// Nothing came before.
+    is_first: bool,
+    /// Threads that were met in the chunk: that they are there is not told again.
+    #[serde(skip)]
+    met: HashSet<ThreadKey>,
+    calls: Calls,
+    processes: Processes,
+}
+
+/// Who runs on a CPU, if that is known.
+type Who = Option<i32>;
+
+/// What happens on a CPU.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Step {
+    /// By the thread that the event's context names, else by whoever runs there.
+    Call(Option<i32>, What),
+    /// Whoever runs there.
+    Item(Item),
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum What {
+    /// A call begins, about that descriptor.
+    Enter(Syscall, Option<i32>),
+    /// One ends, or whatever is open, with that result.
+    Exit(Option<Syscall>, Option<i64>),
+    /// Whether the one that is open ends is not known.
+    Lose,
+}
+
+/// What is played.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Item {
+    /// A thread makes a call.
+    Call(i32, What),
+    /// A thread is made, in that process if it is told, with that name.
+    Made(i32, Option<i32>, Option<Comm>),
+    /// A thread ends.
+    Ends(i32),
+    /// A thread executes a program of that name, if it is told; it had the second id.
+    Executes(i32, i32, Option<Comm>),
+    /// It takes a name.
+    Named(i32, Comm),
+    /// It is there, in that process if it is told.
+    IsThere(i32, Option<i32>, Option<Comm>),
+    /// It leaves its CPU; that is what it is called by then.
+    Leaves(i32, Option<i32>, Option<Comm>),
+}
+
+impl Kernel {
+    /// None if nothing is asked for.
+    pub(crate) fn new(
+        set: &TraceSet,
+        calls: Patterns,
+        processes: Patterns,
+        window: Window,
+    ) -> Option<Kernel> {
+        if calls.is_empty() && processes.is_empty() {
+            return None;
+        }
+        let kinds = |call: Syscall| {
+            let mut kinds = fitting(&calls, call.name().as_bytes());
+            kinds.extend(fitting(&calls, call.user_name().as_bytes()));
+            kinds.sort_unstable();
+            kinds.dedup();
+            kinds
+        };
+        let mut kernel = Kernel {
+            input: Input::new(set, Selection::default(), |event| {
+                matches!(event, KernelEvent::Exit(_))
+            }),
+            window,
+            calls: (0..Syscall::count()).map(Syscall).map(kinds).collect(),
+            is_anonymous: false,
+            processes,
+            doubts: Vec::new(),
+        };
+        kernel.is_anonymous = kernel.input.sources.has(|event| match event {
+            KernelEvent::Exit(exit) => exit.fixed().is_none(),
+            _ => false,
+        });
+        let selection = Selection {
+            window,
+            ..Selection::default()
+        };
+        kernel.input = Input::new(set, selection, |event| {
+            kernel.wants_event(event, !calls.is_empty())
+        });
+        kernel.doubt(&calls);
+        Some(kernel)
+    }
+
+    fn wants_event(&self, event: &KernelEvent, has_calls: bool) -> bool {
+        use KernelEvent::*;
+        match event {
+            Entry(entry) => {
+                has_calls && (self.is_anonymous || entry.fixed().is_none_or(|call| self.is_chosen(call)))
+            }
+            Exit(exit) => has_calls && exit.fixed().is_none_or(|call| self.is_chosen(call)),
+            Switch(_) | Fork(_) | Exec(_) => true,
+            ThreadExit(_) | Rename(..) | ProcessState(_) => !self.processes.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// The definitions of a call.
+    pub(crate) fn kinds(&self, call: Syscall) -> &[usize] {
+        self.calls.get(usize::from(call.0)).map_or(&[], Vec::as_slice)
+    }
+
+    fn is_chosen(&self, call: Syscall) -> bool {
+        !self.kinds(call).is_empty()
+    }
+
+    /// What is not in the traces, or nowhere.
+    fn doubt(&mut self, calls: &Patterns) {
+        let has = |kind: &dyn Fn(&KernelEvent) -> bool| self.input.sources.has(kind);
+        let mut doubts = Vec::new();
+        for (kind, glob) in calls {
+            let exists = self.calls.iter().any(|kinds| kinds.contains(kind));
+            if !exists {
+                doubts.push(format!("Linux has no system call {}", glob.text()));
+            } else if !has(&|event| match event {
+                KernelEvent::Entry(entry) => entry.fixed().is_none_or(|call| self.kinds(call).contains(kind)),
+                _ => false,
+            }) {
+                doubts.push(format!("no system call {} was recorded", glob.text()));
+            }
+        }
+        if !self.processes.is_empty() && !has(&|event| matches!(event, KernelEvent::ThreadExit(_))) {
+            doubts.push("no event of the traces tells that a process ends (sched_process_exit)".to_owned());
+        }
+        self.doubts = doubts;
+    }
+
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = String> + '_ {
+        self.doubts.iter().cloned()
+    }
+
+    pub(crate) fn groups(&self) -> Vec<Vec<StreamRef>> {
+        self.input.groups()
+    }
+
+    pub(crate) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.input.wants(trace, stream_class, class)
+    }
+
+    pub(crate) fn packet(&self, partial: &mut KernelPartial, place: &StreamPlace<'_>) {
+        if let Some(packet) = self.input.any_packet(place) {
+            self.lost(partial, &packet);
+        }
+    }
+
+    pub(crate) fn cut(&self, partial: &mut KernelPartial, place: &StreamPlace<'_>, time: Timestamp) {
+        if let Some(packet) = self.input.any_packet(place) {
+            self.lost(partial, &packet.cut(time.0));
+        }
+    }
+
+    /// Events may be lost before a packet.
+    fn lost(&self, partial: &mut KernelPartial, packet: &Packet) {
+        let time = packet.begin.unwrap_or(i64::MIN);
+        if !packet.lost_before {
+            return;
+        }
+        if packet.tells_switches || packet.tells_calls {
+            // Before it is unknown who runs.
+            self.step(partial, packet.cpu, time, Step::Call(None, What::Lose));
+        }
+        if packet.tells_switches {
+            partial.lanes.get(packet.cpu).goes_over(time, None);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn event(&self, partial: &mut KernelPartial, record: &mut Record<'_>) {
+        self.input.event(record, |event, body| {
+            // What comes later is not read in every way: it must not matter.
+            if !self.window.is_over(event.time) {
+                self.tell(partial, event, body);
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn tell(&self, partial: &mut KernelPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let Event { model, cpu, time, .. } = *event;
+        let what = match &model.event {
+            KernelEvent::Entry(entry) => {
+                let call = entry.call(body);
+                What::Enter(call, descriptor(entry, call, body))
+            }
+            KernelEvent::Exit(exit) => {
+                // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
+                let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
+                What::Exit(call, exit.result.get(body))
+            }
+            _ => return self.task(partial, event, body),
+        };
+        let tid = model.tid(body);
+        self.step(partial, cpu, time, Step::Call(tid, what));
+    }
+
+    /// Something that tells about threads.
+    fn task(&self, partial: &mut KernelPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let Event { model, cpu, time, .. } = *event;
+        let mut tell = |item| self.step(partial, cpu, time, Step::Item(item));
+        match &model.event {
+            KernelEvent::Switch(switch) => {
+                let tids = [&switch.prev_tid, &switch.next_tid].map(|tid| tid.get(body));
+                let [Some(prev), Some(next)] = tids.map(|tid| tid.map(|tid| tid as i32)) else {
+                    return;
+                };
+                if !self.processes.is_empty() {
+                    let names = [&switch.prev_name, &switch.next_name];
+                    let names = names.map(|name| name.as_ref().and_then(|name| name.comm(body)));
+                    let pid = model.pid(body);
+                    // The lane's first boundary comes next: nothing waits behind this.
+                    Self::passes(partial, (cpu, time), (prev, pid, names[0]), (next, names[1]));
+                }
+                partial.lanes.get(cpu).goes_over(time, Some(next));
+            }
+            KernelEvent::Fork(fork) => {
+                let name = fork.child_name.as_ref().and_then(|name| name.comm(body));
+                let parents = [&fork.parent_tid, &fork.parent_pid].map(|field| get(field, body));
+                if let [Some(tid), Some(pid)] = parents {
+                    tell(Item::IsThere(tid, Some(pid), None));
+                }
+                if let Some(tid) = fork.child_tid.get(body) {
+                    tell(Item::Made(tid as i32, get(&fork.child_pid, body), name));
+                }
+            }
+            KernelEvent::Exec(exec) => {
+                let path = exec.path.as_ref().and_then(|path| path.bytes(body));
+                let name = path.map(Comm::of_program);
+                let taken = taken_over(exec, body);
+                if let Some(tid) = get(&exec.tid, body) {
+                    let old = taken.map_or(tid, |(old, _)| old);
+                    tell(Item::Executes(tid, old, name));
+                }
+                // It takes over the id of its process's first thread.
+                if let Some((_, tid)) = taken {
+                    partial.lanes.get(cpu).goes_over(time, Some(tid));
+                }
+            }
+            KernelEvent::ThreadExit(tid) => {
+                if let Some(tid) = tid.get(body) {
+                    tell(Item::Ends(tid as i32));
+                }
+            }
+            KernelEvent::Rename(tid, name) => {
+                if let (Some(tid), Some(name)) = (tid.get(body), name.comm(body)) {
+                    tell(Item::Named(tid as i32, name));
+                }
+            }
+            KernelEvent::ProcessState(state) => {
+                let name = state.name.as_ref().and_then(|name| name.comm(body));
+                if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
+                    tell(Item::IsThere(tid as i32, Some(pid as i32), name));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A thread leaves its CPU, and another one takes it, of which that is told once in a chunk.
+    fn passes(
+        partial: &mut KernelPartial,
+        (cpu, time): (CpuKey, i64),
+        (prev, pid, name): (i32, Option<i32>, Option<Comm>),
+        (next, next_name): (i32, Option<Comm>),
+    ) {
+        if prev != 0 {
+            partial.items.push(cpu, time, Item::Leaves(prev, pid, name));
+        }
+        let trace = cpu.trace;
+        if next != 0 && partial.met.insert(ThreadKey { trace, tid: next }) {
+            let is_there = Item::IsThere(next, None, next_name);
+            partial.items.push(cpu, time, is_there);
+        }
+    }
+
+    /// Something happens on a CPU.
+    #[inline(always)]
+    fn step(&self, partial: &mut KernelPartial, cpu: CpuKey, time: i64, step: Step) {
+        let lane = partial.lanes.get(cpu);
+        let told = match step {
+            Step::Call(tid, _) => tid,
+            Step::Item(_) => None,
+        };
+        if told.is_some() && lane.now().is_none_or(|who| *who != told) {
+            lane.goes_over(time, told);
+        }
+        if partial.is_first && lane.now().is_none() {
+            lane.goes_over(time, None);
+        }
+        let item = match (step, lane.now()) {
+            (step, None) => return lane.wait(time, step),
+            (Step::Item(item), _) => item,
+            // Idle threads make no calls: the switch to whoever did was lost.
+            (Step::Call(..), Some(None | Some(0))) => return,
+            (Step::Call(_, what), Some(Some(tid))) => Item::Call(*tid, what),
+        };
+        partial.items.push(cpu, time, item);
+    }
+
+    pub(crate) fn merge(&self, earlier: &mut KernelPartial, later: KernelPartial) {
+        let step = |earlier: &mut _, cpu, time, step| self.step(earlier, cpu, time, step);
+        let begin = |earlier: &mut KernelPartial, cpu, time, who: Who| {
+            earlier.lanes.get(cpu).goes_over(time, who);
+        };
+        later.lanes.join(earlier, step, begin);
+        earlier.items.append(later.items);
+    }
+
+    /// Takes what happened in the order of time.
+    pub(crate) fn play(&self, partial: &mut KernelPartial, until: Option<i64>) {
+        let (calls, processes) = (&mut partial.calls, &mut partial.processes);
+        let from = self.window.from.map_or(i64::MIN, |from| from.0);
+        partial.items.play(until, |cpu, time, item| {
+            match item {
+                Item::Call(tid, what) => calls.step(self, (cpu, time), tid, what),
+                Item::Made(tid, ..) => calls.forget(cpu, tid),
+                Item::Executes(tid, old, _) if tid != old => calls.moves(cpu, old, tid),
+                _ => {}
+            }
+            if !self.processes.is_empty() {
+                processes.play(&self.processes, from, (cpu, time), &item);
+            }
+        });
+        // Behind that nothing can come.
+        if until.is_none_or(|until| until == i64::MAX) {
+            processes.close_all(&self.processes);
+        }
+    }
+
+    /// True if what begins then is asked for.
+    pub(crate) fn has_begun(&self, time: i64) -> bool {
+        self.window.from.is_none_or(|from| from.0 <= time)
+    }
+}
+
+impl KernelPartial {
+    /// Before a chunk.
+    pub(crate) fn new(is_first: bool) -> KernelPartial {
+        KernelPartial {
+            is_first,
+            ..KernelPartial::default()
+        }
+    }
+
+    /// What ended.
+    pub(crate) fn logs(&mut self) -> [&mut Log; 2] {
+        [&mut self.calls.log, &mut self.processes.log]
+    }
+
+    /// When those began that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        self.calls.open().chain(self.processes.open())
+    }
+}
+
+fn get(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
+    Some(field.as_ref()?.get(body)? as i32)
+}
+
+/// The descriptor that a call is about.
+fn descriptor(entry: &SyscallEntry, call: Syscall, body: &mut Body<'_, '_>) -> Option<i32> {
+    let place = call.descriptor()?;
+    i32::try_from(entry.argument(call, place, body)?).ok()
+}

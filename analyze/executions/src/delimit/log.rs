@@ -1,0 +1,84 @@
+//! Executions of one family that ended, and how many began.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_filter::Datum;
+use tracebraid_reports::periods::{Bound, EndedPeriod};
+
+/// Executions that are delimited in one way.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Log {
+    /// With the times when that was known.
+    pub(crate) ended: Vec<(i64, EndedPeriod)>,
+    /// How many have begun: they are numbered from 1.
+    numbered: u64,
+    /// By definition: how many began that have not ended.
+    open: Vec<u64>,
+    /// How many were not begun, since too many were open.
+    pub(crate) refused: u64,
+}
+
+impl Log {
+    /// The number of the next one.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.numbered += 1;
+        self.numbered
+    }
+
+    /// One of that definition begins.
+    pub(crate) fn begins(&mut self, kind: usize) {
+        *self.of(kind) += 1;
+    }
+
+    /// One ends.
+    pub(crate) fn ends(&mut self, kind: usize, numbers: Vec<u64>, bounds: [Bound; 2]) {
+        let told = bounds[1].time;
+        self.ends_as_told(told, kind, numbers, bounds);
+    }
+
+    /// One has ended, as is known since that time.
+    pub(crate) fn ends_as_told(
+        &mut self,
+        told: i64,
+        kind: usize,
+        numbers: Vec<u64>,
+        [begin, end]: [Bound; 2],
+    ) {
+        let open = self.of(kind);
+        *open = open.saturating_sub(1);
+        let ended = EndedPeriod {
+            period: kind,
+            numbers,
+            begin,
+            end,
+        };
+        self.ended.push((told, ended));
+    }
+
+    fn of(&mut self, kind: usize) -> &mut u64 {
+        if kind >= self.open.len() {
+            self.open.resize(kind + 1, 0);
+        }
+        &mut self.open[kind]
+    }
+
+    /// By definition: how many did not end.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = u64> + '_ {
+        self.open.iter().copied().chain(std::iter::repeat(0))
+    }
+}
+
+/// What delimits an execution: when, where, and what is kept, with the thread as the last.
+pub(crate) fn bound(
+    time: i64,
+    (trace, cpu): (u32, Option<u32>),
+    tid: Option<i64>,
+    mut captures: Vec<Datum>,
+) -> Bound {
+    captures.push(tid.map_or(Datum::Missing, |tid| Datum::Integer(tid.into())));
+    Bound {
+        time,
+        trace,
+        cpu,
+        captures,
+    }
+}

@@ -1,0 +1,320 @@
+//! What delimits executions, whichever way: one analysis that finds all of them.
+//!
+//! Periods are found by their own analysis. The others are found here: what the kernel tells of (system calls, processes)
+//! by each CPU alone, as other analyses of kernel events do it; what programs tell of in the order of time. All are given as
+//! periods that ended, with the thread as the last of their captures.
+
+mod addresses;
+mod calls;
+mod functions;
+mod kernel;
+mod log;
+mod processes;
+mod spans;
+mod user;
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::executions::{Definitions, Delimiter};
+use tracebraid_filter::glob::Glob;
+use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_kernel_fold::Window;
+use tracebraid_reports::periods::{Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
+
+use crate::execution::with_threads;
+pub use addresses::FunctionNames;
+use kernel::{Kernel, KernelPartial};
+use log::Log;
+use user::{User, UserPartial};
+
+/// The analysis that finds all executions.
+#[derive(Debug)]
+pub struct DelimitedAnalysis {
+    periods: Option<EndedAnalysis>,
+    /// By place among the periods: that among the definitions.
+    kinds: Vec<usize>,
+    kernel: Option<Kernel>,
+    user: Option<User>,
+    /// How many definitions there are.
+    count: usize,
+}
+
+/// What is known after some chunks.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct DelimitedPartial {
+    periods: PeriodPartial,
+    kernel: KernelPartial,
+    user: UserPartial,
+}
+
+/// Patterns of names, each with the place of its definition.
+pub(crate) type Patterns = Vec<(usize, Glob)>;
+
+/// The patterns of definitions, by what they are of.
+#[derive(Default)]
+struct Patterned {
+    calls: Patterns,
+    functions: Patterns,
+    spans: Patterns,
+    processes: Patterns,
+}
+
+impl Patterned {
+    fn of(definitions: &Definitions) -> Patterned {
+        let mut patterned = Patterned::default();
+        for (kind, definition) in definitions.list.iter().enumerate() {
+            let (list, glob) = match &definition.delimiter {
+                Delimiter::Period(_) => continue,
+                Delimiter::Call(glob) => (&mut patterned.calls, glob),
+                Delimiter::Function(glob) => (&mut patterned.functions, glob),
+                Delimiter::Span(glob) => (&mut patterned.spans, glob),
+                Delimiter::Process(glob) => (&mut patterned.processes, glob),
+            };
+            list.push((kind, glob.clone()));
+        }
+        patterned
+    }
+}
+
+/// The definitions that a name fits.
+pub(crate) fn fitting(patterns: &Patterns, name: &[u8]) -> Vec<usize> {
+    let fitting = patterns.iter().filter(|(_, glob)| glob.matches(name));
+    fitting.map(|(kind, _)| *kind).collect()
+}
+
+impl DelimitedAnalysis {
+    /// Of those executions in those traces, as far as they are in the window.
+    ///
+    /// # Errors
+    /// When there are too many conditions, for people.
+    pub fn new(
+        set: &TraceSet,
+        definitions: &Definitions,
+        names: FunctionNames,
+        window: Window,
+    ) -> Result<Self, String> {
+        let kinds = definitions.list.iter().enumerate();
+        let kinds = kinds.filter(|(_, definition)| matches!(definition.delimiter, Delimiter::Period(_)));
+        let kinds: Vec<usize> = kinds.map(|(kind, _)| kind).collect();
+        let periods = match kinds.is_empty() {
+            true => None,
+            false => {
+                let periods = with_threads(definitions.periods.clone());
+                Some(EndedAnalysis::new(set, periods, window)?)
+            }
+        };
+        let Patterned {
+            calls,
+            functions,
+            spans,
+            processes,
+        } = Patterned::of(definitions);
+        Ok(DelimitedAnalysis {
+            periods,
+            kinds,
+            kernel: Kernel::new(set, calls, processes, window),
+            user: User::new(set, functions, spans, names, window),
+            count: definitions.list.len(),
+        })
+    }
+
+    /// What in the definitions is probably wrong, for people.
+    pub fn doubts(&self) -> Vec<String> {
+        let periods = self.periods.iter().flat_map(EndedAnalysis::doubts).cloned();
+        let kernel = self.kernel.iter().flat_map(Kernel::doubts);
+        let user = self.user.iter().flat_map(User::doubts);
+        periods.chain(kernel).chain(user).collect()
+    }
+
+    /// Takes those out that are known to have ended so far, in the order in which that was known.
+    pub fn take(&self, partial: &mut DelimitedPartial) -> Vec<EndedPeriod> {
+        let mut taken: Vec<(i64, EndedPeriod)> = Vec::new();
+        if let Some(periods) = &self.periods {
+            let ended = periods.take(&mut partial.periods);
+            taken.extend(ended.map(|period| (period.end.time, self.of_definition(period))));
+        }
+        for log in partial.logs() {
+            taken.append(&mut log.ended);
+        }
+        // Stable: what ended at one time is in the order of what it is, and there in its own.
+        taken.sort_by_key(|(told, _)| *told);
+        taken.into_iter().map(|(_, period)| period).collect()
+    }
+
+    /// When those began that are open.
+    pub fn open<'p>(&'p self, partial: &'p DelimitedPartial) -> impl Iterator<Item = i64> + 'p {
+        let periods = self
+            .periods
+            .iter()
+            .flat_map(|periods| periods.open(&partial.periods));
+        periods.chain(partial.kernel.open()).chain(partial.user.open())
+    }
+
+    /// How many may have been open at a time: what [`DelimitedAnalysis::open`] looks through.
+    pub fn room(&self, partial: &DelimitedPartial) -> usize {
+        let periods = self.periods.as_ref();
+        let periods = periods.map_or(0, |periods| periods.room(&partial.periods));
+        periods + partial.kernel.open().chain(partial.user.open()).count()
+    }
+
+    fn of_definition(&self, period: EndedPeriod) -> EndedPeriod {
+        let kind = self.kinds.get(period.period).copied();
+        EndedPeriod {
+            period: kind.unwrap_or(period.period),
+            ..period
+        }
+    }
+}
+
+impl DelimitedPartial {
+    fn logs(&mut self) -> impl Iterator<Item = &mut Log> {
+        self.kernel.logs().into_iter().chain(self.user.logs())
+    }
+}
+
+impl Analysis for DelimitedAnalysis {
+    type Partial = DelimitedPartial;
+    type Report = Ended;
+
+    /// Each CPU's streams together, and what else is read each stream alone: what must be in the order of time is put in order
+    /// when it is settled.
+    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
+        let mut groups = self.kernel.as_ref().map_or_else(Vec::new, Kernel::groups);
+        let mut known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
+        let periods = self
+            .periods
+            .iter()
+            .flat_map(|periods| periods.groups(set))
+            .flatten();
+        let user = self.user.iter().flat_map(|user| user.streams(set));
+        for stream in periods.chain(user) {
+            if known.insert(stream) {
+                groups.push(vec![stream]);
+            }
+        }
+        groups
+    }
+
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        let periods = self.periods.iter();
+        let mut wanted = periods
+            .map(|periods| periods.wants(trace, stream_class, class))
+            .chain(
+                self.kernel
+                    .iter()
+                    .map(|kernel| kernel.wants(trace, stream_class, class)),
+            )
+            .chain(
+                self.user
+                    .iter()
+                    .map(|user| user.wants(trace, stream_class, class)),
+            );
+        wanted.any(|wanted| wanted)
+    }
+
+    fn begin(&self, chunk: &Chunk) -> DelimitedPartial {
+        DelimitedPartial {
+            periods: PeriodPartial::default(),
+            kernel: KernelPartial::new(chunk.index == 0),
+            user: UserPartial::default(),
+        }
+    }
+
+    fn packet(&self, partial: &mut DelimitedPartial, packet: &StreamPlace<'_>) {
+        if let Some(periods) = &self.periods {
+            periods.packet(&mut partial.periods, packet);
+        }
+        if let Some(kernel) = &self.kernel {
+            kernel.packet(&mut partial.kernel, packet);
+        }
+        if let Some(user) = &self.user {
+            user.packet(&mut partial.user, packet);
+        }
+    }
+
+    fn cut(&self, partial: &mut DelimitedPartial, packet: &StreamPlace<'_>, time: Timestamp) {
+        if let Some(periods) = &self.periods {
+            periods.cut(&mut partial.periods, packet, time);
+        }
+        if let Some(kernel) = &self.kernel {
+            kernel.cut(&mut partial.kernel, packet, time);
+        }
+    }
+
+    #[inline]
+    fn event(&self, partial: &mut DelimitedPartial, record: &mut Record<'_>) {
+        if let Some(periods) = &self.periods {
+            periods.event(&mut partial.periods, record);
+        }
+        if let Some(kernel) = &self.kernel {
+            kernel.event(&mut partial.kernel, record);
+        }
+        if let Some(user) = &self.user {
+            user.event(&mut partial.user, record);
+        }
+    }
+
+    fn end(&self, partial: &mut DelimitedPartial, chunk: &Chunk) {
+        if let Some(periods) = &self.periods {
+            periods.end(&mut partial.periods, chunk);
+        }
+        if let Some(user) = &self.user {
+            user.end(&mut partial.user);
+        }
+    }
+
+    fn merge(&self, earlier: &mut DelimitedPartial, later: DelimitedPartial) {
+        if let Some(periods) = &self.periods {
+            periods.merge(&mut earlier.periods, later.periods);
+        }
+        if let Some(kernel) = &self.kernel {
+            kernel.merge(&mut earlier.kernel, later.kernel);
+        }
+        if let Some(user) = &self.user {
+            user.merge(&mut earlier.user, later.user);
+        }
+    }
+
+    fn settle(&self, partial: &mut DelimitedPartial, watermark: Timestamp) {
+        if let Some(periods) = &self.periods {
+            periods.settle(&mut partial.periods, watermark);
+        }
+        if let Some(kernel) = &self.kernel {
+            kernel.play(&mut partial.kernel, Some(watermark.0));
+        }
+        if let Some(user) = &self.user {
+            user.play(&mut partial.user, Some(watermark.0));
+        }
+    }
+
+    fn finish(&self, mut partial: DelimitedPartial) -> Ended {
+        self.settle(&mut partial, Timestamp(i64::MAX));
+        let mut ended = Ended {
+            periods: self.take(&mut partial),
+            unfinished: vec![0; self.count],
+            refused: 0,
+        };
+        ended
+            .periods
+            .sort_by(|one, other| (one.begin.time, &one.numbers).cmp(&(other.begin.time, &other.numbers)));
+        for log in partial.logs() {
+            for (own, count) in ended.unfinished.iter_mut().zip(log.unfinished()) {
+                *own += count;
+            }
+            ended.refused += log.refused;
+        }
+        if let Some(periods) = &self.periods {
+            let periods = periods.finish(partial.periods);
+            for (kind, count) in self.kinds.iter().zip(periods.unfinished) {
+                if let Some(unfinished) = ended.unfinished.get_mut(*kind) {
+                    *unfinished = count;
+                }
+            }
+            ended.refused += periods.refused;
+        }
+        ended
+    }
+}

@@ -1,0 +1,74 @@
+//! Spans: pieces of work that programs tell of by a number, on whichever threads they begin and end.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_filter::Datum;
+use tracebraid_kernel_fold::Pairs;
+use tracebraid_reports::periods::Bound;
+
+use crate::delimit::fitting;
+use crate::delimit::log::{Log, bound};
+use crate::delimit::user::{Kind, Told, User};
+
+/// What is known of spans.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Spans {
+    /// By trace, process and number.
+    open: Pairs<(u32, i64, i128), Open>,
+    /// How many there are.
+    count: usize,
+    pub(crate) log: Log,
+}
+
+/// A span that has begun.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Open {
+    kinds: Vec<usize>,
+    number: u64,
+    begin: Bound,
+}
+
+/// Spans that may be open.
+const MOST_OPEN: usize = 1 << 20;
+
+impl Spans {
+    /// When those began that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        self.open.open().map(|(_, open)| open.begin.time)
+    }
+
+    /// One begins or ends.
+    pub(crate) fn step(&mut self, user: &User, told: &Told<'_>) {
+        let Datum::Integer(id) = *told.of else {
+            return;
+        };
+        let key = (told.trace, told.process, id);
+        let open = self.open.end(key);
+        self.count -= usize::from(open.is_some());
+        let of = |captures| bound(told.time, (told.trace, told.cpu), told.tid, captures);
+        if told.kind == Kind::SpanEnd {
+            if let Some(open) = open {
+                for kind in open.kinds {
+                    let bounds = [open.begin.clone(), of(Vec::new())];
+                    self.log.ends(kind, vec![open.number], bounds);
+                }
+            }
+            return;
+        }
+        let kinds = fitting(&user.spans, told.name.bytes().unwrap_or_default());
+        if kinds.is_empty() {
+            return;
+        }
+        if self.count >= MOST_OPEN {
+            self.log.refused += 1;
+            return;
+        }
+        kinds.iter().for_each(|&kind| self.log.begins(kind));
+        let open = Open {
+            kinds,
+            number: self.log.number(),
+            begin: of(vec![told.name.clone(), Datum::Integer(id)]),
+        };
+        self.open.begin(key, open);
+        self.count += 1;
+    }
+}

@@ -1,0 +1,346 @@
+//! What programs tell of: functions and spans.
+//!
+//! Event records of all streams are put in the order of time, since a thread may go from one CPU's buffer to another's.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::layout::StreamLayout;
+use tracebraid_ctf::schema::EnvValue;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_filter::ast::{Field, Where};
+use tracebraid_filter::{At, ClassField, Datum};
+use tracebraid_fold::{Record, StreamPlace, StreamRef};
+use tracebraid_kernel_fold::{Candidate, Candidates, Packets, Subjects, Window};
+
+use crate::delimit::Patterns;
+use crate::delimit::addresses::FunctionNames;
+use crate::delimit::functions::Functions;
+use crate::delimit::log::Log;
+use crate::delimit::spans::Spans;
+
+/// What event records of a class tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A function is entered, which they give by address or by name.
+    Enter,
+    /// It is left.
+    Exit,
+    SpanBegin,
+    SpanEnd,
+}
+
+impl Kind {
+    /// Of an event class of that name, and the field that says of what.
+    fn named(name: &str) -> Option<(Kind, &'static str)> {
+        Some(match name {
+            "lttng_ust_cyg_profile:func_entry" | "lttng_ust_cyg_profile_fast:func_entry" => {
+                (Kind::Enter, "addr")
+            }
+            "lttng_ust_cyg_profile:func_exit" | "lttng_ust_cyg_profile_fast:func_exit" => {
+                (Kind::Exit, "addr")
+            }
+            "tracebraid:prof_in" => (Kind::Enter, "name"),
+            "tracebraid:prof_out" => (Kind::Exit, "name"),
+            "tracebraid:span_begin" => (Kind::SpanBegin, "id"),
+            "tracebraid:span_end" => (Kind::SpanEnd, "id"),
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn is_of_functions(self) -> bool {
+        matches!(self, Kind::Enter | Kind::Exit)
+    }
+}
+
+/// An event class that matters.
+#[derive(Debug)]
+pub(crate) struct Class {
+    pub(crate) kind: Kind,
+    /// The process that its trace is of, if the trace says so.
+    pid: Option<i64>,
+    /// The thread, the process, of what it is, and the name of that.
+    fields: [Option<ClassField>; 4],
+}
+
+impl Class {
+    fn new(trace: &Trace, stream: &StreamLayout, event: usize) -> Option<Class> {
+        let (kind, of) = Kind::named(&stream.events.get(event)?.name)?;
+        let field = |field: &Field| ClassField::new(field, trace, stream, event);
+        let payload = |name: &str| field(&Field::Path(Where::Payload, vec![name.to_owned()]));
+        let pid = match trace.layout.class.env("vpid") {
+            Some(EnvValue::Int(pid)) => i64::try_from(*pid).ok(),
+            _ => None,
+        };
+        Some(Class {
+            kind,
+            pid,
+            fields: [
+                field(&Field::Tid),
+                field(&Field::Path(Where::Context, vec!["vpid".to_owned()])),
+                payload(of),
+                payload("name").filter(|_| kind == Kind::SpanBegin),
+            ],
+        })
+    }
+}
+
+/// An event record of one of the classes.
+#[derive(Debug)]
+pub(crate) struct Told<'c> {
+    pub(crate) kind: Kind,
+    pub(crate) time: i64,
+    pub(crate) trace: u32,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) tid: Option<i64>,
+    /// The process that the event record names.
+    pub(crate) pid: Option<i64>,
+    /// That, or the one that its trace is of.
+    pub(crate) process: i64,
+    /// Of what it is, and the name of that.
+    pub(crate) of: &'c Datum,
+    pub(crate) name: &'c Datum,
+}
+
+/// Event classes that matter, by trace, stream class and event class.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    classes: Vec<Class>,
+    /// One more than the place among the classes, or 0.
+    places: Vec<Vec<Vec<u32>>>,
+    subjects: Subjects,
+    /// By number of the stream: its trace.
+    traces: Vec<u32>,
+}
+
+impl Classes {
+    /// Those of these kinds.
+    pub(crate) fn new(set: &TraceSet, is_wanted: impl Fn(Kind) -> bool) -> Classes {
+        let mut classes = Vec::new();
+        let mut of_stream = |trace: &Trace, stream: &StreamLayout| {
+            let place = |event| {
+                let class = Class::new(trace, stream, event).filter(|class| is_wanted(class.kind));
+                class.map_or(0, |class| {
+                    classes.push(class);
+                    classes.len() as u32
+                })
+            };
+            (0..stream.events.len()).map(place).collect()
+        };
+        let mut places = Vec::new();
+        for trace in &set.traces {
+            let streams = trace.layout.streams.iter();
+            places.push(streams.map(|stream| of_stream(trace, stream)).collect());
+        }
+        let traces = set.traces.iter().zip(0..);
+        Classes {
+            classes,
+            places,
+            subjects: Subjects::new(set),
+            traces: traces
+                .flat_map(|(trace, index)| std::iter::repeat_n(index, trace.streams.len()))
+                .collect(),
+        }
+    }
+
+    /// Whether there are any of those.
+    pub(crate) fn any(&self, is_it: impl Fn(Kind) -> bool) -> bool {
+        self.classes.iter().any(|class| is_it(class.kind))
+    }
+
+    fn place(&self, trace: usize, stream_class: usize, class: usize) -> Option<usize> {
+        let place = *self.places.get(trace)?.get(stream_class)?.get(class)?;
+        (place as usize).checked_sub(1)
+    }
+
+    pub(crate) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.place(trace, stream_class, class).is_some()
+    }
+
+    /// The streams that are read.
+    pub(crate) fn streams(&self, set: &TraceSet) -> Vec<StreamRef> {
+        let is_read = |stream: &StreamRef| {
+            let class = self.subjects.class(*stream);
+            let places = class.and_then(|class| self.places.get(stream.trace as usize)?.get(class));
+            places.is_some_and(|places| places.iter().any(|&place| place > 0))
+        };
+        StreamRef::all(set).filter(is_read).collect()
+    }
+
+    pub(crate) fn packet(&self, packets: &mut Packets, place: &StreamPlace<'_>) {
+        self.subjects.packet(packets, place);
+    }
+
+    /// What an event record says, if it is of one of the classes: the class's place, its CPU, and its values.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        packets: &Packets,
+        record: &mut Record<'_>,
+    ) -> Option<(usize, Option<u32>, [Datum; 4])> {
+        let stream_class = self.subjects.class(record.stream)?;
+        let place = self.place(record.stream.trace as usize, stream_class, record.class)?;
+        let class = self.classes.get(place)?;
+        let subject = packets.subject(record);
+        let at = &mut At::new(record.body, record.slots);
+        let fields = [0, 1, 2, 3].map(|index: usize| {
+            let field = class.fields.get(index).and_then(Option::as_ref);
+            field.map_or(Datum::Missing, |field| field.get(at, &subject))
+        });
+        let cpu = subject.cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        Some((place, cpu, fields))
+    }
+
+    /// The same, of values that were kept.
+    pub(crate) fn told<'c>(
+        &'c self,
+        place: usize,
+        stream: u32,
+        (time, cpu): (i64, Option<u32>),
+        values: &'c [Datum],
+    ) -> Option<Told<'c>> {
+        let class = self.classes.get(place)?;
+        let [tid, pid, of, name] = values else {
+            return None;
+        };
+        let integer = |datum: &Datum| match datum {
+            Datum::Integer(number) => i64::try_from(*number).ok(),
+            _ => None,
+        };
+        let pid = integer(pid);
+        Some(Told {
+            kind: class.kind,
+            time,
+            trace: self.traces.get(stream as usize).copied()?,
+            cpu,
+            tid: integer(tid),
+            pid,
+            process: pid.or(class.pid).unwrap_or(-1),
+            of,
+            name,
+        })
+    }
+}
+
+/// What is asked for, and what is read.
+#[derive(Debug)]
+pub(crate) struct User {
+    classes: Classes,
+    pub(crate) functions: Patterns,
+    pub(crate) spans: Patterns,
+    pub(crate) names: FunctionNames,
+    window: Window,
+}
+
+/// What is known after some chunks.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct UserPartial {
+    candidates: Candidates,
+    #[serde(skip)]
+    packets: Packets,
+    functions: Functions,
+    spans: Spans,
+}
+
+impl User {
+    /// None if nothing is asked for.
+    pub(crate) fn new(
+        set: &TraceSet,
+        functions: Patterns,
+        spans: Patterns,
+        names: FunctionNames,
+        window: Window,
+    ) -> Option<User> {
+        if functions.is_empty() && spans.is_empty() {
+            return None;
+        }
+        let is_wanted = |kind: Kind| match kind.is_of_functions() {
+            true => !functions.is_empty(),
+            false => !spans.is_empty(),
+        };
+        Some(User {
+            classes: Classes::new(set, is_wanted),
+            functions,
+            spans,
+            names,
+            window,
+        })
+    }
+
+    pub(crate) fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if !self.functions.is_empty() && !self.classes.any(Kind::is_of_functions) {
+            doubts.push(
+                "no event of the traces tells of functions (lttng_ust_cyg_profile:*, tracebraid:prof_in)"
+                    .to_owned(),
+            );
+        }
+        if !self.spans.is_empty() && !self.classes.any(|kind| kind == Kind::SpanBegin) {
+            doubts.push("no event of the traces tells of spans (tracebraid:span_begin)".to_owned());
+        }
+        doubts
+    }
+
+    pub(crate) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.classes.wants(trace, stream_class, class)
+    }
+
+    pub(crate) fn streams(&self, set: &TraceSet) -> Vec<StreamRef> {
+        self.classes.streams(set)
+    }
+
+    pub(crate) fn packet(&self, partial: &mut UserPartial, place: &StreamPlace<'_>) {
+        self.classes.packet(&mut partial.packets, place);
+    }
+
+    #[inline]
+    pub(crate) fn event(&self, partial: &mut UserPartial, record: &mut Record<'_>) {
+        let (time, stream) = (record.time.0, record.number);
+        if !self.window.contains(time) {
+            return;
+        }
+        if let Some((place, cpu, values)) = self.classes.read(&partial.packets, record) {
+            let about = (time, stream, place as u32, 0);
+            partial.candidates.add(about, cpu, values.into_iter());
+        }
+    }
+
+    pub(crate) fn end(&self, partial: &mut UserPartial) {
+        partial.packets = Packets::default();
+    }
+
+    pub(crate) fn merge(&self, earlier: &mut UserPartial, later: UserPartial) {
+        earlier.candidates.append(later.candidates);
+    }
+
+    /// Takes what happened in the order of time.
+    pub(crate) fn play(&self, partial: &mut UserPartial, until: Option<i64>) {
+        let taken = partial.candidates.take_before(until);
+        for (candidate, values) in taken.iter() {
+            let Candidate {
+                time,
+                stream,
+                class,
+                cpu,
+                ..
+            } = *candidate;
+            let Some(told) = self.classes.told(class as usize, stream, (time, cpu), values) else {
+                continue;
+            };
+            match told.kind.is_of_functions() {
+                true => partial.functions.step(self, &told),
+                false => partial.spans.step(self, &told),
+            }
+        }
+    }
+}
+
+impl UserPartial {
+    /// What ended.
+    pub(crate) fn logs(&mut self) -> [&mut Log; 2] {
+        [&mut self.functions.log, &mut self.spans.log]
+    }
+
+    /// When those began that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
+        self.functions.open().chain(self.spans.open())
+    }
+}
