@@ -8,7 +8,7 @@ use tracebraid_filter::glob::Glob;
 use tracebraid_filter::parse;
 
 use crate::contexts::{ContextId, FrameKind};
-use crate::database::{Database, Table, value_column};
+use crate::database::{Column, Database, Table};
 
 /// For each execution of a table whether a condition chooses it.
 ///
@@ -81,10 +81,10 @@ impl Chooser<'_> {
             Field::Path(_, steps) => steps.join("."),
         };
         // What was captured under a name that executions have anyway is what the user means by it.
-        for name in [&value_column(&name), &name] {
-            if let Some(values) = self.column(name) {
-                return Ok(values);
-            }
+        let value = |called: &str| self.column(|column| column.is_value && column.name == called);
+        let values = value(&name).or_else(|| value(&format!("{name}_value")));
+        if let Some(values) = values.or_else(|| self.column(|column| column.name == name)) {
+            return Ok(values);
         }
         let shortened = || {
             self.table
@@ -96,14 +96,10 @@ impl Chooser<'_> {
             .ok_or_else(|| self.unknown(&name))
     }
 
-    /// A column by all of its name.
-    fn column(&self, name: &str) -> Option<Values> {
-        let figures = self
-            .table
-            .figures
-            .iter()
-            .find(|figures| figures.column.name == name);
-        let texts = || self.table.texts.iter().find(|texts| texts.column.name == name);
+    /// The first such column.
+    fn column(&self, is_it: impl Fn(&Column) -> bool) -> Option<Values> {
+        let figures = self.table.figures.iter().find(|figures| is_it(&figures.column));
+        let texts = || self.table.texts.iter().find(|texts| is_it(&texts.column));
         let of_figures = figures.map(|figures| Values::Numbers(figures.values.clone()));
         of_figures.or_else(|| texts().map(|texts| Values::Texts(texts.texts.clone(), texts.codes.clone())))
     }

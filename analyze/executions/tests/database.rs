@@ -4,45 +4,39 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_critical_path::{Graph, GraphAnalysis};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_executions::database::{About, Column, Database, KindAbout, SourceAbout, Table, Writer};
+use tracebraid_executions::database::{About, Database, KindAbout, SourceAbout, Table, Writer};
 use tracebraid_executions::{
-    ContextId, Finished, FrameKind, Metric, Sink, Union, build, chosen, compare, group, ranked, separations,
-    times, typical_and_slow, with_threads,
+    BuildRules, ContextId, ExtraMetric, Finished, FrameKind, Sink, Union, build, chosen, compare, group,
+    ranked, separations, times, typical_and_slow,
 };
-use tracebraid_filter::periods::Periods;
-use tracebraid_fold::{Analysis, Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_filter::executions::Definitions;
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_kernel_fold::{KernelAnalysis, Selection};
 use tracebraid_profile::{SampledStack, Samples};
-use tracebraid_reports::periods::{Ended, EndedAnalysis};
 
 /// What executions are made of.
 struct Recording {
     set: TraceSet,
-    graph: Graph,
-    ended: Ended,
+    rules: BuildRules,
 }
 
-fn folded<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
-    fold(set, analysis, Options::default(), &Control::default())
-        .expect("nobody cancels")
-        .report
-}
+const REQUESTS: &str = "
+period request : $evt.$name == \"app:request_begin\" :
+    $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id
+captures request : id = $evt.id, event = $evt.$name
+";
 
 fn recording() -> Recording {
     let directory = tracebraid_testkit::recorded::unpacked("kernel-ust-requests");
     let set = TraceSet::open(&[directory.join("kernel-ust-requests")]).expect("a trace");
-    let mut periods = Periods::default();
-    let definition = "request : $evt.$name == \"app:request_begin\" :
-        $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
-    periods.period(definition).expect("a definition");
-    periods
-        .captures("request : id = $evt.id, event = $evt.$name")
-        .expect("captures");
-    let analysis = EndedAnalysis::new(&set, with_threads(periods), Window::default()).expect("a plan");
+    let mut definitions = Definitions::default();
+    definitions.file(REQUESTS).expect("definitions");
     Recording {
-        ended: folded(&set, &analysis),
-        graph: folded(&set, &GraphAnalysis::new(&set, Selection::default())),
         set,
+        rules: BuildRules {
+            definitions,
+            ..BuildRules::default()
+        },
     }
 }
 
@@ -59,7 +53,6 @@ fn about(recording: &Recording, label: &str, renames: &[(&str, &str)]) -> About 
             definition: "as in the test".to_owned(),
             values: vec!["id".to_owned(), "event".to_owned()],
         }],
-        figures: Metric::all().map(Column::from).collect(),
         renames: renames
             .iter()
             .map(|(old, new)| ((*old).to_owned(), (*new).to_owned()))
@@ -67,17 +60,23 @@ fn about(recording: &Recording, label: &str, renames: &[(&str, &str)]) -> About 
     }
 }
 
-/// A writer that keeps what it is given.
+/// A writer that keeps what it is given, and the name of the thread in which it ended.
 struct Keeping {
     writer: Writer,
-    kept: Vec<Finished>,
+    kept: Vec<(Finished, Option<String>)>,
 }
 
 impl Sink for Keeping {
     type Error = <Writer as Sink>::Error;
 
+    fn figures(&mut self, extra: &[ExtraMetric]) -> Result<(), Self::Error> {
+        self.writer.figures(extra)
+    }
+
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), Self::Error> {
-        self.kept.push(finished.clone());
+        let thread = finished.execution.last.and_then(|actor| graph.actor(actor));
+        let name = thread.and_then(|thread| thread.name.clone());
+        self.kept.push((finished.clone(), name));
         self.writer.take(graph, finished)
     }
 }
@@ -89,7 +88,7 @@ fn written(
     about: &About,
     function: Option<&str>,
     appends: bool,
-) -> Vec<Finished> {
+) -> Vec<(Finished, Option<String>)> {
     let (writer, union) = match appends {
         true => Writer::append(path, about).expect("a database"),
         false => (Writer::create(path, about).expect("a place"), Union::default()),
@@ -99,17 +98,21 @@ fn written(
         kept: Vec::new(),
     };
     let samples = function.map_or_else(Samples::default, |function| stacks(recording, function));
-    let Recording { set, graph, ended } = recording;
-    let union = build(set, graph, &samples, ended.clone(), union, &mut sink).expect("it is written");
+    let Recording { set, rules } = recording;
+    let how = (Options::default(), &Control::default());
+    let built = build(set, rules, &samples, union, how, &mut sink).expect("it is written");
     let Keeping { writer, kept } = sink;
-    let length = writer.finish(&union).expect("it is written");
+    let length = writer.finish(&built.union).expect("it is written");
     assert_eq!(length, std::fs::metadata(path).expect("it is there").len());
     kept
 }
 
 /// A stack of each worker, behind all of its time.
 fn stacks(recording: &Recording, function: &str) -> Samples {
-    let workers = recording.graph.actors.iter().filter(|actor| {
+    let analysis = GraphAnalysis::new(&recording.set, Selection::default());
+    let graph = fold(&recording.set, &analysis, Options::default(), &Control::default());
+    let graph = graph.expect("nobody cancels").report;
+    let workers = graph.actors.iter().filter(|actor| {
         actor
             .name
             .as_deref()
@@ -117,7 +120,7 @@ fn stacks(recording: &Recording, function: &str) -> Samples {
     });
     let stack = |actor: &tracebraid_critical_path::Actor| SampledStack {
         trace: actor.key.trace,
-        time: tracebraid_ctf::clock::Timestamp(recording.graph.known_until),
+        time: tracebraid_ctf::clock::Timestamp(graph.known_until),
         tid: Some(actor.key.tid.into()),
         functions: vec![0, 1],
         wait_ns: None,
@@ -152,7 +155,7 @@ fn what_was_written_is_read() {
     assert_eq!((table.len(), kept.len()), (2500, 2500));
     let durations = &table.figure("duration").expect("durations").values;
     let ids = &table.figure("id_value").expect("a captured number").values;
-    for (row, finished) in kept.iter().enumerate() {
+    for (row, (finished, thread)) in kept.iter().enumerate() {
         assert_eq!(table.rows.of(row), finished.ecct.times.as_slice());
         assert_eq!(table.begins[row], finished.execution.begin);
         assert_eq!(durations[row], finished.execution.duration() as f64);
@@ -176,14 +179,8 @@ fn what_was_written_is_read() {
             .collect();
         assert_eq!(steps, expected);
         assert_eq!(one.end(), finished.execution.end);
-        let thread = one
-            .thread
-            .map(|thread| database.threads[thread as usize].name.clone());
-        let actor = finished
-            .execution
-            .last
-            .and_then(|actor| recording.graph.actor(actor));
-        assert_eq!(thread, actor.map(|actor| actor.name.clone()));
+        let id = one.thread.expect("it is known") as usize;
+        assert_eq!(&database.threads[id].name, thread);
     }
     let event = table
         .texts
@@ -370,4 +367,59 @@ fn damaged_databases_do_no_harm() {
         refused += u32::from(read.is_err());
     }
     assert!(refused > 30, "{refused}");
+}
+
+/// Values of programs are columns; what is called like another column has a name of its own, and conditions find it.
+#[test]
+fn values_are_columns_under_names_of_their_own() {
+    let mut recording = recording();
+    let more = "
+call io : *sync*
+value number(request) = app:request_begin . id
+value id = app:request_end count
+";
+    let all = REQUESTS.replace("event = $evt.$name", "switches = $evt.id") + more;
+    recording.rules.definitions = Definitions::default();
+    recording.rules.definitions.file(&all).expect("definitions");
+    let (_directory, path) = place();
+    let mut about = about(&recording, "one", &[]);
+    let definitions = &recording.rules.definitions;
+    let kind = |kind| KindAbout {
+        name: definitions.path(kind),
+        definition: all.clone(),
+        values: definitions.captures(kind),
+    };
+    about.kinds = (0..2).map(kind).collect();
+    for appends in [false, true] {
+        written(&path, &recording, &about, None, appends);
+    }
+    let database = Database::open(&path).expect("a database");
+    assert_eq!(
+        database
+            .kinds
+            .iter()
+            .map(|kind| kind.name.as_str())
+            .collect::<Vec<_>>(),
+        ["request", "io"]
+    );
+    let of = |kind: &str| {
+        let kind = database.kind(Some(kind)).expect("it is there");
+        database.table(kind).expect("it is read")
+    };
+    let [requests, calls] = [of("request"), of("io")];
+    let column = |table: &Table, name: &str| table.figure(name).expect("a column").values.clone();
+    // `id` is the number of the row; the value of that name is first, and what is captured comes behind it.
+    assert_eq!(requests.len(), 5000);
+    assert!(column(&requests, "id_value").iter().all(|&count| count == 1.0));
+    let captured = column(&requests, "id_value_value");
+    assert_eq!(captured, column(&requests, "number"));
+    assert_eq!(captured, column(&requests, "switches_value"));
+    assert!(captured.iter().any(|&id| id == 2499.0));
+    let chosen_of = |text: &str| group(&chosen(text, &database, &requests).expect("a condition")).len();
+    assert_eq!(chosen_of("switches == 7"), 2);
+    assert_eq!(chosen_of("number == 7"), 2);
+    // What belongs to other executions is not known of these.
+    assert!(calls.figure("number").is_none_or(|figures| figures.values.iter().all(|value| value.is_nan())));
+    assert!(column(&calls, "ret").iter().all(|&result| result == 0.0));
+    assert!(column(&calls, "system_calls").iter().all(|&begun| begun >= 1.0));
 }

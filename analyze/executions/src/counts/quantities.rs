@@ -15,6 +15,8 @@ pub struct ExtraMetric {
     pub unit: &'static str,
     /// What it is, for people.
     pub description: String,
+    /// A program attaches it; else it is a counter of the processor.
+    pub is_value: bool,
 }
 
 /// What is counted.
@@ -86,11 +88,13 @@ impl Quantities {
                 name: name.clone(),
                 unit: "",
                 description: format!("what the counter {name} grew by while threads on the path ran"),
+                is_value: false,
             }),
             What::Value(value) => Some(ExtraMetric {
                 name: value.name.clone(),
                 unit: "",
                 description: described(value),
+                is_value: true,
             }),
             _ => None,
         };

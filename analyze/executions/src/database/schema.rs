@@ -1,5 +1,7 @@
 //! The schema.
 
+use crate::database::table::Column;
+
 /// SQLite's `application_id` of databases of executions: "tbex".
 pub const APPLICATION: i32 = 0x7462_6578;
 
@@ -75,11 +77,12 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The column of a captured value: its own name, unless every execution has a column with it.
-pub(crate) fn value_column(name: &str) -> String {
-    let is_taken = |known: &&str| known.eq_ignore_ascii_case(name);
-    match COLUMNS.iter().chain(&VIEW_COLUMNS).any(|known| is_taken(&known)) {
-        true => format!("{name}_value"),
+/// The column of a value: its own name, unless a column that every execution has, or one of those, is called that.
+pub(crate) fn value_column(name: &str, columns: &[Column]) -> String {
+    let fixed = COLUMNS.into_iter().chain(VIEW_COLUMNS);
+    let mut taken = fixed.chain(columns.iter().map(|column| column.name.as_str()));
+    match taken.any(|taken| taken.eq_ignore_ascii_case(name)) {
+        true => value_column(&format!("{name}_value"), columns),
         false => name.to_owned(),
     }
 }

@@ -1,6 +1,7 @@
 //! Executions of one kind, by columns.
 
 use crate::contexts::ContextId;
+use crate::counts::ExtraMetric;
 use crate::metrics::Metric;
 
 /// A column of executions: a figure, or a value that was captured.
@@ -26,12 +27,22 @@ impl Column {
 
 impl From<Metric> for Column {
     fn from(metric: Metric) -> Column {
-        let name = metric.name();
         Column {
-            unit: if name.ends_with("_ns") { "ns" } else { "" }.to_owned(),
-            description: String::new(),
+            name: metric.name(),
+            unit: metric.unit().to_owned(),
+            description: metric.description(),
             is_value: false,
-            name,
+        }
+    }
+}
+
+impl From<&ExtraMetric> for Column {
+    fn from(metric: &ExtraMetric) -> Column {
+        Column {
+            name: metric.name.clone(),
+            unit: metric.unit.to_owned(),
+            description: metric.description.clone(),
+            is_value: metric.is_value,
         }
     }
 }

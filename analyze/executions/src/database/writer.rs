@@ -11,10 +11,12 @@ use tracebraid_filter::Datum;
 
 use crate::build::{Finished, Sink, Union};
 use crate::contexts::{Contexts, FrameKind};
+use crate::counts::ExtraMetric;
 use crate::database::error::DatabaseError;
 use crate::database::reader::Database;
 use crate::database::schema::{APPLICATION, COLUMNS, TABLES, VERSION, quoted, value_column};
 use crate::database::{blobs, table::Column};
+use crate::metrics::Metric;
 
 /// What is told of executions that are written.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +25,6 @@ pub struct About {
     pub sources: Vec<SourceAbout>,
     /// By place among the definitions.
     pub kinds: Vec<KindAbout>,
-    /// Figures, in the order of [`Finished::metrics`].
-    pub figures: Vec<Column>,
     /// Functions that are taken for those of another name.
     pub renames: Vec<(String, String)>,
 }
@@ -62,7 +62,6 @@ pub struct Writer {
     sources: Vec<i64>,
     /// By place among the definitions.
     kinds: Vec<WrittenKind>,
-    figures: usize,
     /// Numbers of threads: by source, id and name.
     threads: HashMap<(i64, i32, Option<String>), u32>,
     next_execution: i64,
@@ -73,6 +72,9 @@ pub struct Writer {
 #[derive(Debug)]
 struct WrittenKind {
     id: i64,
+    /// Names of what is captured.
+    values: Vec<String>,
+    /// How an execution is inserted, its columns as [`Finished`] has them.
     insert: String,
 }
 
@@ -143,7 +145,6 @@ impl Writer {
             connection,
             sources: Vec::new(),
             kinds: Vec::new(),
-            figures: 0,
             threads: HashMap::new(),
             next_execution: 1,
             known: (1, 0),
@@ -166,18 +167,14 @@ impl Writer {
             let insert = "INSERT OR REPLACE INTO rename (old, new) VALUES (?1, ?2)";
             self.connection.execute(insert, params![old, new])?;
         }
-        for figure in &about.figures {
-            self.add_column(figure)?;
-        }
-        self.figures = about.figures.len();
         for kind in &about.kinds {
-            let written = self.add_kind(kind, &about.figures)?;
+            let written = self.add_kind(kind)?;
             self.kinds.push(written);
         }
-        Ok(())
+        self.add_columns(&[])
     }
 
-    fn add_kind(&mut self, kind: &KindAbout, figures: &[Column]) -> rusqlite::Result<WrittenKind> {
+    fn add_kind(&mut self, kind: &KindAbout) -> rusqlite::Result<WrittenKind> {
         let insert = "INSERT INTO kind (name, definition) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
         self.connection
             .execute(insert, params![kind.name, kind.definition])?;
@@ -185,29 +182,29 @@ impl Writer {
         let id = self
             .connection
             .query_row(of_name, [&kind.name], |row| row.get(0))?;
-        let mut columns: Vec<String> = COLUMNS.map(str::to_owned).to_vec();
-        columns.extend(figures.iter().map(|figure| quoted(&figure.name)));
-        for value in &kind.values {
-            let column = Column {
-                name: value_column(value),
-                unit: String::new(),
-                description: format!("{value}, as captured"),
-                is_value: true,
-            };
-            self.add_column(&column)?;
-            columns.push(quoted(&column.name));
+        Ok(WrittenKind {
+            id,
+            values: kind.values.clone(),
+            insert: String::new(),
+        })
+    }
+
+    /// Columns of all figures, and of what each kind captures.
+    fn add_columns(&mut self, extra: &[ExtraMetric]) -> rusqlite::Result<()> {
+        let mut kinds = std::mem::take(&mut self.kinds);
+        for kind in &mut kinds {
+            let columns = execution_columns(extra, &kind.values);
+            for column in &columns {
+                self.add_column(column)?;
+            }
+            kind.insert = insertion(&columns);
         }
-        let places: Vec<String> = (1..=columns.len()).map(|place| format!("?{place}")).collect();
-        let insert = format!(
-            "INSERT INTO execution ({}) VALUES ({})",
-            columns.join(", "),
-            places.join(", ")
-        );
-        Ok(WrittenKind { id, insert })
+        self.kinds = kinds;
+        Ok(())
     }
 
     /// A column of executions, unless there is one.
-    fn add_column(&mut self, column: &Column) -> rusqlite::Result<()> {
+    fn add_column(&self, column: &Column) -> rusqlite::Result<()> {
         let insert =
             "INSERT OR IGNORE INTO metric (name, unit, description, is_value) VALUES (?1, ?2, ?3, ?4)";
         let Column {
@@ -320,8 +317,7 @@ impl Writer {
             blobs::times(&finished.ecct.times).into(),
             path.into(),
         ];
-        let figures = finished.metrics.iter().take(self.figures);
-        let figures = figures.map(|figure| figure.map_or(Value::Null, |figure| saturated(figure).into()));
+        let figures = finished.metrics.iter().map(|figure| figure.map_or(Value::Null, |figure| saturated(figure).into()));
         let values = execution.values.iter().map(value);
         let all = head.into_iter().chain(figures).chain(values);
         for (place, value) in (1..=insert.parameter_count()).zip(all) {
@@ -336,10 +332,45 @@ impl Writer {
 impl Sink for Writer {
     type Error = DatabaseError;
 
+    fn figures(&mut self, extra: &[ExtraMetric]) -> Result<(), DatabaseError> {
+        let added = self.add_columns(extra);
+        added.map_err(DatabaseError::sqlite(&self.place))
+    }
+
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), DatabaseError> {
         self.insert(graph, &finished)
             .map_err(|source| DatabaseError::sqlite(&self.place)(source))
     }
+}
+
+/// The columns of executions that capture values of those names, behind [`COLUMNS`]: figures, then values.
+fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
+    let value = |name: &String| Column {
+        name: name.clone(),
+        unit: String::new(),
+        description: format!("{name}, as captured"),
+        is_value: true,
+    };
+    let mut columns: Vec<Column> = Metric::all().map(Column::from).collect();
+    for mut column in extra.iter().map(Column::from).chain(values.iter().map(value)) {
+        column.name = value_column(&column.name, &columns);
+        columns.push(column);
+    }
+    columns
+}
+
+/// How an execution is inserted.
+fn insertion(columns: &[Column]) -> String {
+    let names = COLUMNS.into_iter().map(str::to_owned);
+    let names: Vec<String> = names
+        .chain(columns.iter().map(|column| quoted(&column.name)))
+        .collect();
+    let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
+    format!(
+        "INSERT INTO execution ({}) VALUES ({})",
+        names.join(", "),
+        places.join(", ")
+    )
 }
 
 fn saturated(number: u64) -> i64 {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tracebraid_filter::executions::Definitions;
 use tracebraid_filter::parse::FilterError;
 use tracebraid_filter::periods::Periods;
 
@@ -38,21 +39,6 @@ impl DefinitionArgs {
         Ok(periods)
     }
 
-    /// All of them as text.
-    pub(super) fn texts(&self) -> String {
-        let files = self
-            .file
-            .iter()
-            .filter_map(|path| std::fs::read_to_string(path).ok());
-        let periods = self.period.iter().map(|text| format!("period {text}"));
-        let captures = self.captures.iter().map(|text| format!("captures {text}"));
-        files
-            .chain(periods)
-            .chain(captures)
-            .collect::<Vec<_>>()
-            .join("\n")
-    }
-
     /// The definitions; there may be none.
     ///
     /// # Errors
@@ -75,6 +61,97 @@ impl DefinitionArgs {
                 .map_err(|error| wrong("--captures", &error))?;
         }
         Ok(periods)
+    }
+}
+
+/// Definitions of executions, of all kinds.
+#[derive(Args, Debug)]
+pub(super) struct ExecutionArgs {
+    #[command(flatten)]
+    periods: DefinitionArgs,
+    /// System calls are executions: PATTERN, or NAME : PATTERN, as 'open*' or 'io : *sync*'
+    #[arg(long, value_name = "DEFINITION")]
+    call: Vec<String>,
+    /// Functions are executions: PATTERN, or NAME : PATTERN; those that a program's instrumentation
+    /// tells of
+    #[arg(long, value_name = "DEFINITION")]
+    function: Vec<String>,
+    /// Spans are executions: PATTERN, or NAME : PATTERN
+    #[arg(long, value_name = "DEFINITION")]
+    span: Vec<String>,
+    /// Processes are executions: PATTERN, or NAME : PATTERN, of the names of their programs
+    #[arg(long, value_name = "DEFINITION")]
+    process: Vec<String>,
+    /// A value that the program attaches to its executions: NAME[(EXECUTIONS)] = EVENTS . FIELD
+    /// [sum|last|max|count]
+    #[arg(long, value_name = "DEFINITION")]
+    value: Vec<String>,
+}
+
+impl ExecutionArgs {
+    /// The definitions of files, then those of options.
+    ///
+    /// # Errors
+    /// When one cannot be understood, or nothing is defined that delimits executions.
+    pub(super) fn definitions(&self) -> Result<Definitions, Failure> {
+        let mut definitions = Definitions::default();
+        for path in self.files() {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+            definitions
+                .file(&text)
+                .map_err(|error| wrong(&path.display().to_string(), &error))?;
+        }
+        for (keyword, text) in self.options() {
+            let added = definitions.add(&format!("{keyword} {text}"));
+            added.map_err(|error| wrong(&format!("--{keyword}"), &without(keyword, text, &error)))?;
+        }
+        if definitions.list.is_empty() {
+            return Err(Failure::usage(
+                "no executions are defined: give --period 'NAME : BEGIN : END', --call, --function, --span, --process or \
+                 --file (see --help)",
+            ));
+        }
+        Ok(definitions)
+    }
+
+    /// The files that are read.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.periods.file
+    }
+
+    /// All of them as text.
+    pub(super) fn texts(&self) -> String {
+        let files = self.files().iter();
+        let files = files.filter_map(|path| std::fs::read_to_string(path).ok());
+        let options = self
+            .options()
+            .map(|(keyword, text)| format!("{keyword} {text}"));
+        files.chain(options).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Those of options, with the words that they begin with in files.
+    fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("period", &self.periods.period),
+            ("captures", &self.periods.captures),
+            ("call", &self.call),
+            ("function", &self.function),
+            ("span", &self.span),
+            ("process", &self.process),
+            ("value", &self.value),
+        ];
+        all.into_iter()
+            .flat_map(|(keyword, texts)| texts.iter().map(move |text| (keyword, text.as_str())))
+    }
+}
+
+/// An error in a definition as it is where its first word is the option.
+fn without(keyword: &str, text: &str, error: &FilterError) -> FilterError {
+    FilterError {
+        text: text.to_owned(),
+        offset: error.offset.saturating_sub(keyword.len() + 1),
+        message: error.message.clone(),
     }
 }
 

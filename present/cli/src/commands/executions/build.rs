@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_critical_path::GraphAnalysis;
+use tracebraid_critical_path::Graph;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_executions::database::{About, Column, Database, KindAbout, SourceAbout, Writer};
-use tracebraid_executions::{Finished, Metric, Sink, Union, build, with_threads};
-use tracebraid_filter::periods::{Capture, Periods};
+use tracebraid_executions::database::{About, Database, KindAbout, SourceAbout, Writer};
+use tracebraid_executions::{
+    BuildError, BuildRules, Built, ExtraMetric, Finished, FunctionNames, Sink, Union, build,
+};
+use tracebraid_filter::executions::Definitions;
 use tracebraid_profile::Samples;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
-use tracebraid_reports::periods::EndedAnalysis;
 use tracebraid_symbols::Symbols;
 
-use crate::commands::definitions::DefinitionArgs;
+use crate::commands::definitions::ExecutionArgs;
 use crate::commands::report::window;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -31,6 +31,8 @@ use crate::warnings::Warnings;
 #[command(after_help = "Examples:
   tracebraid executions build TRACE -o requests.db --file requests.periods
   tracebraid executions build OTHER -o requests.db --file requests.periods --append --label v1.3
+  tracebraid executions build TRACE -o calls.db --call 'f*sync' --call 'openat'
+  tracebraid executions build TRACE -o frames.db --function 'render_*' --value 'triangles = game:mesh . count'
   tracebraid executions build server/kernel client/kernel --sync auto -o both.db --file requests.periods")]
 pub(super) struct BuildArgs {
     #[command(flatten)]
@@ -45,7 +47,7 @@ pub(super) struct BuildArgs {
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     #[command(flatten)]
-    definitions: DefinitionArgs,
+    definitions: ExecutionArgs,
     /// Take a function for that of another name, as it was renamed between versions: OLD=NEW
     #[arg(long, value_name = "OLD=NEW", value_parser = rename)]
     rename: Vec<(String, String)>,
@@ -67,20 +69,13 @@ pub(super) struct BuildArgs {
     fold: FoldArgs,
 }
 
-/// So much behind the end of the time that is given is read to tell what ended waits that go on there, in nanoseconds.
-const BEHIND: u64 = 1_000_000_000;
-
 /// Runs it.
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
-    let periods = args.definitions.periods()?;
+    let definitions = args.definitions.definitions()?;
     let renames = renames(args)?;
     let set = options::open(&args.input)?;
-    let read: Vec<PathBuf> = args
-        .input
-        .read()
-        .into_iter()
-        .chain(args.definitions.file.clone())
-        .collect();
+    let files = args.definitions.files().iter().cloned();
+    let read: Vec<PathBuf> = args.input.read().into_iter().chain(files).collect();
     spare::check(&args.output, &set, &read)?;
     if args.append {
         // What cannot be added to is told before anything is read.
@@ -90,16 +85,18 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     warnings.opening(&set);
     let about = About {
         sources: set.traces.iter().map(|trace| source(args, trace)).collect(),
-        kinds: kinds(&args.definitions, &periods),
-        figures: Metric::all().map(Column::from).collect(),
+        kinds: kinds(&args.definitions.texts(), &definitions),
         renames,
     };
     let (mut counting, union) = open(args, &about)?;
-    let union = make(args, &set, periods, union, &mut counting, &mut warnings)?;
-    let Counting { writer, executions } = counting;
-    let contexts = union.contexts.count() as u64 - 1;
+    let built = make(args, &set, &definitions, union, &mut counting, &mut warnings)?;
+    tell(&mut warnings, &definitions, &built, &counting);
+    let Counting {
+        writer, executions, ..
+    } = counting;
+    let contexts = built.union.contexts.count() as u64 - 1;
     let size = writer
-        .finish(&union)
+        .finish(&built.union)
         .map_err(|error| Failure::output(error.to_string()))?;
     let share = size as f64 * 100.0 / options::total_bytes(&set).max(1) as f64;
     let text = format!(
@@ -125,6 +122,7 @@ fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
         Counting {
             writer,
             executions: 0,
+            of_nobody: 0,
         },
         union,
     ))
@@ -134,61 +132,84 @@ fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
 fn make(
     args: &BuildArgs,
     set: &TraceSet,
-    periods: Periods,
+    definitions: &Definitions,
     union: Union,
     sink: &mut Counting,
     warnings: &mut Warnings,
-) -> Result<Union, Failure> {
+) -> Result<Built, Failure> {
     let range = args.time.range(set, &options::zone(args.clock_gmt), 0)?;
-    let names: Vec<String> = periods.list.iter().map(|period| period.name.clone()).collect();
-    let ended = EndedAnalysis::new(set, with_threads(periods), window(range)).map_err(Failure::usage)?;
-    ended.doubts().iter().for_each(|doubt| warnings.note(doubt));
-    let ended = fold::run(set, &ended, &args.fold, None, warnings)?;
-    for (name, &unfinished) in names.iter().zip(&ended.unfinished) {
+    let mut symbols = Symbols::new(args.debug_dir.clone());
+    let names = fold::watched(|control| {
+        let options = args.fold.options(None);
+        FunctionNames::new(set, definitions, &mut symbols, &args.perf_map_dir, (options, control))
+    });
+    let rules = BuildRules {
+        definitions: definitions.clone(),
+        names: names.map_err(|_| Failure::interrupted())?,
+        window: window(range),
+        ..BuildRules::default()
+    };
+    let samples = Samples::new(set, &mut symbols, &args.perf_map_dir);
+    let built = fold::watched(|control| {
+        let options = args.fold.options(None);
+        build(set, &rules, &samples, union, (options, control), sink)
+    });
+    let built = built.map_err(|error| match error {
+        BuildError::Periods(message) => Failure::usage(message),
+        BuildError::Cancelled => Failure::interrupted(),
+        BuildError::Sink(error) => Failure::output(error.to_string()),
+    })?;
+    warnings.reading(&built.damage);
+    Ok(built)
+}
+
+/// What could not be made, and what makes what was made worth less.
+fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, counting: &Counting) {
+    built.doubts.iter().for_each(|doubt| warnings.note(doubt));
+    built.lacks.iter().for_each(|lack| warnings.note(lack));
+    for (definition, &unfinished) in definitions.list.iter().zip(&built.unfinished) {
         if unfinished > 0 {
-            warnings.note(&format!(
-                "{name}: {} not end in the traces, and left out",
-                match unfinished {
-                    1 => "1 execution does".to_owned(),
-                    more => format!("{} executions do", grouped(more)),
-                }
-            ));
+            let executions = number_of(unfinished, "execution does", "executions do");
+            let name = &definition.name;
+            warnings.note(&format!("{name}: {executions} not end in the traces, and left out"));
         }
     }
-    if ended.refused > 0 {
-        let refused = number_of(ended.refused, "execution was", "executions were");
+    if built.refused > 0 {
+        let refused = number_of(built.refused, "execution was", "executions were");
         warnings.note(&format!("{refused} not begun, since too many were going on"));
     }
-    let selection = Selection {
-        window: window(range),
-        behind: BEHIND,
-        ..Selection::default()
-    };
-    let graph = GraphAnalysis::new(set, selection);
-    if let Some(lack) = graph.lacks() {
-        warnings.note(lack);
+    if built.given_up > 0 {
+        let given_up = number_of(built.given_up, "execution", "executions");
+        warnings.note(&format!("{given_up} left out, since more happened in them than is kept"));
     }
-    let until = graph.input().until();
-    let graph = fold::run(set, &graph, &args.fold, until, &mut Warnings::quiet())?;
-    let samples = Samples::new(set, &mut Symbols::new(args.debug_dir.clone()), &args.perf_map_dir);
-    build(set, &graph, &samples, ended, union, sink).map_err(|error| Failure::output(error.to_string()))
+    if counting.of_nobody > 0 {
+        let of_nobody = number_of(counting.of_nobody, "execution", "executions");
+        warnings.note(&format!(
+            "where the time went is not known of {of_nobody} of {}: nothing tells in which threads they ended (the context \
+             tid or vtid of their event records, or a kernel trace of the same machine)",
+            grouped(counting.executions)
+        ));
+    }
 }
 
 /// Counts what is written.
 struct Counting {
     writer: Writer,
     executions: u64,
+    /// Of which nobody knows in which thread they were.
+    of_nobody: u64,
 }
 
 impl Sink for Counting {
     type Error = <Writer as Sink>::Error;
 
-    fn take(
-        &mut self,
-        graph: &tracebraid_critical_path::Graph,
-        finished: Finished,
-    ) -> Result<(), Self::Error> {
+    fn figures(&mut self, extra: &[ExtraMetric]) -> Result<(), Self::Error> {
+        self.writer.figures(extra)
+    }
+
+    fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), Self::Error> {
         self.executions += 1;
+        self.of_nobody += u64::from(finished.steps.is_empty());
         self.writer.take(graph, finished)
     }
 }
@@ -215,17 +236,13 @@ fn name_of(path: &Path) -> Option<String> {
 }
 
 /// What the database is told of each kind.
-fn kinds(definitions: &DefinitionArgs, periods: &Periods) -> Vec<KindAbout> {
-    let texts = definitions.texts();
-    let kind = |(place, period): (usize, &tracebraid_filter::periods::Period)| {
-        let captures = period.begin_captures.iter().chain(&period.end_captures);
-        KindAbout {
-            name: periods.path(place),
-            definition: texts.clone(),
-            values: captures.map(|capture: &Capture| capture.name.clone()).collect(),
-        }
+fn kinds(texts: &str, definitions: &Definitions) -> Vec<KindAbout> {
+    let kind = |kind| KindAbout {
+        name: definitions.path(kind),
+        definition: texts.to_owned(),
+        values: definitions.captures(kind),
     };
-    periods.list.iter().enumerate().map(kind).collect()
+    (0..definitions.list.len()).map(kind).collect()
 }
 
 /// All renames.
