@@ -5,7 +5,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_profile::Samples;
 use tracebraid_reports::periods::Ended;
 
-use crate::contexts::Contexts;
+use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::ecct::{Builder, Ecct, Step};
 use crate::execution::{Execution, executions};
 use crate::metrics::metrics;
@@ -46,6 +46,22 @@ pub struct Union {
     pub contexts: Contexts,
     /// What their frames are called.
     pub names: Names,
+}
+
+impl Union {
+    /// The frames of a context as texts, the outermost first: what is no function is in brackets.
+    pub fn words(&self, context: ContextId) -> Vec<String> {
+        let text = |frame: Frame| {
+            let name = self.names.text(frame.name);
+            match frame.kind {
+                FrameKind::Function => name.to_owned(),
+                FrameKind::Call => format!("{name}()"),
+                FrameKind::Thread => format!("<{name}>"),
+                FrameKind::Reason | FrameKind::Detail => format!("[{name}]"),
+            }
+        };
+        self.contexts.frames(context).into_iter().map(text).collect()
+    }
 }
 
 /// Makes executions of periods of definitions [`crate::with_threads`]; what they refer to goes on from `union`.

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tracebraid_executions::database::{Database, DatabaseError, Kind, Table};
-use tracebraid_executions::{ContextId, FrameKind, Union, chosen, group};
+use tracebraid_executions::{ContextId, Union, chosen, group};
 
 use crate::failure::Failure;
 
@@ -120,15 +120,5 @@ pub(super) fn rows(
 
 /// The frames of a context as texts, the outermost first: what is no function is in brackets.
 pub(super) fn frames(union: &Union, context: ContextId) -> Vec<String> {
-    let frames = union.contexts.frames(context).into_iter();
-    let text = |frame: tracebraid_executions::Frame| {
-        let name = union.names.text(frame.name);
-        match frame.kind {
-            FrameKind::Function => name.to_owned(),
-            FrameKind::Call => format!("{name}()"),
-            FrameKind::Thread => format!("<{name}>"),
-            FrameKind::Reason | FrameKind::Detail => format!("[{name}]"),
-        }
-    };
-    frames.map(text).collect()
+    union.words(context)
 }
