@@ -42,7 +42,10 @@ impl Table for ContextTable {
             Column::integer("id", "from 0, which has no frames"),
             Column::integer("around", "the context around it"),
             Column::integer("depth", "how many frames it has"),
-            Column::text("kind", "of the innermost frame: function, call, thread, reason, detail"),
+            Column::text(
+                "kind",
+                "of the innermost frame: function, call, thread, reason, detail",
+            ),
             Column::text("name", "of the innermost frame"),
             Column::text("text", "all frames, the outermost first"),
         ];
@@ -82,10 +85,12 @@ pub(crate) fn words(union: &Union, context: ContextId) -> String {
 
 /// What a thread does in a context: the innermost reason within the innermost other thread, else it runs.
 pub(crate) fn state(union: &Union, context: ContextId) -> &str {
-    let frames = union.contexts.way(context).filter_map(|at| union.contexts.parts(at));
+    let frames = union
+        .contexts
+        .way(context)
+        .filter_map(|at| union.contexts.parts(at));
     let frames = frames.map(|(_, frame)| frame);
     let mut own = frames.take_while(|frame| frame.kind != FrameKind::Thread);
     own.find(|frame| frame.kind == FrameKind::Reason)
         .map_or("running", |frame| union.names.text(frame.name))
 }
-

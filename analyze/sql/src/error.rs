@@ -76,7 +76,10 @@ mod tests {
         let place = Place::of(text, text.find(',').expect("it is there"));
         assert_eq!((place.line, place.column), (1, 9));
         // Within a character, and behind the end.
-        assert_eq!(Place::of(text, text.find('é').expect("it is there") + 1).column, 8);
+        assert_eq!(
+            Place::of(text, text.find('é').expect("it is there") + 1).column,
+            8
+        );
         assert_eq!(Place::of(text, 1000).line, 3);
         assert_eq!(Place::of("", 0).column, 1);
     }

@@ -48,7 +48,10 @@ impl Table for EventTable {
             Column::integer("time_ns", "from the origin of the traces' clock"),
             Column::integer("cpu", "on which it was recorded"),
             Column::text("name", "of the event"),
-            Column::integer("tid", "the thread, if a context tells it or switches were recorded"),
+            Column::integer(
+                "tid",
+                "the thread, if a context tells it or switches were recorded",
+            ),
             Column::text("fields", "as JSON: json_extract(fields, '$.ret')"),
             Column::text("context", "contexts of the event, as JSON"),
         ];
@@ -218,7 +221,12 @@ impl Rows for EventRows {
         let lane = self.lanes.get(rank).copied().unwrap_or_default();
         let tid = self.tid;
         let part = match column {
-            0 => return Ok(self.names.get(lane.trace).map_or(Value::Null, |name| Value::Text(name.clone()))),
+            0 => {
+                return Ok(self
+                    .names
+                    .get(lane.trace)
+                    .map_or(Value::Null, |name| Value::Text(name.clone())));
+            }
             2 => return Ok(integer(lane.cpu.and_then(|cpu| i64::try_from(cpu).ok()))),
             TID => return Ok(integer(tid)),
             5 => Part::Payload,
@@ -246,7 +254,11 @@ fn tid_field(trace: &Trace, stream: &StreamLayout, class: usize) -> Option<Field
         .flatten();
     let domain = trace.layout.class.env_str("domain");
     let may_be_perf = domain.is_none_or(|domain| domain == "kernel");
-    let perf = || ["common_pid", "perf_tid"].iter().find_map(|name| find(Scope::Payload, name));
+    let perf = || {
+        ["common_pid", "perf_tid"]
+            .iter()
+            .find_map(|name| find(Scope::Payload, name))
+    };
     found.next().or_else(|| perf().filter(|_| may_be_perf))
 }
 

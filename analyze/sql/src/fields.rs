@@ -186,7 +186,9 @@ impl Visitor for Writer {
     fn blob(&mut self, node: &Node, bytes: &[u8]) {
         self.put(node, |text| {
             text.push('"');
-            bytes.iter().for_each(|byte| text.push_str(&format!("{byte:02x}")));
+            bytes
+                .iter()
+                .for_each(|byte| text.push_str(&format!("{byte:02x}")));
             text.push('"');
         });
     }

@@ -148,10 +148,9 @@ impl Rows for IntervalRows {
 
 fn cpu(state: State) -> Option<i64> {
     match state {
-        State::Running(cpu)
-        | State::Interrupted(cpu, _)
-        | State::Preempted(cpu)
-        | State::Runnable(cpu) => Some(i64::from(cpu)).filter(|&cpu| cpu != i64::from(u16::MAX)),
+        State::Running(cpu) | State::Interrupted(cpu, _) | State::Preempted(cpu) | State::Runnable(cpu) => {
+            Some(i64::from(cpu)).filter(|&cpu| cpu != i64::from(u16::MAX))
+        }
         _ => None,
     }
 }

@@ -219,7 +219,8 @@ impl Questions {
         }
         if statement.parameter_count() > 0 {
             return Err(SqlError::Question {
-                what: "there is a parameter (?, :name, @name or $name) in it, which nothing has a value for".to_owned(),
+                what: "there is a parameter (?, :name, @name or $name) in it, which nothing has a value for"
+                    .to_owned(),
                 place: Some(place()),
             });
         }
@@ -249,9 +250,7 @@ impl Questions {
     /// What is wrong with a question.
     fn question(&self, text: &str, error: Error) -> SqlError {
         match error {
-            Error::SqlInputError {
-                msg, sql, offset, ..
-            } => {
+            Error::SqlInputError { msg, sql, offset, .. } => {
                 let begin = text.len().saturating_sub(sql.len());
                 let byte = begin.saturating_add(usize::try_from(offset).unwrap_or(0));
                 SqlError::Question {
@@ -271,14 +270,23 @@ impl Questions {
 
     /// With what to do about it, if a table is missing because nothing was told of that it is of.
     fn hinted(&self, what: String) -> String {
-        const OF_DATABASE: [&str; 6] = ["executions", "execution", "segments", "times", "contexts", "threads"];
+        const OF_DATABASE: [&str; 6] = [
+            "executions",
+            "execution",
+            "segments",
+            "times",
+            "contexts",
+            "threads",
+        ];
         const OF_TRACES: [&str; 3] = ["events", "intervals", "trace_threads"];
         let Some(table) = what.strip_prefix("no such table: ") else {
             return what;
         };
         let has = |name: &str| self.tables.iter().any(|table| table.name() == name);
         let hint = match table {
-            _ if OF_DATABASE.contains(&table) && !self.has_database => "it is of databases of executions, and none is given",
+            _ if OF_DATABASE.contains(&table) && !self.has_database => {
+                "it is of databases of executions, and none is given"
+            }
             _ if OF_TRACES.contains(&table) && !has(table) => "it is of traces, and none is given",
             _ => "without a question, all tables are shown",
         };
@@ -332,7 +340,10 @@ impl Questions {
     /// What tables are, by name, for those that are not the file's own.
     pub fn tables(&self) -> Vec<(&'static str, &'static str)> {
         let own = self.tables.iter().map(|table| (table.name(), table.about()));
-        let file = [("executions", "executions of tasks, with their figures and captured values")];
+        let file = [(
+            "executions",
+            "executions of tasks, with their figures and captured values",
+        )];
         let file = file.into_iter().filter(|_| self.has_database);
         let rest = OF_FILE_ABOUT.into_iter().filter(|_| self.has_database);
         file.chain(own).chain(rest).collect()

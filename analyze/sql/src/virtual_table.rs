@@ -146,7 +146,10 @@ unsafe impl VTabCursor for Cursor {
     }
 
     fn column(&self, context: &mut Context, column: c_int) -> rusqlite::Result<()> {
-        let mut rows = self.rows.try_borrow_mut().map_err(|_| self.error("is asked twice"))?;
+        let mut rows = self
+            .rows
+            .try_borrow_mut()
+            .map_err(|_| self.error("is asked twice"))?;
         let (Some(rows), Ok(column)) = (rows.as_mut(), usize::try_from(column)) else {
             return Ok(());
         };

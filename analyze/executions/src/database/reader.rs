@@ -392,7 +392,10 @@ impl Database {
         // Whoever goes on behind it shall come to an end, whatever the file says that its tables are.
         let found = read(row).filter(|_| id >= from);
         let found = found.ok_or_else(|| {
-            DatabaseError::damaged(&self.path, format!("execution {id}: what is kept of it cannot be read"))
+            DatabaseError::damaged(
+                &self.path,
+                format!("execution {id}: what is kept of it cannot be read"),
+            )
         });
         Ok(Some((id, found?)))
     }

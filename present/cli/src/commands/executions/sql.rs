@@ -1,18 +1,18 @@
 //! `tracebraid executions sql`: questions in SQL.
 
-mod rows;
+mod answer;
 mod tables;
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::database::Database;
-use tracebraid_sql::{Questions, SqlError, Traces};
+use tracebraid_sql::{Place, Questions, SqlError, Traces};
 
+use self::answer::Answer;
 use super::Format;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -63,23 +63,124 @@ pub(super) struct SqlArgs {
 /// Runs it.
 pub(super) fn run(args: &SqlArgs) -> Result<ExitCode, Failure> {
     let (file, question) = positions(args);
-    let traces = traces(args, file.as_ref())?;
-    let questions = Questions::new(file.as_deref(), Some(traces)).map_err(|error| failure(error, None))?;
     let question = question.map(text).transpose()?;
-    let mut sink = rows::Sink::new(args.format, args.limit, Output::open(None)?);
+    let traces = traces(args, file);
+    let questions = Questions::new(file, Some(traces)).map_err(failure)?;
+    let mut sink = Answer::new(args.format, args.limit, Output::open(None)?);
     let stopper = questions.stopper();
-    let stop = || stopper.stop();
-    let answered = fold::watched_by(stopper.control(), &stop, || match &question {
+    let answered = fold::watched_by(stopper.control(), &|| stopper.stop(), || match &question {
         Some(question) => questions.answer(question, &mut sink),
-        None => tables::show(&questions, &mut sink),
+        None => tables::show(&questions, args.format, &mut sink),
     });
     match answered {
         Ok(()) => Ok(Warnings::default().finish(false)),
-        Err(error) => Err(failure(error, sink.failure())),
+        // Nobody reads any more, or it cannot be written.
+        Err(SqlError::Refused) => sink.refusal().map_or(Ok(ExitCode::SUCCESS), Err),
+        Err(error) => {
+            sink.give_up();
+            Err(failure(error))
+        }
     }
-    .or_else(|failed| match failed {
-        // Nobody reads any more: that is no failure.
-        None => Ok(ExitCode::SUCCESS),
-        Some(failed) => Err(failed),
-    })
+}
+
+/// The database and the question: with `--trace`, what is no file is a question.
+fn positions(args: &SqlArgs) -> (Option<&Path>, Option<&str>) {
+    let file = args.file.as_deref();
+    match (file, &args.question) {
+        (file, Some(question)) => (file, Some(question)),
+        (Some(file), None) if !args.trace.is_empty() && !file.is_file() => (None, file.to_str()),
+        (file, None) => (file, None),
+    }
+}
+
+/// The text of the question.
+fn text(question: &str) -> Result<String, Failure> {
+    if question != "-" {
+        return Ok(question.to_owned());
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::usage(format!("standard input: {error}")))?;
+    Ok(text)
+}
+
+/// The traces that are asked about, which are opened when a question needs them.
+fn traces(args: &SqlArgs, file: Option<&Path>) -> Traces {
+    let (given, sync) = (args.trace.clone(), args.sync.clone());
+    let file = file.map(Path::to_owned);
+    let open = move || -> Result<&'static TraceSet, String> {
+        let paths = match &file {
+            Some(file) if given.is_empty() => sources(file)?,
+            _ => given.clone(),
+        };
+        let opened = options::open_paths(&paths).and_then(|mut set| {
+            if let Some(from) = &sync {
+                crate::sync::apply(from, &mut set)?;
+            }
+            Ok(set)
+        });
+        let set = opened.map_err(|failure| failure.message().to_owned())?;
+        Warnings::default().opening(&set);
+        Ok(Box::leak(Box::new(set)))
+    };
+    let heard = |what: &str| say!("warning: {what}");
+    Traces::new(Box::new(open), Box::new(heard), args.fold.options(None))
+}
+
+/// The traces that executions come from, as far as they are still there.
+fn sources(file: &Path) -> Result<Vec<PathBuf>, String> {
+    let database = Database::open(file).map_err(|error| error.to_string())?;
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for source in &database.sources {
+        let path = PathBuf::from(&source.path);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    let (there, gone): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| path.exists());
+    let gone: Vec<String> = gone.iter().map(|path| path.display().to_string()).collect();
+    let gone = gone.join(", ");
+    match (there.is_empty(), gone.is_empty()) {
+        (true, true) => Err("the database names no traces: --trace says which to ask about".to_owned()),
+        (true, false) => Err(format!(
+            "{gone}: not there any more; --trace says where the traces are now"
+        )),
+        (false, false) => {
+            say!("warning: not asked about, since it is not there any more: {gone}");
+            Ok(there)
+        }
+        (false, true) => Ok(there),
+    }
+}
+
+/// What is wrong with a question, for people.
+fn failure(error: SqlError) -> Failure {
+    match error {
+        SqlError::Database(error) => super::unreadable(&error),
+        SqlError::Question { what, place } => {
+            let place = place.as_ref().map(shown).unwrap_or_default();
+            Failure::usage(format!("{what}{place}"))
+        }
+        SqlError::Writes { ref place, .. } => Failure::usage(format!("{error}{}", shown(place))),
+        SqlError::Interrupted => Failure::interrupted(),
+        SqlError::Answer(what) => Failure::output(what),
+        SqlError::Refused => Failure::output(error.to_string()),
+    }
+}
+
+/// The line of a place, and a mark below it; of a long line what is around the place.
+fn shown(place: &Place) -> String {
+    const AROUND: usize = 60;
+    let from = place.column.saturating_sub(AROUND + 1);
+    let line: String = place.text.chars().skip(from).take(2 * AROUND).collect();
+    let line: String = line
+        .chars()
+        .map(|one| if one.is_control() { ' ' } else { one })
+        .collect();
+    let before = " ".repeat(place.column.saturating_sub(from + 1));
+    format!(
+        "\n  {line}\n  {before}^ line {}, column {}",
+        place.line, place.column
+    )
 }
