@@ -8,6 +8,7 @@ help: ## Show what there is to make
 
 build: ## Build the program: target/release/tracebraid
 	@scripts/setup build
+	@scripts/web
 	$(CARGO) build --release --locked
 
 $(DATA)/%: tests/data/%.tar.xz
@@ -28,6 +29,7 @@ install: ## Install BUILT (target/release, or target/tuned), made before, below 
 test: ## Run all tests, and each fuzz target for some seconds
 	@scripts/setup test
 	@scripts/programs
+	@scripts/web
 	scripts/test
 
 bench: tuned ## Measure reading and recording beside their peers (an hour and a half; recording the kernel needs root)

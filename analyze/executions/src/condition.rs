@@ -8,7 +8,7 @@ use tracebraid_filter::glob::Glob;
 use tracebraid_filter::parse;
 
 use crate::contexts::{ContextId, FrameKind};
-use crate::database::{Database, Table};
+use crate::database::{Database, Table, value_column};
 
 /// For each execution of a table whether a condition chooses it.
 ///
@@ -80,13 +80,32 @@ impl Chooser<'_> {
             Field::Path(Where::Context, steps) => return self.time_in(&steps.join(".")),
             Field::Path(_, steps) => steps.join("."),
         };
-        if let Some(figures) = self.table.figure(&name) {
-            return Ok(Values::Numbers(figures.values.clone()));
+        // What was captured under a name that executions have anyway is what the user means by it.
+        for name in [&value_column(&name), &name] {
+            if let Some(values) = self.column(name) {
+                return Ok(values);
+            }
         }
-        if let Some(texts) = self.table.texts.iter().find(|texts| texts.column.name == name) {
-            return Ok(Values::Texts(texts.texts.clone(), texts.codes.clone()));
-        }
-        self.of_origin(&name).ok_or_else(|| self.unknown(&name))
+        let shortened = || {
+            self.table
+                .figure(&name)
+                .map(|figures| Values::Numbers(figures.values.clone()))
+        };
+        self.of_origin(&name)
+            .or_else(shortened)
+            .ok_or_else(|| self.unknown(&name))
+    }
+
+    /// A column by all of its name.
+    fn column(&self, name: &str) -> Option<Values> {
+        let figures = self
+            .table
+            .figures
+            .iter()
+            .find(|figures| figures.column.name == name);
+        let texts = || self.table.texts.iter().find(|texts| texts.column.name == name);
+        let of_figures = figures.map(|figures| Values::Numbers(figures.values.clone()));
+        of_figures.or_else(|| texts().map(|texts| Values::Texts(texts.texts.clone(), texts.codes.clone())))
     }
 
     /// What is known of where an execution comes from.

@@ -1,5 +1,6 @@
 //! Trees of executions: the paper's figure, a naive way on random graphs, and requests whose slowness was injected.
 
+mod database;
 mod figure;
 mod naive;
 mod told;

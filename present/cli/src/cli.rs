@@ -6,7 +6,7 @@ use crate::commands::{
     CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs, FilesArgs,
     HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs,
     PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs, SchedArgs, SnapshotArgs, StacksArgs,
-    StartArgs, StatusArgs, StopArgs, SyncArgs, SyscallsArgs, WaitsArgs,
+    StartArgs, StatusArgs, StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
 };
 
 /// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and wrote, and
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Periods(Box<PeriodsArgs>),
     Executions(ExecutionsArgs),
     Compare(CompareArgs),
+    View(ViewArgs),
     History(HistoryArgs),
     Sync(SyncArgs),
     Completions(CompletionsArgs),

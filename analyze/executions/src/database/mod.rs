@@ -11,6 +11,7 @@ mod writer;
 
 pub use error::DatabaseError;
 pub use reader::{Database, Kind, PathStep, Recorded, Source, Thread};
+pub(crate) use schema::value_column;
 pub use schema::{APPLICATION, VERSION};
 pub use table::{Column, Figures, Rows, Table, Texts};
 pub use writer::{About, KindAbout, SourceAbout, Writer};

@@ -93,6 +93,44 @@ pub struct Recorded {
     pub steps: Vec<PathStep>,
 }
 
+impl Recorded {
+    /// When it ends, in nanoseconds from the origin.
+    pub fn end(&self) -> i64 {
+        let total = self
+            .steps
+            .iter()
+            .fold(0u64, |sum, step| sum.saturating_add(step.duration));
+        self.begin.saturating_add_unsigned(total)
+    }
+
+    /// The command line that shows it in its trace.
+    pub fn command(&self, database: &Database) -> String {
+        let path = database
+            .sources
+            .get(self.source)
+            .map_or("", |of| of.path.as_str());
+        let thread = self
+            .thread
+            .and_then(|thread| database.threads.get(thread as usize));
+        format!(
+            "tracebraid critical-path {} --tid {} --from {}ns --to {}ns",
+            shell_word(path),
+            thread.map_or(0, |of| of.tid),
+            self.begin,
+            self.end(),
+        )
+    }
+}
+
+/// A word as shells take it.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// Names, contexts and what else there are few of.
 struct Lists {
     names: Names,

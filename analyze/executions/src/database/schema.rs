@@ -31,7 +31,7 @@ CREATE TABLE name (
 );
 CREATE TABLE context (
     id INTEGER PRIMARY KEY,  -- from 1: 0 is the one without frames
-    around INTEGER NOT NULL REFERENCES context(id), -- less than id
+    around INTEGER NOT NULL, -- less than id
     kind INTEGER NOT NULL,   -- of its innermost frame: 0 function, 1 call, 2 thread, 3 reason, 4 detail
     name INTEGER NOT NULL REFERENCES name(id)
 );
@@ -76,7 +76,7 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// The column of a captured value: its own name, unless every execution has a column with it.
-pub(super) fn value_column(name: &str) -> String {
+pub(crate) fn value_column(name: &str) -> String {
     let is_taken = |known: &&str| known.eq_ignore_ascii_case(name);
     match COLUMNS.iter().chain(&VIEW_COLUMNS).any(|known| is_taken(&known)) {
         true => format!("{name}_value"),

@@ -31,6 +31,7 @@ mod session;
 mod stacks;
 mod sync;
 mod syscalls;
+mod view;
 mod views;
 mod waits;
 
@@ -57,6 +58,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Files(args) => files::run(&args),
         Command::Executions(args) => executions::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::View(args) => view::run(&args),
         Command::History(args) => history::run(&args),
         Command::Io(args) => io::run(&args),
         Command::Irq(args) => irq::run(&args),
@@ -157,4 +159,5 @@ pub(crate) use session::{ListArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs
 pub(crate) use stacks::StacksArgs;
 pub(crate) use sync::SyncArgs;
 pub(crate) use syscalls::SyscallsArgs;
+pub(crate) use view::ViewArgs;
 pub(crate) use waits::WaitsArgs;

@@ -58,32 +58,6 @@ pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command that shows it in its trace.
-pub(crate) fn command(database: &Database, found: &Recorded, end: i64) -> String {
-    let path = database
-        .sources
-        .get(found.source)
-        .map_or("", |of| of.path.as_str());
-    let thread = found
-        .thread
-        .and_then(|thread| database.threads.get(thread as usize));
-    let tid = thread.map_or(0, |of| of.tid);
-    format!(
-        "tracebraid critical-path {} --tid {tid} --from {}ns --to {end}ns",
-        quoted(path),
-        found.begin
-    )
-}
-
-/// A word as shells take it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
 /// Steps with the time from the beginning of the execution at which each begins.
 fn placed(found: &Recorded) -> Vec<(u64, PathStep)> {
     let mut at = 0u64;
@@ -115,7 +89,7 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         duration(total),
         time::date(found.begin, &zone),
         time::date(end, &zone),
-        command(database, found, end),
+        found.command(database),
     );
     let mut steps = placed(found);
     if args.top > 0 && steps.len() > args.top {
@@ -163,7 +137,7 @@ fn as_json(database: &Database, found: &Recorded) -> serde_json::Value {
     let total: u64 = found.steps.iter().map(|step| step.duration).sum();
     let end = found.begin.saturating_add_unsigned(total);
     json!({
-        "begin_ns": found.begin, "end_ns": end, "command": command(database, found, end),
+        "begin_ns": found.begin, "end_ns": end, "command": found.command(database),
         "steps": placed(found).into_iter().map(step).collect::<Vec<_>>(),
     })
 }

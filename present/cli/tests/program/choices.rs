@@ -1,0 +1,178 @@
+//! Options that choose: ranges of numbers, and what is said of a choice that matches nothing.
+
+use crate::support::{failure, recorded_trace, run, text};
+
+/// What a command says on standard error; it must succeed.
+fn said(options: &[&str]) -> String {
+    let trace = recorded_trace("kernel-mix-small");
+    let mut arguments = options.to_vec();
+    arguments.push(&trace);
+    let output = run(&arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{options:?}: {message}");
+    message
+}
+
+#[track_caller]
+fn says(options: &[&str], expected: &str) {
+    let message = said(options);
+    assert!(message.contains(expected), "{options:?}\n{message}");
+    // It is no damage.
+    let mut strict = options.to_vec();
+    strict.push("--strict");
+    assert_eq!(said(&strict), message);
+}
+
+#[test]
+fn a_filter_that_matches_nothing_is_named_with_what_there_is() {
+    says(
+        &["disk", "--disk", "nvme*"],
+        "warning: --disk nvme* matches nothing: there is vd",
+    );
+    says(
+        &["disk", "--disk", "vd*,sda"],
+        "warning: --disk sda matches nothing: there is vd",
+    );
+    says(
+        &["net", "--interface", "wlan0"],
+        "warning: --interface wlan0 matches nothing: there is ",
+    );
+    says(
+        &["irq", "--irq", "nvme0"],
+        "warning: --irq nvme0 matches nothing: there is ",
+    );
+    says(
+        &["irq", "--softirq", "net"],
+        "warning: --softirq NET matches nothing: there is NET_",
+    );
+    says(
+        &["files", "--path", "/no/such/*"],
+        "warning: --path /no/such/* matches nothing: there is /",
+    );
+    says(
+        &["sched", "--prio", "50-60"],
+        "warning: --prio matches no latency of what was chosen",
+    );
+    for command in ["syscalls", "waits"] {
+        let none = "warning: --syscall opne matches nothing: Linux has no such system call";
+        says(&[command, "--syscall", "opne,read"], none);
+        let none = "warning: --syscall swapon matches no call that ended in what was chosen";
+        says(&[command, "--syscall", "swapon"], none);
+    }
+}
+
+#[test]
+fn a_filter_that_matches_something_is_not_named() {
+    for options in [
+        ["disk", "--disk", "vd*"],
+        ["net", "--interface", "*"],
+        ["irq", "--irq", "virtio*"],
+        ["irq", "--softirq", "net_rx"],
+        ["files", "--path", "/*"],
+        ["sched", "--prio", "100-139"],
+        ["syscalls", "--syscall", "read"],
+        ["waits", "--syscall", "pread64,pread*,read"],
+        ["sched", "--cpu", "0-3"],
+        ["sched", "--cpu", "0,99"],
+        ["disk", "--procname", "*"],
+    ] {
+        assert_eq!(said(&options), "", "{options:?}");
+    }
+}
+
+/// Also where tables of CPUs, disks or interfaces have rows whoever was asked for.
+#[test]
+fn threads_and_cpus_that_are_not_there_are_named() {
+    for command in [
+        "cpu",
+        "io",
+        "sched",
+        "disk",
+        "net",
+        "syscalls",
+        "waits",
+        "processes",
+        "memory",
+        "files",
+        "report",
+    ] {
+        for (option, value) in [
+            ("--tid", "4000000"),
+            ("--pid", "4000000"),
+            ("--procname", "nobody-is-called-so"),
+        ] {
+            says(
+                &[command, option, value],
+                &format!("none is known to belong to what {option} asks for"),
+            );
+        }
+        says(&[command, "--cpu", "99"], "the trace has CPUs 0-3");
+    }
+    says(&["irq", "--cpu", "99"], "the trace has CPUs 0-3");
+}
+
+#[test]
+fn softirqs_are_chosen_in_either_case() {
+    let trace = recorded_trace("kernel-mix-small");
+    let json = |name: &str| text(&["irq", "--softirq", name, "--format", "json", &trace]);
+    let upper = json("NET_RX,R*");
+    assert!(
+        upper.contains("\"NET_RX\"") && upper.contains("\"RCU\""),
+        "{upper}"
+    );
+    assert_eq!(json("net_rx,r*"), upper);
+}
+
+#[test]
+fn numbers_may_be_ranges() {
+    let trace = recorded_trace("kernel-mix-small");
+    let json = |options: &[&str]| {
+        let mut arguments = options.to_vec();
+        arguments.extend(["--format", "json", &trace]);
+        text(&arguments)
+    };
+    for command in ["cpu", "sched", "count", "print"] {
+        let some = json(&[command, "--cpu", "0-1,3"]);
+        assert!(some == json(&[command, "--cpu", "0,1,3"]), "{command}");
+        assert!(some != json(&[command, "--cpu", "0-3"]), "{command}");
+    }
+    let all = json(&["sched"]);
+    let some = json(&["sched", "--prio", "99-119,-1-98"]);
+    assert!(some == json(&["sched", "--prio=-1-119"]));
+    assert!(some != all);
+    assert!(json(&["sched", "--prio", "0-139"]) == all);
+    for (options, expected) in [
+        (
+            ["sched", "--prio", "99-0"],
+            "a priority from -1 to 139 is expected, or a range as 0-99",
+        ),
+        (
+            ["sched", "--cpu", "3-0"],
+            "the number of a CPU is expected, or a range as 0-3",
+        ),
+        (["print", "--cpu", "0-99999"], "these are more than 16384 CPUs"),
+    ] {
+        let mut arguments = options.to_vec();
+        arguments.push(&trace);
+        let (code, message) = failure(&arguments);
+        assert_eq!(code, 2);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// Packets may begin long before their first event record, which is where `print` begins.
+#[test]
+fn a_range_outside_of_the_trace_is_told_the_times_of_its_events() {
+    let events = "no event record is selected: the first one is of 2026-11-21 01:43:14.135134325, \
+                  the last one of 2026-11-21 01:43:16.775322007";
+    for range in [
+        ["--to", "01:43:14.1"],
+        ["--from", "01:43:16.78"],
+        ["--from", "2030-01-01"],
+    ] {
+        for command in ["cpu", "syscalls", "sched", "irq", "report", "count", "print"] {
+            says(&[command, range[0], range[1]], events);
+        }
+    }
+    assert_eq!(said(&["cpu", "--to", "01:43:14.14"]), "");
+}

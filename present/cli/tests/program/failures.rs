@@ -1,0 +1,284 @@
+//! What a user gets for bad input: messages and exit codes.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::small::Small;
+use crate::support::{failure, recorded, run, text, tracebraid};
+
+fn small(directory: &Path) -> String {
+    Small::default()
+        .write(&directory.join("small"))
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    for arguments in [
+        &["print"][..],
+        &["nonsense"],
+        &["print", "--limit", "x", "/"],
+        &["print", "--from", "noon", "/"],
+    ] {
+        assert_eq!(failure(arguments).0, 2, "{arguments:?}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let trace = small(directory.path());
+    for options in [
+        ["--from", "+2s", "--to", "+1s"],
+        ["--filter", "(", "--limit", "1"],
+        ["--timerange", "1", "--limit", "1"],
+    ] {
+        let mut arguments = vec!["print"];
+        arguments.extend(options);
+        arguments.push(&trace);
+        let (code, message) = failure(&arguments);
+        assert_eq!(code, 2, "{message}");
+        assert!(message.starts_with("error: "), "{message}");
+    }
+}
+
+#[test]
+fn nothing_readable_is_3() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    for command in ["info", "print"] {
+        let (code, message) = failure(&[command, path]);
+        assert_eq!(code, 3);
+        assert!(
+            message.contains("no trace here") && message.contains(path),
+            "{message}"
+        );
+        let (code, message) = failure(&[command, "/does/not/exist"]);
+        assert_eq!(code, 3);
+        assert!(message.contains("/does/not/exist"), "{message}");
+    }
+    std::fs::write(
+        directory.path().join("metadata"),
+        "/* CTF 1.8 */\ntrace {\n  major = 1; minor = ;\n};\n",
+    )
+    .unwrap();
+    let (code, message) = failure(&["info", path]);
+    assert_eq!(code, 3);
+    assert!(message.contains("metadata:3:"), "{message}");
+    assert!(message.contains('^'), "{message}");
+}
+
+#[test]
+fn one_bad_trace_does_not_hide_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    small(directory.path());
+    let bad = directory.path().join("bad");
+    std::fs::create_dir(&bad).unwrap();
+    std::fs::write(bad.join("metadata"), "/* CTF 1.8 */ trace {").unwrap();
+    let output = run(&["print".as_ref(), directory.path().as_os_str()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 9);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.contains("not read") && message.contains("bad/metadata"),
+        "{message}"
+    );
+    let strict = run(&[
+        "print".as_ref(),
+        "--strict".as_ref(),
+        directory.path().as_os_str(),
+    ]);
+    assert_eq!(strict.status.code(), Some(1));
+    assert_eq!(strict.stdout, output.stdout);
+}
+
+#[test]
+fn damage_is_told_and_everything_sound_is_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = small(directory.path());
+    let whole = text(&["print", &trace]);
+    let stream = Path::new(&trace).join("stream_0");
+    let mut bytes = std::fs::read(&stream).unwrap();
+    bytes.truncate(bytes.len() - 10);
+    std::fs::write(&stream, bytes).unwrap();
+    let output = run(&["print", &trace]);
+    assert_eq!(output.status.code(), Some(0));
+    let sound: String = whole.lines().take(8).map(|line| format!("{line}\n")).collect();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), sound);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("stream_0: byte "), "{message}");
+    assert_eq!(run(&["print", "--strict", &trace]).status.code(), Some(1));
+    assert_eq!(run(&["info", "--strict", &trace]).status.code(), Some(1));
+    assert_eq!(run(&["info", &trace]).status.code(), Some(0));
+}
+
+#[test]
+fn an_empty_stream_is_no_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = small(directory.path());
+    std::fs::write(Path::new(&trace).join("empty"), "").unwrap();
+    for command in ["print", "info", "count", "cpu", "io"] {
+        let output = run(&[command, "--strict", &trace]);
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("empty: the stream file is empty"), "{message}");
+    }
+    let shown = text(&["info", &trace]);
+    assert!(
+        shown.contains("Notes\n") && shown.contains("small/empty: the stream file"),
+        "{shown}"
+    );
+    (0..30).for_each(|more| std::fs::write(Path::new(&trace).join(format!("more{more}")), "").unwrap());
+    let message = String::from_utf8(run(&["print", &trace]).stderr).unwrap();
+    assert_eq!(
+        message.matches("the stream file is empty").count(),
+        20,
+        "{message}"
+    );
+    assert!(message.contains("warning: 11 more of this kind"), "{message}");
+}
+
+#[test]
+fn clocks_that_cannot_be_related() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock =
+        |uuid: u8| format!("uuid = \"00000000-0000-0000-0000-0000000000{uuid:02x}\"; absolute = FALSE;");
+    for uuid in [1, 2] {
+        let clock = clock(uuid);
+        Small {
+            uuid,
+            clock: &clock,
+            ..Small::default()
+        }
+        .write(&directory.path().join(uuid.to_string()));
+    }
+    let output = run(&["print".as_ref(), directory.path().as_os_str()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 18);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("cannot be related"), "{message}");
+    for command in ["print", "count"] {
+        let strict = run(&[
+            command.as_ref(),
+            "--strict".as_ref(),
+            directory.path().as_os_str(),
+        ]);
+        assert_eq!(strict.status.code(), Some(1), "{command}");
+    }
+}
+
+#[test]
+fn losses_are_told() {
+    let trace = recorded("kernel-discarded").join("kernel-discarded");
+    let output = run(&["print".as_ref(), "--limit=1".as_ref(), trace.as_os_str()]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.contains("the tracer lost 43966 event records"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let trace = recorded("kernel-discarded").join("kernel-discarded");
+    let mut child = tracebraid()
+        .arg("print")
+        .arg(trace)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut some = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("error"));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: there is no /dev/full");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let trace = small(directory.path());
+    let (code, message) = failure(&["print", "-w", "/dev/full", &trace]);
+    assert_eq!(code, 1);
+    assert!(message.contains("cannot be written"), "{message}");
+}
+
+/// A trace that takes a while, and a Ctrl-C at ever later times: one comes while event records are read.
+#[test]
+fn ctrl_c_ends_a_count_of_threads() {
+    let directory = tempfile::tempdir().unwrap();
+    let times: Vec<u64> = (0..400_000).collect();
+    let trace = Small {
+        times: &times,
+        ..Small::default()
+    }
+    .write(&directory.path().join("long"));
+    let mut seen = Vec::new();
+    for milliseconds in (5..1000).step_by(5) {
+        let mut child = tracebraid()
+            .args(["count", "--procname", "nobody"])
+            .arg(&trace)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let interrupted = Instant::now();
+        let pid = child.id().to_string();
+        let kill = Command::new("kill")
+            .args(["-INT", &pid])
+            .stderr(Stdio::null())
+            .status();
+        kill.unwrap();
+        let status = child.wait().unwrap();
+        if status.code() == Some(130) {
+            assert!(interrupted.elapsed() < Duration::from_secs(1));
+            let mut message = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+            assert!(message.contains("interrupted"), "{message}");
+            return;
+        }
+        seen.push(status);
+        if status.success() {
+            break;
+        }
+    }
+    panic!("Ctrl-C never gave 130: {seen:?}");
+}
+
+#[test]
+fn a_selection_of_nothing_says_why() {
+    let trace = recorded("kernel-mix-small").join("kernel-mix-small");
+    let trace = trace.to_str().unwrap();
+    for command in ["print", "count", "cpu", "io"] {
+        for (options, reason) in [
+            (&["--cpu", "99"][..], "the trace has CPUs 0-3"),
+            (&["--tid", "7777777"], "asks for"),
+            (&["--procname", "nosuch"], "asks for"),
+            (
+                &["--from", "+1h"],
+                "the first one is of 2026-11-21 01:43:14.135134325, the last one of 2026-11-21 01:43:16.775322007",
+            ),
+            (&["--to", "12"], "the first one is of"),
+        ] {
+            let arguments = [&[command][..], options, &[trace]].concat();
+            let output = run(&arguments);
+            assert_eq!(output.status.code(), Some(0));
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert!(
+                message.contains("no event record is selected") && message.contains(reason),
+                "{arguments:?}: {message}"
+            );
+            assert!(!message.contains("not recorded"), "{arguments:?}: {message}");
+        }
+        for options in [&["--cpu", "1"][..], &["--to", "+1s"]] {
+            let output = run(&[&[command][..], options, &[trace]].concat());
+            assert!(!String::from_utf8_lossy(&output.stderr).contains("no event record"));
+        }
+    }
+}

@@ -1,0 +1,825 @@
+//! `history` as users call it, on a recorded trace.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The history of a trace, in a directory of its own.
+struct Built {
+    directory: TempDir,
+    file: String,
+}
+
+fn built(trace: &str) -> Built {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    let said = text(&["history", "build", &recorded_trace(trace), "-o", &file]);
+    assert!(said.contains("% of"), "{said}");
+    Built { directory, file }
+}
+
+fn query(built: &Built, arguments: &[&str]) -> String {
+    text(&[&["history", "query", &built.file, "--gmt"], arguments].concat())
+}
+
+fn json(built: &Built, arguments: &[&str]) -> Value {
+    let arguments = [arguments, &["--format", "json"]].concat();
+    serde_json::from_str(&query(built, &arguments)).unwrap()
+}
+
+#[test]
+fn tables() {
+    let built = built("kernel-mix-small");
+    let moment = query(&built, &["--at", "+1.2s", "cpu/*", "disk/*", "thread/1/*"]);
+    insta::assert_snapshot!("history-at", moment);
+    let changes = query(
+        &built,
+        &[
+            "cpu/0/state",
+            "cpu/0/thread",
+            "--from",
+            "+1.2s",
+            "--to",
+            "+1.2005s",
+        ],
+    );
+    insta::assert_snapshot!("history-changes", changes);
+    insta::assert_snapshot!(
+        "history-first",
+        query(&built, &["disk/*/depth", "--first", "> 1"])
+    );
+    insta::assert_snapshot!(
+        "history-samples",
+        query(&built, &["cpu/*/state", "--samples", "3", "--format", "csv"])
+    );
+    assert_eq!(
+        query(&built, &["--at", "+1s", "thread/77777/*"]),
+        "Nothing of that is known.\n"
+    );
+}
+
+#[test]
+fn each_way_to_ask_says_the_same() {
+    let built = built("kernel-mix-small");
+    let rows = json(&built, &["cpu/1/thread", "--from", "+1s", "--to", "+1.1s"]);
+    let rows = rows["rows"].as_array().unwrap();
+    assert!(rows.len() > 10);
+    for pair in rows.windows(2) {
+        let time = |row: &Value| format!("{}ns", row["time_ns"]);
+        let next = json(&built, &["cpu/1/thread", "--next", &time(&pair[0])]);
+        assert_eq!(next["rows"][0], pair[1]);
+        let at = json(&built, &["cpu/1/thread", "--at", &time(&pair[1])]);
+        assert_eq!(at["rows"][0]["value"], pair[1]["value"]);
+        let condition = format!("== {}", pair[1]["value"]);
+        let first = json(
+            &built,
+            &["cpu/1/thread", "--first", &condition, "--from", &time(&pair[1])],
+        );
+        assert_eq!(first["rows"][0], pair[1]);
+    }
+}
+
+#[test]
+fn machines_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    let hosts = crate::support::recorded("twohost");
+    let hosts = ["twohost-client", "twohost-server"].map(|host| hosts.join(host).display().to_string());
+    text(&["history", "build", &hosts[0], &hosts[1], "-o", &file]);
+    let at = text(&["history", "query", &file, "--at", "+30s", "*/cpu/0/thread"]);
+    assert!(
+        at.contains("cli/cpu/0/thread") && at.contains("srv/cpu/0/thread"),
+        "{at}"
+    );
+    let one = text(&["history", "query", &file, "--next", "+30s", "srv/cpu/1/thread"]);
+    assert_eq!(one.matches("srv/cpu/1/thread").count(), 1, "{one}");
+}
+
+/// Two recordings of one machine are told apart by names with a slash, one of which ends minutes before the other.
+#[test]
+fn machines_of_one_name_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    let [one, other] = ["kernel-mix-small", "kernel-ust-requests"].map(recorded_trace);
+    text(&["history", "build", &one, &other, "-o", &file]);
+    let path = "vm1/kernel-ust-requests/cpu/0/thread";
+    let query = |more: &[&str]| text(&[&["history", "query", &file, path], more].concat());
+    assert!(query(&["--first", "== 0"]).contains(path));
+    let end = query(&["--previous", "+525s"]);
+    assert!(end.contains(" -"), "nothing is known behind its end: {end}");
+    let report = text(&["history", "report", &file, path, "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let values = report["attributes"][0]["values"].as_array().unwrap();
+    let known: u64 = values
+        .iter()
+        .map(|value| value["total_ns"].as_u64().unwrap())
+        .sum();
+    let cpu: Value = serde_json::from_str(&text(&["cpu", &other, "--format", "json"])).unwrap();
+    let length = cpu["duration_ns"].as_u64().unwrap();
+    assert!(known > 0 && known <= length, "{known} of {length}");
+}
+
+#[test]
+fn failures_name_what_to_do() {
+    let built = built("kernel-discarded");
+    let path = |name: &str| built.directory.path().join(name).display().to_string();
+    let is = |arguments: &[&str], code, what: &str| {
+        let (found, said) = failure(arguments);
+        assert!(
+            found == code && said.contains(what),
+            "{arguments:?}: {found}, {said}"
+        );
+    };
+    is(
+        &["history", "query", &built.file, "cpu/0/nothing"],
+        2,
+        "no attribute has that path",
+    );
+    is(&["history", "query", &built.file], 2, "which attributes?");
+    is(
+        &[
+            "history",
+            "query",
+            &built.file,
+            "cpu/0/state",
+            "--first",
+            "> idle",
+        ],
+        2,
+        "for numbers",
+    );
+    is(
+        &["history", "query", &path("nothing"), "--at", "+1s"],
+        3,
+        "No such file",
+    );
+    let ust = recorded_trace("ust-cyg-profile");
+    is(
+        &["history", "build", &ust, "-o", &path("none")],
+        3,
+        "sched_switch",
+    );
+    is(
+        &[
+            "history",
+            "build",
+            &recorded_trace("kernel-discarded"),
+            "-o",
+            &path("no/where"),
+        ],
+        1,
+        "no/where",
+    );
+
+    let mut bytes = fs::read(&built.file).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle] ^= 1;
+    fs::write(&built.file, &bytes).unwrap();
+    is(&["history", "info", "--verify", &built.file], 3, "build it again");
+    // Nothing tells any longer which trace it is of.
+    bytes.truncate(middle);
+    fs::write(&built.file, &bytes).unwrap();
+    is(
+        &["history", "query", &built.file, "--at", "+1s"],
+        3,
+        "build it again",
+    );
+    fs::write(
+        &built.file,
+        "something else, and much longer than the head of a history is, so that it is read",
+    )
+    .unwrap();
+    is(
+        &["history", "query", &built.file, "--at", "+1s"],
+        3,
+        "is no history",
+    );
+    text(&[
+        "history",
+        "build",
+        &recorded_trace("kernel-discarded"),
+        "-o",
+        &built.file,
+    ]);
+    assert!(text(&["history", "info", "--verify", &built.file]).contains("whole"));
+    let left: Vec<PathBuf> = fs::read_dir(built.directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(left, [PathBuf::from(&built.file)]);
+}
+
+#[test]
+fn interrupted_builds_leave_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history");
+    let mut command = tracebraid();
+    command.args(["history", "build", "-j", "1", "--chunk-size", "4K"]);
+    command
+        .arg(recorded_trace("kernel-ust-requests"))
+        .arg("-o")
+        .arg(&file);
+    let mut child = command.spawn().unwrap();
+    let has_begun = || fs::read_dir(directory.path()).unwrap().next().is_some();
+    while !has_begun() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let interrupted = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(interrupted.unwrap().success() || file.exists());
+    let status = child.wait().unwrap();
+    if status.code() == Some(130) {
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    } else {
+        assert!(status.success() && file.exists(), "{status}");
+    }
+}
+
+/// An analysis of the documentation's.
+fn analysis(name: &str) -> String {
+    format!("{}/../../docs/analyses/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn built_with(directory: &TempDir, trace: &str, definition: &str) -> String {
+    let file = directory.path().join("history").display().to_string();
+    let trace = recorded_trace(trace);
+    text(&["history", "build", &trace, "--analysis", definition, "-o", &file]);
+    file
+}
+
+/// Event records as `print` gives them.
+fn events(trace: &str, filter: &str) -> Vec<Value> {
+    let trace = recorded_trace(trace);
+    let lines = text(&["print", "--format", "json", "--filter", filter, &trace]);
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+type Plain = std::collections::BTreeMap<String, Value>;
+
+/// What `docs/analyses/requests.toml` says, done plainly: one pass over the event records in the order of time.
+#[derive(Default)]
+struct Requests {
+    values: Plain,
+    begun: std::collections::HashMap<u64, u64>,
+}
+
+impl Requests {
+    fn add(&mut self, path: &str, more: u64) {
+        let sum = self.values.get(path).and_then(Value::as_u64).unwrap_or(0);
+        self.values.insert(path.to_owned(), (sum + more).into());
+    }
+
+    fn see(&mut self, event: &Value) {
+        let payload = &event["payload"];
+        let (id, time) = (payload["id"].as_u64(), event["timestamp"].as_u64().unwrap());
+        let phase = format!("phase/{}", event["common_context"]["vtid"]);
+        match event["name"].as_str().unwrap() {
+            "app:request_begin" => {
+                let id = id.unwrap();
+                self.begun.insert(id, time);
+                self.values
+                    .insert(format!("requests/{id}"), payload["op"]["labels"][0].clone());
+            }
+            "app:phase" => drop(self.values.insert(phase, payload["name"].clone())),
+            "app:request_end" => {
+                let begun = self.begun.remove(&id.unwrap()).unwrap();
+                self.values.remove(&format!("requests/{}", id.unwrap()));
+                self.values.remove(&phase);
+                self.add("requests/count", 1);
+                self.add("requests/total_ns", time - begun);
+                self.values
+                    .insert("requests/last_ns".to_owned(), (time - begun).into());
+                self.add(&format!("ended/{}", payload["status"]), 1);
+            }
+            "sched_switch" => {
+                let phase = self.values.get(&format!("phase/{}", payload["prev_tid"]));
+                if let Some(phase) = phase.cloned() {
+                    self.add(&format!("switches/{}", phase.as_str().unwrap()), 1);
+                }
+            }
+            _ => {
+                self.values
+                    .insert("queue/depth".to_owned(), payload["depth"].clone());
+                if event["name"] == "app:queue_push" {
+                    self.add("queue/pushed", 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn analyses_of_users_say_what_a_plain_pass_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = built_with(&directory, "kernel-ust-requests", &analysis("requests.toml"));
+    let filter = "app:request_* || app:phase || app:queue_* || (sched_switch && prev_tid != 0)";
+    let events = events("kernel-ust-requests", filter);
+    assert!(events.len() > 10_000);
+    let mut plain = Requests::default();
+    let ask = |time: u64| {
+        let time = format!("{time}ns");
+        let arguments = ["history", "query", &file, "--format", "json", "--at", &time];
+        let own = ["requests/*", "phase/*", "queue/*", "switches/*", "ended/*"];
+        let answer: Value = serde_json::from_str(&text(&[&arguments[..], &own].concat())).unwrap();
+        let rows = answer["rows"].as_array().unwrap().iter();
+        let row = |row: &Value| {
+            (
+                row["attribute"].as_str().unwrap().to_owned(),
+                row["value"].clone(),
+            )
+        };
+        rows.map(row).collect::<Plain>()
+    };
+    for (at, event) in events.iter().enumerate() {
+        plain.see(event);
+        let is_last = events
+            .get(at + 1)
+            .is_none_or(|next| next["timestamp"] != event["timestamp"]);
+        if at % 997 == 0 && is_last || at + 1 == events.len() {
+            let found = ask(event["timestamp"].as_u64().unwrap());
+            assert_eq!(found, plain.values, "behind event {at}");
+        }
+    }
+    assert_eq!(plain.values["requests/count"], 2500);
+    let report = text(&["history", "report", &file, "phase/*", "queue/*", "requests/count"]);
+    insta::assert_snapshot!("history-report", report);
+}
+
+#[test]
+fn state_providers_of_trace_compass_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = built_with(&directory, "kernel-mix-small", &analysis("running.xml"));
+    let switches = events("kernel-mix-small", "sched_switch");
+    let mut counts = [0u64; 4];
+    for event in &switches {
+        counts[event["cpu"].as_u64().unwrap() as usize] += 1;
+    }
+    let end = format!("{}ns", switches.last().unwrap()["timestamp"]);
+    for (cpu, count) in counts.iter().enumerate() {
+        // Its own attribute is that of the kernel, but for the idle thread, which it leaves out.
+        let paths = [
+            format!("CPUs/{cpu}/switches"),
+            format!("CPUs/{cpu}/thread"),
+            format!("cpu/{cpu}/thread"),
+        ];
+        let [sum, own, kernel] = paths.map(|path| {
+            let answer = text(&["history", "query", &file, "--format", "json", "--at", &end, &path]);
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            answer["rows"][0]["value"].clone()
+        });
+        assert_eq!(sum, *count);
+        assert_eq!(own.as_u64().unwrap_or(0), kernel.as_u64().unwrap());
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_analysis_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let definition = directory.path().join("wrong.toml").display().to_string();
+    let trace = recorded_trace("kernel-mix-small");
+    let file = directory.path().join("history").display().to_string();
+    let build = ["history", "build", &trace, "--analysis", &definition, "-o", &file];
+    fs::write(
+        &definition,
+        "[[on]]\nevent = \"sched_switch\"\nchange = [{ set = \"a\" }]\n",
+    )
+    .unwrap();
+    let (code, said) = failure(&build);
+    assert!(
+        code == 2 && said.contains("wrong.toml: line 3, column 11: set and push need `to`"),
+        "{said}"
+    );
+    assert!(!PathBuf::from(&file).exists());
+    let doubtful =
+        "[[on]]\nevent = \"nothing_like_it\"\nwhen = \"nxt_tid == 3\"\nchange = [{ add = \"a\" }]\n";
+    fs::write(&definition, doubtful).unwrap();
+    let output = tracebraid().args(build).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("nxt_tid") && said.contains("rule 1"), "{said}");
+}
+
+#[test]
+fn damaged_histories_are_built_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = built_with(&directory, "kernel-ust-requests", &analysis("requests.toml"));
+    let good = fs::read(&file).unwrap();
+    let question = ["history", "query", &file, "--at", "+0.01s"];
+    let answer = text(&question);
+    let mut bad = good.clone();
+    bad[good.len() / 100] ^= 1;
+    fs::write(&file, &bad).unwrap();
+    let (code, said) = failure(&[&question[..], &["--no-rebuild"]].concat());
+    assert!(code == 3 && said.contains("is damaged at byte"), "{said}");
+    let output = tracebraid().args(question).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("is damaged at byte") && said.contains("building it again from"),
+        "{said}"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), answer);
+    assert_eq!(fs::read(&file).unwrap(), good);
+}
+
+#[test]
+fn answers_are_written_for_other_tools() {
+    let built = built("kernel-mix-small");
+    let file = built.directory.path().join("states.arrow");
+    let arguments = [
+        "thread/*/state",
+        "--format",
+        "arrow",
+        "-o",
+        file.to_str().unwrap(),
+    ];
+    assert_eq!(query(&built, &arguments), "");
+    let bytes = fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"ARROW1") && bytes.ends_with(b"ARROW1"));
+    // The same to whoever reads a pipe.
+    let output = tracebraid()
+        .args([
+            "history",
+            "query",
+            &built.file,
+            "thread/*/state",
+            "--format",
+            "arrow",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, bytes);
+    let (code, said) = failure(&[
+        "history",
+        "query",
+        &built.file,
+        "--at",
+        "+1s",
+        "-o",
+        "/nowhere/at/all",
+    ]);
+    assert!(code == 1 && said.contains("/nowhere/at/all"), "{code}: {said}");
+    let left = fs::read_dir(built.directory.path()).unwrap().count();
+    assert_eq!(left, 2, "the history and the answer");
+}
+
+#[test]
+fn descriptors_are_followed_if_that_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    text(&[
+        "history",
+        "build",
+        "--files",
+        &recorded_trace("kernel-mix-small"),
+        "-o",
+        &file,
+    ]);
+    let ask = |attribute: &str| {
+        let arguments = [
+            "history", "query", &file, "--at", "+1.5s", "--format", "json", attribute,
+        ];
+        let answer: Value = serde_json::from_str(&text(&arguments)).unwrap();
+        answer["rows"].as_array().unwrap().clone()
+    };
+    let names = ask("file/*/name");
+    assert!(
+        names
+            .iter()
+            .any(|row| row["value"].as_str().unwrap().starts_with('/')),
+        "{names:?}"
+    );
+    assert!(
+        ask("file/*/read")
+            .iter()
+            .any(|row| row["value"].as_u64().unwrap() > 0)
+    );
+    assert!(text(&["history", "append", &file]).contains("nothing is new"));
+}
+
+#[test]
+fn what_is_no_file_is_not_replaced_by_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = recorded_trace("kernel-mix-small");
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
+    assert!(made.unwrap().success());
+    let (code, said) = failure(&["history", "build", &trace, "-o", &at("pipe")]);
+    assert_eq!(code, 1);
+    assert!(said.contains("this is no file"), "{said}");
+    assert!(!fs::metadata(at("pipe")).unwrap().is_file());
+    // A link stays one.
+    fs::write(at("target"), "old").unwrap();
+    std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+    text(&["history", "build", &trace, "-o", &at("link")]);
+    assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    text(&["history", "info", "--verify", &at("target")]);
+    // Nobody else's file is taken for what is not complete.
+    fs::write(at("target.part"), "mine").unwrap();
+    text(&["history", "build", &trace, "-o", &at("target")]);
+    assert_eq!(fs::read_to_string(at("target.part")).unwrap(), "mine");
+}
+
+#[test]
+fn builds_of_one_name_do_not_disturb_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    let traces = ["kernel-mix-small", "kernel-ust-requests"].map(recorded_trace);
+    for _ in 0..3 {
+        let build = |trace: &String| {
+            tracebraid()
+                .args(["history", "build", trace, "-o", &file])
+                .spawn()
+                .unwrap()
+        };
+        let builds: Vec<_> = traces.iter().chain(&traces).map(build).collect();
+        for mut build in builds {
+            assert!(build.wait().unwrap().success());
+        }
+        text(&["history", "info", "--verify", &file]);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn a_history_is_built_again_from_its_own_trace_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let copy = |from: &str, to: &str| {
+        let copied = std::process::Command::new("cp").args(["-r", from, to]).status();
+        assert!(copied.unwrap().success());
+    };
+    let damage = |file: &str| {
+        let mut bytes = fs::read(file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(file, &bytes).unwrap();
+        bytes
+    };
+    copy(&recorded_trace("kernel-mix-small"), &at("trace"));
+    text(&["history", "build", &at("trace"), "-o", &at("history")]);
+    let damaged = damage(&at("history"));
+    fs::remove_dir_all(at("trace")).unwrap();
+    copy(&recorded_trace("kernel-ust-requests"), &at("trace"));
+    let (code, said) = failure(&["history", "query", &at("history"), "thread/*"]);
+    assert_eq!(code, 3);
+    assert!(said.contains("is not the trace that it was built from"), "{said}");
+    assert_eq!(fs::read(at("history")).unwrap(), damaged);
+    // Nor at other times than by the clocks that it was built with.
+    let hosts = ["twohost-client", "twohost-server"].map(|name| recorded("twohost").join(name));
+    let [client, server] = hosts.map(|path| path.display().to_string());
+    text(&["sync", "-o", &at("clocks"), &client, &server]);
+    text(&[
+        "history",
+        "build",
+        "--sync",
+        &at("clocks"),
+        &client,
+        &server,
+        "-o",
+        &at("hosts"),
+    ]);
+    let damaged = damage(&at("hosts"));
+    let (code, said) = failure(&["history", "query", &at("hosts"), "*"]);
+    assert_eq!(code, 3);
+    assert!(said.contains("--sync"), "{said}");
+    assert_eq!(fs::read(at("hosts")).unwrap(), damaged);
+}
+
+#[test]
+fn what_cannot_be_known_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history").display().to_string();
+    text(&[
+        "history",
+        "build",
+        &recorded_trace("kernel-mix-small"),
+        "-o",
+        &file,
+    ]);
+    let (code, said) = failure(&["history", "query", &file, "cpu/0/state", "--at", "+99s"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("behind the trace's end"), "{said}");
+    let (code, _) = failure(&["history", "report", &file, "cpu/0/state", "--from", "+5s"]);
+    assert_eq!(code, 2);
+    // Up to the end, nothing behind it.
+    let up_to = |to: &str| {
+        text(&[
+            "history",
+            "report",
+            &file,
+            "cpu/0/state",
+            "--from",
+            "+1s",
+            "--to",
+            to,
+        ])
+    };
+    assert_eq!(up_to("+50s"), up_to("+90s"));
+    for unknown in ["cpu/9/state", "nosuch/*", "cpu/0/stat*x"] {
+        let output = run(&["history", "query", &file, unknown]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            said.contains(&format!("{unknown}: the history knows no such attribute")),
+            "{said}"
+        );
+    }
+    let (code, said) = failure(&["history", "query", &file, "*", "--samples", "1000000"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("ask for less"), "{said}");
+}
+
+#[test]
+fn doubtful_histories_say_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let said_of = |arguments: &[&str]| {
+        let output = run(&[&["history", "build", "-o", &at("history")], arguments].concat());
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = said_of(&[&recorded_trace("perf-memory")]);
+    assert!(said.contains("no system calls were recorded"), "{said}");
+    let trace = recorded_trace("kernel-mix-small");
+    assert_eq!(said_of(&[&trace]), "");
+    let rules = "name = \"shadow\"\n[[on]]\nevent = \"sched_switch\"\nchange = [{ set = \"cpu/0/state\", to = \"mine\" }]\n";
+    fs::write(at("shadow.toml"), rules).unwrap();
+    let said = said_of(&["--analysis", &at("shadow.toml"), &trace]);
+    assert!(
+        said.contains("this attribute is there without the analysis too"),
+        "{said}"
+    );
+}
+
+/// What would be ignored, or can never hold, is a mistake.
+#[test]
+fn questions_that_make_no_sense_are_refused() {
+    let built = built("kernel-discarded");
+    for (attribute, condition, what) in [
+        (
+            "cpu/0/thread",
+            "foo",
+            "a condition is ==, !=, <, <=, > or >= and a value",
+        ),
+        ("cpu/0/thread", "4", "a condition is"),
+        ("cpu/0/thread", "=> 4", "a condition is"),
+        ("cpu/0/thread", "== foo", "==, !=, <, <=, >, >= and a number"),
+        (
+            "cpu/*/state",
+            "== busy",
+            "one of idle, user, system, irq, softirq, -",
+        ),
+        ("thread/1/state", "== runing", "one of running, woken, preempted"),
+        ("thread/1/state", "> 4", "== or != and one of"),
+        ("thread/1/syscall", "< 4", "== or != and a text"),
+    ] {
+        let (code, said) = failure(&["history", "query", &built.file, attribute, "--first", condition]);
+        assert!(
+            code == 2 && said.contains(what),
+            "{attribute} {condition}: {code}, {said}"
+        );
+    }
+    let said = |condition: &str| {
+        let output = run(&[
+            "history",
+            "query",
+            &built.file,
+            "thread/*/syscall",
+            "--first",
+            condition,
+        ]);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(said("== raed").contains("nothing in the history is ever `raed`"));
+    assert_eq!(said("== futex"), "");
+    // A pattern that names some for which it makes sense.
+    let some = query(&built, &["cpu/*", "--first", "== idle"]);
+    assert!(
+        some.contains("cpu/0/state") && !some.contains("cpu/0/thread"),
+        "{some}"
+    );
+    for (moment, range) in [
+        ("--at", "--from"),
+        ("--at", "--to"),
+        ("--next", "--from"),
+        ("--previous", "--to"),
+    ] {
+        let ask = [
+            "history",
+            "query",
+            &built.file,
+            "cpu/0/state",
+            moment,
+            "+0.1s",
+            range,
+            "+0.2s",
+        ];
+        let (code, said) = failure(&ask);
+        assert!(
+            code == 2 && said.contains("cannot be used with"),
+            "{moment} {range}: {code}, {said}"
+        );
+    }
+}
+
+/// Threads are told by value; so are those of all CPUs together.
+#[test]
+fn threads_are_not_averaged() {
+    let built = built("kernel-mix-small");
+    let report = |more: &[&str]| {
+        let arguments = [
+            "history",
+            "report",
+            &built.file,
+            "cpu/*/thread",
+            "--format",
+            "json",
+        ];
+        let text = text(&[&arguments[..], more].concat());
+        let report: Value = serde_json::from_str(&text).unwrap();
+        report["attributes"].as_array().unwrap().clone()
+    };
+    let sums = |rows: &[Value]| {
+        let mut sums: std::collections::BTreeMap<i64, u64> = Default::default();
+        for row in rows {
+            assert_eq!(row["numbers"], Value::Null, "{row}");
+            for value in row["values"].as_array().unwrap() {
+                let thread = value["value"].as_i64().unwrap();
+                *sums.entry(thread).or_default() += value["total_ns"].as_u64().unwrap();
+            }
+        }
+        sums
+    };
+    let (apart, together) = (report(&[]), report(&["--together"]));
+    assert_eq!((apart.len(), together.len()), (4, 1));
+    assert_eq!(sums(&apart), sums(&together));
+    assert!(sums(&together).len() > 16);
+}
+
+/// Copies a trace.
+fn copy(trace: &str, to: &std::path::Path) -> String {
+    let done = std::process::Command::new("cp")
+        .args(["-r", trace])
+        .arg(to)
+        .status();
+    assert!(done.unwrap().success());
+    to.display().to_string()
+}
+
+/// Whatever a command writes, it does not write over what it reads.
+#[test]
+fn traces_are_not_written_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = copy(
+        &recorded_trace("kernel-discarded"),
+        &directory.path().join("trace"),
+    );
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let set = tracebraid_ctf::trace::TraceSet::open(&[&trace]).unwrap();
+    let stream = set.traces[0].streams[0].files[0].path.clone();
+    let metadata = set.traces[0].paths[0].join("metadata");
+    let before = [&stream, &metadata].map(|path| fs::read(path).unwrap());
+    std::os::unix::fs::symlink(&metadata, at("link")).unwrap();
+    fs::hard_link(&stream, at("hard")).unwrap();
+    let history = at("history");
+    text(&["history", "build", &trace, "-o", &history]);
+    let (metadata, stream) = (metadata.display().to_string(), stream.display().to_string());
+    let (link, hard) = (at("link"), at("hard"));
+    for target in [&metadata, &stream, &link, &hard] {
+        let query = ["history", "query", &history, "cpu/*/state", "-o", target];
+        let build = ["history", "build", &trace, "-o", target];
+        for command in [
+            // An answer takes the place of the name only, and the history does not look for others outside of the trace.
+            if *target == hard { &build } else { &query[..] },
+            &build,
+            &["print", &trace, "-w", target],
+            &["critical-path", &trace, "--longest", "*", "--perfetto", target],
+            &["sync", &trace, "-o", target],
+        ] {
+            let (code, said) = failure(command);
+            assert!(
+                code == 2 && said.contains(target.as_str()) && said.contains("not written over"),
+                "{command:?}: {code}, {said}"
+            );
+        }
+    }
+    let (code, said) = failure(&["history", "query", &history, "cpu/*/state", "-o", &history]);
+    assert!(code == 2 && said.contains("not written over"), "{code}, {said}");
+    let rules = analysis("running.xml");
+    let own = at("own.xml");
+    fs::copy(rules, &own).unwrap();
+    let (code, said) = failure(&["history", "build", &trace, "--analysis", &own, "-o", &own]);
+    assert!(code == 2 && said.contains("not written over"), "{code}, {said}");
+    assert_eq!([&stream, &metadata].map(|path| fs::read(path).unwrap()), before);
+    text(&["history", "info", "--verify", &history]);
+    // What is only beside it may be replaced.
+    text(&["history", "build", &trace, "-o", &history]);
+}

@@ -1,0 +1,424 @@
+//! Files of perf and trace-cmd: every event equals what their own tools say of it, damage is told with its
+//! place, and nothing is left behind.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::{failure, recorded, run, text, tracebraid};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn perf_file(name: &str) -> PathBuf {
+    recorded("perf-files").join("perf-files").join(name)
+}
+
+fn trace_cmd_file(name: &str) -> PathBuf {
+    recorded("trace-cmd-files").join("trace-cmd-files").join(name)
+}
+
+/// What another tool says of a file.
+fn told(file: &Path, by: &str) -> String {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{by}.txt"));
+    fs::read_to_string(name).expect("the archive holds it")
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+#[track_caller]
+fn assert_same(mut ours: Vec<String>, mut theirs: Vec<String>) {
+    ours.sort();
+    theirs.sort();
+    if let Some((ours, theirs)) = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs) {
+        panic!("ours:   {ours}\ntheirs: {theirs}");
+    }
+    assert_eq!(ours.len(), theirs.len(), "events");
+    assert!(!ours.is_empty());
+}
+
+/// The samples alone, without what perf's conversion to CTF has not: host and name of the thread.
+fn samples(lines: &str) -> Vec<String> {
+    let plain = |line: &str| {
+        let (time, rest) = line.split_once("] ").expect("a time");
+        let rest = rest.strip_prefix("vm ").unwrap_or(rest);
+        let (before, rest) = match rest.split_once("{ procname = ") {
+            Some((before, rest)) => (before, rest.split_once("}, ").expect("a payload").1),
+            None => (rest, ""),
+        };
+        format!("{time}] {before}{rest}")
+    };
+    let is_sample = |line: &&str| !line.contains(" perf_comm:") && !line.contains(": { perf_start");
+    let is_side = |line: &str| {
+        ["comm", "fork", "exit", "mmap", "mmap2", "build_id"]
+            .iter()
+            .any(|name| line.contains(&format!("] perf_{name}: ")))
+    };
+    let all = lines.lines().filter(is_sample).map(plain);
+    all.filter(|line| !is_side(line)).collect()
+}
+
+#[test]
+fn samples_of_perf_are_those_of_perf_data_convert() {
+    for name in ["tracepoints.data", "compressed.data", "lost.data", "samples.data"] {
+        let file = perf_file(name);
+        let ours = text(&["print", "--clock-gmt", "--no-delta", path(&file)]);
+        // Without CPUs in its samples perf takes all to be of the first.
+        let theirs = told(&file, "convert");
+        let theirs = match name {
+            "samples.data" => theirs.replace("{ cpu_id = 0 }, ", ""),
+            _ => theirs,
+        };
+        assert_same(samples(&ours), samples(&theirs));
+    }
+}
+
+/// All event records as JSON.
+fn events(file: &Path) -> Vec<Value> {
+    let lines = text(&["print", "--format", "json", path(file)]);
+    let parse = |line: &str| serde_json::from_str(line).expect("JSON");
+    lines.lines().map(parse).collect()
+}
+
+fn name(event: &Value) -> &str {
+    event["name"].as_str().expect("a name")
+}
+
+fn comm(event: &Value) -> &str {
+    event["common_context"]["procname"].as_str().expect("a name")
+}
+
+fn seconds(nanoseconds: i64) -> String {
+    format!(
+        "{}.{:09}",
+        nanoseconds / 1_000_000_000,
+        nanoseconds % 1_000_000_000
+    )
+}
+
+#[test]
+fn threads_cpus_and_times_of_perf_are_those_of_perf_script() {
+    for file in ["compressed.data", "lost.data", "pipe.data", "samples.data"] {
+        let file = perf_file(file);
+        let all = events(&file);
+        let samples = all.iter().filter(|event| !name(event).starts_with("perf_"));
+        let line = |event: &Value| {
+            let time = seconds(event["timestamp"].as_i64().expect("a time"));
+            let cpu = event["cpu"].as_i64().map(|cpu| format!("[{cpu:03}] "));
+            let tid = &event["payload"]["perf_tid"];
+            let (comm, cpu) = (comm(event), cpu.unwrap_or_default());
+            format!("{comm} {tid} {cpu}{time}: {}: ", name(event))
+        };
+        let tidy = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let ours = samples.map(|event| tidy(&line(event))).collect();
+        let theirs = told(&file, "script").lines().map(tidy).collect();
+        assert_same(ours, theirs);
+    }
+}
+
+/// `name=value` for each field, as `trace-cmd report -R` shows it; numbers as 64 bits without a sign.
+fn fields(event: &Value) -> String {
+    let payload = event["payload"].as_object().expect("a payload");
+    let own = payload.iter().filter(|(name, _)| !name.starts_with("common_"));
+    let shown = own.map(|(name, value)| format!("{name}={}", shown(value)));
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(elements) => {
+            let bytes = |element: &Value| element.as_u64().expect("a number").to_le_bytes();
+            let bytes = elements.iter().flat_map(bytes);
+            let bytes: Vec<_> = bytes.map(|byte| format!("{byte:02x}")).collect();
+            format!("ARRAY[{}]", bytes.join(", "))
+        }
+        number => unsigned(&number.to_string()),
+    }
+}
+
+/// A number in one way of writing it; anything else as it is.
+fn unsigned(text: &str) -> String {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text
+            .parse()
+            .ok()
+            .or(text.parse::<i64>().ok().map(|number| number as u64)),
+    };
+    number.map_or_else(|| text.to_owned(), |number| number.to_string())
+}
+
+/// A line of `trace-cmd report -R -t`: thread, CPU, time, name and fields.
+fn reported(line: &str) -> Option<String> {
+    let line = line.strip_prefix("inst:").unwrap_or(line);
+    let (thread, rest) = line.split_once(" [")?;
+    let (cpu, rest) = rest.split_once("] ")?;
+    let (time, rest) = rest.split_once(": ")?;
+    let (name, rest) = rest.split_once(':')?;
+    let mut fields = Vec::new();
+    for word in rest.split(' ').filter(|word| !word.is_empty()) {
+        match word.split_once('=') {
+            Some((name, value)) => fields.push(format!("{name}={}", unsigned(value))),
+            // Names of threads may have blanks.
+            None => {
+                let last = fields.last_mut()?;
+                *last = format!("{last} {word}");
+            }
+        }
+    }
+    Some(format!(
+        "{} [{cpu}] {time} {name} {}",
+        thread.trim(),
+        fields.join(" ")
+    ))
+}
+
+#[test]
+fn events_of_trace_cmd_are_those_of_its_report() {
+    for file in ["v6.dat", "v7.dat", "v7inst.dat", "lost.dat"] {
+        let file = trace_cmd_file(file);
+        let line = |event: &Value| {
+            let time = seconds(event["timestamp"].as_i64().expect("a time"));
+            let (_, name) = name(event).split_once(':').expect("a system");
+            let cpu = event["cpu"].as_i64().expect("a CPU");
+            let tid = &event["payload"]["common_pid"];
+            format!("{}-{tid} [{cpu:03}] {time} {name} {}", comm(event), fields(event))
+        };
+        let ours = events(&file).iter().map(line).collect();
+        let report = told(&file, "report");
+        assert_same(ours, report.lines().filter_map(reported).collect());
+    }
+}
+
+/// Losses by CPU, as `count` tells them.
+fn lost(file: &Path) -> u64 {
+    let json = text(&["count", "--format", "json", path(file)]);
+    let count: Value = serde_json::from_str(&json).expect("JSON");
+    count["discarded_events"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no losses in {json}"))
+}
+
+#[test]
+fn losses_are_those_that_the_files_tell() {
+    let report = told(&trace_cmd_file("lost.dat"), "report");
+    let number = |line: &str| {
+        line.split_once('[')?
+            .1
+            .split_once(" EVENTS DROPPED")?
+            .0
+            .parse::<u64>()
+            .ok()
+    };
+    let dropped: u64 = report.lines().filter_map(number).sum();
+    assert_eq!(dropped, 1009 + 3864);
+    assert_eq!(lost(&trace_cmd_file("lost.dat")), dropped);
+    assert_eq!(lost(&perf_file("lost.data")), 898);
+}
+
+#[test]
+fn every_command_takes_the_files() {
+    for file in [
+        perf_file("compressed.data"),
+        trace_cmd_file("v7.dat"),
+        trace_cmd_file("v6.dat"),
+    ] {
+        let file = path(&file);
+        for command in [
+            "info",
+            "count",
+            "cpu",
+            "sched",
+            "syscalls",
+            "waits",
+            "processes",
+            "report",
+        ] {
+            let output = run(&[command, file]);
+            assert!(output.status.success(), "{command} {file}");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains("event records imported"), "{command}: {said}");
+            assert!(!output.stdout.is_empty(), "{command} {file}");
+        }
+        let sched: Value = serde_json::from_str(&text(&["sched", "--format", "json", file])).expect("JSON");
+        assert!(
+            sched.to_string().contains("sleep"),
+            "{file}: the workload's threads are known by name"
+        );
+    }
+}
+
+#[test]
+fn an_imported_trace_is_the_same_as_the_file() {
+    let directory = TempDir::new().expect("a directory");
+    let to = directory.path().join("trace");
+    let file = perf_file("tracepoints.data");
+    let said = text(&["import", path(&file), "-o", path(&to)]);
+    assert!(said.contains("perf.data, 721 event records imported"), "{said}");
+    let options = ["print", "--clock-gmt", "--no-delta"];
+    let print = |path: &str| text(&[&options[..], &[path]].concat());
+    assert_eq!(print(path(&to)), print(path(&file)));
+    // It is not overwritten.
+    let (code, said) = failure(&["import", path(&file), "-o", path(&to)]);
+    assert_eq!(code, 1, "{said}");
+    assert!(to.join("kernel/metadata").exists() && !directory.path().join("trace.part").exists());
+}
+
+#[test]
+fn what_a_file_lacks_is_said() {
+    let said = |file: &Path| String::from_utf8_lossy(&run(&["count", path(file)]).stderr).into_owned();
+    let samples = said(&perf_file("samples.data"));
+    for lack in [
+        "no switches",
+        "no wake-ups",
+        "no system calls",
+        "the time of day is unknown",
+    ] {
+        assert!(samples.contains(lack), "{samples}");
+    }
+    let tracepoints = said(&perf_file("tracepoints.data"));
+    assert!(
+        !tracepoints.contains("; no ") && !tracepoints.contains("time of day"),
+        "{tracepoints}"
+    );
+    let dated = said(&trace_cmd_file("v7.dat"));
+    assert!(!dated.contains("time of day"), "{dated}");
+}
+
+/// Temporary directories of that process's parent directory.
+fn left(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").path()).collect()
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let directory = TempDir::new().expect("a directory");
+    for arguments in [["cpu", "v7.dat"], ["print", "v7.dat"], ["cpu", "truncated"]] {
+        let file = match arguments[1] {
+            "truncated" => {
+                let cut = directory.path().with_extension("cut");
+                let whole = fs::read(trace_cmd_file("v7.dat")).expect("the file");
+                fs::write(&cut, &whole[..200]).expect("written");
+                cut
+            }
+            name => trace_cmd_file(name),
+        };
+        let output = tracebraid()
+            .args([arguments[0], path(&file)])
+            .env("TMPDIR", directory.path())
+            .output()
+            .expect("it runs");
+        assert_eq!(
+            output.status.code(),
+            Some(if arguments[1] == "truncated" { 3 } else { 0 })
+        );
+        assert_eq!(left(directory.path()), [] as [PathBuf; 0], "{arguments:?}");
+    }
+    let _ = fs::remove_file(directory.path().with_extension("cut"));
+}
+
+#[test]
+fn nothing_is_left_behind_by_an_interruption() {
+    let directory = TempDir::new().expect("a directory");
+    // Nobody takes what it prints: it waits when the pipe is full.
+    let child = tracebraid()
+        .args(["print", path(&trace_cmd_file("lost.dat"))])
+        .env("TMPDIR", directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let is_there = || {
+        left(directory.path())
+            .iter()
+            .any(|made| made.join("lost.dat/kernel/metadata").exists())
+    };
+    while !is_there() && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(is_there(), "it imports into the temporary directory");
+    let status = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(status.expect("kill runs").success());
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(130));
+    assert_eq!(left(directory.path()), [] as [PathBuf; 0]);
+}
+
+/// Damaged copies: what is read of them, and what is said.
+fn damaged(original: &Path, change: impl FnOnce(&mut Vec<u8>)) -> (i32, String, String) {
+    let directory = TempDir::new().expect("a directory");
+    let file = directory.path().join("damaged");
+    let mut bytes = fs::read(original).expect("the file");
+    change(&mut bytes);
+    fs::write(&file, bytes).expect("written");
+    let output = run(&["print", path(&file)]);
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn damage_is_told_with_its_place_and_hides_nothing_else() {
+    let whole = text(&["print", path(&perf_file("lost.data"))]).lines().count();
+    let (code, printed, said) = damaged(&perf_file("lost.data"), |bytes| bytes.truncate(200_000));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("byte 200000: the file ends"), "{said}");
+    let count = printed.lines().count();
+    assert!(count > whole / 3 && count < whole, "{count} of {whole}");
+
+    let whole = text(&["print", path(&trace_cmd_file("v6.dat"))]).lines().count();
+    let (code, printed, said) = damaged(&trace_cmd_file("v6.dat"), |bytes| bytes.truncate(60_000));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("byte 60000: the file ends"), "{said}");
+    assert!((1..whole).contains(&printed.lines().count()), "{said}");
+
+    let (code, _, said) = damaged(&perf_file("lost.data"), |bytes| bytes[16..24].fill(0xff));
+    assert_eq!(code, 3);
+    assert!(said.contains("byte 16: "), "{said}");
+    let (code, _, said) = damaged(&trace_cmd_file("v7.dat"), |bytes| {
+        bytes[10..12].copy_from_slice(b"9\0")
+    });
+    assert_eq!(code, 3);
+    assert!(said.contains("version 9 of trace.dat is not read"), "{said}");
+}
+
+#[test]
+fn no_damage_makes_it_panic() {
+    let mut seed = 1u64;
+    let mut random = move |below: usize| {
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (seed >> 33) as usize % below.max(1)
+    };
+    let mut codes = BTreeMap::new();
+    for file in [
+        perf_file("samples.data"),
+        perf_file("compressed.data"),
+        trace_cmd_file("v7.dat"),
+    ] {
+        for _ in 0..8 {
+            let (code, _, said) = damaged(&file, |bytes| {
+                for _ in 0..20 {
+                    let length = bytes.len();
+                    // Most of what matters stands at the beginning or at the end.
+                    let at = [random(512), length - 1 - random(4096), random(length)][random(3)];
+                    bytes[at.min(length - 1)] = random(256) as u8;
+                }
+            });
+            assert!(matches!(code, 0 | 3), "{code}: {said}");
+            assert!(!said.contains("panicked"), "{said}");
+            *codes.entry(code).or_insert(0) += 1;
+        }
+    }
+}

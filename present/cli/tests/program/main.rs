@@ -1,0 +1,39 @@
+//! The program as users call it. One binary, which links once.
+#![allow(missing_docs)]
+
+mod choices;
+mod critical_path;
+mod device_reports;
+mod executions_sql;
+mod failures;
+mod files;
+mod filters;
+mod framed_views;
+mod functions;
+mod help;
+mod history;
+mod history_append;
+mod hosts;
+mod import;
+mod info;
+mod irq;
+mod kernel_reports;
+mod memory;
+mod periods;
+mod print_generated;
+mod print_json;
+mod print_nested;
+mod print_text;
+mod print_written;
+mod probes;
+mod python_probes;
+mod sched;
+mod sessions;
+mod stacks;
+#[path = "../support/mod.rs"]
+mod support;
+mod sync;
+mod syscalls;
+mod truths;
+mod waits;
+mod widths;

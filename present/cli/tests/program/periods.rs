@@ -1,0 +1,258 @@
+//! `periods` as users call it, on recorded traces.
+
+use std::collections::BTreeMap;
+
+use crate::support::{failure, recorded, recorded_trace, text, tracebraid};
+use serde_json::Value;
+
+const RUN: [&str; 4] = [
+    "--period",
+    "run : $evt.$name == \"sched_switch\" : $evt.$name == \"sched_switch\" && $evt.$cpu == $begin.$evt.$cpu",
+    "--period-captures",
+    "run : comm = $evt.next_comm, tid = $evt.next_tid",
+];
+
+fn trace() -> String {
+    recorded_trace("kernel-mix-small")
+}
+
+fn json(command: &str, arguments: &[&str]) -> Value {
+    let trace = trace();
+    let arguments = [&[command, "--format", "json"], arguments, &[trace.as_str()]].concat();
+    serde_json::from_str(&text(&arguments)).expect("JSON")
+}
+
+fn rows<'r>(report: &'r Value, section: &str) -> &'r Vec<Value> {
+    report[section].as_array().expect("rows")
+}
+
+fn number(row: &Value, key: &str) -> u64 {
+    row[key].as_u64().expect("a number")
+}
+
+fn periods(arguments: &[&str]) -> Value {
+    json("periods", &[&RUN[..], arguments].concat())
+}
+
+#[test]
+fn tables() {
+    let arguments = [
+        &["periods", "--top", "4"],
+        &RUN[..],
+        &["--group-by", "run.comm", "--view"],
+    ]
+    .concat();
+    for view in ["stats", "top", "log", "freq"] {
+        let mut command = tracebraid();
+        command
+            .env("TRACEBRAID_COLUMNS", "110")
+            .args(&arguments)
+            .args([view]);
+        if view == "freq" {
+            command.args(["--select", "run", "--min", "20ms"]);
+        }
+        let output = command.arg(trace()).output().expect("the binary runs");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        insta::assert_snapshot!(format!("periods-{view}"), text);
+    }
+}
+
+/// Every table that periods have is one that LAMI was told of, with those columns.
+#[test]
+fn lami() {
+    let metadata: Value =
+        serde_json::from_str(&text(&["periods", "--format", "lami", "--metadata"])).expect("JSON");
+    let classes = metadata["table-classes"].as_object().expect("classes");
+    assert_eq!(text(&["periods", "--test-compatibility", &trace()]), "");
+    let inner = "irq(run) : $evt.$name == \"irq_handler_entry\" && $evt.$cpu == $parent.$begin.$evt.$cpu : \
+                 $evt.$name == \"irq_handler_exit\" && $evt.$cpu == $begin.$evt.$cpu";
+    let asked = [
+        "--period",
+        inner,
+        "--group-by",
+        "run.comm",
+        "--aggregate-by",
+        "run",
+        "--freq-series",
+    ];
+    let format = [
+        "--format",
+        "lami",
+        "--output-progress",
+        "--view",
+        "stats,top,log,freq",
+    ];
+    let trace = trace();
+    let arguments = [&["periods"], &RUN[..], &asked, &format, &[trace.as_str()]].concat();
+    let output = text(&arguments);
+    let results = output
+        .strip_prefix("0 reading\n")
+        .expect("the progress comes first");
+    let results: Value = serde_json::from_str(results).expect("JSON");
+    let tables = results["results"].as_array().expect("tables");
+    assert_eq!(tables.len(), classes.len(), "every class occurs");
+    for table in tables {
+        let class = &classes[table["class"].as_str().expect("a class")];
+        let columns = class["column-descriptions"].as_array().expect("columns");
+        for row in table["data"].as_array().expect("rows") {
+            let cells = row.as_array().expect("cells");
+            assert_eq!(cells.len(), columns.len());
+            let mut both = cells.iter().zip(columns);
+            assert!(both.all(|(cell, column)| cell.is_null() || cell["class"] == column["class"]));
+        }
+    }
+}
+
+/// From each switch to the next one on its CPU somebody runs: by thread that is what `cpu` says, but
+/// for the last switch of each CPU, behind which `cpu` knows the end of the trace.
+#[test]
+fn time_between_switches_is_active_time() {
+    let report = periods(&["--group-by", "run.tid", "--view", "stats,log"]);
+    let mut found: BTreeMap<i64, u64> = BTreeMap::new();
+    for row in rows(&report, "groups") {
+        let group = row["group"].as_str().expect("text");
+        let tid = group.strip_prefix("run.tid = ").expect("the group's name");
+        found.insert(tid.parse().expect("a thread"), number(row, "total_ns"));
+    }
+    let mut last: BTreeMap<u64, u64> = BTreeMap::new();
+    for row in rows(&report, "log") {
+        let end = last.entry(number(row, "cpu")).or_default();
+        *end = number(row, "end_ns").max(*end);
+    }
+    let cpu = json("cpu", &[]);
+    let mut expected: BTreeMap<i64, u64> = BTreeMap::new();
+    for row in rows(&cpu, "threads") {
+        expected.insert(row["tid"].as_i64().expect("a thread"), number(row, "active_ns"));
+    }
+    let idle: u64 = rows(&cpu, "cpus").iter().map(|row| number(row, "idle_ns")).sum();
+    expected.insert(0, idle);
+    // What runs behind the last switches belongs to threads that are not among the periods.
+    let end = number(&cpu, "end_ns");
+    let behind: u64 = last.values().map(|last| end - last).sum();
+    let sum = |all: &BTreeMap<i64, u64>| all.values().sum::<u64>();
+    assert_eq!(sum(&expected), sum(&found) + behind);
+    let differ = expected
+        .iter()
+        .filter(|(tid, active)| found.get(tid).copied().unwrap_or(0) != **active);
+    let differ: Vec<_> = differ.collect();
+    assert!(
+        differ.len() <= last.len(),
+        "at most one thread for each CPU: {differ:?}"
+    );
+    assert!(found.len() > 200, "{}", found.len());
+    assert_eq!(report["total"]["unfinished"], last.len() as u64);
+}
+
+/// A system call as a period is what `syscalls` finds, where calls stay on their CPU.
+#[test]
+fn system_calls_are_periods() {
+    let call = "call : $evt.$name == \"syscall_entry_getpid\" : $evt.$name == \"syscall_exit_getpid\" && $evt.$cpu \
+                == $begin.$evt.$cpu";
+    let report = json("periods", &["--period", call, "--view", "log"]);
+    let calls = json("syscalls", &["--syscall", "getpid", "--view", "log"]);
+    let pairs = |rows: &[Value]| {
+        let mut pairs: Vec<_> = rows
+            .iter()
+            .map(|row| (number(row, "begin_ns"), number(row, "duration_ns")))
+            .collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    assert!(!rows(&report, "log").is_empty());
+    assert_eq!(pairs(rows(&report, "log")), pairs(rows(&calls, "log")));
+}
+
+/// Definitions in a file; and a trace of a program, whose conditions are about pointers.
+#[test]
+fn definitions_come_from_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("calls.periods");
+    let definitions = "# functions\nperiod call : $evt.$name =* \"*:func_entry\"\n  : $evt.$name =* \"*:func_exit\" && \
+                       $evt.addr == $begin.$evt.addr && $evt.$stream_ctx.vtid == $begin.$evt.vtid\ncaptures call : \
+                       addr = $evt.addr\n";
+    std::fs::write(&path, definitions).expect("a file");
+    let file = path.to_str().expect("UTF-8");
+    let program = recorded("ust-cyg-profile").join("ust-cyg-profile");
+    let program = program.to_str().expect("UTF-8");
+    let report = text(&["periods", "--file", file, "--format", "json", program]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert!(number(&report["total"], "periods") > 0, "{report}");
+    std::fs::write(&path, "period a : $evt.x == 1\n\nperiod b\n : $evt.x = 1\n").expect("a file");
+    let (code, message) = failure(&["periods", "--file", file, program]);
+    assert_eq!(code, 2);
+    assert!(
+        message.contains("calls.periods: line 4, column 11: to compare"),
+        "{message}"
+    );
+    assert!(message.ends_with("   : $evt.x = 1\n            ^\n"), "{message}");
+}
+
+#[test]
+fn what_is_chosen() {
+    let all = periods(&["--view", "log"]);
+    let log = rows(&all, "log");
+    let count = |keep: &dyn Fn(&Value) -> bool| log.iter().filter(|row| keep(row)).count();
+    for (arguments, expected) in [
+        (
+            &["--min", "10ms"][..],
+            count(&|row| number(row, "duration_ns") >= 10_000_000),
+        ),
+        (
+            &["--max", "20us"],
+            count(&|row| number(row, "duration_ns") <= 20_000),
+        ),
+        (
+            &["--cpu", "1,2"],
+            count(&|row| [1, 2].contains(&number(row, "cpu"))),
+        ),
+    ] {
+        let report = periods(&[&["--view", "log"], arguments].concat());
+        assert!(expected > 0 && expected < log.len(), "{arguments:?}: {expected}");
+        assert_eq!(rows(&report, "log").len(), expected, "{arguments:?}");
+    }
+    let report = periods(&["--view", "log", "--order-by", "duration"]);
+    assert!(rows(&report, "log").is_sorted_by_key(|row| std::cmp::Reverse(number(row, "duration_ns"))));
+    assert!(log.is_sorted_by_key(|row| number(row, "begin_ns")));
+    let csv = text(
+        &[
+            &["periods", "--format", "csv", "--view", "top", "--top", "1"],
+            &RUN[..],
+            &[&trace()],
+        ]
+        .concat(),
+    );
+    let expected = "begin_ns,end_ns,duration_ns,period,cpu,begin_captures,end_captures\n\
+                    1795225395220023739,1795225395312005892,91982153,run,2,\"comm = stress-ng-cpu, tid = 333\",\n";
+    assert_eq!(csv, expected);
+}
+
+#[test]
+fn wrong_usage() {
+    let trace = trace();
+    for (arguments, words) in [
+        (&[][..], "no period is defined"),
+        (
+            &["--period", "p : $evt.x == "],
+            "--period: line 1, column 15: a number",
+        ),
+        (
+            &["--period", "p : $evt.x == 1", "--captures", "q : $evt.x"],
+            "--captures: line 1, column 1: no period",
+        ),
+        (
+            &["--period", "p : $evt.x == 1", "--group-by", "p.y"],
+            "captures no `y`",
+        ),
+        (&["--period", "p : $evt.x == 1", "--select", "q"], "no period `q`"),
+        (
+            &["--period", "p : $evt.x == 1", "--aggregate-by", "q"],
+            "no period `q`",
+        ),
+        (&["--period", "p : $evt.x == 1", "--freq-series"], "--group-by"),
+        (&["--file", "/nonexistent"], "/nonexistent"),
+    ] {
+        let (code, message) = failure(&[&["periods"], arguments, &[trace.as_str()]].concat());
+        assert_eq!(code, 2, "{arguments:?}");
+        assert!(message.contains(words), "{message}");
+    }
+}

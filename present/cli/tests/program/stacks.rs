@@ -1,0 +1,407 @@
+//! Call stacks by the kernel: of commands that are told of their waits, and of programs that know nothing of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::support::{can_record_kernel, compiled_with, skipped, text, tracebraid};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Records a command; gives what it said, and the trace.
+fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, String) {
+    let trace = directory.join("trace").to_str().expect("UTF-8").to_owned();
+    let mut record = tracebraid();
+    // Commands leave files where they are.
+    record
+        .env("TRACEBRAID_LIBRARIES", crate::support::libraries())
+        .current_dir(directory);
+    record.arg("record").args(options).args(["-o", &trace, "--"]);
+    (record.args(command).output().expect("the binary runs"), trace)
+}
+
+/// What `stacks` says of a trace.
+fn profile(trace: &str) -> Value {
+    serde_json::from_str(&text(&["stacks", "--format", "json", trace])).expect("JSON")
+}
+
+/// A number of a function.
+fn of(profile: &Value, function: &str, which: &str, sum: &str) -> u64 {
+    let functions = profile["functions"].as_array().expect("functions");
+    let found = functions.iter().find(|row| row["name"] == function);
+    found.and_then(|row| row[which][sum].as_u64()).unwrap_or(0)
+}
+
+/// Events of a class as text, a line each.
+fn events(trace: &str, class: &str) -> Vec<String> {
+    let printed = text(&["print", trace]);
+    let lines = printed
+        .lines()
+        .filter(|line| line.contains(&format!(" {class}:")));
+    lines.map(str::to_owned).collect()
+}
+
+/// Whether threads can be told of their waits: the newest kernels only.
+fn can_resume() -> bool {
+    let btf = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    let name = b"\0bpf_task_work_schedule_resume_impl\0";
+    can_record_kernel()
+        && (memchr::memmem::find(&btf, name).is_some() || {
+            skipped("this kernel has no task work for BPF (6.18): waits are found by perf events");
+            false
+        })
+}
+
+#[test]
+fn the_kernel_tells_of_waits_and_interrupts_none() {
+    if !can_resume() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/stacks/tests/programs/chains.c");
+    let source = fs::read_to_string(source).unwrap();
+    let chains = compiled_with(directory.path(), "chains", &source, &["-ldl"]);
+    let options = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks=waits=kernel,period_us=0",
+    ];
+    let (output, trace) = record(directory.path(), &options, &[chains.to_str().unwrap(), "waits"]);
+    // It names each call that was interrupted.
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "end\n",
+        "{}",
+        error(&output)
+    );
+    let states = events(&trace, "tracebraid:stacks_state");
+    assert!(
+        states.iter().any(|state| state.contains("wait_error = 0")),
+        "{states:?}"
+    );
+    let waits = events(&trace, "tracebraid:syscall_stack").join("\n");
+    for (name, number) in [
+        ("poll", 7),
+        ("clock_nanosleep", 230),
+        ("read", 0),
+        ("epoll_wait", 232),
+        ("ppoll", 271),
+        ("rt_sigtimedwait", 128),
+        ("connect", 42),
+        ("wait4", 61),
+    ] {
+        assert!(
+            waits.contains(&format!("syscall = {number},")),
+            "{name} in {waits}"
+        );
+    }
+    // Nobody takes the stacks of a process that takes its own.
+    let pid = |line: &String| line.contains("comm = \"chains\"");
+    assert!(!events(&trace, "tracebraid_syscall_stack").iter().any(pid));
+}
+
+#[test]
+fn programs_that_become_others_are_not_killed() {
+    if !can_resume() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    // Each wait is told of, in the middle of exec too, and whatever way it is called.
+    let script = "import os, subprocess
+for i in range(100):
+    assert subprocess.run(['/bin/true']).returncode == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)[1]) == 0
+    child = os.fork()
+    if child == 0:
+        os.execve('/bin/true', ['true'], dict(os.environ))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print('whole')";
+    let options = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks=waits=kernel,threshold_us=0",
+    ];
+    let (output, _) = record(directory.path(), &options, &["python3", "-c", script]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "whole\n",
+        "{}",
+        error(&output)
+    );
+}
+
+/// Uses the CPU in one function, and waits in another one that is not the last before the C library.
+const PLAIN: &str = r"
+#include <time.h>
+#include <unistd.h>
+#define PLAIN __attribute__((noinline, optimize(0)))
+PLAIN long burn(long n) { volatile long x = 0; for (long i = 0; i < n; i++) x += i; return x; }
+PLAIN int doze(void) { struct timespec t = {0, 5000000}; return nanosleep(&t, 0) + 1; }
+PLAIN int rest(void) { return doze() + 1; }
+int main(int count, char **words) { long x = 0; while (count) x += burn(10000000) + rest(); return x == 42; }
+";
+
+/// A program that runs until it is dropped.
+struct Running(Child);
+
+impl Running {
+    fn new(program: &Path) -> Running {
+        let mut command = Command::new(program);
+        Running(
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn plain(directory: &Path) -> PathBuf {
+    compiled_with(directory, "plain", PLAIN, &["-fno-omit-frame-pointer"])
+}
+
+/// Functions of the program and of the kernel stand in what was recorded for a while with these options.
+fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let running = Running::new(&plain(directory.path()));
+    let trace = directory.path().join("trace").to_str().unwrap().to_owned();
+    let mut record = tracebraid();
+    record.args([
+        "record",
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks",
+        "-o",
+        &trace,
+    ]);
+    let output = record
+        .args(["--duration", "1s"])
+        .args(options(running.0.id()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", error(&output));
+    let profile = profile(&trace);
+    let burnt = of(&profile, "burn", "own", "cpu_samples");
+    assert!(burnt >= 20, "{profile:#}");
+    assert!(of(&profile, "main", "total", "cpu_samples") >= burnt);
+    assert!(of(&profile, "rest", "total", "waits") >= 3, "{profile:#}");
+    let functions = profile["functions"].as_array().unwrap();
+    let in_kernel = |row: &&Value| row["name"].as_str().unwrap().ends_with("nanosleep_[k]");
+    let slept = functions.iter().filter(in_kernel).map(|row| &row["total"]);
+    let slept = slept.max_by_key(|total| total["wait_ns"].as_u64());
+    // As long as it sleeps once, at least.
+    let slept = slept.expect("the kernel's function")["wait_ns"].as_u64();
+    assert!(slept.unwrap() >= 5_000_000, "{profile:#}");
+    let name = |row: &Value| row["name"] == "plain" && row["pid"] == running.0.id();
+    assert!(
+        profile["processes"].as_array().unwrap().iter().any(name),
+        "{profile:#}"
+    );
+}
+
+#[test]
+fn stacks_of_a_process_that_runs_already() {
+    sees_plain(|pid| vec!["--pid".to_owned(), pid.to_string()]);
+}
+
+#[test]
+fn stacks_of_the_whole_system() {
+    sees_plain(|_| vec!["--system".to_owned()]);
+}
+
+#[test]
+fn stacks_of_the_newest_only() {
+    // What was mapped long ago is told again.
+    sees_plain(|_| {
+        ["--system", "--snapshot", "--max-size", "4M"]
+            .map(str::to_owned)
+            .to_vec()
+    });
+}
+
+#[test]
+fn what_was_compiled_while_a_program_ran_has_its_names() {
+    let directory = TempDir::new().unwrap();
+    let script = "
+function burntAway(n) { let x = 0; for (let i = 0; i < n; i++) x += Math.sqrt(i ^ x); return x; }
+const end = process.cpuUsage().user + 500000;
+let x = 0; while (process.cpuUsage().user < end) x += burntAway(100000);";
+    let node = Command::new("node").arg("--version").output();
+    if !node.is_ok_and(|output| output.status.success()) {
+        return skipped("there is no node: names of compiled functions are not tried");
+    }
+    let command = ["node", "--perf-basic-prof", "-e", script];
+    let options = ["--kernel", "none", "--syscalls", "none", "--stacks"];
+    let (output, trace) = record(directory.path(), &options, &command);
+    assert!(output.status.success(), "{}", error(&output));
+    let profile = profile(&trace);
+    let functions = profile["functions"].as_array().unwrap();
+    let burnt = functions
+        .iter()
+        .filter(|row| row["name"].as_str().unwrap().contains("burntAway"));
+    let samples: u64 = burnt.filter_map(|row| row["own"]["cpu_samples"].as_u64()).sum();
+    let all = profile["cpu_samples"].as_u64().unwrap();
+    if all == 0 {
+        return skipped("perf events are refused here: no stacks");
+    }
+    assert!(samples >= 250, "{samples} of {all}: {profile:#}");
+}
+
+#[test]
+fn the_library_that_is_no_file_has_names() {
+    let directory = TempDir::new().unwrap();
+    let text = "#include <time.h>
+int main(void) { struct timespec t; for (int i = 0; i < 10000000; i++) clock_gettime(CLOCK_MONOTONIC, &t); return 0; }";
+    let program = compiled_with(directory.path(), "clock", text, &[]);
+    let options = ["--kernel", "none", "--syscalls", "none", "--stacks"];
+    let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", error(&output));
+    let profile = profile(&trace);
+    let all = profile["cpu_samples"].as_u64().unwrap();
+    if all == 0 {
+        return skipped("perf events are refused here: no stacks");
+    }
+    let functions = profile["functions"].as_array().unwrap();
+    let named = |row: &&Value| row["name"].as_str().unwrap().contains("vdso.so");
+    assert_eq!(functions.iter().find(named), None, "{profile:#}");
+    // In the kernel's library, and in the C library's function that calls it.
+    let names = [
+        "clock_gettime",
+        "__vdso_clock_gettime",
+        "__GI___clock_gettime",
+        "main",
+    ];
+    let samples: u64 = names
+        .iter()
+        .map(|name| of(&profile, name, "own", "cpu_samples"))
+        .sum();
+    assert!(samples * 10 >= all * 8, "{samples} of {all}: {profile:#}");
+}
+
+/// A server's way: it begins as root, and its workers are somebody else.
+const DROPS: &str = "
+#define _GNU_SOURCE
+#include <grp.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned long sum;
+__attribute__((noinline)) static void spin(long ms)
+{
+	struct timespec now;
+	do {
+		for (int i = 0; i < 1000; i++)
+			sum += i;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	} while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < ms);
+}
+int main(void)
+{
+	pid_t worker = fork();
+	if (worker == 0) {
+		if (setgroups(0, 0) || setgid(65534) || setuid(65534))
+			abort();
+		spin(100);
+		usleep(2000);
+		_exit(0);
+	}
+	spin(50);
+	int status;
+	waitpid(worker, &status, 0);
+	return status != 0;
+}
+";
+
+#[test]
+fn workers_that_give_up_root_have_stacks() {
+    let user = Command::new("id").arg("-u").output().unwrap().stdout;
+    if user != b"0\n" {
+        skipped("only root can become somebody else");
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let program = compiled_with(directory.path(), "drops", DROPS, &[]);
+    let options = ["--kernel", "none", "--syscalls", "none", "--stacks=waits=perf"];
+    let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", error(&output));
+    let profile = profile(&trace);
+    let processes = profile["processes"].as_array().unwrap();
+    let mut samples: Vec<u64> = processes
+        .iter()
+        .filter(|process| process["name"] == "drops")
+        .map(|process| process["cpu_samples"].as_u64().unwrap())
+        .collect();
+    samples.sort_unstable();
+    // One for each millisecond, but for some at the beginning and the end.
+    assert_eq!(samples.len(), 2, "{profile:#}");
+    assert!(
+        (40..=60).contains(&samples[0]) && (85..=110).contains(&samples[1]),
+        "{samples:?}"
+    );
+    assert!(of(&profile, "spin", "own", "cpu_samples") > 100, "{profile:#}");
+}
+
+#[test]
+fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
+    for (options, expected) in [
+        (
+            &["--stacks=period_us=10000000,waits=off"][..],
+            "though they were recorded",
+        ),
+        (&[], "record them by `tracebraid record --stacks`"),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let source = "int main(void) { return 0; }";
+        let program = compiled_with(
+            directory.path(),
+            "program",
+            source,
+            &["-O0", "-finstrument-functions"],
+        );
+        let alone = [
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+            "--probes",
+            "lttng_ust_cyg_profile:*",
+        ];
+        let (output, trace) = record(
+            directory.path(),
+            &[&alone, options].concat(),
+            &[program.to_str().unwrap()],
+        );
+        assert!(output.status.success(), "{}", error(&output));
+        let (code, said) = crate::support::failure(&["stacks", &trace]);
+        assert!(code == 3 && said.contains(expected), "{code}: {said}");
+    }
+    // Nor are kernel events alone any.
+    if can_record_kernel() {
+        let directory = TempDir::new().unwrap();
+        let (_, trace) = record(directory.path(), &[], &["true"]);
+        let (code, said) = crate::support::failure(&["stacks", &trace]);
+        assert!(code == 3 && said.contains("record them by"), "{code}: {said}");
+    }
+}

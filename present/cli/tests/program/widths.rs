@@ -1,0 +1,60 @@
+//! Tables are never wider than the terminal.
+
+use crate::support::{recorded_trace, tracebraid};
+
+/// The lines of tables that a command shows in a terminal that wide: not their titles.
+fn rows(options: &[&str], width: usize) -> Vec<String> {
+    let output = tracebraid()
+        .env("TRACEBRAID_COLUMNS", width.to_string())
+        .args(options)
+        .arg(recorded_trace("kernel-mix-small"))
+        .output()
+        .expect("the binary runs");
+    assert!(output.status.success(), "{options:?}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let of_table = |line: &&str| line.starts_with(' ');
+    text.lines().filter(of_table).map(str::to_owned).collect()
+}
+
+#[test]
+fn tables_fit_narrow_terminals() {
+    let all = "stats,top,log,freq";
+    let commands: [&[&str]; 12] = [
+        &["count"],
+        &["cpu"],
+        &["io"],
+        &["syscalls", "--view", all],
+        &["sched", "--view", all],
+        &["irq", "--view", all],
+        &["disk", "--view", all],
+        &["net", "--view", all],
+        &["processes"],
+        &["files", "--view", all],
+        &["waits", "--view", all],
+        &["report"],
+    ];
+    for options in commands {
+        for width in [40, 80] {
+            let rows = rows(options, width);
+            assert!(rows.len() > 5, "{options:?}");
+            for row in rows {
+                assert!(row.chars().count() <= width, "{options:?} at {width}\n{row}");
+            }
+        }
+    }
+}
+
+/// The commands that dig further can be typed as they stand there.
+#[test]
+fn the_summary_gives_commands_whole() {
+    let whole = |row: &String| {
+        let name = row.split("tracebraid ").nth(1)?.trim_end();
+        Some(["info", "cpu", "syscalls", "sched", "irq", "disk", "net"].contains(&name))
+    };
+    let rows = rows(&["report"], 80);
+    let commands: Vec<bool> = rows.iter().filter_map(whole).collect();
+    assert!(
+        commands.len() > 5 && commands.iter().all(|&whole| whole),
+        "{rows:#?}"
+    );
+}

@@ -1,0 +1,53 @@
+//! What came one behind the other in an execution, for its time line.
+
+use serde_json::{Value, json};
+use tracebraid_executions::database::{Database, Recorded};
+
+use crate::Refusal;
+
+/// The path of an execution as the page takes it.
+pub(crate) fn path(database: &Database, id: u32) -> Result<Value, Refusal> {
+    let found = database.execution(id).map_err(|error| error.to_string())?;
+    found
+        .map(|found| json(database, id, &found))
+        .ok_or_else(|| format!("there is no execution {id}"))
+}
+
+fn json(database: &Database, id: u32, found: &Recorded) -> Value {
+    // Threads in the order in which they are met; what is of none has one of its own.
+    let mut threads: Vec<Option<u32>> = Vec::new();
+    let mut begin = 0u64;
+    let mut segments = Vec::with_capacity(found.steps.len());
+    for step in &found.steps {
+        let place = threads
+            .iter()
+            .position(|thread| *thread == step.thread)
+            .unwrap_or_else(|| {
+                threads.push(step.thread);
+                threads.len() - 1
+            });
+        segments.push(json!([begin, step.duration, place, step.context.0]));
+        begin = begin.saturating_add(step.duration);
+    }
+    let thread = |thread: &Option<u32>| {
+        let thread = thread.and_then(|id| database.threads.get(id as usize));
+        let source = thread.and_then(|of| {
+            database
+                .sources
+                .get(usize::try_from(of.source).ok()?.checked_sub(1)?)
+        });
+        json!({
+            "name": thread.and_then(|of| of.name.as_deref()).unwrap_or("?"),
+            "tid": thread.map(|of| of.tid),
+            "host": source.and_then(|of| of.host.as_deref()),
+        })
+    };
+    json!({
+        "execution": id,
+        "begin_ns": found.begin.to_string(),
+        "source": found.source,
+        "threads": threads.iter().map(thread).collect::<Vec<_>>(),
+        "segments": segments,
+        "command": found.command(database),
+    })
+}

@@ -1,0 +1,388 @@
+import AxeBuilder from '@axe-core/playwright';
+import { brush, calm, EXECUTIONS, expect, hash, open, size, test } from './page';
+
+test('brushes change the other histograms, the flame graph, lists and the address while they are dragged', async ({
+  page,
+  alone,
+}) => {
+  await open(page, alone);
+  expect(await size(page, 'A')).toBe(EXECUTIONS);
+  const other = page.locator('[data-histogram="b m.waiting_ns"] canvas');
+  const before = await other.screenshot();
+  const flame = page.locator('[data-flame] canvas');
+  const graph = await flame.screenshot();
+  const canvas = page.locator('[data-histogram="b m.duration_ns"] canvas');
+  const box = (await canvas.boundingBox())!;
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 20);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.99, box.y + 20, { steps: 5 });
+  await expect(page.locator('[data-size=B]')).not.toHaveText('3,000');
+  // Still dragging: all has changed already.
+  await page.waitForTimeout(200);
+  expect((await other.screenshot()).equals(before)).toBe(false);
+  expect((await flame.screenshot()).equals(graph)).toBe(false);
+  await page.mouse.up();
+  await calm(page);
+  const chosen = await size(page, 'B');
+  expect(chosen).toBeGreaterThan(50);
+  expect(chosen).toBeLessThan(600);
+  expect(await size(page, 'A')).toBe(EXECUTIONS);
+  await expect(page.locator('.list.side-b h3')).toContainText(`${chosen} executions`);
+  expect(hash(page)).toContain('b=m.duration_ns');
+  // The greatest first; all of them above the brush's lower end.
+  const low = Number(/b=m\.duration_ns%3A([\d.e+]+)/.exec(hash(page))![1]);
+  expect(low).toBeGreaterThan(1e6);
+  // Moving it, resizing it, clicking beside it.
+  await brush(page, 'b m.duration_ns', 0.8, 0.7);
+  expect(await size(page, 'B')).not.toBe(chosen);
+  await page.mouse.click(box.x + box.width * 0.1, box.y + 20);
+  await calm(page);
+  expect(await size(page, 'B')).toBe(EXECUTIONS);
+});
+
+test('the automatic groups find the planted cause, and a click goes there', async ({ page, alone }) => {
+  await open(page, alone);
+  await page.click('text=Slowest 1 %');
+  await calm(page);
+  expect(await size(page, 'B')).toBe(30);
+  const first = page.locator('[data-ranked]').first();
+  await expect(first).toContainText(/sda|copy_tree/);
+  await first.click();
+  await calm(page);
+  await expect(page.locator('.crumbs [aria-current=true]')).toContainText(/sda|copy_tree/);
+  expect(hash(page)).toContain('zoom=');
+  await expect(page.locator('.crumbs')).toContainText('query_database');
+});
+
+test('permalinks give the same page, and the way back goes step by step', async ({ page, alone, context }) => {
+  await open(page, alone);
+  await page.click('text=Slowest 1 %');
+  await calm(page);
+  await page.locator('fieldset.side-b label', { hasText: 'worker-2' }).click();
+  await calm(page);
+  await page.fill('#search', 'query');
+  await page.locator('[data-ranked]').first().click();
+  await page.keyboard.press('p');
+  await page.click('button:text-is("log counts")');
+  await calm(page);
+  const sizes = [await size(page, 'A'), await size(page, 'B')];
+  expect(sizes[1]).toBeLessThan(30);
+  const other = await context.newPage();
+  await open(other, page.url());
+  expect([await size(other, 'A'), await size(other, 'B')]).toEqual(sizes);
+  await expect(other.locator('#search')).toHaveValue('query');
+  await expect(other.locator('.pin')).toHaveCount(1);
+  await expect(other.locator('button:text-is("log counts")')).toHaveAttribute('aria-pressed', 'true');
+  expect(await other.locator('[data-flame] canvas').screenshot()).toEqual(
+    await page.locator('[data-flame] canvas').screenshot(),
+  );
+  await page.goBack();
+  await page.goBack();
+  await page.goBack();
+  await calm(page);
+  expect(await size(page, 'B')).toBe(sizes[1]);
+  await expect(page.locator('.pin')).toHaveCount(0);
+  await page.goBack();
+  await calm(page);
+  expect(await size(page, 'B')).toBe(30);
+  await page.goBack();
+  await calm(page);
+  expect(await size(page, 'B')).toBe(EXECUTIONS);
+  await page.goForward();
+  await calm(page);
+  expect(await size(page, 'B')).toBe(30);
+});
+
+test('addresses that make no sense are harmless', async ({ page, alone }) => {
+  for (const bad of [
+    '#a=%%%&b=;;;::=',
+    '#zoom=99999999&pins=5,x,-1&x=77777&k=9',
+    '#a=m.duration_ns%3ANaN%3A7&ctx=c.99999,i.5,c.1',
+    '#scale=__proto__:log',
+  ]) {
+    await page.goto('about:blank');
+    await open(page, alone + bad);
+    expect(await size(page, 'A')).toBe(EXECUTIONS);
+    if (bad.includes('&x=')) await expect(page.locator('dialog.timeline .error')).toContainText('no execution 77777');
+  }
+});
+
+test('the keyboard does all', async ({ page, alone }) => {
+  await open(page, alone);
+  await page.keyboard.press('/');
+  await expect(page.locator('#search')).toBeFocused();
+  await page.keyboard.type('query_database');
+  await expect(page.locator('[data-found]')).toContainText(/\d+ found/);
+  await page.keyboard.press('Escape');
+  await expect(page.locator('#search')).toHaveValue('');
+  await page.keyboard.press('?');
+  await expect(page.locator('dialog.help')).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(page.locator('dialog.help')).toBeHidden();
+  // Zooming from anywhere.
+  for (let depth = 0; depth < 3; depth++) await page.keyboard.press('w');
+  await calm(page);
+  const deep = hash(page);
+  expect(deep).toContain('zoom=');
+  await page.keyboard.press('w');
+  await page.keyboard.press('d');
+  await calm(page);
+  expect(hash(page)).not.toBe(deep);
+  await page.keyboard.press('s');
+  await calm(page);
+  expect(hash(page)).toBe(deep);
+  await page.keyboard.press('Escape');
+  await calm(page);
+  expect(hash(page)).not.toContain('zoom');
+  // The cursor of the flame graph.
+  await page.locator('[data-flame]').focus();
+  for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await page.keyboard.press(key);
+  await expect(page.locator('#flame-said')).toContainText('handle_request, function');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('p');
+  await calm(page);
+  await expect(page.locator('.pin')).toContainText('handle_request');
+  await page.keyboard.press('f');
+  await calm(page);
+  const added = page.locator('[data-histogram^="b c."]');
+  await expect(added).toBeFocused();
+  // A brush by keys.
+  await page.keyboard.press('ArrowRight');
+  await calm(page);
+  const chosen = await size(page, 'B');
+  expect(chosen).toBeLessThan(EXECUTIONS);
+  for (let step = 0; step < 12; step++) await page.keyboard.press('Shift+ArrowRight');
+  await calm(page);
+  expect(await size(page, 'B')).toBeGreaterThan(chosen);
+  for (let step = 0; step < 8; step++) await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Delete');
+  await calm(page);
+  expect(await size(page, 'B')).toBe(EXECUTIONS);
+});
+
+test('an execution opens its critical path, and tells where it is', async ({ page, alone }) => {
+  await open(page, alone);
+  await page.click('text=Slowest 1 %');
+  await calm(page);
+  const first = page.locator('.list.side-b [data-execution]').first();
+  await first.click();
+  const dialog = page.locator('dialog.timeline');
+  await expect(dialog.locator('code')).toContainText('tracebraid critical-path /traces/web-');
+  await expect(dialog).toContainText(/2026-09-21 \d\d:\d\d:\d\d\.\d{9} UTC/);
+  await expect(dialog.locator('.legend')).toContainText('block-device');
+  const view = dialog.locator('[data-view]');
+  const all = await view.innerText();
+  await dialog.locator('[data-timeline]').focus();
+  await page.keyboard.press('w');
+  await expect(view).not.toHaveText(all);
+  const zoomed = await view.innerText();
+  await page.keyboard.press('d');
+  await expect(view).not.toHaveText(zoomed);
+  await page.keyboard.press('Home');
+  await expect(view).toHaveText(all);
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  await expect(dialog.locator('.stack li').first()).toHaveText('main');
+  await dialog.locator('summary', { hasText: 'Show as table' }).click();
+  expect(await dialog.locator('.shares table tbody tr').count()).toBeGreaterThan(5);
+  await calm(page);
+  expect(hash(page)).toMatch(/x=\d+/);
+  await page.keyboard.press('Escape');
+  await expect(dialog).toBeHidden();
+  await expect(first).toBeFocused();
+  expect(hash(page)).not.toMatch(/x=\d+/);
+});
+
+test('lists are as long as they are and stay fast; any metric sorts them', async ({ page, alone }) => {
+  await open(page, alone);
+  const list = page.locator('.list.side-a');
+  await expect(list.locator('h3')).toContainText('3,000');
+  expect(await list.locator('tbody tr').count()).toBeLessThan(60);
+  await page.selectOption('.executions select', { label: 'switches' });
+  await page.click('text=greatest first');
+  await calm(page);
+  await list.locator('.scroll').evaluate((element) => element.scrollTo(0, 1e9));
+  await page.waitForTimeout(200);
+  const values = await list.locator('tbody tr:not([aria-hidden]) td:nth-child(3)').allInnerTexts();
+  expect(values.at(-1)).toBe('8');
+  expect(hash(page)).toContain('sort=m.switches');
+});
+
+test('modes, inverting, swapping, resetting, lists to check', async ({ page, alone }) => {
+  await open(page, alone);
+  await page.click('text=Slowest 1 %');
+  await calm(page);
+  const flame = page.locator('[data-flame] canvas');
+  const seen = new Set([(await flame.screenshot()).toString('base64')]);
+  for (const press of [
+    'button:text-is("A")',
+    'button:text-is("B")',
+    'text=Difference',
+    'text=root below',
+    'label.check:has-text("invert")',
+  ]) {
+    await page.click(press);
+    await calm(page);
+    if (press !== 'text=Difference') {
+      const picture = (await flame.screenshot()).toString('base64');
+      expect(seen.has(picture)).toBe(false);
+      seen.add(picture);
+    }
+  }
+  await expect(page.locator('[data-ranked]').first()).toContainText(/sda|copy_tree/);
+  await page.click('label.check:has-text("invert")');
+  await calm(page);
+  const sizes = [await size(page, 'A'), await size(page, 'B')];
+  await page.click('text=Swap A and B');
+  await calm(page);
+  expect([await size(page, 'B'), await size(page, 'A')]).toEqual(sizes);
+  await page.click('button:text-is("Reset")');
+  await calm(page);
+  expect(await size(page, 'A')).toBe(EXECUTIONS);
+  await page.locator('fieldset.side-a label', { hasText: 'disk' }).click();
+  await page.locator('fieldset.side-b label', { hasText: 'lock' }).click();
+  await calm(page);
+  const disk = await size(page, 'A');
+  expect(disk).toBeGreaterThan(80);
+  expect(disk).toBeLessThan(250);
+  // What both groups lack is told.
+  await page.locator('fieldset.side-a label', { hasText: 'disk' }).click();
+  await calm(page);
+  expect(await size(page, 'A')).toBe(EXECUTIONS);
+});
+
+test('served: the token leaves the address, kinds are switched, the page is exported', async ({
+  page,
+  served,
+  context,
+}) => {
+  await open(page, served.address);
+  expect(page.url()).not.toContain('secret');
+  await page.reload();
+  await page.waitForSelector('[data-flame]');
+  await page.click('text=Slowest 1 %');
+  await calm(page);
+  await page.locator('.list.side-b [data-execution]').first().click();
+  await expect(page.locator('dialog.timeline .legend')).toContainText('block-device');
+  await page.keyboard.press('Escape');
+  await page.selectOption('header.top select', { index: 1 });
+  await expect(page.locator('[data-size=A]')).toHaveText('100');
+  await page.goBack();
+  await expect(page.locator('[data-size=B]')).toHaveText('30');
+  await calm(page);
+  const waits = page.waitForEvent('download');
+  await page.click('text=Export');
+  const download = await waits;
+  const file = await download.path();
+  expect(download.suggestedFilename()).toMatch(/^[\w.-]+\.html$/);
+  const other = await context.newPage();
+  const asked: string[] = [];
+  other.on('request', (request) => asked.push(request.url()));
+  // A file from the disk asks nobody.
+  const { copyFileSync } = await import('node:fs');
+  copyFileSync(file, `${file}.html`);
+  await open(other, `file://${file}.html${hash(page)}`);
+  expect(await size(other, 'B')).toBe(30);
+  expect(asked.filter((url) => !url.startsWith('file:') && !url.startsWith('data:'))).toEqual([]);
+  await other.locator('.list.side-b [data-execution]').first().click();
+  await expect(other.locator('dialog.timeline .legend')).toContainText('block-device');
+});
+
+test('served: errors are told', async ({ page, served }) => {
+  await page.goto(`${served.origin}?token=wrong`);
+  await expect(page.locator('[role=alert]')).toContainText('The token is wrong.');
+  await page.goto(`${served.address}#k=7`);
+  await page.reload();
+  await expect(page.locator('[role=alert]')).toContainText('no such kind');
+});
+
+for (const scheme of ['light', 'dark'] as const) {
+  test(`axe finds no serious fault (${scheme})`, async ({ page, alone }) => {
+    test.setTimeout(300_000);
+    await page.emulateMedia({ colorScheme: scheme });
+    await open(page, alone);
+    const check = async (name: string) => {
+      const { violations } = await new AxeBuilder({ page }).analyze();
+      const found = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      expect(
+        found.map(({ id, nodes }) => `${name}: ${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`),
+      ).toEqual([]);
+    };
+    await check('start');
+    await page.click('text=Slowest 1 %');
+    await page.fill('#search', 'query');
+    await calm(page);
+    await page.locator('[data-ranked]').first().click();
+    await page.keyboard.press('p');
+    await page.locator('.flame summary').click();
+    await calm(page);
+    await check('groups');
+    await page.keyboard.press('?');
+    await check('help');
+    await page.keyboard.press('Escape');
+    await page.locator('.list.side-b [data-execution]').first().click();
+    await page.waitForSelector('[data-timeline]');
+    await check('timeline');
+  });
+}
+
+test('hostile names are nothing but text', async ({ page, alone, served }) => {
+  for (const address of [alone, served.address]) {
+    await open(page, address);
+    await page.locator('button', { hasText: 'Slowest 1 %' }).click();
+    await page.fill('#search', '<img');
+    await calm(page);
+    await expect(page.locator('[data-found]')).not.toContainText(/^0 found/);
+    await page.locator('.flame summary').click();
+    await calm(page);
+    for (const tag of ['img', 'svg']) expect(await page.locator(tag).count()).toBe(0);
+    // The name is there as text, in the lists and as a value.
+    await expect(page.locator('fieldset', { hasText: '<img src=x onerror=alert(1)>' }).first()).toBeAttached();
+    await page.locator('.list.side-a [data-execution]').first().click();
+    await page.waitForSelector('[data-timeline]');
+    expect(await page.evaluate(() => document.querySelectorAll('script').length)).toBeLessThanOrEqual(3);
+    expect(await page.evaluate(() => Object.keys(Object.prototype).length)).toBe(0);
+    await page.keyboard.press('Escape');
+    await page.goto('about:blank');
+  }
+});
+
+test('no script can be added to the page: the policy refuses it', async ({ page, alone }) => {
+  await open(page, alone);
+  const ran = await page
+    .evaluate(async () => {
+      const script = document.createElement('script');
+      script.textContent = 'window.ran = true';
+      document.body.append(script);
+      const image = document.createElement('div');
+      image.innerHTML = '<img src="data:," onerror="window.ran = true">';
+      document.body.append(image);
+      await new Promise((done) => setTimeout(done, 300));
+      return (window as unknown as { ran?: boolean }).ran === true;
+    })
+    .catch(() => null);
+  expect(ran).toBe(false);
+});
+
+test('damaged data is told of', async ({ page, alone }) => {
+  const { readFileSync, writeFileSync } = await import('node:fs');
+  const { fileURLToPath } = await import('node:url');
+  const whole = readFileSync(fileURLToPath(alone), 'utf8');
+  const at = whole.indexOf('id="pack" data-encoding="gzip+base64">') + 38;
+  const broken: [string, string][] = [
+    [`${whole.slice(0, at)}!!!${whole.slice(at)}`, 'not base64'],
+    [`${whole.slice(0, at)}AAAA${whole.slice(whole.indexOf('<', at))}`, 'damaged'],
+    [
+      whole.slice(0, at) +
+        Buffer.from((await import('node:zlib')).gzipSync('hello')).toString('base64') +
+        whole.slice(whole.indexOf('<', at)),
+      'not a sound pack',
+    ],
+  ];
+  for (const [at, [text, said]] of broken.entries()) {
+    const file = fileURLToPath(alone).replace('page.html', `broken-${at}.html`);
+    writeFileSync(file, text);
+    await page.goto(`file://${file}`);
+    await expect(page.locator('[role=alert]')).toContainText(said);
+  }
+});

@@ -1,0 +1,117 @@
+/** What tests have in common: a server, pages that must not complain, and what they show. */
+
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { test as base, expect, type Page } from '@playwright/test';
+import { aloneFrom } from '../tools/alone.mjs';
+import { serve } from '../tools/serve.mjs';
+import { makePack } from '../tools/synthetic.mjs';
+
+export const EXECUTIONS = 3000;
+
+interface Served {
+  origin: string;
+  address: string;
+}
+
+export const test = base.extend<{ quiet: undefined }, { served: Served; alone: string }>({
+  served: [
+    // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the pattern
+    async ({}, use) => {
+      const kinds = [
+        { name: 'request', definition: 'a', executions: EXECUTIONS },
+        { name: 'job', definition: 'b', executions: 100 },
+      ];
+      const packs = [
+        makePack({ executions: EXECUTIONS, contexts: 200 }),
+        makePack({ executions: 100, contexts: 60, seed: 5 }),
+      ];
+      const again = packs.map((pack, kind) => withHeader(pack, { kinds, kind }));
+      const { origin, address, stop } = await serve(again);
+      await use({ origin, address });
+      stop();
+    },
+    { scope: 'worker' },
+  ],
+  alone: [
+    // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the pattern
+    async ({}, use) => {
+      const file = join(mkdtempSync(join(tmpdir(), 'tracebraid-web-')), 'page.html');
+      writeFileSync(file, aloneFrom(makePack({ executions: EXECUTIONS, contexts: 200 })));
+      await use(pathToFileURL(file).href);
+    },
+    { scope: 'worker' },
+  ],
+  quiet: [
+    async ({ page }, use, testInfo) => {
+      const complaints: string[] = [];
+      page.on('pageerror', (error) => complaints.push(String(error.stack)));
+      page.on('dialog', (dialog) => {
+        complaints.push(`a dialog: ${dialog.message()}`);
+        void dialog.dismiss();
+      });
+      page.on('console', (message) => {
+        // A request that is refused is what some tests ask for.
+        if (message.type() !== 'error' || /Failed to load resource/.test(message.text())) return;
+        if (/policy refuses/.test(testInfo.title) && /Content Security Policy/.test(message.text())) return;
+        complaints.push(message.text());
+      });
+      await use(undefined);
+      expect(complaints).toEqual([]);
+    },
+    { auto: true },
+  ],
+});
+
+type Pack = ReturnType<typeof makePack>;
+
+/** The same pack with other parts in its header. */
+function withHeader(pack: Pack, change: Record<string, unknown>): Pack {
+  const { bytes } = pack;
+  const length = new DataView(bytes.buffer).getUint32(8, true);
+  const header = { ...pack.header, ...change };
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const padded = new Uint8Array(((12 + json.length + 7) & ~7) - 12).fill(32);
+  padded.set(json);
+  const made = new Uint8Array(12 + padded.length + bytes.length - 12 - length);
+  made.set(bytes.subarray(0, 8));
+  new DataView(made.buffer).setUint32(8, padded.length, true);
+  made.set(padded, 12);
+  made.set(bytes.subarray(12 + length), 12 + padded.length);
+  return { ...pack, bytes: made, header };
+}
+
+export async function open(page: Page, address: string): Promise<void> {
+  await page.goto(address);
+  await page.waitForSelector('[data-flame]');
+  await calm(page);
+}
+
+/** Waits until nothing moves any more, and the address has been written. */
+export async function calm(page: Page): Promise<void> {
+  await page.waitForTimeout(80);
+  await page.waitForFunction(() => (window as unknown as { tracebraid: { behind: number } }).tracebraid.behind === 0);
+  await page.waitForTimeout(350);
+}
+
+/** How many executions a group has, as the page says. */
+export async function size(page: Page, group: 'A' | 'B'): Promise<number> {
+  return Number((await page.locator(`[data-size=${group}]`).innerText()).replaceAll(',', ''));
+}
+
+/** Drags on a histogram from one part of its width to another. */
+export async function brush(page: Page, histogram: string, from: number, to: number): Promise<void> {
+  const canvas = page.locator(`[data-histogram="${histogram}"] canvas`);
+  await canvas.scrollIntoViewIfNeeded();
+  const box = (await canvas.boundingBox())!;
+  const x = (part: number) => box.x + 6 + part * (box.width - 12);
+  await page.mouse.move(x(from), box.y + 20);
+  await page.mouse.down();
+  for (let step = 1; step <= 6; step++) await page.mouse.move(x(from + ((to - from) * step) / 6), box.y + 20);
+  await page.mouse.up();
+}
+
+export const hash = (page: Page) => new URL(page.url()).hash;
+export { expect };

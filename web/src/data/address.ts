@@ -1,0 +1,161 @@
+/** What is seen, as the part of the address behind `#`: whoever opens it sees the same. */
+
+import type { Scale } from '../engine/axis';
+import type { Part } from '../engine/compare';
+import type { Mode } from '../engine/flame';
+import type { Interval } from '../engine/group';
+
+/** The filters of a group, by the keys of columns. */
+export interface Filters {
+  ranges: Map<string, Interval>;
+  /** Codes that pass. */
+  codes: Map<string, number[]>;
+}
+
+export interface Shown {
+  kind: number;
+  filters: [Filters, Filters];
+  /** Scales that are not those that fit. */
+  scales: Map<string, Scale>;
+  /** Whether the heights of histograms are logarithmic. */
+  isTall: boolean;
+  mode: Mode;
+  /** What colours tell about. */
+  part: Part;
+  /** Whether the root is at the bottom. */
+  isFlipped: boolean;
+  /** Whether the tree is that of callers. */
+  isInverted: boolean;
+  zoom: number;
+  search: string;
+  pins: number[];
+  execution: number | null;
+  /** Columns of times in contexts: `c.7` of the tree of calls, `i.7` of that of callers. */
+  contexts: string[];
+  sort: { key: string; isDown: boolean };
+}
+
+export function initial(): Shown {
+  const filters = (): Filters => ({ ranges: new Map(), codes: new Map() });
+  return {
+    kind: 0,
+    filters: [filters(), filters()],
+    scales: new Map(),
+    isTall: false,
+    mode: 'diff',
+    part: 'whole',
+    isFlipped: false,
+    isInverted: false,
+    zoom: 0,
+    search: '',
+    pins: [],
+    execution: null,
+    contexts: [],
+    sort: { key: '', isDown: true },
+  };
+}
+
+const encode = encodeURIComponent;
+
+function filtersText({ ranges, codes }: Filters): string {
+  const parts: string[] = [];
+  for (const [key, { low, high }] of ranges) parts.push(`${encode(key)}:${low}:${high}`);
+  for (const [key, allowed] of codes) parts.push(`${encode(key)}=${allowed.join('.')}`);
+  return parts.join(';');
+}
+
+export function toAddress(shown: Shown): string {
+  const start = initial();
+  const parts: string[] = [];
+  const put = (key: string, value: string) => {
+    if (value !== '') parts.push(`${key}=${encode(value)}`);
+  };
+  put('k', shown.kind === start.kind ? '' : String(shown.kind));
+  put('ctx', shown.contexts.join(','));
+  put('a', filtersText(shown.filters[0]));
+  put('b', filtersText(shown.filters[1]));
+  put('scale', [...shown.scales].map(([key, scale]) => `${encode(key)}:${scale}`).join(';'));
+  put('tall', shown.isTall ? '1' : '');
+  put('mode', shown.mode === start.mode ? '' : shown.mode);
+  put('colour', shown.part === start.part ? '' : shown.part);
+  put('flip', shown.isFlipped ? '1' : '');
+  put('inv', shown.isInverted ? '1' : '');
+  put('zoom', shown.zoom === 0 ? '' : String(shown.zoom));
+  put('find', shown.search);
+  put('pins', shown.pins.join(','));
+  put('x', shown.execution === null ? '' : String(shown.execution));
+  put('sort', shown.sort.key === '' ? '' : `${shown.sort.isDown ? '-' : ''}${shown.sort.key}`);
+  return parts.join('&');
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return '';
+  }
+}
+
+function index(text: string | undefined): number | null {
+  return text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : null;
+}
+
+function indices(text: string | undefined, separator: string): number[] {
+  const found = (text ?? '').split(separator).map((one) => index(one));
+  return [...new Set(found.filter((one): one is number => one !== null))];
+}
+
+function number(text: string | undefined): number | null {
+  if (text === undefined || text === '') return null;
+  const value = Number(text);
+  return Number.isNaN(value) ? null : value;
+}
+
+function filtersFrom(text: string | undefined): Filters {
+  const found: Filters = { ranges: new Map(), codes: new Map() };
+  for (const part of (text ?? '').split(';')) {
+    const equals = part.indexOf('=');
+    if (equals > 0) {
+      found.codes.set(decode(part.slice(0, equals)), indices(part.slice(equals + 1), '.'));
+      continue;
+    }
+    const [key, low, high] = part.split(':');
+    const [from, to] = [number(low), number(high)];
+    if (key !== '' && from !== null && to !== null && from <= to)
+      found.ranges.set(decode(key), { low: from, high: to });
+  }
+  return found;
+}
+
+/** Reads an address. What cannot be read is left as it is at the start: addresses come from anywhere. */
+export function fromAddress(hash: string): Shown {
+  const given = new Map<string, string>();
+  for (const part of hash.replace(/^#/, '').split('&')) {
+    const equals = part.indexOf('=');
+    if (equals > 0) given.set(part.slice(0, equals), decode(part.slice(equals + 1)));
+  }
+  const start = initial();
+  const scales = new Map<string, Scale>();
+  for (const part of (given.get('scale') ?? '').split(';')) {
+    const [key, scale] = part.split(':');
+    if (scale === 'linear' || scale === 'log') scales.set(decode(key), scale);
+  }
+  const mode = given.get('mode');
+  const sort = given.get('sort') ?? '';
+  return {
+    kind: index(given.get('k')) ?? 0,
+    filters: [filtersFrom(given.get('a')), filtersFrom(given.get('b'))],
+    scales,
+    isTall: given.get('tall') === '1',
+    mode: mode === 'a' || mode === 'b' ? mode : 'diff',
+    part: given.get('colour') === 'own' ? 'own' : 'whole',
+    isFlipped: given.get('flip') === '1',
+    isInverted: given.get('inv') === '1',
+    zoom: index(given.get('zoom')) ?? 0,
+    search: given.get('find') ?? '',
+    pins: indices(given.get('pins'), ','),
+    execution: index(given.get('x')),
+    contexts: (given.get('ctx') ?? '').split(',').filter((one) => /^[ci]\.\d{1,10}$/.test(one)),
+    sort: sort === '' ? start.sort : { key: sort.replace(/^-/, ''), isDown: sort.startsWith('-') },
+  };
+}

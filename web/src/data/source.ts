@@ -1,0 +1,146 @@
+/** Where the page has its data from: itself (a page that was exported), or the server that gave it. */
+
+export interface Segment {
+  begin: number;
+  duration: number;
+  thread: number;
+  context: number;
+}
+
+/** The critical path of an execution. */
+export interface Path {
+  execution: number;
+  begin: string;
+  threads: { name: string; tid: number; host: string }[];
+  segments: Segment[];
+  command: string;
+}
+
+export interface DataSource {
+  /** Whether the page stands for itself. */
+  isAlone: boolean;
+  pack(kind: number): Promise<ArrayBuffer>;
+  path(execution: number): Promise<Path>;
+  /** The page as one file that needs no server. */
+  exported(kind: number): Promise<Blob>;
+}
+
+const MAX_SEGMENTS = 5_000_000;
+
+/** Checks a path: neither a server nor a file is trusted. */
+export function pathFrom(value: unknown): Path {
+  const broken = (): never => {
+    throw new Error('The path of this execution is not sound.');
+  };
+  const given = (value ?? broken()) as Record<string, unknown>;
+  const { threads, segments } = given;
+  if (!Array.isArray(threads) || !Array.isArray(segments) || segments.length > MAX_SEGMENTS) return broken();
+  const whole = (one: unknown): number =>
+    typeof one === 'number' && Number.isSafeInteger(one) && one >= 0 ? one : broken();
+  return {
+    execution: whole(given.execution),
+    begin: typeof given.begin_ns === 'string' && /^-?\d{1,24}$/.test(given.begin_ns) ? given.begin_ns : broken(),
+    threads: threads.map((one) => ({
+      name: String(one?.name ?? ''),
+      tid: Number(one?.tid ?? 0),
+      host: String(one?.host ?? ''),
+    })),
+    segments: segments.map((one) => {
+      if (!Array.isArray(one)) return broken();
+      const thread = whole(one[2]);
+      if (thread >= threads.length) return broken();
+      return { begin: whole(one[0]), duration: whole(one[1]), thread, context: whole(one[3]) };
+    }),
+    command: typeof given.command === 'string' ? given.command : '',
+  };
+}
+
+/** Bytes of a data block in this page, unpacked. */
+async function block(element: Element): Promise<ArrayBuffer> {
+  const encoding = element.getAttribute('data-encoding');
+  if (encoding !== 'gzip+base64') throw new Error(`The data in this page has the encoding ${encoding}.`);
+  let text: string;
+  try {
+    text = atob((element.textContent ?? '').trim());
+  } catch {
+    throw new Error('The data in this page is not base64.');
+  }
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  try {
+    return await new Response(stream).arrayBuffer();
+  } catch {
+    throw new Error('The data in this page is damaged (it is no gzip).');
+  }
+}
+
+function alone(pack: Element, paths: Element | null): DataSource {
+  let known: Promise<Record<string, unknown>> | null = null;
+  return {
+    isAlone: true,
+    pack: () => block(pack),
+    async path(execution) {
+      if (paths === null) throw new Error('This page was exported without the paths of executions.');
+      known ??= block(paths).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+      const found = await known;
+      const key = String(execution);
+      if (!Object.hasOwn(found, key)) {
+        throw new Error('The path of this execution is not in this page: it was exported with those of some only.');
+      }
+      return pathFrom(found[key]);
+    },
+    exported: () => Promise.reject(new Error('This page stands for itself already: copy the file.')),
+  };
+}
+
+/** The token is in the address once; then only this tab knows it. */
+function takeToken(): string {
+  const address = new URL(location.href);
+  const given = address.searchParams.get('token');
+  if (given !== null) {
+    sessionStorage.setItem('token', given);
+    address.searchParams.delete('token');
+    history.replaceState(history.state, '', address);
+  }
+  return sessionStorage.getItem('token') ?? '';
+}
+
+async function failure(answer: Response): Promise<Error> {
+  let said = '';
+  try {
+    const body: unknown = await answer.json();
+    said = String((body as { error?: unknown }).error ?? '');
+  } catch {
+    // It was no JSON: the status says what there is to say.
+  }
+  if (answer.status === 401 || answer.status === 403) {
+    said ||= 'The server does not know this page. Open the address that it printed, with its token.';
+  }
+  return new Error(said || `The server answered ${answer.status} ${answer.statusText}.`);
+}
+
+function served(): DataSource {
+  const token = takeToken();
+  const ask = async (path: string): Promise<Response> => {
+    let answer: Response;
+    try {
+      answer = await fetch(path, { headers: { Authorization: `Bearer ${token}` }, cache: 'no-store' });
+    } catch {
+      throw new Error('The server does not answer. Is it still running?');
+    }
+    if (!answer.ok) throw await failure(answer);
+    return answer;
+  };
+  return {
+    isAlone: false,
+    pack: async (kind) => (await ask(`api/pack?kind=${kind}`)).arrayBuffer(),
+    path: async (execution) => pathFrom(await (await ask(`api/path?execution=${execution}`)).json()),
+    exported: async (kind) => (await ask(`api/export?kind=${kind}`)).blob(),
+  };
+}
+
+export function openSource(): DataSource {
+  const pack = document.querySelector('script#pack');
+  return pack === null ? served() : alone(pack, document.querySelector('script#paths'));
+}

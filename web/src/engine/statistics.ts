@@ -1,0 +1,194 @@
+/**
+ * Statistics of two groups: Welch's test with its interval, Hedges' g, and the correction of Benjamini and Hochberg, as
+ * `analyze/executions/src/compare.rs` defines them.
+ */
+
+/** Times of a group's executions in a context. */
+export interface Spread {
+  executions: number;
+  /** How many of them were there. */
+  present: number;
+  /** Mean, of those that were not there, too. */
+  mean: number;
+  /** Standard deviation of a sample. */
+  deviation: number;
+}
+
+/** Above that many degrees of freedom Student's distribution is reckoned from the normal one. */
+const MANY = 400;
+
+/** Natural logarithm of the gamma function, by Stirling's series. */
+export function logGamma(value: number): number {
+  let shift = 0;
+  let at = value;
+  while (at < 12) {
+    shift -= Math.log(at);
+    at += 1;
+  }
+  const inverse = 1 / (at * at);
+  const series =
+    1 / 12 -
+    inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse * (1 / 1188 - (inverse * 691) / 360360))));
+  return shift + (at - 0.5) * Math.log(at) - at + 0.5 * Math.log(2 * Math.PI) + series / at;
+}
+
+/** Continued fraction of the incomplete beta function (Lentz's way to reckon it). */
+function betaFraction(a: number, b: number, x: number): number {
+  const tiny = 1e-300;
+  const hold = (value: number) => (Math.abs(value) < tiny ? tiny : value);
+  let c = 1;
+  let d = 1 / hold(1 - ((a + b) * x) / (a + 1));
+  let result = d;
+  for (let m = 1; m < 1000; m++) {
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / hold(1 + even * d);
+    c = hold(1 + even / c);
+    result *= d * c;
+    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / hold(1 + odd * d);
+    c = hold(1 + odd / c);
+    const step = d * c;
+    result *= step;
+    if (Math.abs(step - 1) < 1e-15) break;
+  }
+  return result;
+}
+
+/** Regularised incomplete beta function; `rest` is 1 - x, given by itself for the sake of exactness. */
+function beta(a: number, b: number, x: number, rest: number): number {
+  if (x <= 0) return 0;
+  if (rest <= 0) return 1;
+  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(rest));
+  if (x < (a + 1) / (a + b + 2)) return (front * betaFraction(a, b, x)) / a;
+  return 1 - (front * betaFraction(b, a, rest)) / b;
+}
+
+/** 1 - the error function, of a number that is not negative. */
+export function erfc(value: number): number {
+  if (value > 27.3) return 0;
+  if (value < 2) {
+    let term = value;
+    let sum = value;
+    for (let n = 1; n < 100; n++) {
+      term *= (-value * value) / n;
+      const part = term / (2 * n + 1);
+      sum += part;
+      if (Math.abs(part) < 1e-17 * Math.abs(sum)) break;
+    }
+    return 1 - (2 / Math.sqrt(Math.PI)) * sum;
+  }
+  let fraction = value;
+  for (let n = 60; n >= 1; n--) fraction = value + n / 2 / fraction;
+  return Math.exp(-value * value) / (Math.sqrt(Math.PI) * fraction);
+}
+
+/** How probable it is that Student's t is at least as far from 0 as that, with so many degrees of freedom. */
+export function twoSided(t: number, freedom: number): number {
+  if (!Number.isFinite(t)) return 0;
+  if (freedom > MANY) {
+    // Hill's expansion (1970) of the normal deviate that is as probable.
+    const a = freedom - 0.5;
+    const b = 48 * a * a;
+    let y = a * Math.log1p((t * t) / freedom);
+    const z = Math.sqrt(y);
+    y = ((((-0.4 * y - 3.3) * y - 24) * y - 85.5) / (0.8 * y * y + 100 + b) + y + 3) / b + 1;
+    return erfc((y * z) / Math.SQRT2);
+  }
+  const square = t * t;
+  return beta(freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square));
+}
+
+/** What Student's t exceeds on both sides together with a probability of 5 %. */
+export function reach95(freedom: number): number {
+  let low = 1.9;
+  let high = 13;
+  for (let step = 0; step < 60 && high - low > 1e-13 * high; step++) {
+    const middle = (low + high) / 2;
+    if (twoSided(middle, freedom) > 0.05) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+}
+
+/** Of all ways to divide so many executions into two groups, the part that looks at least like the one at hand. */
+export function leastChance(one: number, other: number): number {
+  const few = Math.min(one, other);
+  const many = Math.max(one, other);
+  let ways = 1;
+  for (let place = 1; place <= few && ways <= 1e30; place++) ways *= (many + place) / place;
+  return 2 / ways;
+}
+
+/** Variance of the mean of each group's sample, and the degrees of freedom of their difference. */
+function welchFreedom(one: number, other: number, a: number, b: number): number {
+  const error = one + other;
+  return Math.max(1, (error * error) / ((one * one) / (a - 1) + (other * other) / (b - 1)));
+}
+
+/** How probable a difference like that would be if there were none; `least` is that of so few executions. */
+export function chanceOf(a: Spread, b: Spread, least: number): number {
+  if (a.executions < 2 || b.executions < 2) return 1;
+  const one = (a.deviation * a.deviation) / a.executions;
+  const other = (b.deviation * b.deviation) / b.executions;
+  const more = b.mean - a.mean;
+  const error = one + other;
+  let chance: number;
+  if (error === 0) chance = more === 0 ? 1 : 0;
+  else chance = twoSided(more / Math.sqrt(error), welchFreedom(one, other, a.executions, b.executions));
+  return Math.min(1, Math.max(chance, least));
+}
+
+/** In which the difference lies with a probability of 95 %. */
+export function intervalOf(a: Spread, b: Spread): [number, number] | null {
+  if (a.executions < 2 || b.executions < 2) return null;
+  const one = (a.deviation * a.deviation) / a.executions;
+  const other = (b.deviation * b.deviation) / b.executions;
+  const more = b.mean - a.mean;
+  const error = Math.sqrt(one + other);
+  if (error === 0) return [more, more];
+  const reach = reach95(welchFreedom(one, other, a.executions, b.executions)) * error;
+  return [more - reach, more + reach];
+}
+
+/** The difference by the standard deviation that both groups have in common: in how many deviations they differ. */
+export function deviations(a: Spread, b: Spread): number {
+  const free = Math.max(0, a.executions - 1) + Math.max(0, b.executions - 1);
+  const more = b.mean - a.mean;
+  if (free < 1 || more === 0) return 0;
+  const squares =
+    a.deviation * a.deviation * Math.max(0, a.executions - 1) +
+    b.deviation * b.deviation * Math.max(0, b.executions - 1);
+  return more / Math.sqrt(squares / free);
+}
+
+/** Hedges' g: those deviations, made smaller for few executions. */
+export function hedges(a: Spread, b: Spread): number {
+  const free = Math.max(0, a.executions - 1) + Math.max(0, b.executions - 1);
+  const found = deviations(a, b);
+  return free > 1 ? found * Math.max(0, 1 - 3 / Math.max(3, 4 * free - 1)) : found;
+}
+
+/** Corrects chances for their number (Benjamini and Hochberg 1995), in place; NaN is what was not tested. */
+export function correct(chances: Float64Array): void {
+  const sorted = chances.filter((chance) => !Number.isNaN(chance)).sort();
+  const count = sorted.length;
+  const corrected = new Float64Array(count);
+  let least = 1;
+  for (let place = count - 1; place >= 0; place--) {
+    least = Math.min(least, (sorted[place] * count) / (place + 1));
+    corrected[place] = least;
+  }
+  for (let at = 0; at < chances.length; at++) {
+    const chance = chances[at];
+    if (Number.isNaN(chance)) continue;
+    let low = 0;
+    let high = count;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (sorted[middle] <= chance) low = middle + 1;
+      else high = middle;
+    }
+    // Of equal chances the last counts, as it makes them all equal.
+    chances[at] = corrected[low - 1];
+  }
+}

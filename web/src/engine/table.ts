@@ -1,0 +1,147 @@
+/** What executions can be filtered by: numbers with an axis, and codes (texts, sources, threads). */
+
+import { type Axis, axisOf, type Binner, binInto, binner, fitting, type Range, rangeOf, type Scale } from './axis';
+import { type Order, orderOf } from './order';
+import { NONE, type Numbers, type Pack } from './pack';
+
+export interface NumberColumn {
+  /** Stays the same over sessions: stands in addresses. */
+  key: string;
+  label: string;
+  unit: string;
+  description: string;
+  values: Numbers;
+  range: Range;
+  /** The scale that fits by itself. */
+  fitting: Scale;
+  axis: Axis;
+  /** The context whose time it is. */
+  context: number | null;
+}
+
+export interface CodeColumn {
+  key: string;
+  label: string;
+  /** By code; the last is of executions that have none. */
+  values: string[];
+  hasNone: boolean;
+}
+
+/** Numbers that can be added later: times in contexts. */
+export const SPARE = 8;
+
+/** Executions whose bins are filled together. */
+const BLOCK = 2048;
+
+type Given = Omit<NumberColumn, 'range' | 'axis' | 'fitting'>;
+
+function columnOf(given: Given, scale?: Scale): NumberColumn {
+  const range = rangeOf(given.values);
+  const fits = scale ?? fitting(given.values, range);
+  return { ...given, range, fitting: fits, axis: axisOf(range, fits) };
+}
+
+/** When executions began, from the first one on. */
+function beginOf({ begin }: Pack): NumberColumn {
+  let first = Infinity;
+  for (let at = 0; at < begin.length; at++) if (begin[at] < first) first = begin[at];
+  const values = new Float64Array(begin.length);
+  const from = Number.isFinite(first) ? first : 0;
+  for (let at = 0; at < begin.length; at++) values[at] = begin[at] - from;
+  const description = 'when it began, from the first one on';
+  return columnOf({ key: 'begin', label: 'begin', unit: 'ns', description, values, context: null }, 'linear');
+}
+
+export class Table {
+  readonly executions: number;
+  readonly numbers: NumberColumn[] = [];
+  readonly codes: CodeColumn[] = [];
+  /** Columns of `bins`; each execution's bins lie beside each other, so that one visit loads them all. */
+  readonly stride: number;
+  readonly bins: Uint8Array;
+  /** Codes of each execution beside each other. */
+  readonly codeTable: Uint32Array;
+  private readonly orders = new Map<number, Order>();
+
+  constructor(pack: Pack) {
+    this.executions = pack.executions;
+    this.stride = (pack.metrics.length + 1 + SPARE + 3) & ~3;
+    this.bins = new Uint8Array(this.executions * this.stride);
+    for (const { name, unit, description, values } of pack.metrics) {
+      this.numbers.push(columnOf({ key: `m.${name}`, label: label(name), unit, description, values, context: null }));
+    }
+    this.numbers.push(beginOf(pack));
+    this.fillBins(this.numbers.map(({ values, axis }) => binner(values, axis)));
+    this.codeTable = this.fillCodes(pack);
+  }
+
+  /** All columns of some executions at a time: these lines of the table are in the processor's cache then. */
+  private fillBins(binners: Binner[]): void {
+    for (let from = 0; from < this.executions; from += BLOCK) {
+      const to = Math.min(this.executions, from + BLOCK);
+      for (let column = 0; column < binners.length; column++) binners[column](this.bins, this.stride, column, from, to);
+    }
+  }
+
+  private fillCodes(pack: Pack): Uint32Array {
+    const sources = pack.sources.map(({ path, host, label }) => label || (host ? `${host}: ${path}` : path));
+    const given: [string, string, string[], Uint16Array | Uint32Array][] = [
+      ...pack.texts.map((one): [string, string, string[], Uint32Array] => [
+        `t.${one.name}`,
+        one.name,
+        one.values,
+        one.codes,
+      ]),
+      ['source', 'source', sources, pack.source],
+      ['thread', 'thread', pack.threads, pack.thread],
+    ];
+    const table = new Uint32Array(this.executions * given.length);
+    given.forEach(([key, label, values, codes], place) => {
+      let hasNone = false;
+      for (let at = 0, cell = place; at < codes.length; at++, cell += given.length) {
+        const isNone = codes[at] === NONE;
+        if (isNone) hasNone = true;
+        table[cell] = isNone ? values.length : codes[at];
+      }
+      this.codes.push({ key, label, values: [...values, '(none)'], hasNone });
+    });
+    return table;
+  }
+
+  /** Adds a column of numbers; -1 if there is no room. */
+  addNumber(given: Given): number {
+    const place = this.numbers.length;
+    if (place >= this.stride) return -1;
+    const column = columnOf(given);
+    this.numbers.push(column);
+    binInto(this.bins, this.stride, place, column.values, column.axis);
+    return place;
+  }
+
+  setScale(column: number, scale: Scale): boolean {
+    const of = this.numbers[column];
+    const axis = axisOf(of.range, scale);
+    if (axis.scale === of.axis.scale) return false;
+    of.axis = axis;
+    binInto(this.bins, this.stride, column, of.values, axis);
+    return true;
+  }
+
+  orderOf(column: number): Order {
+    let found = this.orders.get(column);
+    if (found === undefined) {
+      found = orderOf(this.numbers[column].values);
+      this.orders.set(column, found);
+    }
+    return found;
+  }
+
+  hasOrder(column: number): boolean {
+    return this.orders.has(column);
+  }
+}
+
+/** `duration_ns` is `duration`: the unit is shown with the numbers. */
+function label(name: string): string {
+  return name.replace(/_(ns|bytes)$/, '').replaceAll('_', ' ');
+}

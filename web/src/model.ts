@@ -1,0 +1,423 @@
+/**
+ * What the page shows, and how it changes: filters of both groups, and how they are looked at.
+ *
+ * Brushes move more often than a screen is drawn, so what is asked for is done once a frame: histograms at once, sums by
+ * context as far as the frame's time goes, and the rest in the next ones. Whatever draws listens to one of four topics.
+ */
+
+import { type Filters, fromAddress, initial, type Shown, toAddress } from './data/address';
+import type { DataSource } from './data/source';
+import type { Scale } from './engine/axis';
+import { type Comparison, compare, type Part, ranked } from './engine/compare';
+import type { Mode } from './engine/flame';
+import { Group, type Interval } from './engine/group';
+import { forward, inverted, type Layer, timesIn } from './engine/layer';
+import { FrameKind, type Pack } from './engine/pack';
+import { SPARE, Table } from './engine/table';
+import { clean } from './format';
+
+/** Milliseconds of a frame for sums by context. */
+const BUDGET = 14;
+/** Milliseconds of calm before what is slower is done: lists, tables, the address. */
+const CALM = 150;
+
+export type Side = 0 | 1;
+
+/** `step`: groups changed; `sums`: their sums by context, too; `view`: how it is looked at; `calm`: nothing moves any more. */
+export type Topic = 'step' | 'sums' | 'view' | 'calm';
+
+export class Model {
+  readonly table: Table;
+  groups: [Group, Group];
+  /** All executions. */
+  private readonly all: Group;
+  layer: Layer;
+  shown: Shown = initial();
+  /** The comparison of times with all within, which gives widths; of colours' part. */
+  whole!: Comparison;
+  coloured!: Comparison;
+  /** Where groups differ most. */
+  ranking: number[] = [];
+  rankedBy!: Comparison;
+  /** Contexts whose names have the searched text; null if none is searched. */
+  found: Uint8Array | null = null;
+  /** How long the last frames took, in ms. */
+  readonly frames: number[] = [];
+  /** What the keyboard points at in the flame graph. */
+  cursor = 0;
+  /** Said to those who do not see. */
+  said = '';
+
+  private readonly listeners = new Map<Topic, Set<() => void>>();
+  private readonly layers: [Layer, Layer | null];
+  private readonly wanted = new Map<string, [Side, number, Interval | null]>();
+  private isScheduled = false;
+  private isChanged = false;
+  private calmTimer = 0;
+  private isDiscrete = false;
+
+  constructor(
+    readonly pack: Pack,
+    readonly source: DataSource,
+  ) {
+    this.table = new Table(pack);
+    this.layers = [forward(pack), null];
+    this.layer = this.layers[0];
+    this.all = new Group(this.table, this.layer);
+    this.all.settleOwn(Infinity);
+    this.groups = [new Group(this.table, this.layer, this.all), new Group(this.table, this.layer, this.all)];
+    this.refresh();
+    this.restore(fromAddress(location.hash));
+  }
+
+  listen(topic: Topic, listener: () => void): () => void {
+    let listeners = this.listeners.get(topic);
+    if (listeners === undefined) {
+      listeners = new Set();
+      this.listeners.set(topic, listeners);
+    }
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }
+
+  private emit(topic: Topic): void {
+    for (const listener of [...(this.listeners.get(topic) ?? [])]) listener();
+  }
+
+  // What is done once a frame.
+
+  schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    requestAnimationFrame(() => this.frame());
+  }
+
+  private frame(): void {
+    this.isScheduled = false;
+    const begin = performance.now();
+    for (const [side, column, range] of this.wanted.values()) this.applyRange(side, column, range);
+    this.wanted.clear();
+    const isMoved = this.isChanged;
+    this.isChanged = false;
+    if (isMoved) this.emit('step');
+    const before = this.behind;
+    const deadline = Math.max(begin + BUDGET, performance.now() + BUDGET / 2);
+    const isSettled = this.settle(deadline);
+    if (isMoved || before > 0) {
+      this.refresh();
+      this.emit('sums');
+    }
+    this.frames.push(performance.now() - begin);
+    if (this.frames.length === 1) performance.mark('drawn');
+    if (this.frames.length > 2000) this.frames.splice(0, 1000);
+    if (!isSettled) this.schedule();
+    else this.becomeCalm();
+  }
+
+  /** Works on sums until that time: first what gives means in both groups. Groups without filters wait for that of all. */
+  private settle(deadline: number): boolean {
+    const filtered = this.groups.filter((group) => group.isFiltered());
+    for (const group of filtered) if (!group.settleOwn(deadline)) return false;
+    for (const group of filtered) if (!group.settleWhole(deadline)) return false;
+    const isWhole = this.all.behind === 0;
+    if (!isWhole && !this.all.settle(deadline)) return false;
+    for (const group of this.groups) {
+      if (group.isFiltered() || group.behind === 0) continue;
+      group.own.copy(this.all.own);
+      group.whole.copy(this.all.whole);
+    }
+    return true;
+  }
+
+  /** Executions whose times are not in the sums yet. */
+  get behind(): number {
+    return this.groups.reduce((sum, group) => sum + (group.isFiltered() ? group.behind : this.all.behind), 0);
+  }
+
+  private refresh(): void {
+    this.whole = compare(this.layer, this.groups, 'whole');
+    this.coloured = this.shown.part === 'whole' ? this.whole : compare(this.layer, this.groups, 'own');
+  }
+
+  private becomeCalm(): void {
+    clearTimeout(this.calmTimer);
+    this.calmTimer = window.setTimeout(() => {
+      if (this.behind > 0 || this.isScheduled) return;
+      this.rank();
+      this.emit('calm');
+      this.writeAddress();
+    }, CALM);
+  }
+
+  /** Ranks contexts by their own time; in the tree of callers functions, wherever they were called from. */
+  private rank(): void {
+    const own = this.shown.isInverted ? this.whole : compare(this.layer, this.groups, 'own');
+    this.rankedBy = own;
+    const { depth } = this.layer;
+    const all = ranked(own, this.shown.isInverted ? own.chance.length : 20);
+    this.ranking = this.shown.isInverted ? all.filter((at) => depth[at] === 1).slice(0, 20) : all;
+  }
+
+  private changed(isDiscrete: boolean): void {
+    this.isChanged = true;
+    this.isDiscrete ||= isDiscrete;
+    this.schedule();
+  }
+
+  // Filters.
+
+  /** Asks for a range; it is set with the next frame. */
+  setRange(side: Side, column: number, range: Interval | null, isDiscrete: boolean): void {
+    this.wanted.set(`${side} ${column}`, [side, column, range]);
+    this.changed(isDiscrete);
+  }
+
+  /** Which range is or will be. */
+  rangeOf(side: Side, column: number): Interval | null {
+    const wanted = this.wanted.get(`${side} ${column}`);
+    return wanted !== undefined ? wanted[2] : (this.groups[side].ranges.get(column) ?? null);
+  }
+
+  private applyRange(side: Side, column: number, range: Interval | null): void {
+    const group = this.groups[side];
+    const { key } = this.table.numbers[column];
+    if (range === null && !group.ranges.has(column)) return;
+    if (!group.setRange(column, range)) {
+      this.said = 'There are too many filters.';
+      return;
+    }
+    if (range === null) this.shown.filters[side].ranges.delete(key);
+    else this.shown.filters[side].ranges.set(key, range);
+  }
+
+  setAllowed(side: Side, column: number, allowed: Uint8Array | null): void {
+    const group = this.groups[side];
+    const { key } = this.table.codes[column];
+    if (!group.setAllowed(column, allowed)) return;
+    const codes = this.shown.filters[side].codes;
+    if (allowed === null) codes.delete(key);
+    else
+      codes.set(
+        key,
+        [...allowed.keys()].filter((code) => allowed[code] === 1),
+      );
+    this.changed(true);
+  }
+
+  resetSide(side: Side): void {
+    this.groups[side].reset();
+    this.shown.filters[side] = { ranges: new Map(), codes: new Map() };
+    this.changed(true);
+  }
+
+  reset(): void {
+    this.resetSide(0);
+    this.resetSide(1);
+    this.shown.zoom = 0;
+    this.setSearch('');
+  }
+
+  swap(): void {
+    this.groups = [this.groups[1], this.groups[0]];
+    this.shown.filters = [this.shown.filters[1], this.shown.filters[0]];
+    this.changed(true);
+  }
+
+  /** The slowest hundredth against the half in the middle. */
+  automatic(): void {
+    const column = Math.max(
+      0,
+      this.table.numbers.findIndex(({ key }) => key === 'm.duration_ns'),
+    );
+    const { order, known } = this.table.orderOf(column);
+    const { values } = this.table.numbers[column];
+    if (known < 4) return;
+    const at = (part: number) => values[order[Math.min(known - 1, Math.max(0, Math.floor(part * known)))]];
+    this.resetSide(0);
+    this.resetSide(1);
+    this.setRange(0, column, { low: at(0.25), high: at(0.75) }, true);
+    // Of few executions a hundredth is none.
+    const slow = known >= 200 ? at(0.99) : values[order[Math.max(0, known - 2)]];
+    this.setRange(1, column, { low: slow, high: at(1) }, true);
+  }
+
+  setScale(column: number, scale: Scale): void {
+    const { key, fitting } = this.table.numbers[column];
+    if (this.table.setScale(column, scale)) for (const group of [this.all, ...this.groups]) group.recount(column);
+    if (scale === fitting) this.shown.scales.delete(key);
+    else this.shown.scales.set(key, scale);
+    this.changed(true);
+  }
+
+  // Times in contexts, as columns.
+
+  private layerOf(isInverted: boolean): Layer {
+    if (!isInverted) return this.layers[0];
+    this.layers[1] ??= inverted(this.pack);
+    return this.layers[1];
+  }
+
+  /** Adds the time in a context as a number to filter by; -1 if there is no room or it is none. */
+  addContext(key: string): number {
+    const known = this.table.numbers.findIndex((column) => column.key === key);
+    if (known >= 0) return known;
+    const layer = this.layerOf(key.startsWith('i.'));
+    const context = Number(key.slice(2));
+    if (!(context >= 0 && context < layer.tree.count)) return -1;
+    const values = timesIn(layer, context);
+    const label = `in ${this.nameIn(layer, context)}`;
+    const description = 'time in this context with all within it';
+    const column = this.table.addNumber({ key, label, unit: 'ns', description, values, context });
+    if (column < 0) {
+      this.said = `There is room for ${SPARE} contexts only.`;
+      this.emit('view');
+      return -1;
+    }
+    this.shown.contexts.push(key);
+    for (const group of [this.all, ...this.groups]) group.recount(column);
+    this.changed(true);
+    return column;
+  }
+
+  // How it is looked at.
+
+  /** Changes what is shown without changing groups. */
+  look(change: Partial<Pick<Shown, 'mode' | 'part' | 'isFlipped' | 'isTall' | 'pins' | 'sort' | 'execution'>>): void {
+    Object.assign(this.shown, change);
+    if (change.part !== undefined) this.refresh();
+    this.emit('view');
+    this.isDiscrete = true;
+    this.writeAddress();
+    if (change.isTall !== undefined || change.sort !== undefined) {
+      this.emit('step');
+      this.emit('calm');
+    }
+  }
+
+  setMode(mode: Mode): void {
+    this.look({ mode });
+  }
+
+  setPart(part: Part): void {
+    this.look({ part });
+  }
+
+  setInverted(isInverted: boolean): void {
+    if (isInverted === this.shown.isInverted) return;
+    this.useLayer(isInverted);
+    this.shown.zoom = 0;
+    this.shown.pins = [];
+    this.cursor = 0;
+    this.setSearch(this.shown.search);
+    this.changed(true);
+    this.emit('view');
+  }
+
+  private useLayer(isInverted: boolean): void {
+    this.shown.isInverted = isInverted;
+    this.layer = this.layerOf(isInverted);
+    for (const group of [this.all, ...this.groups]) group.setLayer(this.layer);
+    this.refresh();
+    this.ranking = [];
+  }
+
+  zoomTo(context: number): void {
+    this.cursor = context;
+    if (context !== this.shown.zoom) {
+      this.shown.zoom = context;
+      this.isDiscrete = true;
+      this.writeAddress();
+    }
+    this.emit('view');
+  }
+
+  pin(context: number): void {
+    const { pins } = this.shown;
+    this.look({ pins: pins.includes(context) ? pins.filter((one) => one !== context) : [...pins, context].slice(-20) });
+  }
+
+  setSearch(search: string): void {
+    this.shown.search = search;
+    this.found = null;
+    const wanted = search.trim().toLowerCase();
+    if (wanted !== '') {
+      const { count, name } = this.layer.tree;
+      const isFound = this.pack.names.map((one) => one.toLowerCase().includes(wanted));
+      this.found = new Uint8Array(count);
+      for (let at = 1; at < count; at++) if (isFound[name[at]]) this.found[at] = 1;
+    }
+    this.emit('view');
+    this.becomeCalm();
+  }
+
+  nameIn(layer: Layer, context: number): string {
+    const { tree } = layer;
+    if (context === 0) return 'all';
+    const name = clean(this.pack.names[tree.name[context]]);
+    return tree.kind[context] === FrameKind.Call ? `${name}()` : name;
+  }
+
+  nameOf(context: number): string {
+    return this.nameIn(this.layer, context);
+  }
+
+  // The address.
+
+  private writeAddress(): void {
+    const text = toAddress(this.shown);
+    if (text === location.hash.replace(/^#/, '')) {
+      this.isDiscrete = false;
+      return;
+    }
+    const url = `${location.pathname}${location.search}${text === '' ? '' : `#${text}`}`;
+    if (this.isDiscrete) history.pushState(null, '', url);
+    else history.replaceState(null, '', url);
+    this.isDiscrete = false;
+  }
+
+  /** Shows what an address says. */
+  restore(given: Shown): void {
+    if (given.isInverted !== this.shown.isInverted) this.useLayer(given.isInverted);
+    for (const key of given.contexts) this.addContext(key);
+    const { numbers } = this.table;
+    this.wanted.clear();
+    for (const side of [0, 1] as const) this.restoreFilters(side, given.filters[side]);
+    numbers.forEach((column, at) => {
+      const scale = given.scales.get(column.key) ?? column.fitting;
+      if (scale !== column.axis.scale) this.setScale(at, scale);
+    });
+    const { count } = this.layer.tree;
+    Object.assign(this.shown, {
+      ...given,
+      kind: this.pack.kind,
+      contexts: this.shown.contexts,
+      filters: this.shown.filters,
+      scales: this.shown.scales,
+      zoom: given.zoom < count ? given.zoom : 0,
+      pins: given.pins.filter((context) => context > 0 && context < count),
+      sort: numbers.some(({ key }) => key === given.sort.key) ? given.sort : initial().sort,
+    });
+    this.cursor = this.shown.zoom;
+    this.refresh();
+    this.setSearch(given.search);
+    this.changed(false);
+    this.isDiscrete = false;
+  }
+
+  private restoreFilters(side: Side, given: Filters): void {
+    const group = this.groups[side];
+    const { numbers, codes } = this.table;
+    numbers.forEach(({ key }, column) => {
+      const range = given.ranges.get(key) ?? null;
+      const old = group.ranges.get(column) ?? null;
+      if (range?.low !== old?.low || range?.high !== old?.high) this.applyRange(side, column, range);
+    });
+    codes.forEach(({ key, values }, column) => {
+      const wanted = given.codes.get(key);
+      if (wanted === undefined && !group.allowed.has(column)) return;
+      const allowed = wanted === undefined ? null : new Uint8Array(values.length);
+      for (const code of wanted ?? []) if (allowed !== null && code < allowed.length) allowed[code] = 1;
+      this.setAllowed(side, column, allowed);
+    });
+  }
+}

@@ -1,0 +1,137 @@
+/** The page. */
+
+import { useEffect, useState } from 'preact/hooks';
+import { fromAddress } from '../data/address';
+import { type DataSource, openSource } from '../data/source';
+import { decodePack } from '../engine/pack';
+import { clean } from '../format';
+import { Model } from '../model';
+import { Executions } from './executions';
+import { Flame, filterBy, steer } from './flame';
+import { Groups } from './groups';
+import { Header } from './header';
+import { Help } from './help';
+import { ModelContext } from './hooks';
+import { Ranking } from './ranking';
+import { onTheme } from './theme';
+import { Timeline } from './timeline';
+
+/** Lets the browser draw what it was told before it is kept busy. */
+function breath(): Promise<void> {
+  return new Promise((done) => setTimeout(done, 0));
+}
+
+export function App() {
+  const [source] = useState<DataSource>(openSource);
+  const [model, setModel] = useState<Model | null>(null);
+  const [error, setError] = useState('');
+  const [said, setSaid] = useState('Opening…');
+  const [isHelp, setHelp] = useState(false);
+  const [, setTheme] = useState(0);
+
+  const open = async (kind: number) => {
+    setSaid('Opening…');
+    try {
+      performance.mark('open');
+      const bytes = await source.pack(kind);
+      performance.mark('bytes');
+      setSaid('Preparing…');
+      await breath();
+      const pack = decodePack(bytes);
+      performance.mark('decoded');
+      document.title = `${clean(pack.title, 80) || 'executions'} · tracebraid`;
+      const made = new Model(pack, source);
+      performance.mark('ready');
+      setModel(made);
+      Object.assign(window, { tracebraid: made });
+    } catch (failed) {
+      setError(failed instanceof Error ? failed.message : String(failed));
+    }
+  };
+  const toKind = (kind: number) => {
+    history.pushState(null, '', `#k=${kind}`);
+    setModel(null);
+    void open(kind);
+  };
+
+  // Once.
+  useEffect(() => void open(fromAddress(location.hash).kind), []);
+  useEffect(() => onTheme(() => setTheme((round) => round + 1)), []);
+  useEffect(() => {
+    const back = () => {
+      const wanted = fromAddress(location.hash);
+      if (model === null) return;
+      if (wanted.kind !== model.pack.kind && !source.isAlone) {
+        setModel(null);
+        void open(wanted.kind);
+      } else model.restore(wanted);
+    };
+    const key = (event: KeyboardEvent) => {
+      if (model !== null) keyAnywhere(event, model, () => setHelp(true));
+    };
+    addEventListener('popstate', back);
+    addEventListener('keydown', key);
+    return () => {
+      removeEventListener('popstate', back);
+      removeEventListener('keydown', key);
+    };
+  });
+
+  if (error !== '') {
+    return (
+      <main class="message">
+        <h1>This cannot be shown</h1>
+        <p class="error" role="alert">
+          {clean(error, 500)}
+        </p>
+      </main>
+    );
+  }
+  if (model === null) {
+    return (
+      <main class="message" aria-busy="true">
+        <p role="status">{said}</p>
+      </main>
+    );
+  }
+  return (
+    <ModelContext.Provider value={model}>
+      <Header onKind={toKind} onHelp={() => setHelp(true)} />
+      <main>
+        {model.pack.executions === 0 ? (
+          <p class="panel hint">There are no executions of this kind.</p>
+        ) : (
+          <>
+            <Groups />
+            <div class="middle">
+              <Flame />
+              <Ranking />
+            </div>
+            <Executions />
+          </>
+        )}
+      </main>
+      <Timeline />
+      <Help isOpen={isHelp} onClose={() => setHelp(false)} />
+    </ModelContext.Provider>
+  );
+}
+
+/** Keys that work wherever the focus is, unless somebody writes or a dialog is open. */
+function keyAnywhere(event: KeyboardEvent, model: Model, help: () => void): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') !== null) return;
+  const target = event.target as HTMLElement;
+  const isWriting = target.matches('select, textarea, input:not([type=checkbox])');
+  if (isWriting) return;
+  const letter = event.key.toLowerCase();
+  if (event.key === '/') document.querySelector<HTMLInputElement>('#search')?.focus();
+  else if (event.key === '?') help();
+  else if (letter === 'w' || letter === 'a' || letter === 's' || letter === 'd') steer(model, letter);
+  else if (letter === 'p' && model.cursor !== 0) model.pin(model.cursor);
+  else if (letter === 'f') filterBy(model);
+  else if (event.key === 'Escape') {
+    if (model.shown.search !== '') model.setSearch('');
+    else if (model.shown.zoom !== 0) model.zoomTo(0);
+  } else return;
+  event.preventDefault();
+}

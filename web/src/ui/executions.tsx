@@ -1,0 +1,170 @@
+/** Lists of the executions of both groups. */
+
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { NONE } from '../engine/pack';
+import { clean, count, moment, quantity } from '../format';
+import type { Model, Side } from '../model';
+import { useModel, useTopics } from './hooks';
+
+const ROW = 22;
+/** The browser cannot scroll farther. */
+const MOST = 700_000;
+
+export function Executions() {
+  const model = useModel();
+  useTopics(model, 'calm', 'view');
+  const { numbers } = model.table;
+  const { sort } = model.shown;
+  const key = sort.key === '' ? numbers[0]?.key : sort.key;
+  return (
+    <section class="panel executions" aria-label="Executions">
+      <div class="bar">
+        <h2>Executions</h2>
+        <label>
+          {'sorted by '}
+          <select
+            value={key}
+            onChange={(event) => model.look({ sort: { key: event.currentTarget.value, isDown: sort.isDown } })}
+          >
+            {numbers.map((column) => (
+              <option key={column.key} value={column.key}>
+                {clean(column.label, 60)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="button" onClick={() => model.look({ sort: { key: sort.key, isDown: !sort.isDown } })}>
+          {sort.isDown ? 'greatest first' : 'least first'}
+        </button>
+        <span class="hint">Click one for its critical path.</span>
+      </div>
+      <div class="lists">
+        <List side={0} />
+        <List side={1} />
+      </div>
+    </section>
+  );
+}
+
+function List({ side }: { side: Side }) {
+  const model = useModel();
+  const [round, setRound] = useState(0);
+  const [top, setTop] = useState(0);
+  const box = useRef<HTMLElement>(null);
+  const { sort } = model.shown;
+  const { numbers } = model.table;
+  const column = Math.max(
+    0,
+    numbers.findIndex(({ key }) => key === sort.key),
+  );
+  useEffect(() => {
+    const renew = () => setRound((one) => one + 1);
+    // It may have become calm before anybody listened.
+    if (model.behind === 0) renew();
+    return model.listen('calm', renew);
+  }, [model]);
+  const group = model.groups[side];
+  // Groups change in place: a round is what tells.
+  const members = useMemo(
+    () =>
+      round === 0 || numbers.length === 0
+        ? new Uint32Array(0)
+        : group.members(model.table.orderOf(column).order, sort.isDown),
+    [round, column, sort.isDown, group],
+  );
+  const shown = Math.min(members.length, MOST);
+  const first = Math.max(0, Math.floor(top / ROW) - 4);
+  const rows = [...members.subarray(first, Math.min(shown, first + 26))];
+  const extra = column === 0 ? null : numbers[column];
+  const name = 'AB'[side];
+  const key = (event: KeyboardEvent) => {
+    if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
+    const buttons = [...(box.current?.querySelectorAll<HTMLButtonElement>('button') ?? [])];
+    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const next = buttons[at + (event.key === 'ArrowDown' ? 1 : -1)];
+    if (at < 0 || next === undefined) return;
+    event.preventDefault();
+    next.focus();
+    next.scrollIntoView({ block: 'nearest' });
+  };
+  return (
+    <div class={`list side-${'ab'[side]}`}>
+      <h3>
+        <span class="badge">{name}</span>
+        {`${count(members.length)} executions`}
+        {members.length > MOST ? <small>{`, the first ${count(MOST)}`}</small> : null}
+      </h3>
+      <section
+        class="scroll"
+        ref={box}
+        tabIndex={0}
+        aria-label={`Executions of group ${name}`}
+        onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+        onKeyDown={key}
+      >
+        <table class="plain" aria-rowcount={members.length + 1}>
+          <thead>
+            <tr>
+              <th scope="col">#</th>
+              <th scope="col">{clean(numbers[0]?.label ?? '', 30)}</th>
+              {extra === null ? null : <th scope="col">{clean(extra.label, 30)}</th>}
+              <th scope="col">began</th>
+              <th scope="col">thread</th>
+              <th scope="col">trace</th>
+            </tr>
+          </thead>
+          <tbody>
+            {first > 0 ? (
+              <tr aria-hidden="true" style={{ height: `${first * ROW}px` }}>
+                <td colSpan={extra === null ? 5 : 6} />
+              </tr>
+            ) : null}
+            {rows.map((one, at) => (
+              <tr key={one} aria-rowindex={first + at + 2}>
+                <td>
+                  <button
+                    type="button"
+                    class="quiet link"
+                    data-execution={model.pack.id[one]}
+                    onClick={() => model.look({ execution: model.pack.id[one] })}
+                  >
+                    {model.pack.id[one]}
+                  </button>
+                </td>
+                <td>{quantity(numbers[0].values[one], numbers[0].unit)}</td>
+                {extra === null ? null : <td>{quantity(extra.values[one], extra.unit)}</td>}
+                <td>{quantity(beginOf(model, one), 'ns')}</td>
+                <td title={threadOf(model, one)}>{threadOf(model, one)}</td>
+                <td title={clean(model.pack.sources[model.pack.source[one]].path)}>{traceOf(model, one)}</td>
+              </tr>
+            ))}
+            {first + rows.length < shown ? (
+              <tr aria-hidden="true" style={{ height: `${(shown - first - rows.length) * ROW}px` }}>
+                <td colSpan={extra === null ? 5 : 6} />
+              </tr>
+            ) : null}
+          </tbody>
+        </table>
+      </section>
+    </div>
+  );
+}
+
+function beginOf(model: Model, one: number): number {
+  return model.table.numbers.find(({ key }) => key === 'begin')!.values[one];
+}
+
+export function threadOf(model: Model, one: number): string {
+  const code = model.pack.thread[one];
+  return code === NONE ? 'unknown' : clean(model.pack.threads[code], 60);
+}
+
+function traceOf(model: Model, one: number): string {
+  const { path, host, label } = model.pack.sources[model.pack.source[one]];
+  return clean([label, host].filter((part) => part !== '').join(' · ') || path, 60);
+}
+
+/** The moment of an execution's begin. */
+export function momentOf(model: Model, one: number): string {
+  return moment(model.pack.origin + BigInt(Math.round(model.pack.begin[one])));
+}

@@ -1,0 +1,133 @@
+/** What is known of a context in both groups. */
+
+import { type Part, SURE, spreads } from '../engine/compare';
+import { pathOf } from '../engine/layer';
+import { FrameKind } from '../engine/pack';
+import { hedges, intervalOf, type Spread } from '../engine/statistics';
+import { chance, count, digits, percent, quantity, signed } from '../format';
+import type { Model } from '../model';
+
+const KINDS: Record<number, string> = {
+  [FrameKind.Function]: 'function',
+  [FrameKind.Call]: 'system call',
+  [FrameKind.Thread]: 'thread',
+  [FrameKind.Reason]: 'reason to wait',
+  [FrameKind.Detail]: 'detail',
+  [FrameKind.Root]: 'executions',
+};
+
+export function kindOf(model: Model, context: number): string {
+  return KINDS[model.layer.tree.kind[context]] ?? 'executions';
+}
+
+/** What a difference is worth, in words. */
+function verdict(a: Spread, b: Spread, chanceOf: number): string {
+  if (a.executions < 2 || b.executions < 2) return 'too few executions to tell';
+  if (Number.isNaN(chanceOf)) return '';
+  if (chanceOf >= SURE) return `may be by chance (${chance(chanceOf)})`;
+  return `by chance: ${chance(chanceOf)}`;
+}
+
+function Rows({ model, context, part }: { model: Model; context: number; part: Part }) {
+  const [a, b] = spreads(model.layer, model.groups, part, context);
+  const comparison = part === 'whole' ? model.whole : model.shown.part === 'own' ? model.coloured : model.rankedBy;
+  const interval = intervalOf(a, b);
+  const more = b.mean - a.mean;
+  const row = (name: string, of: Spread) => (
+    <tr>
+      <th scope="row">{name}</th>
+      <td>{quantity(of.mean, 'ns')}</td>
+      <td>{`± ${quantity(of.deviation, 'ns')}`}</td>
+      <td>{`${count(of.present)} of ${count(of.executions)}`}</td>
+    </tr>
+  );
+  const size = hedges(a, b);
+  return (
+    <tbody>
+      <tr class="part">
+        <th colSpan={4} scope="rowgroup">
+          {part === 'whole' ? 'with all within it' : 'itself'}
+        </th>
+      </tr>
+      {row('A', a)}
+      {row('B', b)}
+      <tr>
+        <th scope="row">B − A</th>
+        <td>{signed(more, 'ns')}</td>
+        <td colSpan={2}>
+          {interval === null ? '' : `95 %: ${signed(interval[0], 'ns')} … ${signed(interval[1], 'ns')}`}
+        </td>
+      </tr>
+      <tr>
+        <th scope="row" />
+        <td>{size === 0 ? '' : `g = ${size < 0 ? '−' : ''}${digits(Math.abs(size))}`}</td>
+        <td colSpan={2}>{comparison === undefined ? '' : verdict(a, b, comparison.chance[context])}</td>
+      </tr>
+    </tbody>
+  );
+}
+
+/** Both means, deviations, counts; the difference, its interval, and how sure it is. */
+export function Facts({ model, context }: { model: Model; context: number }) {
+  const isOwn = !model.shown.isInverted && context !== 0;
+  return (
+    <table class="facts">
+      <thead>
+        <tr>
+          <th class="unseen" scope="col">
+            group
+          </th>
+          <th scope="col">mean</th>
+          <th scope="col">deviation</th>
+          <th scope="col">were there</th>
+        </tr>
+      </thead>
+      <Rows model={model} context={context} part="whole" />
+      {isOwn ? <Rows model={model} context={context} part="own" /> : null}
+    </table>
+  );
+}
+
+/** The frames of a context from the outermost one on, each to be gone to. */
+export function Crumbs({ model, context }: { model: Model; context: number }) {
+  const path = pathOf(model.layer.tree, context);
+  // Of deep ones the middle is left out.
+  const isLong = path.length > 12;
+  const shown = isLong ? [...path.slice(0, 4), -1, ...path.slice(-7)] : path;
+  return (
+    <nav class="crumbs" aria-label="Frames around">
+      <button type="button" class="quiet" onClick={() => model.zoomTo(0)}>
+        all
+      </button>
+      {shown.map((at) =>
+        at < 0 ? (
+          <span key="gap">{`› … ${path.length - 11} more `}</span>
+        ) : (
+          <span key={at}>
+            {' › '}
+            <button
+              type="button"
+              class="quiet"
+              aria-current={at === context}
+              title={kindOf(model, at)}
+              onClick={() => model.zoomTo(at)}
+            >
+              {model.nameOf(at)}
+            </button>
+          </span>
+        ),
+      )}
+    </nav>
+  );
+}
+
+/** A line on a context for screen readers. */
+export function spoken(model: Model, context: number): string {
+  const [a, b] = spreads(model.layer, model.groups, 'whole', context);
+  const [wa, wb] = spreads(model.layer, model.groups, 'whole', 0);
+  const sure = model.whole.chance[context] < SURE;
+  return (
+    `${model.nameOf(context)}, ${kindOf(model, context)}. A ${quantity(a.mean, 'ns')} (${percent(a.mean, wa.mean)}), ` +
+    `B ${quantity(b.mean, 'ns')} (${percent(b.mean, wb.mean)}). ${sure ? 'They differ.' : 'No sure difference.'}`
+  );
+}

@@ -1,0 +1,279 @@
+/** A histogram with a brush. */
+
+import { useMemo, useRef, useState } from 'preact/hooks';
+import { placeOf, valueAt } from '../engine/axis';
+import { type Interval, ROOM } from '../engine/group';
+import { count, logTicks, percent, quantity, ticks } from '../format';
+import type { Side } from '../model';
+import { fitted, prepared, setFont, useCanvas, useModel, useTopics } from './hooks';
+import { currentTheme } from './theme';
+
+/** Room below for the axis, at both sides so that brushes at the ends can be taken. */
+const AXIS = 15;
+const SIDE = 6;
+/** How near an edge is taken. */
+const NEAR = 6;
+
+type Grip = { kind: 'new' | 'move' | 'low' | 'high'; start: number; range: [number, number] | null; isMoved: boolean };
+
+export function Histogram({ side, column }: { side: Side; column: number }) {
+  const model = useModel();
+  const { table } = model;
+  const of = table.numbers[column];
+  const grip = useRef<Grip | null>(null);
+  const [cursor, setCursor] = useState('crosshair');
+
+  /** Places of the brush, from 0 to 1. */
+  const placesOf = (range: Interval): [number, number] => [placeOf(of.axis, range.low), placeOf(of.axis, range.high)];
+
+  const draw = (canvas: HTMLCanvasElement) => {
+    const ready = prepared(canvas);
+    if (ready === null) return;
+    const { pen, width, height } = ready;
+    const theme = currentTheme();
+    const { axis } = of;
+    const counts = model.groups[side].histograms;
+    const floor = height - AXIS;
+    const inner = width - 2 * SIDE;
+    let most = 1;
+    for (let bin = 0; bin < axis.bins; bin++) most = Math.max(most, counts[column * ROOM + bin]);
+    const tall = model.shown.isTall;
+    const top = tall ? Math.log1p(most) : most;
+    const bars = () => {
+      pen.beginPath();
+      for (let bin = 0; bin < axis.bins; bin++) {
+        const size = counts[column * ROOM + bin];
+        if (size === 0) continue;
+        const from = Math.round(SIDE + (bin * inner) / axis.bins);
+        const to = Math.round(SIDE + ((bin + 1) * inner) / axis.bins);
+        // What is there is seen, however little.
+        const bar = Math.max(1.5, ((tall ? Math.log1p(size) : size) / top) * (floor - 4));
+        pen.rect(from, floor - bar, Math.max(1, to - from - (to - from > 3 ? 1 : 0)), bar);
+      }
+      pen.fill();
+    };
+    const range = model.rangeOf(side, column);
+    if (range === null) {
+      pen.fillStyle = theme.groups[side];
+      pen.globalAlpha = 0.72;
+      bars();
+      pen.globalAlpha = 1;
+    } else {
+      const [low, high] = placesOf(range).map((place) => SIDE + place * inner);
+      pen.fillStyle = theme.pale;
+      bars();
+      pen.fillStyle = theme.groups[side];
+      pen.globalAlpha = 0.12;
+      pen.fillRect(low, 0, Math.max(1, high - low), floor);
+      pen.globalAlpha = 1;
+      pen.save();
+      pen.beginPath();
+      pen.rect(low - 0.5, 0, Math.max(2, high - low + 1), floor);
+      pen.clip();
+      bars();
+      pen.restore();
+      for (const edge of [low, high]) {
+        pen.fillRect(Math.round(edge) - 0.75, 0, 1.5, floor);
+        pen.beginPath();
+        pen.roundRect(Math.round(edge) - 3, floor / 2 - 7, 6, 14, 2.5);
+        pen.fill();
+      }
+    }
+    pen.fillStyle = theme.line;
+    pen.fillRect(SIDE, floor, inner, 1);
+    setFont(pen);
+    pen.fillStyle = theme.soft;
+    const most2 = Math.max(2, Math.floor(inner / 70));
+    const marks =
+      axis.scale === 'log' ? logTicks(axis.low, axis.high, of.unit, most2) : ticks(axis.low, axis.high, of.unit, most2);
+    if (axis.zero > 0) marks.unshift(0);
+    let free = -Infinity;
+    for (const mark of marks) {
+      const x = SIDE + inner * (mark === 0 && axis.zero > 0 ? axis.zero / 4 : placeOf(axis, mark));
+      const text = quantity(mark, of.unit);
+      const half = pen.measureText(text).width / 2;
+      const left = Math.min(width - 2 * half - 1, Math.max(1, x - half));
+      pen.fillRect(x, floor, 1, 3);
+      if (left < free + 8) continue;
+      pen.fillText(fitted(pen, text, 80), left, floor + 9);
+      free = left + 2 * half;
+    }
+  };
+  const canvas = useCanvas(model, ['step'], draw);
+
+  const placeAt = (event: PointerEvent): number => {
+    const box = canvas.current!.getBoundingClientRect();
+    return Math.min(1, Math.max(0, (event.clientX - box.left - SIDE) / (box.width - 2 * SIDE)));
+  };
+  const gripAt = (place: number): Grip['kind'] => {
+    const range = model.rangeOf(side, column);
+    if (range === null) return 'new';
+    const near = NEAR / Math.max(1, canvas.current!.clientWidth - 2 * SIDE);
+    const [low, high] = placesOf(range);
+    if (Math.abs(place - high) <= near) return 'high';
+    if (Math.abs(place - low) <= near) return 'low';
+    return place > low && place < high ? 'move' : 'new';
+  };
+  const set = (low: number, high: number, isDiscrete: boolean) => {
+    const [from, to] = low <= high ? [low, high] : [high, low];
+    // At the very ends nothing may be lost to rounding.
+    const range = {
+      low: from <= 0 ? of.range.low : valueAt(of.axis, from),
+      high: to >= 1 ? of.range.high : valueAt(of.axis, to),
+    };
+    model.setRange(side, column, range, isDiscrete);
+  };
+  const down = (event: PointerEvent) => {
+    if (event.button !== 0) return;
+    canvas.current!.setPointerCapture(event.pointerId);
+    const start = placeAt(event);
+    const range = model.rangeOf(side, column);
+    grip.current = { kind: gripAt(start), start, range: range === null ? null : placesOf(range), isMoved: false };
+  };
+  const move = (event: PointerEvent) => {
+    const place = placeAt(event);
+    const held = grip.current;
+    if (held === null) {
+      const kind = gripAt(place);
+      setCursor(kind === 'new' ? 'crosshair' : kind === 'move' ? 'grab' : 'ew-resize');
+      return;
+    }
+    if (!held.isMoved && Math.abs(place - held.start) * canvas.current!.clientWidth < 3) return;
+    held.isMoved = true;
+    if (held.kind === 'new' || held.range === null) return set(held.start, place, false);
+    const [low, high] = held.range;
+    if (held.kind === 'low') return set(place, high, false);
+    if (held.kind === 'high') return set(low, place, false);
+    const by = Math.min(1 - high, Math.max(-low, place - held.start));
+    set(low + by, high + by, false);
+  };
+  const up = () => {
+    const held = grip.current;
+    grip.current = null;
+    if (held === null) return;
+    if (held.isMoved) model.setRange(side, column, model.rangeOf(side, column), true);
+    else if (held.kind === 'new' && held.range !== null) model.setRange(side, column, null, true);
+  };
+  const key = (event: KeyboardEvent) => {
+    const step =
+      event.key === 'ArrowRight' || event.key === 'ArrowUp'
+        ? 1
+        : event.key === 'ArrowLeft' || event.key === 'ArrowDown'
+          ? -1
+          : 0;
+    if (event.key === 'Delete' || event.key === 'Backspace') {
+      model.setRange(side, column, null, true);
+    } else if (event.key === 'Home' || event.key === 'End') {
+      // As far to an end as it goes, with the width that it has.
+      const range = model.rangeOf(side, column);
+      const [low, high] = range === null ? [0.25, 0.75] : placesOf(range);
+      if (event.key === 'Home') set(0, high - low, true);
+      else set(1 - (high - low), 1, true);
+    } else if (step !== 0 && !event.ctrlKey && !event.metaKey) {
+      const by = (step * (event.altKey ? 0.2 : 1)) / of.axis.bins;
+      const range = model.rangeOf(side, column);
+      const [low, high] = range === null ? [0.25, 0.75] : placesOf(range);
+      if (range === null) set(low, high, true);
+      else if (event.shiftKey) set(low, Math.min(1, Math.max(low, high + by)), true);
+      else {
+        const moved = Math.min(1 - high, Math.max(-low, by));
+        set(low + moved, high + moved, true);
+      }
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const name = `${of.label}, group ${'AB'[side]}`;
+  return (
+    <div class="histogram">
+      <Brush side={side} column={column} name={name} onKey={key}>
+        <canvas
+          ref={canvas}
+          aria-hidden="true"
+          style={{ cursor }}
+          onPointerEnter={() => table.orderOf(column)}
+          onPointerDown={down}
+          onPointerMove={move}
+          onPointerUp={up}
+          onPointerCancel={up}
+        />
+      </Brush>
+      <Table side={side} column={column} />
+    </div>
+  );
+}
+
+/** The part that the keyboard moves, told to those who do not see it. */
+function Brush(props: {
+  side: Side;
+  column: number;
+  name: string;
+  onKey: (event: KeyboardEvent) => void;
+  children: preact.ComponentChildren;
+}) {
+  const model = useModel();
+  useTopics(model, 'step');
+  const of = model.table.numbers[props.column];
+  const range = model.rangeOf(props.side, props.column);
+  const text = range === null ? 'all' : `${quantity(range.low, of.unit)} to ${quantity(range.high, of.unit)}`;
+  const [low, high] = range === null ? [0, 1] : [placeOf(of.axis, range.low), placeOf(of.axis, range.high)];
+  return (
+    <div
+      class="brush"
+      role="slider"
+      tabIndex={0}
+      data-histogram={`${'ab'[props.side]} ${of.key}`}
+      aria-label={props.name}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={Math.round(50 * (low + high))}
+      aria-valuetext={text}
+      onKeyDown={props.onKey}
+    >
+      {props.children}
+      {range === null ? null : (
+        <span class="range" aria-hidden="true">
+          {text}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** The histogram in ten lines, for screen readers. */
+function Table({ side, column }: { side: Side; column: number }) {
+  const model = useModel();
+  useTopics(model, 'calm');
+  const of = model.table.numbers[column];
+  const group = model.groups[side];
+  const rows = useMemo(() => [...Array(10).keys()], []);
+  const { bins } = of.axis;
+  let total = 0;
+  for (let bin = 0; bin < bins; bin++) total += group.histograms[column * ROOM + bin];
+  return (
+    <table class="unseen">
+      <caption>{`${of.label}, group ${'AB'[side]}`}</caption>
+      <thead>
+        <tr>
+          <th scope="col">from</th>
+          <th scope="col">to</th>
+          <th scope="col">executions</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => {
+          const [from, to] = [Math.floor((row * bins) / 10), Math.floor(((row + 1) * bins) / 10)];
+          let size = 0;
+          for (let bin = from; bin < to; bin++) size += group.histograms[column * ROOM + bin];
+          return (
+            <tr key={row}>
+              <td>{quantity(valueAt(of.axis, from / bins), of.unit)}</td>
+              <td>{quantity(valueAt(of.axis, to / bins), of.unit)}</td>
+              <td>{`${count(size)} (${percent(size, total)})`}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

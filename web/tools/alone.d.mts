@@ -1,0 +1,3 @@
+import type { makePack } from './synthetic.mjs';
+export function alonePage(bytes: Uint8Array, paths?: Record<string, unknown>): string;
+export function aloneFrom(pack: ReturnType<typeof makePack>): string;
