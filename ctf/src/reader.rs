@@ -604,6 +604,11 @@ impl<'t> MergedReader<'t> {
         Some((top.time, self.readers.get_mut(top.rank)?))
     }
 
+    /// The reader that [`MergedReader::next`] gave last.
+    pub fn current(&mut self) -> Option<&mut StreamReader<'t>> {
+        self.readers.get_mut(self.current?)
+    }
+
     /// Damage that was found since the last call.
     pub fn take_damage(&mut self) -> Vec<Damage> {
         self.readers

@@ -5,7 +5,7 @@ use tracebraid_kernel_model::events::irq::Vector;
 use tracebraid_kernel_model::{Syscall, ring_operation, softirq_name};
 
 use crate::cause::{Interrupt, Wake};
-use crate::graph::{Graph, NO_OBJECT, Occupant};
+use crate::graph::{Graph, NO_OBJECT, Occupant, State};
 use crate::kinds::Kind as CallKind;
 use crate::path::{Kind, Link, Path, Segment};
 
@@ -217,15 +217,39 @@ impl Graph {
             Kind::Runnable(Occupant::Idle) => "the CPU was idle".to_owned(),
             Kind::Runnable(by) => format!("behind {}", self.occupant(by)),
             Kind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
-            Kind::Waiting { call, object, wake } => {
-                let what = self.wake(trace, wake);
-                [what, self.call(call, object)]
-                    .into_iter()
-                    .filter(|part| !part.is_empty())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            }
+            Kind::Waiting { call, object, wake } => self.wait(trace, (call, object), wake),
         }
+    }
+
+    /// What a thread's time goes into that is in such a state; nothing once it has ended.
+    pub fn reason_of(&self, trace: u32, state: State) -> Option<Reason> {
+        Some(match state {
+            State::Unknown => Reason::Unknown,
+            State::Running(_) => Reason::Running,
+            State::Interrupted(..) => Reason::Interrupted,
+            State::Preempted(_) => Reason::Preempted,
+            State::Runnable(_) => Reason::Runnable,
+            State::Blocked { call, wake, .. } => self.waits_for(trace, call, wake),
+            State::Ended => return None,
+        })
+    }
+
+    /// The same more exactly, as [`Graph::detail`] does; nothing of who has a thread's CPU, which changes meanwhile.
+    pub fn detail_of(&self, trace: u32, state: State) -> String {
+        match state {
+            State::Interrupted(_, by) => self.interrupt(trace, by),
+            State::Blocked {
+                call, object, wake, ..
+            } => self.wait(trace, (call, object), wake),
+            _ => String::new(),
+        }
+    }
+
+    /// A wait: what ends it, and the call that it is in.
+    fn wait(&self, trace: u32, (call, object): (Syscall, u32), wake: Wake) -> String {
+        let parts = [self.wake(trace, wake), self.call(call, object)];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(", ")
     }
 
     /// What exactly the time of a part of a path went into, without the call and without a thread: a device, a queue, an

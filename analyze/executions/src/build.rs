@@ -10,7 +10,7 @@ use tracebraid_fold::{Control, FoldError, Options, fold};
 use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
 use tracebraid_profile::Samples;
 
-use crate::contexts::Contexts;
+use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::counts::{CountAnalysis, ExtraMetric};
 use crate::delimit::{DelimitedAnalysis, FunctionNames};
 use crate::ecct::{Ecct, Step};
@@ -63,6 +63,22 @@ pub struct Union {
     pub contexts: Contexts,
     /// What their frames are called.
     pub names: Names,
+}
+
+impl Union {
+    /// The frames of a context as texts, the outermost first: what is no function is in brackets.
+    pub fn words(&self, context: ContextId) -> Vec<String> {
+        let text = |frame: Frame| {
+            let name = self.names.text(frame.name);
+            match frame.kind {
+                FrameKind::Function => name.to_owned(),
+                FrameKind::Call => format!("{name}()"),
+                FrameKind::Thread => format!("<{name}>"),
+                FrameKind::Reason | FrameKind::Detail => format!("[{name}]"),
+            }
+        };
+        self.contexts.frames(context).into_iter().map(text).collect()
+    }
 }
 
 /// Which executions to make.

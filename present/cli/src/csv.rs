@@ -16,26 +16,31 @@ impl Rows {
 
     /// Adds a row.
     pub(crate) fn add<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        for (index, cell) in cells.into_iter().enumerate() {
-            if index > 0 {
-                self.text.push(',');
-            }
-            let cell = cell.as_ref();
-            if cell.contains([',', '"', '\n', '\r']) {
-                self.text.push('"');
-                self.text.push_str(&cell.replace('"', "\"\""));
-                self.text.push('"');
-            } else {
-                self.text.push_str(cell);
-            }
-        }
-        self.text.push('\n');
+        put(&mut self.text, cells);
     }
 
     /// All of it.
     pub(crate) fn finish(self) -> String {
         self.text
     }
+}
+
+/// Puts a row behind a text.
+pub(crate) fn put<T: AsRef<str>>(text: &mut String, cells: impl IntoIterator<Item = T>) {
+    for (index, cell) in cells.into_iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        let cell = cell.as_ref();
+        if cell.contains([',', '"', '\n', '\r']) {
+            text.push('"');
+            text.push_str(&cell.replace('"', "\"\""));
+            text.push('"');
+        } else {
+            text.push_str(cell);
+        }
+    }
+    text.push('\n');
 }
 
 #[cfg(test)]

@@ -75,13 +75,18 @@ impl FoldArgs {
 /// Does something that tells how far it is, showing that on a terminal; Ctrl-C cancels it.
 pub(crate) fn watched<T>(work: impl FnOnce(&Control) -> T) -> T {
     let control = Control::default();
+    watched_by(&control, &|| control.cancel(), || work(&control))
+}
+
+/// The same of something that Ctrl-C stops in a way of its own, which is done again and again until it has ended.
+pub(crate) fn watched_by<T>(control: &Control, stop: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
     let interrupted = output::interruption();
     let finished = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(&control, &interrupted, &finished));
+        let watcher = scope.spawn(|| watch(control, stop, &interrupted, &finished));
         // Also if it panics: else the watcher would be waited for.
         let _end = End(&finished, watcher.thread());
-        work(&control)
+        work()
     })
 }
 
@@ -96,18 +101,21 @@ impl Drop for End<'_> {
 }
 
 /// Shows how far the fold is and passes interruptions on.
-fn watch(control: &Control, interrupted: &Arc<AtomicBool>, finished: &AtomicBool) {
+fn watch(control: &Control, stop: &dyn Fn(), interrupted: &Arc<AtomicBool>, finished: &AtomicBool) {
     let mut progress: Option<Progress> = None;
     while !finished.load(Ordering::Relaxed) {
         std::thread::park_timeout(Duration::from_millis(50));
         if interrupted.load(Ordering::Relaxed) {
-            control.cancel();
+            stop();
         }
         let total = control.total();
-        if total > 0 {
+        if total > control.done() {
             progress
                 .get_or_insert_with(|| Progress::new(total, false))
                 .at(|| control.done());
+        } else {
+            // What comes now does not tell how far it is.
+            progress.take().iter_mut().for_each(Progress::finish);
         }
     }
     progress.iter_mut().for_each(Progress::finish);

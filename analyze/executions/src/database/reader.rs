@@ -370,6 +370,73 @@ impl Database {
             steps: steps.collect(),
         }))
     }
+
+    /// The first execution whose id is not less, with its id and its steps; none if there is none any more.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn execution_from(&self, id: i64) -> Result<Option<(i64, Recorded)>, DatabaseError> {
+        let select =
+            "SELECT id, begin_ns, source, thread, path FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1";
+        self.first(select, id, |row| {
+            let thread: Option<i64> = row.get(3).ok()?;
+            let thread = match thread.map(u32::try_from) {
+                Some(thread) => Some(thread.ok().filter(|&id| (id as usize) < self.threads.len())?),
+                None => None,
+            };
+            let path = row.get_ref(4).ok()?.as_blob().ok()?;
+            let steps = blobs::read_steps(path, self.merged.len(), self.threads.len())?.into_iter();
+            let steps = steps.map(|(thread, context, duration)| PathStep {
+                thread,
+                context: self.merged(context),
+                duration,
+            });
+            Some(Recorded {
+                begin: row.get(1).ok()?,
+                source: self.source(row.get(2).ok()?)?,
+                thread,
+                steps: steps.collect(),
+            })
+        })
+    }
+
+    /// The times of the first execution whose id is not less, with its id: contexts ascending, and the nanoseconds in them
+    /// themselves; none if there is none any more.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn times_from(&self, id: i64) -> Result<Option<(i64, Vec<(ContextId, u64)>)>, DatabaseError> {
+        let select = "SELECT id, times FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1";
+        self.first(select, id, |row| {
+            let times = row.get_ref(1).ok()?.as_blob().ok()?;
+            Some(self.merge(blobs::read_times(times, self.merged.len())?))
+        })
+    }
+
+    /// What is read of the first execution whose id, which the statement selects first, is not less.
+    fn first<T>(
+        &self,
+        select: &str,
+        from: i64,
+        read: impl FnOnce(&Row<'_>) -> Option<T>,
+    ) -> Result<Option<(i64, T)>, DatabaseError> {
+        let sqlite = DatabaseError::sqlite(&self.path);
+        let mut statement = self.connection.prepare_cached(select).map_err(&sqlite)?;
+        let mut rows = statement.query([from]).map_err(&sqlite)?;
+        let Some(row) = rows.next().map_err(&sqlite)? else {
+            return Ok(None);
+        };
+        let id: i64 = row.get(0).map_err(&sqlite)?;
+        // Whoever goes on behind it shall come to an end, whatever the file says that its tables are.
+        let found = read(row).filter(|_| id >= from);
+        let found = found.ok_or_else(|| {
+            DatabaseError::damaged(
+                &self.path,
+                format!("execution {id}: what is kept of it cannot be read"),
+            )
+        });
+        Ok(Some((id, found?)))
+    }
 }
 
 /// Whether it is a database of executions of this version.

@@ -5,6 +5,7 @@ mod choices;
 mod critical_path;
 mod device_reports;
 mod executions;
+mod executions_sql;
 mod failures;
 mod files;
 mod filters;

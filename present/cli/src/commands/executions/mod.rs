@@ -5,13 +5,14 @@ mod export;
 mod info;
 mod list;
 mod show;
+mod sql;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tracebraid_executions::database::{Database, DatabaseError, Kind, Table};
-use tracebraid_executions::{ContextId, FrameKind, Union, chosen, group};
+use tracebraid_executions::{ContextId, Union, chosen, group};
 
 use crate::failure::Failure;
 
@@ -19,8 +20,8 @@ pub(super) use list::{amount, title};
 
 /// Keeps executions of tasks (requests, frames, jobs) with where the time of each went, and tells of them.
 ///
-/// An execution goes from an event that one condition chooses to one that another chooses, as periods do. `build` follows its
-/// critical path across threads, and writes one SQLite file: for each execution the time in each calling context (functions,
+/// An execution goes from an event that one condition chooses to one that another chooses, as periods do; or it is a system
+/// call, a function, a span, the life of a process. `build` follows its critical path across threads, and writes one SQLite file: for each execution the time in each calling context (functions,
 /// system calls, reasons to wait, threads that it waited for), figures, and captured values. `compare` tells what makes slow
 /// executions slow; `view` shows that in a web page. See docs/executions.md.
 #[derive(Args, Debug)]
@@ -31,6 +32,7 @@ pub(super) use list::{amount, title};
   tracebraid executions list requests.db --where 'duration > 50ms' --top 10
   tracebraid executions show requests.db 17
   tracebraid executions export requests.db --format folded | flamegraph.pl --countname ns > all.svg
+  tracebraid executions sql requests.db 'SELECT avg(duration_ns) / 1e6 AS ms FROM executions'
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid view requests.db")]
 pub(crate) struct ExecutionsArgs {
@@ -45,6 +47,7 @@ enum ExecutionsCommand {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Export(export::ExportArgs),
+    Sql(sql::SqlArgs),
 }
 
 /// Runs it.
@@ -55,6 +58,7 @@ pub(super) fn run(args: &ExecutionsArgs) -> Result<ExitCode, Failure> {
         ExecutionsCommand::List(args) => list::run(args),
         ExecutionsCommand::Show(args) => show::run(args),
         ExecutionsCommand::Export(args) => export::run(args),
+        ExecutionsCommand::Sql(args) => sql::run(args),
     }
 }
 
@@ -116,15 +120,5 @@ pub(super) fn rows(
 
 /// The frames of a context as texts, the outermost first: what is no function is in brackets.
 pub(super) fn frames(union: &Union, context: ContextId) -> Vec<String> {
-    let frames = union.contexts.frames(context).into_iter();
-    let text = |frame: tracebraid_executions::Frame| {
-        let name = union.names.text(frame.name);
-        match frame.kind {
-            FrameKind::Function => name.to_owned(),
-            FrameKind::Call => format!("{name}()"),
-            FrameKind::Thread => format!("<{name}>"),
-            FrameKind::Reason | FrameKind::Detail => format!("[{name}]"),
-        }
-    };
-    frames.map(text).collect()
+    union.words(context)
 }

@@ -1,0 +1,268 @@
+//! The table `events`: event records of traces, in the order of time.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rusqlite::types::Value;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::event::Event;
+use tracebraid_ctf::layout::{FieldRef, StreamLayout};
+use tracebraid_ctf::reader::{MergedReader, StreamReader};
+use tracebraid_ctf::schema::Scope;
+use tracebraid_ctf::stream::{Packet, Stream};
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_filter::tasks::Tasks;
+
+use crate::asked::Asked;
+use crate::fields::{Part, json};
+use crate::table::{Column, Rows, Table, integer};
+use crate::traces::{Traces, name};
+
+const TIME: usize = 1;
+const TID: usize = 4;
+
+/// Event records.
+pub(crate) struct EventTable {
+    traces: Arc<Traces>,
+}
+
+impl EventTable {
+    pub(crate) fn new(traces: Arc<Traces>) -> EventTable {
+        EventTable { traces }
+    }
+}
+
+impl Table for EventTable {
+    fn name(&self) -> &'static str {
+        "events"
+    }
+
+    fn about(&self) -> &'static str {
+        "event records of the traces, in the order of time"
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const COLUMNS: [Column; 7] = [
+            Column::text("trace", "the trace"),
+            Column::integer("time_ns", "from the origin of the traces' clock"),
+            Column::integer("cpu", "on which it was recorded"),
+            Column::text("name", "of the event"),
+            Column::integer(
+                "tid",
+                "the thread, if a context tells it or switches were recorded",
+            ),
+            Column::text("fields", "as JSON: json_extract(fields, '$.ret')"),
+            Column::text("context", "contexts of the event, as JSON"),
+        ];
+        &COLUMNS
+    }
+
+    fn key(&self) -> usize {
+        TIME
+    }
+
+    fn size(&self) -> f64 {
+        1e7
+    }
+
+    fn start(&self) -> f64 {
+        1e4
+    }
+
+    fn rows(&self, asked: &Asked) -> Result<Box<dyn Rows>, String> {
+        let set = self.traces.set()?;
+        // Who runs on a CPU is told by what was recorded before.
+        let tasks = asked.wants(TID);
+        let tasks = tasks.then(|| set.traces.iter().map(|_| Tasks::default()).collect());
+        let reader = reader(set, if tasks.is_some() { i64::MIN } else { asked.from });
+        Ok(Box::new(EventRows {
+            traces: self.traces.clone(),
+            set,
+            names: set.traces.iter().map(name).collect(),
+            reader,
+            asked: *asked,
+            tasks,
+            tids: HashMap::new(),
+            lanes: Vec::new(),
+            now: None,
+            tid: None,
+            since_check: 0,
+        }))
+    }
+}
+
+/// A reader of what may be in the range that begins then: packets that end before it are left out.
+fn reader(set: &'static TraceSet, from: i64) -> MergedReader<'static> {
+    if from == i64::MIN {
+        return MergedReader::new(set);
+    }
+    MergedReader::chosen(set, |trace, stream| behind(trace, stream, from))
+}
+
+fn behind(trace: &Trace, stream: &Stream, from: i64) -> Range<usize> {
+    let packets = stream.packets.len();
+    let Some(clock) = trace.clock(stream) else {
+        return 0..packets;
+    };
+    let is_before = |packet: &&Packet| match (packet.begin, packet.end) {
+        (Some(_), Some(end)) => clock.timestamp(end).0 < from,
+        _ => false,
+    };
+    stream.packets.iter().take_while(is_before).count()..packets
+}
+
+/// What is known of a stream's packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    packet: u64,
+    /// The place of the trace.
+    trace: usize,
+    cpu: Option<u64>,
+}
+
+struct EventRows {
+    traces: Arc<Traces>,
+    set: &'static TraceSet,
+    /// By trace.
+    names: Vec<String>,
+    reader: MergedReader<'static>,
+    asked: Asked,
+    /// By trace, if somebody wants to know of threads.
+    tasks: Option<Vec<Tasks>>,
+    /// By trace, stream class and event class: the field that tells the thread.
+    tids: HashMap<(usize, usize, usize), Option<FieldRef>>,
+    /// By the readers' ranks.
+    lanes: Vec<Lane>,
+    /// The time of the event record, and the rank of its stream.
+    now: Option<(Timestamp, usize)>,
+    tid: Option<i64>,
+    since_check: u32,
+}
+
+/// So many event records are passed over before somebody looks whether that was stopped.
+const PATIENCE: u32 = 1 << 14;
+
+impl EventRows {
+    /// What is known of the packet that a reader is in.
+    fn lane(lanes: &mut Vec<Lane>, set: &TraceSet, reader: &StreamReader<'_>) -> Lane {
+        let rank = reader.rank();
+        if lanes.len() <= rank {
+            lanes.resize_with(rank + 1, Lane::default);
+        }
+        let Some(lane) = lanes.get_mut(rank) else {
+            return Lane::default();
+        };
+        if lane.packet != reader.packets_begun() {
+            let trace = reader.trace();
+            let place = set.traces.iter().position(|one| std::ptr::eq(one, trace));
+            let layout = trace.layout.streams.get(reader.stream().class);
+            *lane = Lane {
+                packet: reader.packets_begun(),
+                trace: place.unwrap_or(usize::MAX),
+                cpu: layout.and_then(|layout| reader.packet_head().value(layout, "cpu_id")),
+            };
+        }
+        *lane
+    }
+
+    fn ends(&mut self) -> Result<bool, String> {
+        self.now = None;
+        self.traces.damaged(&self.reader.take_damage());
+        Ok(false)
+    }
+
+    /// The stream whose next event record is the row.
+    fn current(&mut self) -> Option<&mut StreamReader<'static>> {
+        self.now?;
+        self.reader.current()
+    }
+}
+
+impl Rows for EventRows {
+    fn next(&mut self) -> Result<bool, String> {
+        loop {
+            self.since_check += 1;
+            if self.since_check >= PATIENCE {
+                self.since_check = 0;
+                self.traces.cancelled().check()?;
+                self.traces.damaged(&self.reader.take_damage());
+            }
+            let Some((time, reader)) = self.reader.next() else {
+                return self.ends();
+            };
+            if time.0 > self.asked.to {
+                return self.ends();
+            }
+            let lane = EventRows::lane(&mut self.lanes, self.set, reader);
+            if let Some(tasks) = self.tasks.as_mut().and_then(|tasks| tasks.get_mut(lane.trace)) {
+                let (trace, class) = (reader.trace(), reader.stream().class);
+                let Some(mut event) = reader.event() else {
+                    continue;
+                };
+                let key = (lane.trace, class, event.class_index);
+                let field = self.tids.entry(key);
+                let field = field.or_insert_with(|| tid_field(trace, event.stream, event.class_index));
+                let own = field.as_ref().and_then(|field| tid_of(field, &mut event));
+                let running = tasks.see(class, &mut event, lane.cpu).tid;
+                self.tid = own.or(running);
+            }
+            if time.0 >= self.asked.from {
+                self.now = Some((time, reader.rank()));
+                return Ok(true);
+            }
+        }
+    }
+
+    fn value(&mut self, column: usize) -> Result<Value, String> {
+        let Some((time, rank)) = self.now else {
+            return Ok(Value::Null);
+        };
+        let lane = self.lanes.get(rank).copied().unwrap_or_default();
+        let tid = self.tid;
+        let part = match column {
+            0 => {
+                return Ok(self
+                    .names
+                    .get(lane.trace)
+                    .map_or(Value::Null, |name| Value::Text(name.clone())));
+            }
+            2 => return Ok(integer(lane.cpu.and_then(|cpu| i64::try_from(cpu).ok()))),
+            TID => return Ok(integer(tid)),
+            5 => Part::Payload,
+            _ => Part::Context,
+        };
+        let Some(mut event) = self.current().and_then(StreamReader::event) else {
+            return Ok(Value::Null);
+        };
+        Ok(match column {
+            // Streams without a clock have no times.
+            TIME => integer(event.stream.clock.map(|_| time.0)),
+            3 => Value::Text(event.class.name.to_string()),
+            _ => Value::Text(json(&mut event, part).map_err(|error| error.to_string())?),
+        })
+    }
+}
+
+/// The field that tells the thread of event records of a class, as the filter language knows it.
+fn tid_field(trace: &Trace, stream: &StreamLayout, class: usize) -> Option<FieldRef> {
+    let contexts = [Scope::CommonContext, Scope::SpecificContext];
+    let find = |scope: Scope, name: &str| stream.field(class, scope, &[name]);
+    let mut found = ["tid", "vtid"]
+        .iter()
+        .flat_map(|name| contexts.map(|scope| find(scope, name)))
+        .flatten();
+    let domain = trace.layout.class.env_str("domain");
+    let may_be_perf = domain.is_none_or(|domain| domain == "kernel");
+    let perf = || {
+        ["common_pid", "perf_tid"]
+            .iter()
+            .find_map(|name| find(Scope::Payload, name))
+    };
+    found.next().or_else(|| perf().filter(|_| may_be_perf))
+}
+
+fn tid_of(field: &FieldRef, event: &mut Event<'_>) -> Option<i64> {
+    let raw = field.integer(event.body, event.slots).ok()?;
+    Some(raw as i64)
+}

@@ -1,0 +1,115 @@
+//! The table `trace_threads`: threads of kernel traces.
+
+use std::sync::Arc;
+
+use rusqlite::types::Value;
+use tracebraid_critical_path::{Actor, ActorId, Graph, State};
+
+use crate::asked::Asked;
+use crate::table::{Column, Rows, Table, integer, text};
+use crate::traces::{Traces, name};
+
+const TID: usize = 1;
+
+/// Threads.
+pub(crate) struct TraceThreadTable {
+    traces: Arc<Traces>,
+}
+
+impl TraceThreadTable {
+    pub(crate) fn new(traces: Arc<Traces>) -> TraceThreadTable {
+        TraceThreadTable { traces }
+    }
+}
+
+impl Table for TraceThreadTable {
+    fn name(&self) -> &'static str {
+        "trace_threads"
+    }
+
+    fn about(&self) -> &'static str {
+        "threads of the traces, from kernel traces"
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const COLUMNS: [Column; 6] = [
+            Column::text("trace", "the trace"),
+            Column::integer("tid", "its id; one that is used again is of another thread"),
+            Column::integer("pid", "its process, if the trace tells"),
+            Column::text("name", "its last known name"),
+            Column::integer("begin_ns", "when it is known first"),
+            Column::integer("end_ns", "when it has ended, or the trace has"),
+        ];
+        &COLUMNS
+    }
+
+    fn key(&self) -> usize {
+        TID
+    }
+
+    fn is_sorted(&self) -> bool {
+        false
+    }
+
+    fn size(&self) -> f64 {
+        1000.0
+    }
+
+    fn rows(&self, asked: &Asked) -> Result<Box<dyn Rows>, String> {
+        self.traces.graph()?;
+        Ok(Box::new(ThreadRows {
+            names: self.traces.set()?.traces.iter().map(name).collect(),
+            traces: self.traces.clone(),
+            asked: *asked,
+            next: 0,
+        }))
+    }
+}
+
+struct ThreadRows {
+    traces: Arc<Traces>,
+    /// By trace.
+    names: Vec<String>,
+    asked: Asked,
+    /// The place of the thread that comes next.
+    next: u32,
+}
+
+impl Rows for ThreadRows {
+    fn next(&mut self) -> Result<bool, String> {
+        let graph = self.traces.graph()?;
+        while let Some(actor) = graph.actor(ActorId(self.next)) {
+            self.next += 1;
+            let tid = i64::from(actor.key.tid);
+            if self.asked.from <= tid && tid <= self.asked.to {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn value(&mut self, column: usize) -> Result<Value, String> {
+        let graph = self.traces.graph()?;
+        let place = self.next.checked_sub(1);
+        let Some(actor) = place.and_then(|place| graph.actor(ActorId(place))) else {
+            return Ok(Value::Null);
+        };
+        Ok(match column {
+            0 => text(self.names.get(actor.key.trace as usize).cloned()),
+            TID => Value::Integer(i64::from(actor.key.tid)),
+            2 => integer(actor.pid.map(i64::from)),
+            3 => text(actor.name.clone()),
+            4 => integer(actor.begin()),
+            _ => integer(end(graph, actor)),
+        })
+    }
+}
+
+/// When a thread ended, or nothing is known of it any more.
+fn end(graph: &Graph, actor: &Actor) -> Option<i64> {
+    let last = actor.line.last()?;
+    Some(match last.state {
+        State::Ended => last.begin,
+        _ => graph.known_until_of(actor.key.trace).max(last.begin),
+    })
+}

@@ -1,0 +1,92 @@
+//! Traces that questions are about: opened when the first question needs them.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use tracebraid_critical_path::{Graph, GraphAnalysis};
+use tracebraid_ctf::damage::Damage;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_fold::{Options, fold};
+use tracebraid_kernel_fold::{KernelAnalysis, Selection};
+
+use crate::questions::Cancelled;
+
+/// Opens traces. They stay for as long as the program runs, since rows that SQLite holds refer to them.
+pub type OpenTraces = Box<dyn Fn() -> Result<&'static TraceSet, String> + Send + Sync>;
+
+/// Traces, and what is made of them.
+pub struct Traces {
+    open: OpenTraces,
+    heard: Box<dyn Fn(&str) + Send + Sync>,
+    options: Options,
+    cancelled: Cancelled,
+    set: OnceLock<Result<&'static TraceSet, String>>,
+    graph: OnceLock<Result<Graph, String>>,
+    /// Damage that was told of.
+    told: Mutex<Vec<String>>,
+}
+
+/// Damage beyond that is not told of any more: a question may read the same packets again and again.
+const MOST_TOLD: usize = 1000;
+
+impl Traces {
+    /// Traces that will be opened that way; `heard` is told of damage, once.
+    pub fn new(open: OpenTraces, heard: Box<dyn Fn(&str) + Send + Sync>, options: Options) -> Traces {
+        Traces {
+            open,
+            heard,
+            options,
+            cancelled: Cancelled::default(),
+            set: OnceLock::new(),
+            graph: OnceLock::new(),
+            told: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn watched(self, cancelled: Cancelled) -> Traces {
+        Traces { cancelled, ..self }
+    }
+
+    pub(crate) fn cancelled(&self) -> &Cancelled {
+        &self.cancelled
+    }
+
+    /// The traces.
+    pub(crate) fn set(&self) -> Result<&'static TraceSet, String> {
+        self.set.get_or_init(|| (self.open)()).clone()
+    }
+
+    /// What their threads did; made at the first use.
+    pub(crate) fn graph(&self) -> Result<&Graph, String> {
+        let graph = self.graph.get_or_init(|| {
+            let set = self.set()?;
+            let analysis = GraphAnalysis::new(set, Selection::default());
+            if let Some(lack) = analysis.lacks() {
+                (self.heard)(lack);
+            }
+            let outcome = fold(set, &analysis, self.options, &self.cancelled.0);
+            let outcome = outcome.map_err(|_| "interrupted".to_owned())?;
+            self.damaged(&outcome.damage);
+            Ok(outcome.report)
+        });
+        graph.as_ref().map_err(String::clone)
+    }
+
+    /// Tells of damage.
+    pub(crate) fn damaged(&self, damage: &[Damage]) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for damage in damage {
+            let text = damage.to_string();
+            if told.len() < MOST_TOLD && !told.contains(&text) {
+                (self.heard)(&text);
+                told.push(text);
+            }
+        }
+    }
+}
+
+/// What a trace is called: as in the table `source`.
+pub(crate) fn name(trace: &Trace) -> String {
+    let path = trace.paths.first();
+    let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    path.map(|path| path.display().to_string()).unwrap_or_default()
+}
