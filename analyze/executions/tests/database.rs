@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_critical_path::{Graph, GraphAnalysis};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_executions::database::{About, Database, KindAbout, SourceAbout, Table, Writer};
+use tracebraid_executions::database::{About, Database, Table, Writer};
 use tracebraid_executions::{
     BuildRules, ContextId, ExtraMetric, Finished, FrameKind, Sink, Union, build, chosen, compare, group,
     ranked, separations, times, typical_and_slow,
@@ -41,22 +41,11 @@ fn recording() -> Recording {
 }
 
 fn about(recording: &Recording, label: &str, renames: &[(&str, &str)]) -> About {
-    let source = |trace: &tracebraid_ctf::trace::Trace| SourceAbout {
-        label: label.to_owned(),
-        path: trace.paths.first().expect("a place").display().to_string(),
-        host: trace.layout.class.env_str("hostname").map(str::to_owned),
-    };
+    let renames = renames.iter();
+    let renames = renames.map(|(old, new)| ((*old).to_owned(), (*new).to_owned()));
     About {
-        sources: recording.set.traces.iter().map(source).collect(),
-        kinds: vec![KindAbout {
-            name: "request".to_owned(),
-            definition: "as in the test".to_owned(),
-            values: vec!["id".to_owned(), "event".to_owned()],
-        }],
-        renames: renames
-            .iter()
-            .map(|(old, new)| ((*old).to_owned(), (*new).to_owned()))
-            .collect(),
+        renames: renames.collect(),
+        ..About::new(&recording.set, label, &recording.rules.definitions, "as in the test")
     }
 }
 
@@ -382,14 +371,7 @@ value id = app:request_end count
     recording.rules.definitions = Definitions::default();
     recording.rules.definitions.file(&all).expect("definitions");
     let (_directory, path) = place();
-    let mut about = about(&recording, "one", &[]);
-    let definitions = &recording.rules.definitions;
-    let kind = |kind| KindAbout {
-        name: definitions.path(kind),
-        definition: all.clone(),
-        values: definitions.captures(kind),
-    };
-    about.kinds = (0..2).map(kind).collect();
+    let about = about(&recording, "one", &[]);
     for appends in [false, true] {
         written(&path, &recording, &about, None, appends);
     }

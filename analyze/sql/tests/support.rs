@@ -4,15 +4,12 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
-use tracebraid_critical_path::GraphAnalysis;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_executions::database::{About, Column, KindAbout, SourceAbout, Writer};
-use tracebraid_executions::{Metric, Union, build, with_threads};
-use tracebraid_filter::periods::Periods;
+use tracebraid_executions::database::{About, Writer};
+use tracebraid_executions::{BuildRules, Union, build};
+use tracebraid_filter::executions::Definitions;
 use tracebraid_fold::{Analysis, Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
 use tracebraid_profile::Samples;
-use tracebraid_reports::periods::EndedAnalysis;
 use tracebraid_sql::{Questions, Sink, SqlError, Traces, Value, ValueRef};
 
 /// A recorded trace.
@@ -44,42 +41,27 @@ pub(crate) fn database() -> PathBuf {
     directory.path().join("requests.db")
 }
 
+const REQUESTS: &str = "
+period request : $evt.$name == \"app:request_begin\" :
+    $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id
+captures request : id = $evt.id
+";
+
 fn write(path: &std::path::Path) {
     let set = set("kernel-ust-requests");
-    let mut periods = Periods::default();
-    let definition = "request : $evt.$name == \"app:request_begin\" :
-        $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
-    periods.period(definition).expect("a definition");
-    periods.captures("request : id = $evt.id").expect("captures");
-    let analysis = EndedAnalysis::new(set, with_threads(periods), Window::default()).expect("a plan");
-    let ended = folded(set, &analysis, Options::default());
-    let graph = folded(
-        set,
-        &GraphAnalysis::new(set, Selection::default()),
-        Options::default(),
-    );
-    let about = About {
-        sources: set
-            .traces
-            .iter()
-            .map(|trace| SourceAbout {
-                label: "test".to_owned(),
-                path: trace.paths[0].display().to_string(),
-                host: None,
-            })
-            .collect(),
-        kinds: vec![KindAbout {
-            name: "request".to_owned(),
-            definition: definition.to_owned(),
-            values: vec!["id".to_owned()],
-        }],
-        figures: Metric::all().map(Column::from).collect(),
-        renames: Vec::new(),
+    let mut definitions = Definitions::default();
+    definitions.file(REQUESTS).expect("definitions");
+    let about = About::new(set, "test", &definitions, REQUESTS);
+    let rules = BuildRules {
+        definitions,
+        ..BuildRules::default()
     };
     let mut writer = Writer::create(path, &about).expect("a database");
-    let samples = Samples::default();
-    let union = build(set, &graph, &samples, ended, Union::default(), &mut writer);
-    writer.finish(&union.expect("executions")).expect("a file");
+    let how = (Options::default(), &Control::default());
+    let built = build(set, &rules, &Samples::default(), Union::default(), how, &mut writer);
+    writer
+        .finish(&built.expect("executions").union)
+        .expect("a file");
 }
 
 /// All rows of all answers.

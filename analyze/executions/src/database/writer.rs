@@ -7,7 +7,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use tempfile::TempPath;
 use tracebraid_critical_path::{ActorId, Graph};
+use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::Datum;
+use tracebraid_filter::executions::Definitions;
 
 use crate::build::{Finished, Sink, Union};
 use crate::contexts::{Contexts, FrameKind};
@@ -27,6 +29,34 @@ pub struct About {
     pub kinds: Vec<KindAbout>,
     /// Functions that are taken for those of another name.
     pub renames: Vec<(String, String)>,
+}
+
+impl About {
+    /// Of executions of these definitions, of which `text` is what the user wrote, in these traces, which are one recording.
+    pub fn new(set: &TraceSet, label: &str, definitions: &Definitions, text: &str) -> About {
+        let kind = |kind| KindAbout {
+            name: definitions.path(kind),
+            definition: text.to_owned(),
+            values: definitions.captures(kind),
+        };
+        About {
+            sources: set.traces.iter().map(|trace| source(trace, label)).collect(),
+            kinds: (0..definitions.list.len()).map(kind).collect(),
+            renames: Vec::new(),
+        }
+    }
+}
+
+fn source(trace: &Trace, label: &str) -> SourceAbout {
+    let class = &trace.layout.class;
+    let host = class.env_str("hostname").or_else(|| class.env_str("host"));
+    let path = trace.paths.first();
+    let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    SourceAbout {
+        label: label.to_owned(),
+        path: path.map(|path| path.display().to_string()).unwrap_or_default(),
+        host: host.map(str::to_owned),
+    }
 }
 
 /// A trace.

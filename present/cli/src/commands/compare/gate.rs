@@ -3,7 +3,7 @@
 use tracebraid_executions::{SURE, Test, with_unit};
 
 use super::Compared;
-use crate::commands::executions::{amount, frames};
+use crate::commands::executions::amount;
 use crate::failure::Failure;
 
 /// The second group is to have more of something than the first by less than that.
@@ -75,7 +75,7 @@ fn contexts(gate: &Gate, compared: &Compared<'_>) -> Option<String> {
     let own = compared.differences.iter().filter(|of| !of.is_whole);
     let failing = own.filter(|of| gate.fails(of.groups[0].mean, &of.test));
     let most = failing.max_by(|one, other| one.test.more.total_cmp(&other.test.more))?;
-    let context = frames(&compared.database.union, most.context).join(" > ");
+    let context = compared.database.union.words(most.context).join(" > ");
     Some(format!(
         "--fail-if {}: {} more in {context}",
         gate.text,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tracebraid_executions::{Difference, Separation, Test, ranked};
 
 use super::{CompareArgs, Compared};
-use crate::commands::executions::{amount, frames, title};
+use crate::commands::executions::{amount, title};
 use crate::csv;
 use crate::table::{self, Column, grouped};
 
@@ -85,7 +85,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         Column::text("innermost < around it"),
     ];
     let row = |of: &Difference| {
-        let mut context = frames(&compared.database.union, of.context);
+        let mut context = compared.database.union.words(of.context);
         context.reverse();
         let context = match context.is_empty() {
             true => "the thread itself".to_owned(),
@@ -156,7 +156,7 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
     };
     let context = |of: &Difference| {
         let about = json!({
-            "context": frames(&compared.database.union, of.context), "with_all_within": of.is_whole,
+            "context": compared.database.union.words(of.context), "with_all_within": of.is_whole,
             "groups": spreads(&of.groups), "is_sure": of.is_sure(),
         });
         with(about, test_json(&of.test))
@@ -207,7 +207,7 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
         ]
     };
     for of in shown(args, ranked(&compared.differences, args.whole)) {
-        let name = frames(&compared.database.union, of.context).join(";");
+        let name = compared.database.union.words(of.context).join(";");
         let cells = ["context".to_owned(), name]
             .into_iter()
             .chain(tested(&of.groups, &of.test));

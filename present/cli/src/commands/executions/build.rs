@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_critical_path::Graph;
-use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_executions::database::{About, Database, KindAbout, SourceAbout, Writer};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_executions::database::{About, Database, Writer};
 use tracebraid_executions::{
     BuildError, BuildRules, Built, ExtraMetric, Finished, FunctionNames, Sink, Union, build,
 };
@@ -84,9 +84,8 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     let about = About {
-        sources: set.traces.iter().map(|trace| source(args, trace)).collect(),
-        kinds: kinds(&args.definitions.texts(), &definitions),
         renames,
+        ..About::new(&set, &label(args), &definitions, &args.definitions.texts())
     };
     let (mut counting, union) = open(args, &about)?;
     let built = make(args, &set, &definitions, union, &mut counting, &mut warnings)?;
@@ -214,35 +213,16 @@ impl Sink for Counting {
     }
 }
 
-fn source(args: &BuildArgs, trace: &Trace) -> SourceAbout {
-    let class = &trace.layout.class;
-    let host = class.env_str("hostname").or_else(|| class.env_str("host"));
-    let path = trace
-        .paths
-        .first()
-        .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
-    let name = args.input.paths.first().and_then(|path| name_of(path));
-    SourceAbout {
-        label: args.label.clone().or(name).unwrap_or_default(),
-        path: path.map(|path| path.display().to_string()).unwrap_or_default(),
-        host: host.map(str::to_owned),
-    }
+/// What the recording is called.
+fn label(args: &BuildArgs) -> String {
+    let name = || args.input.paths.first().and_then(|path| name_of(path));
+    args.label.clone().or_else(name).unwrap_or_default()
 }
 
 /// The name of a recording's directory.
 fn name_of(path: &Path) -> Option<String> {
     let path = std::fs::canonicalize(path).ok()?;
     Some(path.file_name()?.to_string_lossy().into_owned())
-}
-
-/// What the database is told of each kind.
-fn kinds(texts: &str, definitions: &Definitions) -> Vec<KindAbout> {
-    let kind = |kind| KindAbout {
-        name: definitions.path(kind),
-        definition: texts.to_owned(),
-        values: definitions.captures(kind),
-    };
-    (0..definitions.list.len()).map(kind).collect()
 }
 
 /// All renames.

@@ -9,7 +9,7 @@ use serde_json::json;
 use tracebraid_executions::ContextId;
 use tracebraid_executions::database::{Database, Table};
 
-use super::{frames, open, rows, table};
+use super::{open, rows, table};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::spare;
@@ -78,7 +78,7 @@ fn folded(database: &Database, table: &Table, chosen: &[usize]) -> String {
     }
     let count = chosen.len().max(1) as u128;
     let line = |(context, sum): (ContextId, u128)| {
-        let frames = frames(&database.union, context).into_iter();
+        let frames = database.union.words(context).into_iter();
         // What separates frames, and the number, is no part of them.
         let mut stack: Vec<String> = frames
             .map(|frame| frame.replace(';', ":").replace(['\n', '\r'], " "))

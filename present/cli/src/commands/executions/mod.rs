@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tracebraid_executions::database::{Database, DatabaseError, Kind, Table};
-use tracebraid_executions::{ContextId, Union, chosen, group};
+use tracebraid_executions::{chosen, group};
 
 use crate::failure::Failure;
 
@@ -116,9 +116,4 @@ pub(super) fn rows(
     chosen
         .map(|chosen| group(&chosen))
         .map_err(|error| Failure::usage(format!("{option}: {error}")))
-}
-
-/// The frames of a context as texts, the outermost first: what is no function is in brackets.
-pub(super) fn frames(union: &Union, context: ContextId) -> Vec<String> {
-    union.words(context)
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use tracebraid_executions::database::{Database, PathStep, Recorded};
 
-use super::{Format, frames, open, unreadable};
+use super::{Format, open, unreadable};
 use crate::csv;
 use crate::failure::Failure;
 use crate::options;
@@ -110,7 +110,7 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         Column::text("context"),
     ];
     let row = |(begin, step): (u64, PathStep)| {
-        let context = frames(&database.union, step.context).join(" > ");
+        let context = database.union.words(step.context).join(" > ");
         let context = if context.is_empty() {
             "runs".to_owned()
         } else {
@@ -131,7 +131,7 @@ fn as_json(database: &Database, found: &Recorded) -> serde_json::Value {
     let step = |(begin, step): (u64, PathStep)| {
         json!({
             "begin_ns": begin, "duration_ns": step.duration, "thread": thread(database, &step),
-            "context": frames(&database.union, step.context),
+            "context": database.union.words(step.context),
         })
     };
     let total: u64 = found.steps.iter().map(|step| step.duration).sum();
@@ -145,7 +145,7 @@ fn as_json(database: &Database, found: &Recorded) -> serde_json::Value {
 fn as_csv(database: &Database, found: &Recorded) -> String {
     let mut rows = csv::Rows::new(&["begin_ns", "duration_ns", "thread", "context"]);
     for (begin, step) in placed(found) {
-        let context = frames(&database.union, step.context).join(";");
+        let context = database.union.words(step.context).join(";");
         rows.add([
             begin.to_string(),
             step.duration.to_string(),
