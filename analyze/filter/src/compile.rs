@@ -383,6 +383,11 @@ impl ClassField {
             field => match (compiler.context(field), field) {
                 (Some(found), _) => found,
                 (None, Field::Cpu) => return Some(ClassField(Getter::Cpu)),
+                // A packet may belong to one thread.
+                (None, Field::Tid) => {
+                    let node = packet_member(stream, Where::Packet, &["tid".to_owned()])?;
+                    return Some(ClassField(Getter::Packet(node)));
+                }
                 _ => return None,
             },
         };
