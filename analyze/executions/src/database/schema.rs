@@ -31,7 +31,7 @@ CREATE TABLE name (
 );
 CREATE TABLE context (
     id INTEGER PRIMARY KEY,  -- from 1: 0 is the one without frames
-    around INTEGER NOT NULL REFERENCES context(id), -- less than id
+    around INTEGER NOT NULL, -- less than id
     kind INTEGER NOT NULL,   -- of its innermost frame: 0 function, 1 call, 2 thread, 3 reason, 4 detail
     name INTEGER NOT NULL REFERENCES name(id)
 );

@@ -134,8 +134,8 @@ impl Writer {
         }
         let sqlite = DatabaseError::sqlite(path);
         let connection = Connection::open(&hidden).map_err(&sqlite)?;
-        // Nobody else knows the file, and a half one is thrown away: no journal is needed.
-        let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;";
+        // Nobody else knows the file, and a half one is thrown away: no journal is needed. What executions refer to is written last.
+        let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF;";
         connection.execute_batch(quick).map_err(&sqlite)?;
         Ok(Writer {
             place,
