@@ -24,7 +24,7 @@ make_database() {
     install -d -o 65534 -g 65534 -m 700 "$into/data"
     (cd "$into/data" && as_nobody "$postgres_bin/initdb" -D . -U study -A trust -E UTF8 --locale=C --no-sync >"$into/initdb.log")
     # Each line is a statement there.
-    (cd "$into/data" && as_nobody "$postgres_bin/postgres" --single -D . postgres <"$study/program/setup.sql" >>"$into/initdb.log")
+    (cd "$into/data" && as_nobody "$postgres_bin/postgres" --single -D . postgres <"$study/program/setup.sql" >>"$into/initdb.log" 2>&1)
 }
 
 # A port that nobody listens at.

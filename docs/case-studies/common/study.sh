@@ -28,7 +28,7 @@ begin() {
 
 # compile NAME: the program of the study, which keeps the names of its functions.
 compile() {
-    cc -O2 -g -Wall -Wextra -fno-omit-frame-pointer -pthread -I "$repository/record/probe/include" \
+    cc -O2 -g -Wall -Wextra -fno-omit-frame-pointer -fno-optimize-sibling-calls -pthread -I "$repository/record/probe/include" \
         -o "$into/$1" "$study/program/$1.c"
 }
 
