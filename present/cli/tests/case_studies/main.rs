@@ -48,7 +48,7 @@ fn the_log_is_written_while_a_request_reads() {
         "{other:?}"
     );
     assert!(other.more > 5e6, "{other:?}");
-    study.gates("request", "flush_log", "5ms");
+    study.gates("request", "read_block", "5ms");
 }
 
 #[test]

@@ -40,10 +40,6 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn has(&self, frame: &str) -> bool {
-        self.frames.iter().any(|other| other == frame)
-    }
-
     /// Whether these frames stand there in this order, with others between them.
     pub(crate) fn goes(&self, way: &[&str]) -> bool {
         let mut frames = self.frames.iter();
