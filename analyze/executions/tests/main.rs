@@ -2,5 +2,6 @@
 
 mod figure;
 mod naive;
+mod recorded;
 mod told;
 mod truth;
