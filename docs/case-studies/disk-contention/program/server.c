@@ -28,13 +28,16 @@ TB_EVENT(server, request_end, TB_INT32(request));
 #define READS 1
 #define REQUEST_NS 8000000L
 #define LOG_NS 120000000L
-#define LOG_BYTES (8 << 20)
+/* So long the disk is to be busy with the log: disks differ. */
+#define FLUSH_NS 45000000L
+#define MOST_LOG_BYTES (20 << 20)
 
 static struct timespec start;
 static atomic_int done;
 /* How often the log began to be put on the disk, or was there. */
 static atomic_int synced;
 static int data, log_file;
+static int64_t log_bytes = 2 << 20;
 
 static void fail(const char *what)
 {
@@ -58,18 +61,32 @@ __attribute__((noinline)) static void handle_request(char *block)
 
 __attribute__((noinline)) static void flush_log(void)
 {
-	static char text[1 << 20];
+	static char text[1 << 18];
 	/* It grows no further than this: the disk is not the reader's to fill. */
 	if (lseek(log_file, 0, SEEK_SET))
 		fail("server: log");
+	/* Putting into words what was done takes its time, too. */
+	burn(3.0);
 	memset(text, 'l', sizeof text);
-	for (size_t bytes = 0; bytes < LOG_BYTES; bytes += sizeof text)
+	for (int64_t bytes = 0; bytes < log_bytes; bytes += sizeof text)
 		if (write(log_file, text, sizeof text) != sizeof text)
 			fail("server: log");
 	synced++;
 	if (fsync(log_file))
 		fail("server: log");
 	synced++;
+}
+
+/* Makes the log so large that it keeps the disk busy for the time that it should. */
+static void size_log(void)
+{
+	flush_log();
+	int64_t begin = nanoseconds(CLOCK_MONOTONIC);
+	flush_log();
+	int64_t took = nanoseconds(CLOCK_MONOTONIC) - begin;
+	log_bytes = log_bytes * FLUSH_NS / (took > 0 ? took : 1);
+	log_bytes = log_bytes > 1 << 20 ? log_bytes : 1 << 20;
+	log_bytes = log_bytes < MOST_LOG_BYTES ? log_bytes : MOST_LOG_BYTES;
 }
 
 static void *write_log(void *unused)
@@ -121,6 +138,7 @@ int main(int argc, char **argv)
 	if (log_file < 0 || posix_memalign(&block, 4096, BLOCK))
 		fail(path);
 	calibrate();
+	size_log();
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	pthread_create(&logger, NULL, write_log, NULL);
 	go_before(1);
