@@ -10,10 +10,13 @@ use study::study;
 
 #[test]
 fn a_task_of_higher_priority_takes_the_cpu() {
-    let Some(study) = study("cpu-contention", ["duration < 4ms", "duration > 5ms"]) else {
+    let Some(study) = study(
+        "cpu-contention",
+        ["duration < 4ms", "duration > 5ms"],
+        ("step", 20),
+    ) else {
         return;
     };
-    study.slow_ones_were_slowed("step", 20);
     // Who it was, and in which function: the thread has the same name as the one that it takes the CPU from.
     let contexts = study.contexts();
     let first = contexts.first().expect("they differ");
@@ -26,15 +29,18 @@ fn a_task_of_higher_priority_takes_the_cpu() {
     ];
     assert!(first.goes(&way), "{first:?}");
     assert!(first.more > 1e6, "{first:?}");
-    study.gates("step", "rebuild_index", "1ms");
+    study.gates("rebuild_index", "1ms");
 }
 
 #[test]
 fn the_log_is_written_while_a_request_reads() {
-    let Some(study) = study("disk-contention", ["duration < 10ms", "duration > 20ms"]) else {
+    let Some(study) = study(
+        "disk-contention",
+        ["duration < 10ms", "duration > 20ms"],
+        ("request", 8),
+    ) else {
         return;
     };
-    study.slow_ones_were_slowed("request", 8);
     let contexts = study.contexts();
     // The time of a request is divided between those who use the disk: the reader itself, and who else did.
     let own = ["handle_request", "read_block", "pread64()", "[block-device]"];
@@ -48,15 +54,18 @@ fn the_log_is_written_while_a_request_reads() {
         "{other:?}"
     );
     assert!(other.more > 5e6, "{other:?}");
-    study.gates("request", "read_block", "5ms");
+    study.gates("read_block", "5ms");
 }
 
 #[test]
 fn an_order_waits_for_the_bookkeeper_s_transaction() {
-    let Some(study) = study("lock-contention", ["duration < 10ms", "duration > 15ms"]) else {
+    let Some(study) = study(
+        "lock-contention",
+        ["duration < 10ms", "duration > 15ms"],
+        ("order", 8),
+    ) else {
         return;
     };
-    study.slow_ones_were_slowed("order", 8);
     // From the client to its session in the server, and to the other session, which computes.
     let contexts = study.contexts();
     let first = contexts.first().expect("they differ");
@@ -69,19 +78,22 @@ fn an_order_waits_for_the_bookkeeper_s_transaction() {
         "textlike",
     ];
     assert!(first.goes(&way), "{first:?}");
-    study.gates("order", "textlike", "5ms");
+    study.gates("textlike", "5ms");
 }
 
 #[test]
 fn a_commit_sleeps_in_the_server() {
-    let Some(study) = study("server-sleep", ["duration < 15ms", "duration > 25ms"]) else {
+    let Some(study) = study(
+        "server-sleep",
+        ["duration < 15ms", "duration > 25ms"],
+        ("line", 15),
+    ) else {
         return;
     };
-    study.slow_ones_were_slowed("line", 15);
     let contexts = study.contexts();
     let first = contexts.first().expect("they differ");
     let way = ["write_line", "<postgres>", "XLogFlush", "pg_usleep", "[timer]"];
     assert!(first.goes(&way), "{first:?}");
     assert!(first.more > 10e6, "{first:?}");
-    study.gates("line", "pg_usleep", "10ms");
+    study.gates("pg_usleep", "10ms");
 }
