@@ -45,6 +45,10 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    pub(crate) fn has(&self, frame: &str) -> bool {
+        self.frames.iter().any(|other| other == frame)
+    }
+
     /// Whether these frames stand there in this order, with others between them.
     pub(crate) fn goes(&self, way: &[&str]) -> bool {
         let mut frames = self.frames.iter();
@@ -85,7 +89,10 @@ pub(crate) fn study(
         }
         match study.slow_ones_were_slowed(least) {
             Ok(()) => return Some(study),
-            Err(disturbed) => wrong = disturbed,
+            Err(disturbed) => {
+                eprintln!("{name} is made anew: {disturbed}");
+                wrong = disturbed;
+            }
         }
     }
     panic!("{name}: {wrong}");
@@ -154,7 +161,19 @@ impl Study {
 
     /// Where slow ones surely spend more time than the others, the greatest differences first.
     pub(crate) fn contexts(&self) -> Vec<Context> {
-        let compare = ["compare", "--format", "json", "--a", self.fast, "--b", self.slow];
+        self.ranked(&[])
+    }
+
+    /// The same of contexts with all that is within them.
+    pub(crate) fn whole_contexts(&self) -> Vec<Context> {
+        self.ranked(&["--whole"])
+    }
+
+    fn ranked(&self, options: &[&str]) -> Vec<Context> {
+        let compare = [
+            "compare", "--format", "json", "--top", "0", "--a", self.fast, "--b", self.slow,
+        ];
+        let compare = [&compare[..], options].concat();
         let compared = text(&[&compare[..], &[&self.database()]].concat());
         let compared: Value = serde_json::from_str(&compared).expect("JSON");
         let contexts = compared["contexts"].as_array().expect("contexts").iter();
