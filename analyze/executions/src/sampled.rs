@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tracebraid_critical_path::{ActorId, Graph};
+use tracebraid_critical_path::{ActorId, Graph, State};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_fold::ThreadKey;
 use tracebraid_profile::{SampledStack, Samples};
@@ -89,8 +89,9 @@ impl Sampling {
             }
             match whose.thread(trace, tid, sample.since.unwrap_or(sample.time)) {
                 Some(actor) => {
+                    let since = sample.since.map(|since| began(graph, actor, since, sample.time));
                     let thread = self.sampled.threads.entry(actor).or_default();
-                    thread.go_on(&self.sampled.stacks, sample);
+                    thread.go_on(&self.sampled.stacks, Sample { since, ..sample });
                 }
                 None => self.sampled.of_nobody += 1,
             }
@@ -131,3 +132,19 @@ fn key(kernels: &Kernels, trace: u32, tid: Option<i64>) -> Option<ThreadKey> {
     let (trace, tid) = (kernels.of(trace)?, i32::try_from(tid?).ok()?);
     Some(ThreadKey { trace, tid })
 }
+
+/// When a wait began, of which is known when about that was, and when its stack was taken: that is when the thread goes back
+/// to its program, a little after the wait is over; so much later seems the wait to have begun.
+fn began(graph: &Graph, actor: ActorId, about: i64, taken: i64) -> i64 {
+    let line = graph.actor(actor).map_or(&[][..], |actor| &actor.line);
+    let before = line.partition_point(|stretch| stretch.begin <= about);
+    // In that time it may have been woken, run, and been interrupted.
+    let stretches = line.get(..before).unwrap_or_default().iter().rev().take(LATER);
+    let mut waits = stretches.filter(|stretch| matches!(stretch.state, State::Blocked { .. }));
+    let wait = waits.next().map(|wait| wait.begin);
+    wait.filter(|begin| begin.abs_diff(about) < about.abs_diff(taken))
+        .unwrap_or(about)
+}
+
+/// How many stretches of a thread there may be from when it begins to wait to when it seems to.
+const LATER: usize = 4;

@@ -364,7 +364,7 @@ fn values_are_columns_under_names_of_their_own() {
     let mut recording = recording();
     let more = "
 call io : *sync*
-value number(request) = app:request_begin . id
+value amount(request) = app:request_begin . id
 value id = app:request_end count
 ";
     let all = REQUESTS.replace("event = $evt.$name", "switches = $evt.id") + more;
@@ -390,18 +390,18 @@ value id = app:request_end count
     };
     let [requests, calls] = [of("request"), of("io")];
     let column = |table: &Table, name: &str| table.figure(name).expect("a column").values.clone();
-    // `id` is the number of the row; the value of that name is first, and what is captured comes behind it.
+    // `id` is the number of the row; what is captured under that name is first, and the value comes behind it.
     assert_eq!(requests.len(), 5000);
-    assert!(column(&requests, "id_value").iter().all(|&count| count == 1.0));
-    let captured = column(&requests, "id_value_value");
-    assert_eq!(captured, column(&requests, "number"));
+    assert!(column(&requests, "id_value_value").iter().all(|&count| count == 1.0));
+    let captured = column(&requests, "id_value");
+    assert_eq!(captured, column(&requests, "amount"));
     assert_eq!(captured, column(&requests, "switches_value"));
     assert!(captured.iter().any(|&id| id == 2499.0));
     let chosen_of = |text: &str| group(&chosen(text, &database, &requests).expect("a condition")).len();
     assert_eq!(chosen_of("switches == 7"), 2);
-    assert_eq!(chosen_of("number == 7"), 2);
+    assert_eq!(chosen_of("amount == 7"), 2);
     // What belongs to other executions is not known of these.
-    assert!(calls.figure("number").is_none_or(|figures| figures.values.iter().all(|value| value.is_nan())));
+    assert!(calls.figure("amount").is_none_or(|figures| figures.values.iter().all(|value| value.is_nan())));
     assert!(column(&calls, "ret").iter().all(|&result| result == 0.0));
     assert!(column(&calls, "system_calls").iter().all(|&begun| begun >= 1.0));
 }

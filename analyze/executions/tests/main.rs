@@ -1,10 +1,11 @@
 //! Trees of executions: the paper's figure, a naive way on random graphs, and requests whose slowness was injected.
 
-mod database;
 mod counts;
+mod database;
 mod delimit;
 mod figure;
 mod naive;
+mod recorded;
 mod stream;
 mod told;
 mod truth;

@@ -194,7 +194,8 @@ impl Questions {
             let sql = statement.expanded_sql().unwrap_or_default();
             let begin = from + text.get(from..).and_then(|rest| rest.find(&*sql)).unwrap_or(0);
             from = begin + sql.len();
-            self.check(&statement, &sql, || Place::of(text, begin))?;
+            let first = begin + sql.len() - sql.trim_start().len();
+            self.check(&statement, &sql, || Place::of(text, first))?;
             if !self.rows(&mut statement, sink)? {
                 break;
             }

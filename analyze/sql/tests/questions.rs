@@ -131,6 +131,6 @@ fn every_column_is_told_of() {
     let duration = about
         .iter()
         .find(|of| (of.table.as_str(), of.column.as_str()) == ("executions", "duration_ns"));
-    assert_eq!(duration.expect("a figure").about, "ns");
+    assert_eq!(duration.expect("a figure").about, "from begin to end");
     assert!(number(&questions, "SELECT count(*) FROM metric") > 3);
 }

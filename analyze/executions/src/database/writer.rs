@@ -104,7 +104,7 @@ struct WrittenKind {
     id: i64,
     /// Names of what is captured.
     values: Vec<String>,
-    /// How an execution is inserted, its columns as [`Finished`] has them.
+    /// How an execution is inserted, its columns as [`Finished`] has them; empty until those are known.
     insert: String,
 }
 
@@ -201,7 +201,7 @@ impl Writer {
             let written = self.add_kind(kind)?;
             self.kinds.push(written);
         }
-        self.add_columns(&[])
+        Ok(())
     }
 
     fn add_kind(&mut self, kind: &KindAbout) -> rusqlite::Result<WrittenKind> {
@@ -316,6 +316,9 @@ impl Writer {
     }
 
     fn insert(&mut self, graph: &Graph, finished: &Finished) -> rusqlite::Result<()> {
+        if self.kinds.iter().any(|kind| kind.insert.is_empty()) {
+            self.add_columns(&[])?;
+        }
         let execution = &finished.execution;
         let mut threads: HashMap<ActorId, Option<u32>> = HashMap::new();
         let mut number = |actor| *threads.entry(actor).or_insert_with(|| self.thread(graph, actor));
@@ -382,10 +385,14 @@ fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
         is_value: true,
     };
     let mut columns: Vec<Column> = Metric::all().map(Column::from).collect();
-    for mut column in extra.iter().map(Column::from).chain(values.iter().map(value)) {
+    let figures = columns.len();
+    // What is captured is named first: its name stays the same whatever else programs attach.
+    for mut column in values.iter().map(value).chain(extra.iter().map(Column::from)) {
         column.name = value_column(&column.name, &columns);
         columns.push(column);
     }
+    let behind = columns.get_mut(figures..).unwrap_or_default();
+    behind.rotate_left(values.len());
     columns
 }
 

@@ -1,0 +1,159 @@
+//! A recording with call stacks: its functions stand in the trees where they should.
+//!
+//! It is that of the case study of the disk (`docs/case-studies/disk-contention`): a server reads from its disk (`read_block`), for
+//! which another thread of it makes sure now and then that its log is there (`flush_log`).
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use tracebraid_critical_path::GraphAnalysis;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_executions::{
+    Builder, ContextId, Ecct, FrameKind, Names, Sampled, compare, executions, ranked, with_threads,
+};
+use tracebraid_filter::Datum;
+use tracebraid_filter::periods::Periods;
+use tracebraid_fold::{Analysis, Control, Options, fold};
+use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_profile::Samples;
+use tracebraid_reports::periods::EndedAnalysis;
+use tracebraid_symbols::Symbols;
+
+use crate::told::Words;
+
+const MS: u64 = 1_000_000;
+
+/// Requests with their trees.
+struct Recorded {
+    requests: Vec<(u64, i128, Ecct)>,
+    contexts: tracebraid_executions::Contexts,
+    names: Names,
+}
+
+fn folded<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
+    let folded = fold(set, analysis, Options::default(), &Control::default());
+    folded.expect("nobody cancels").report
+}
+
+fn recorded(directory: &Path) -> Recorded {
+    let set = TraceSet::open(&[directory.join("disk-contention")]).expect("a trace");
+    let mut periods = Periods::default();
+    let definition = "request : $evt.$name == \"server:request_begin\" :
+        $evt.$name == \"server:request_end\" && $evt.request == $begin.$evt.request";
+    periods.period(definition).expect("a definition");
+    periods
+        .captures("request : request = $evt.request")
+        .expect("captures");
+    let analysis = EndedAnalysis::new(&set, with_threads(periods), Window::default()).expect("a plan");
+    let ended = folded(&set, &analysis);
+    let graph = folded(&set, &GraphAnalysis::new(&set, Selection::default()));
+    // The program itself is in the archive, as there it is found by its build id.
+    let mut symbols = Symbols::new(vec![directory.join("disk-contention.debug")]);
+    let samples = Samples::new(&set, &mut symbols, &[]);
+    let sampled = Sampled::new(&set, &graph, &samples, Names::default());
+    assert!(!sampled.threads.is_empty());
+    let mut builder = Builder::new(&graph, &sampled.stacks, &sampled.threads, sampled.names.clone());
+    let mut requests = Vec::new();
+    for execution in executions(&set, &graph, ended) {
+        let ecct = builder.ecct(&execution.path(&graph).expect("the server's thread"));
+        assert_eq!(ecct.total(), execution.duration());
+        let [Datum::Integer(number)] = execution.values.as_slice() else {
+            panic!("a number is captured: {:?}", execution.values);
+        };
+        requests.push((execution.duration(), *number, ecct));
+    }
+    Recorded {
+        requests,
+        contexts: builder.contexts,
+        names: builder.names,
+    }
+}
+
+impl Recorded {
+    fn words(&self, context: ContextId) -> Words {
+        let frames = self.contexts.frames(context).into_iter();
+        frames
+            .map(|frame| (frame.kind, self.names.text(frame.name).to_owned()))
+            .collect()
+    }
+}
+
+/// Whether these frames stand there in this order, with others between them.
+fn goes(words: &Words, way: &[(FrameKind, &str)]) -> bool {
+    let mut words = words.iter();
+    way.iter()
+        .all(|wanted| words.any(|(kind, name)| (*kind, name.as_str()) == *wanted))
+}
+
+const READ: [(FrameKind, &str); 4] = [
+    (FrameKind::Function, "handle_request"),
+    (FrameKind::Function, "read_block"),
+    (FrameKind::Call, "pread64"),
+    (FrameKind::Reason, "block-device"),
+];
+const FLUSHED: [(FrameKind, &str); 3] = [
+    (FrameKind::Reason, "block-device"),
+    (FrameKind::Thread, "logger"),
+    (FrameKind::Function, "flush_log"),
+];
+
+#[test]
+fn waits_stand_under_the_functions_that_waited() {
+    let recorded = recorded(&tracebraid_testkit::recorded::unpacked("disk-contention"));
+    assert_eq!(recorded.requests.len(), 300);
+    // What was waited for the disk, and the part of it that stands under the function that reads.
+    let (mut waited, mut reading) = (0, 0);
+    for (_, _, ecct) in &recorded.requests {
+        for &(context, time) in &ecct.times {
+            let words = recorded.words(context);
+            if goes(&words, &READ[2..]) {
+                waited += time;
+                reading += if goes(&words, &READ) { time } else { 0 };
+            }
+        }
+    }
+    assert!(waited > 500 * MS, "{waited}");
+    // Waits that are shorter than what is recorded have no stacks of their own.
+    assert!(reading * 100 > waited * 95, "{reading} of {waited}");
+}
+
+#[test]
+fn slow_requests_differ_by_who_else_used_the_disk() {
+    let directory = tracebraid_testkit::recorded::unpacked("disk-contention");
+    let recorded = recorded(&directory);
+    let group = |is: &dyn Fn(u64) -> bool| {
+        let requests = recorded.requests.iter().filter(|(duration, ..)| is(*duration));
+        requests.collect::<Vec<_>>()
+    };
+    let fast = group(&|duration| duration < 10 * MS);
+    let slow = group(&|duration| duration > 20 * MS);
+    assert!(
+        fast.len() > 250 && slow.len() > 15,
+        "{} {}",
+        fast.len(),
+        slow.len()
+    );
+    let text =
+        std::fs::read_to_string(directory.join("disk-contention.truth/requests.csv")).expect("the truth");
+    let truth: HashMap<&str, &str> = text.lines().filter_map(|line| line.split_once(',')).collect();
+    for (_, number, _) in &slow {
+        assert_eq!(truth[number.to_string().as_str()], "fsync", "{number}");
+    }
+    let times = [&fast, &slow].map(|group| {
+        let times = group.iter().map(|(_, _, ecct)| ecct.times.as_slice());
+        times.collect::<Vec<_>>()
+    });
+    let differences = ranked(&compare(&recorded.contexts, [&times[0], &times[1]]), false);
+    // The own part, and that of the one who wrote.
+    let first: Vec<Words> = differences[..2]
+        .iter()
+        .map(|of| recorded.words(of.context))
+        .collect();
+    assert!(
+        differences[..2]
+            .iter()
+            .all(|of| of.is_sure() && of.test.more > 10e6)
+    );
+    assert!(first.iter().all(|words| goes(words, &READ)), "{first:?}");
+    assert!(first.iter().any(|words| goes(words, &FLUSHED)), "{first:?}");
+}

@@ -1,0 +1,158 @@
+/* A server that reads from the disk what it is asked for, and writes a log of what it did.
+ *
+ * A request reads some blocks, one after the other. Another thread of the server writes the log, and makes sure that it is on
+ * the disk (fsync), each 120 ms. What requests read is not in memory: O_DIRECT stands for files that are larger.
+ *
+ *     server DIRECTORY TRUTH [REQUESTS]
+ *
+ * writes to the file TRUTH, for each request, which number it had and whether the log was being written to the disk within it.
+ */
+#define _GNU_SOURCE
+#define TB_OPTIONAL
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tracebraid/probe.h>
+#include <unistd.h>
+#include "../../common/work.h"
+
+TB_EVENT(server, request_begin, TB_INT32(request));
+TB_EVENT(server, request_end, TB_INT32(request));
+
+#define BLOCK (64 << 10)
+#define BLOCKS 512
+/* That a request reads. */
+#define READS 1
+#define REQUEST_NS 8000000L
+#define LOG_NS 120000000L
+/* So long the disk is to be busy with the log: disks differ. */
+#define FLUSH_NS 45000000L
+#define MOST_LOG_BYTES (20 << 20)
+
+static struct timespec start;
+static atomic_int done;
+/* How often the log began to be put on the disk, or was there. */
+static atomic_int synced;
+static int data, log_file;
+static int64_t log_bytes = 2 << 20;
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+__attribute__((noinline)) static void read_block(char *block)
+{
+	off_t at = (off_t)(rand() % BLOCKS) * BLOCK;
+	if (pread(data, block, BLOCK, at) != BLOCK)
+		fail("server: reading");
+}
+
+__attribute__((noinline)) static void handle_request(char *block)
+{
+	for (int i = 0; i < READS; i++)
+		read_block(block);
+	burn(0.1);
+}
+
+__attribute__((noinline)) static void flush_log(void)
+{
+	static char text[1 << 18];
+	/* It grows no further than this: the disk is not the reader's to fill. */
+	if (lseek(log_file, 0, SEEK_SET))
+		fail("server: log");
+	/* Putting into words what was done takes its time, too. */
+	burn(3.0);
+	memset(text, 'l', sizeof text);
+	for (int64_t bytes = 0; bytes < log_bytes; bytes += sizeof text)
+		if (write(log_file, text, sizeof text) != sizeof text)
+			fail("server: log");
+	synced++;
+	if (fsync(log_file))
+		fail("server: log");
+	synced++;
+}
+
+/* Makes the log so large that it keeps the disk busy for the time that it should. */
+static void size_log(void)
+{
+	flush_log();
+	int64_t begin = nanoseconds(CLOCK_MONOTONIC);
+	flush_log();
+	int64_t took = nanoseconds(CLOCK_MONOTONIC) - begin;
+	log_bytes = log_bytes * FLUSH_NS / (took > 0 ? took : 1);
+	log_bytes = log_bytes > 1 << 20 ? log_bytes : 1 << 20;
+	log_bytes = log_bytes < MOST_LOG_BYTES ? log_bytes : MOST_LOG_BYTES;
+}
+
+static void *write_log(void *unused)
+{
+	(void)unused;
+	pthread_setname_np(pthread_self(), "logger");
+	for (long i = 1; !done; i++) {
+		sleep_until(&start, i * LOG_NS);
+		flush_log();
+	}
+	return NULL;
+}
+
+/* What requests will read. */
+static void make_data(const char *path)
+{
+	static char block[BLOCK];
+	int file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+	if (file < 0)
+		fail(path);
+	for (int i = 0; i < BLOCKS; i++) {
+		memset(block, i, BLOCK);
+		if (write(file, block, BLOCK) != BLOCK)
+			fail(path);
+	}
+	if (fsync(file) || close(file))
+		fail(path);
+	data = open(path, O_RDONLY | O_DIRECT);
+	if (data < 0)
+		fail(path);
+}
+
+int main(int argc, char **argv)
+{
+	int requests = argc > 3 ? atoi(argv[3]) : 400;
+	FILE *truth = argc > 2 ? fopen(argv[2], "w") : NULL;
+	char path[4096];
+	void *block;
+	pthread_t logger;
+	if (!truth || requests < 1) {
+		fprintf(stderr, "usage: server DIRECTORY TRUTH [REQUESTS]\n");
+		return 2;
+	}
+	fprintf(truth, "id,cause\n");
+	snprintf(path, sizeof path, "%s/data", argv[1]);
+	make_data(path);
+	snprintf(path, sizeof path, "%s/log", argv[1]);
+	log_file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+	if (log_file < 0 || posix_memalign(&block, 4096, BLOCK))
+		fail(path);
+	calibrate();
+	size_log();
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	pthread_create(&logger, NULL, write_log, NULL);
+	go_before(1);
+	for (int request = 0; request < requests; request++) {
+		sleep_until(&start, request * REQUEST_NS);
+		int before = synced;
+		tb_trace(server, request_begin, request);
+		handle_request(block);
+		tb_trace(server, request_end, request);
+		/* Odd: the log is on its way. */
+		int within = before % 2 || synced != before;
+		fprintf(truth, "%d,%s\n", request, within ? "fsync" : "none");
+	}
+	done = 1;
+	pthread_join(logger, NULL);
+	return fclose(truth) != 0;
+}

@@ -1,0 +1,2 @@
+CREATE TABLE journal (line text);
+CREATE TABLE imports (number int);
