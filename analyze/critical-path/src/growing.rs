@@ -275,7 +275,11 @@ impl Growing {
         2 * self.since >= LEAST.max(places as u64)
     }
 
-    /// Nobody will ask for what was before that time.
+    /// So many stretches of each thread that ended before the time of [`Growing::drop_before`] are kept: who knows only about
+    /// when a thread did something looks a little before that.
+    pub const KEPT_BEFORE: usize = 3;
+
+    /// Nobody will ask for what was before that time, but for [`Growing::KEPT_BEFORE`].
     pub fn drop_before(&mut self, cut: i64) {
         self.lend();
         let actors = &self.graph.actors;

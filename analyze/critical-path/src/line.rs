@@ -4,6 +4,7 @@ use tracebraid_kernel_fold::ThreadKey;
 use tracebraid_kernel_model::Comm;
 
 use crate::graph::{Actor, State, Stretch, Work};
+use crate::growing::Growing;
 
 impl Actor {
     pub(crate) fn new(key: ThreadKey) -> Actor {
@@ -50,10 +51,10 @@ impl Actor {
         self.works.drain(..self.works.len().saturating_sub(1));
     }
 
-    /// Drops what ended before a time; gives how many stretches that were. When it is known first, and when it waited last,
+    /// Drops what ended before a time, but for [`Growing::KEPT_BEFORE`]; gives how many stretches that were. When it is known first, and when it waited last,
     /// stays known.
     pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
-        let count = self.place(cut).unwrap_or(0);
+        let count = self.place(cut).unwrap_or(0).saturating_sub(Growing::KEPT_BEFORE);
         if count > 0 {
             self.since = self.begin();
             let dropped = self.line.drain(..count);

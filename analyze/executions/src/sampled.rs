@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tracebraid_critical_path::{ActorId, Graph, State};
+use tracebraid_critical_path::{ActorId, Graph, Growing, State};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_fold::ThreadKey;
 use tracebraid_profile::{SampledStack, Samples};
@@ -146,5 +146,6 @@ fn began(graph: &Graph, actor: ActorId, about: i64, taken: i64) -> i64 {
         .unwrap_or(about)
 }
 
-/// How many stretches of a thread there may be from when it begins to wait to when it seems to.
-const LATER: usize = 4;
+/// How many stretches of a thread there may be from when it begins to wait to when it seems to. They are there, whatever was
+/// dropped.
+const LATER: usize = 1 + Growing::KEPT_BEFORE;

@@ -45,7 +45,12 @@ fn about(recording: &Recording, label: &str, renames: &[(&str, &str)]) -> About 
     let renames = renames.map(|(old, new)| ((*old).to_owned(), (*new).to_owned()));
     About {
         renames: renames.collect(),
-        ..About::new(&recording.set, label, &recording.rules.definitions, "as in the test")
+        ..About::new(
+            &recording.set,
+            label,
+            &recording.rules.definitions,
+            "as in the test",
+        )
     }
 }
 
@@ -392,7 +397,11 @@ value id = app:request_end count
     let column = |table: &Table, name: &str| table.figure(name).expect("a column").values.clone();
     // `id` is the number of the row; what is captured under that name is first, and the value comes behind it.
     assert_eq!(requests.len(), 5000);
-    assert!(column(&requests, "id_value_value").iter().all(|&count| count == 1.0));
+    assert!(
+        column(&requests, "id_value_value")
+            .iter()
+            .all(|&count| count == 1.0)
+    );
     let captured = column(&requests, "id_value");
     assert_eq!(captured, column(&requests, "amount"));
     assert_eq!(captured, column(&requests, "switches_value"));
@@ -401,7 +410,11 @@ value id = app:request_end count
     assert_eq!(chosen_of("switches == 7"), 2);
     assert_eq!(chosen_of("amount == 7"), 2);
     // What belongs to other executions is not known of these.
-    assert!(calls.figure("amount").is_none_or(|figures| figures.values.iter().all(|value| value.is_nan())));
+    assert!(
+        calls
+            .figure("amount")
+            .is_none_or(|figures| figures.values.iter().all(|value| value.is_nan()))
+    );
     assert!(column(&calls, "ret").iter().all(|&result| result == 0.0));
     assert!(column(&calls, "system_calls").iter().all(|&begun| begun >= 1.0));
 }

@@ -58,10 +58,15 @@ fn write(path: &std::path::Path) {
     };
     let mut writer = Writer::create(path, &about).expect("a database");
     let how = (Options::default(), &Control::default());
-    let built = build(set, &rules, &Samples::default(), Union::default(), how, &mut writer);
-    writer
-        .finish(&built.expect("executions").union)
-        .expect("a file");
+    let built = build(
+        set,
+        &rules,
+        &Samples::default(),
+        Union::default(),
+        how,
+        &mut writer,
+    );
+    writer.finish(&built.expect("executions").union).expect("a file");
 }
 
 /// All rows of all answers.

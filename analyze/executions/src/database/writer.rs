@@ -350,7 +350,10 @@ impl Writer {
             blobs::times(&finished.ecct.times).into(),
             path.into(),
         ];
-        let figures = finished.metrics.iter().map(|figure| figure.map_or(Value::Null, |figure| saturated(figure).into()));
+        let figures = finished
+            .metrics
+            .iter()
+            .map(|figure| figure.map_or(Value::Null, |figure| saturated(figure).into()));
         let values = execution.values.iter().map(value);
         let all = head.into_iter().chain(figures).chain(values);
         for (place, value) in (1..=insert.parameter_count()).zip(all) {

@@ -124,9 +124,7 @@ impl ExecutionArgs {
     pub(super) fn texts(&self) -> String {
         let files = self.files().iter();
         let files = files.filter_map(|path| std::fs::read_to_string(path).ok());
-        let options = self
-            .options()
-            .map(|(keyword, text)| format!("{keyword} {text}"));
+        let options = self.options().map(|(keyword, text)| format!("{keyword} {text}"));
         files.chain(options).collect::<Vec<_>>().join("\n")
     }
 

@@ -140,7 +140,13 @@ fn make(
     let mut symbols = Symbols::new(args.debug_dir.clone());
     let names = fold::watched(|control| {
         let options = args.fold.options(None);
-        FunctionNames::new(set, definitions, &mut symbols, &args.perf_map_dir, (options, control))
+        FunctionNames::new(
+            set,
+            definitions,
+            &mut symbols,
+            &args.perf_map_dir,
+            (options, control),
+        )
     });
     let rules = BuildRules {
         definitions: definitions.clone(),
@@ -170,7 +176,9 @@ fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, count
         if unfinished > 0 {
             let executions = number_of(unfinished, "execution does", "executions do");
             let name = &definition.name;
-            warnings.note(&format!("{name}: {executions} not end in the traces, and left out"));
+            warnings.note(&format!(
+                "{name}: {executions} not end in the traces, and left out"
+            ));
         }
     }
     if built.refused > 0 {
@@ -179,7 +187,9 @@ fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, count
     }
     if built.given_up > 0 {
         let given_up = number_of(built.given_up, "execution", "executions");
-        warnings.note(&format!("{given_up} left out, since more happened in them than is kept"));
+        warnings.note(&format!(
+            "{given_up} left out, since more happened in them than is kept"
+        ));
     }
     if counting.of_nobody > 0 {
         let of_nobody = number_of(counting.of_nobody, "execution", "executions");
