@@ -405,7 +405,7 @@ value id = app:request_end count
     let captured = column(&requests, "id_value");
     assert_eq!(captured, column(&requests, "amount"));
     assert_eq!(captured, column(&requests, "switches_value"));
-    assert!(captured.iter().any(|&id| id == 2499.0));
+    assert!(captured.contains(&2499.0));
     let chosen_of = |text: &str| group(&chosen(text, &database, &requests).expect("a condition")).len();
     assert_eq!(chosen_of("switches == 7"), 2);
     assert_eq!(chosen_of("amount == 7"), 2);

@@ -230,7 +230,7 @@ impl Questions {
 
     /// Gives the rows of one answer away; false if nothing more is wanted at all.
     fn rows(&self, statement: &mut Statement<'_>, sink: &mut dyn Sink) -> Result<bool, SqlError> {
-        let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut rows = statement.query([]).map_err(|error| self.failed(error))?;
         if !columns.is_empty() && !sink.begin(&columns) {
             return Ok(false);

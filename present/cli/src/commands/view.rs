@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -63,7 +63,7 @@ pub(super) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(args: &ViewArgs, file: &PathBuf) -> Result<(), Failure> {
+fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
     spare::check_read(file, std::slice::from_ref(&args.file))?;
     let database = open(&args.file)?;
     let (kind, table) = table(&database, args.kind.as_deref())?;

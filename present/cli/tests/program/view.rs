@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use tempfile::TempDir;
@@ -156,7 +156,7 @@ fn the_page_is_written_as_one_file() {
 }
 
 /// Why nothing can be tested, if the program was built without its page: continuous integration always builds it.
-fn without_page(path: &PathBuf) -> Option<String> {
+fn without_page(path: &Path) -> Option<String> {
     let output = run(&[
         "view",
         path.to_str().expect("UTF-8"),
