@@ -71,6 +71,11 @@ impl Reason {
         Reason::Unknown,
     ];
 
+    /// Its place among all.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

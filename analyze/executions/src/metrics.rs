@@ -1,7 +1,5 @@
 //! Figures of an execution that its critical path tells.
 
-use std::collections::{BTreeSet, HashMap};
-
 use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Reason};
 
 use crate::counts::{CountLines, Quantities};
@@ -119,20 +117,22 @@ pub fn all_metrics(
 
 /// The figures of a path that it tells itself, in the order of [`Metric::all`].
 pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
-    let mut times: HashMap<Reason, u64> = HashMap::new();
-    let mut hosts: BTreeSet<u32> = BTreeSet::new();
-    let mut ran: HashMap<ActorId, u16> = HashMap::new();
-    let (mut switches, mut migrations) = (0, 0);
+    let mut times = [0; Reason::ALL.len()];
+    let mut hosts: Vec<u32> = Vec::new();
+    // Who ran where, by actor and then in the order of time.
+    let mut ran: Vec<(ActorId, usize, u16)> = Vec::new();
+    let mut switches = 0;
     // The hop that had a CPU until now.
     let mut before = None;
-    for segment in &path.segments {
-        *times.entry(graph.reason(path, segment)).or_default() += segment.duration();
-        hosts.insert(graph.trace_of(path, segment));
-        let actor = path.hops.get(segment.hop as usize).map(|hop| hop.actor);
+    for (place, segment) in path.segments.iter().enumerate() {
+        if let Some(time) = times.get_mut(graph.reason(path, segment).index()) {
+            *time += segment.duration();
+        }
+        push_new(&mut hosts, graph.trace_of(path, segment));
         match segment.kind {
             Kind::Running(cpu) => {
-                let last = actor.and_then(|actor| ran.insert(actor, cpu));
-                migrations += u64::from(last.is_some_and(|last| last != cpu));
+                let hop = path.hops.get(segment.hop as usize);
+                ran.extend(hop.map(|hop| (hop.actor, place, cpu)));
                 before = Some(segment.hop);
             }
             // It is still its CPU.
@@ -143,15 +143,19 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
             }
         }
     }
-    let threads: BTreeSet<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
+    ran.sort_unstable();
+    let moved = |pair: &&[(ActorId, usize, u16)]| matches!(pair, [one, next] if one.0 == next.0 && one.2 != next.2);
+    let migrations = ran.windows(2).filter(moved).count() as u64;
+    let mut threads: Vec<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
+    let [threads, hosts] = [distinct(&mut threads), distinct(&mut hosts)];
     let value = |metric| {
         Some(match metric {
-            Metric::Duration => path.segments.iter().map(|segment| segment.duration()).sum(),
-            Metric::Time(reason) => times.get(&reason).copied().unwrap_or(0),
+            Metric::Duration => times.iter().sum(),
+            Metric::Time(reason) => times.get(reason.index()).copied().unwrap_or(0),
             Metric::Switches => switches,
             Metric::Migrations => migrations,
-            Metric::Threads => threads.len() as u64,
-            Metric::Hosts => hosts.len() as u64,
+            Metric::Threads => threads,
+            Metric::Hosts => hosts,
             Metric::PageFaults | Metric::BytesRead | Metric::BytesWritten | Metric::SystemCalls => {
                 return None;
             }
@@ -160,8 +164,24 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
     Metric::all().map(value).collect()
 }
 
+/// Pushes what is not last in a list.
+fn push_new(list: &mut Vec<u32>, next: u32) {
+    if list.last() != Some(&next) {
+        list.push(next);
+    }
+}
+
+/// How many different ones there are.
+fn distinct<T: Ord>(list: &mut Vec<T>) -> u64 {
+    list.sort_unstable();
+    list.dedup();
+    list.len() as u64
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use tracebraid_critical_path::{Actor, Interrupt, NO_OBJECT, State, Stretch, Wake};
     use tracebraid_kernel_model::Syscall;
 

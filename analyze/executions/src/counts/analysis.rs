@@ -10,7 +10,7 @@ use tracebraid_kernel_fold::{CpuKey, Event, Input, Packets, Selection, Subjects,
 use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::{Action, Body, KernelEvent, KernelModel, Syscall};
 
-use crate::counts::lines::{CountLines, Owner};
+use crate::counts::lines::{CountLines, Keep, Line, LineKey, Owner};
 use crate::counts::plan::{self, Class, Tells};
 use crate::counts::quantities::{CALLS, FAULTS, FIXED, Quantities, Quantity, READ, WRITTEN, What};
 use crate::execution::machine;
@@ -32,8 +32,12 @@ pub struct CountAnalysis {
 /// What is known after some chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct CountPartial {
-    /// What was counted before the last watermark.
+    /// What was counted: of what the kernel did on a CPU, all; of the rest, what was before the last watermark.
     pub lines: CountLines,
+    /// In a chunk, which is of few CPUs: what the kernel did. It comes in the order of time.
+    #[serde(skip)]
+    chunk: Vec<(LineKey, Line)>,
+    /// What must be put in the order of time first, as it may come from several streams.
     waiting: Vec<Sample>,
     #[serde(skip)]
     packets: Packets,
@@ -160,15 +164,18 @@ impl CountAnalysis {
 
     /// What an event of the kernel tells.
     #[inline(always)]
-    fn kernel(partial: &mut CountPartial, stream: u32, event: &Event<'_>, body: &mut Body<'_, '_>) {
+    fn kernel(partial: &mut CountPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let mut add = |quantity, value| {
-            partial.waiting.push(Sample {
-                time: event.time,
-                stream,
-                quantity,
-                owner: Owner::Cpu(event.cpu),
-                value,
-            });
+            let key = (quantity, Owner::Cpu(event.cpu));
+            let found = partial.chunk.iter_mut().find(|(of, _)| *of == key);
+            match found {
+                Some((_, line)) => line.add(event.time, value, Keep::Sum),
+                None => {
+                    let mut line = Line::default();
+                    line.add(event.time, value, Keep::Sum);
+                    partial.chunk.push((key, line));
+                }
+            }
         };
         match &event.model.event {
             KernelEvent::Entry(_) => add(CALLS, 1),
@@ -344,9 +351,8 @@ impl Analysis for CountAnalysis {
 
     #[inline]
     fn event(&self, partial: &mut CountPartial, record: &mut Record<'_>) {
-        let stream = record.number;
         self.input
-            .event(record, |event, body| Self::kernel(partial, stream, event, body));
+            .event(record, |event, body| Self::kernel(partial, event, body));
         if !self.classes.is_empty() {
             self.tell(partial, record);
         }
@@ -354,9 +360,13 @@ impl Analysis for CountAnalysis {
 
     fn end(&self, partial: &mut CountPartial, _: &Chunk) {
         partial.packets = Packets::default();
+        for (key, line) in std::mem::take(&mut partial.chunk) {
+            partial.lines.append_line(key, line);
+        }
     }
 
     fn merge(&self, earlier: &mut CountPartial, later: CountPartial) {
+        earlier.lines.append(later.lines);
         earlier.waiting.extend(later.waiting);
     }
 

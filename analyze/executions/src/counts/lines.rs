@@ -1,6 +1,7 @@
 //! Quantities by CPU or thread, in the order of time.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{CpuKey, ThreadKey};
@@ -61,6 +62,23 @@ impl CountLines {
         self.0.entry(key).or_default().add(time, value, keep);
     }
 
+    /// What was counted later than that, which adds up.
+    pub(crate) fn append(&mut self, later: CountLines) {
+        for (key, line) in later.0 {
+            self.append_line(key, line);
+        }
+    }
+
+    /// The same of one line.
+    pub(crate) fn append_line(&mut self, key: LineKey, later: Line) {
+        match self.0.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(later);
+            }
+            Entry::Occupied(mut entry) => entry.get_mut().append(&later),
+        }
+    }
+
     pub(crate) fn line(&self, key: LineKey) -> Option<&Line> {
         self.0.get(&key)
     }
@@ -84,7 +102,8 @@ impl CountLines {
 }
 
 impl Line {
-    fn add(&mut self, time: i64, value: u64, keep: Keep) {
+    /// A value, later than all before.
+    pub(crate) fn add(&mut self, time: i64, value: u64, keep: Keep) {
         let value = match keep {
             Keep::Each => value,
             Keep::Sum => self.total().saturating_add(value),
@@ -105,12 +124,36 @@ impl Line {
         self.values.push(value);
     }
 
+    /// What comes later, of a quantity that adds up.
+    fn append(&mut self, later: &Line) {
+        let total = self.total();
+        if self.times.last().is_some() && self.times.last() == later.times.first() {
+            self.times.pop();
+            self.values.pop();
+        }
+        self.times.extend_from_slice(&later.times);
+        let values = later.values.iter();
+        self.values.extend(values.map(|value| value.saturating_add(total)));
+    }
+
     fn total(&self) -> u64 {
         self.values.last().copied().unwrap_or(self.before)
     }
 
+    /// How many values are from before a time: it is looked for from the end on, as executions have mostly just ended.
     fn place(&self, time: i64) -> usize {
-        self.times.partition_point(|&at| at < time)
+        let mut end = self.times.len();
+        let mut step = 1;
+        while let Some(at) = end.checked_sub(step) {
+            if self.times.get(at).is_some_and(|&at| at < time) {
+                break;
+            }
+            end = at;
+            step *= 2;
+        }
+        let from = end.saturating_sub(step);
+        let within = self.times.get(from..end).unwrap_or_default();
+        from + within.partition_point(|&at| at < time)
     }
 
     /// What came together before a time.
@@ -162,6 +205,22 @@ mod tests {
         let lines = line(Keep::Growth, &[(10, 500), (20, 510), (20, 515), (30, 3), (40, 7)]);
         let found = [10, 11, 20, 21, 31, 41, 99].map(|time| before(&lines, time));
         assert_eq!(found, [0, 0, 0, 15, 15, 19, 19]);
+    }
+
+    #[test]
+    fn what_is_appended_is_as_if_it_had_been_added() {
+        let values: Vec<(i64, u64)> = (0..100).map(|time| (time / 3 * 10, time as u64)).collect();
+        let whole = line(Keep::Sum, &values);
+        for cut in [0, 1, 3, 50, 99, 100] {
+            let (first, second) = values.split_at(cut);
+            let mut joined = line(Keep::Sum, first);
+            joined.append(line(Keep::Sum, second));
+            assert_eq!(joined, whole, "{cut}");
+        }
+        for time in -5..400 {
+            let expected = values.iter().filter(|(at, _)| *at < time).map(|(_, value)| value);
+            assert_eq!(before(&whole, time), expected.sum::<u64>(), "{time}");
+        }
     }
 
     #[test]

@@ -34,6 +34,19 @@ pub(super) fn read_times(bytes: &[u8], contexts: usize) -> Option<Vec<(ContextId
     Some(found)
 }
 
+/// Times that may be of one context several times: each context once, ascending.
+pub(super) fn add_up(mut times: Vec<(ContextId, u64)>) -> Vec<(ContextId, u64)> {
+    times.sort_unstable();
+    times.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            earlier.1 = earlier.1.saturating_add(later.1);
+        }
+        is_same
+    });
+    times
+}
+
 pub(super) fn steps(steps: impl Iterator<Item = Step>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut before = None;

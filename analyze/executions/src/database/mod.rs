@@ -2,15 +2,18 @@
 //!
 //! `docs/executions-database.md` documents the schema.
 
+mod about;
 mod blobs;
 mod error;
 mod reader;
 mod schema;
+mod store;
 mod table;
 mod writer;
 
+pub use about::{About, KindAbout, SourceAbout};
 pub use error::DatabaseError;
 pub use reader::{Database, Kind, PathStep, Recorded, Source, Thread};
 pub use schema::{APPLICATION, VERSION};
 pub use table::{Column, Figures, Rows, Table, Texts};
-pub use writer::{About, KindAbout, SourceAbout, Writer};
+pub use writer::Writer;

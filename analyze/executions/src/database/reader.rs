@@ -252,8 +252,8 @@ impl Database {
     /// # Errors
     /// When they cannot be read.
     pub fn table(&self, kind: &Kind) -> Result<Table, DatabaseError> {
-        let fixed = 5;
-        let mut select = "SELECT id, begin_ns, source, thread, times".to_owned();
+        let fixed = 6;
+        let mut select = "SELECT id, begin_ns, source, thread, times, path".to_owned();
         for column in &self.columns {
             select.push_str(", ");
             select.push_str(&quoted(&column.name));
@@ -299,14 +299,25 @@ impl Database {
             return Err(damaged("its thread is not there"));
         }
         table.threads.push(thread.flatten());
-        let times = row.get_ref(4).map_err(&sqlite)?;
-        let times = times
-            .as_blob()
-            .ok()
-            .and_then(|bytes| blobs::read_times(bytes, self.merged.len()));
+        let times = self.times(row, 4);
         let times = times.ok_or_else(|| damaged("its times cannot be read"))?;
-        table.rows.push(&self.merge(times));
+        table.rows.push(&times);
         Ok(())
+    }
+
+    /// The times of an execution, of which that column has them, and the next one its path.
+    fn times(&self, row: &Row<'_>, column: usize) -> Option<Vec<(ContextId, u64)>> {
+        let contexts = self.merged.len();
+        let times = row.get_ref(column).ok()?.as_blob_or_null().ok()?;
+        let times = match times {
+            Some(times) => blobs::read_times(times, contexts)?,
+            None => {
+                let path = row.get_ref(column + 1).ok()?.as_blob().ok()?;
+                let steps = blobs::read_steps(path, contexts, self.threads.len())?.into_iter();
+                blobs::add_up(steps.map(|(_, context, duration)| (context, duration)).collect())
+            }
+        };
+        Some(self.merge(times))
     }
 
     /// Times of contexts as they are when functions are renamed.
@@ -317,15 +328,7 @@ impl Database {
         for (context, _) in &mut times {
             *context = self.merged(*context);
         }
-        times.sort_unstable();
-        times.dedup_by(|later, earlier| {
-            let is_same = later.0 == earlier.0;
-            if is_same {
-                earlier.1 = earlier.1.saturating_add(later.1);
-            }
-            is_same
-        });
-        times
+        blobs::add_up(times)
     }
 
     fn merged(&self, context: ContextId) -> ContextId {
@@ -406,11 +409,8 @@ impl Database {
     /// # Errors
     /// When they cannot be read.
     pub fn times_from(&self, id: i64) -> Result<Option<(i64, Vec<(ContextId, u64)>)>, DatabaseError> {
-        let select = "SELECT id, times FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1";
-        self.first(select, id, |row| {
-            let times = row.get_ref(1).ok()?.as_blob().ok()?;
-            Some(self.merge(blobs::read_times(times, self.merged.len())?))
-        })
+        let select = "SELECT id, times, path FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1";
+        self.first(select, id, |row| self.times(row, 1))
     }
 
     /// What is read of the first execution whose id, which the statement selects first, is not less.

@@ -51,10 +51,11 @@ CREATE TABLE execution (
     id INTEGER PRIMARY KEY,  -- from 1
     kind INTEGER NOT NULL REFERENCES kind(id),
     source INTEGER NOT NULL REFERENCES source(id),
-    number TEXT NOT NULL,    -- those of the executions around it, and its own: 3.1
+    number NOT NULL,         -- its own; of one within others, as text, theirs before it: 3.1
     begin_ns INTEGER NOT NULL, -- from the origin of the traces' clock
     thread INTEGER REFERENCES thread(id), -- in which it ends
-    times BLOB NOT NULL,     -- LEB128: for each context, in their order, how much more its id is, and the time in it
+    times BLOB,              -- LEB128: for each context, in their order, how much more its id is, and the time in it;
+                             -- NULL if that is what the steps of the path add up to
     path BLOB NOT NULL       -- LEB128: for each step, twice its context, and 1 more if a thread follows; the thread; the duration
 );
 CREATE VIEW executions AS

@@ -3,83 +3,22 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use tempfile::TempPath;
 use tracebraid_critical_path::{ActorId, Graph};
-use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::Datum;
-use tracebraid_filter::executions::Definitions;
 
 use crate::build::{Finished, Sink, Union};
-use crate::contexts::{Contexts, FrameKind};
+use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::counts::ExtraMetric;
+use crate::database::about::{About, KindAbout};
+use crate::database::blobs;
 use crate::database::error::DatabaseError;
 use crate::database::reader::Database;
-use crate::database::schema::{APPLICATION, COLUMNS, TABLES, VERSION, quoted, value_column};
-use crate::database::{blobs, table::Column};
+use crate::database::schema::{APPLICATION, TABLES, VERSION, value_column};
+use crate::database::store::{Constant, Row, State, Store, StoredColumn, StoredKind, Writing};
+use crate::database::table::Column;
+use crate::ecct::Step;
 use crate::metrics::Metric;
-
-/// What is told of executions that are written.
-#[derive(Clone, Debug, Default)]
-pub struct About {
-    /// By index of the trace: where they come from.
-    pub sources: Vec<SourceAbout>,
-    /// By place among the definitions.
-    pub kinds: Vec<KindAbout>,
-    /// Functions that are taken for those of another name.
-    pub renames: Vec<(String, String)>,
-}
-
-impl About {
-    /// Of executions of these definitions, of which `text` is what the user wrote, in these traces, which are one recording.
-    pub fn new(set: &TraceSet, label: &str, definitions: &Definitions, text: &str) -> About {
-        let kind = |kind| KindAbout {
-            name: definitions.path(kind),
-            definition: text.to_owned(),
-            values: definitions.captures(kind),
-        };
-        About {
-            sources: set.traces.iter().map(|trace| source(trace, label)).collect(),
-            kinds: (0..definitions.list.len()).map(kind).collect(),
-            renames: Vec::new(),
-        }
-    }
-}
-
-fn source(trace: &Trace, label: &str) -> SourceAbout {
-    let class = &trace.layout.class;
-    let host = class.env_str("hostname").or_else(|| class.env_str("host"));
-    let path = trace.paths.first();
-    let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
-    SourceAbout {
-        label: label.to_owned(),
-        path: path.map(|path| path.display().to_string()).unwrap_or_default(),
-        host: host.map(str::to_owned),
-    }
-}
-
-/// A trace.
-#[derive(Clone, Debug, Default)]
-pub struct SourceAbout {
-    /// What the user calls the recording.
-    pub label: String,
-    /// Where it is.
-    pub path: String,
-    /// Its machine.
-    pub host: Option<String>,
-}
-
-/// A kind of executions.
-#[derive(Clone, Debug, Default)]
-pub struct KindAbout {
-    /// Its name.
-    pub name: String,
-    /// Its delimiters, as the user defined them.
-    pub definition: String,
-    /// Names of values that are captured, in the order of [`crate::Execution::values`].
-    pub values: Vec<String>,
-}
 
 /// Writes a database aside; [`Writer::finish`] puts it in its place.
 #[derive(Debug)]
@@ -87,25 +26,33 @@ pub struct Writer {
     /// Where it will be.
     place: PathBuf,
     hidden: TempPath,
-    connection: Connection,
+    keeps: Keeps,
     /// By index of the trace.
     sources: Vec<i64>,
-    /// By place among the definitions.
-    kinds: Vec<WrittenKind>,
-    /// Numbers of threads: by source, id and name.
-    threads: HashMap<(i64, i32, Option<String>), u32>,
-    next_execution: i64,
+    /// By place among the definitions: names of what is captured.
+    values: Vec<Vec<String>>,
+    threads: Threads,
     /// How many contexts and names there were.
     known: (usize, usize),
 }
 
+/// What executions are written into.
 #[derive(Debug)]
-struct WrittenKind {
-    id: i64,
-    /// Names of what is captured.
-    values: Vec<String>,
-    /// How an execution is inserted, its columns as [`Finished`] has them; empty until those are known.
-    insert: String,
+enum Keeps {
+    /// Nothing is known of figures yet.
+    Store(Box<Store>),
+    Writing(Box<Writing>),
+    /// It failed.
+    Nothing,
+}
+
+/// Numbers of threads.
+#[derive(Debug, Default)]
+struct Threads {
+    /// By source, id and name.
+    numbers: HashMap<(i64, i32, Option<String>), u32>,
+    /// Of threads of the graph, with the name under which they were met last.
+    met: HashMap<ActorId, (Option<String>, u32)>,
 }
 
 impl Writer {
@@ -114,14 +61,14 @@ impl Writer {
     /// # Errors
     /// When it cannot be written there.
     pub fn create(path: &Path, about: &About) -> Result<Writer, DatabaseError> {
-        let mut writer = Writer::aside(path, None)?;
-        let sqlite = DatabaseError::sqlite(path);
+        let (hidden, mut store) = aside(path, None)?;
         let tables = format!(
             "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; BEGIN; {TABLES}"
         );
-        writer.connection.execute_batch(&tables).map_err(sqlite)?;
-        writer.tell(about)?;
-        Ok(writer)
+        let begun = store.connection.execute_batch(&tables);
+        let told = begun.and_then(|()| tell(&mut store, about));
+        let sources = told.map_err(DatabaseError::sqlite(path))?;
+        Writer::new(path, (hidden, store), about, sources)
     }
 
     /// A database that goes on with all that is in that one, and what its executions refer to. That one stays as it is until
@@ -132,125 +79,57 @@ impl Writer {
     pub fn append(path: &Path, about: &About) -> Result<(Writer, Union), DatabaseError> {
         let before = Database::open(path)?;
         let union = before.recorded_union()?;
-        let threads = before.threads;
-        let mut writer = Writer::aside(path, Some(path))?;
-        writer.known = (union.contexts.count(), union.names.texts().len());
-        for (id, thread) in threads.into_iter().enumerate() {
-            writer
-                .threads
-                .insert((thread.source, thread.tid, thread.name), id as u32);
-        }
-        let sqlite = DatabaseError::sqlite(path);
-        let begin = || -> rusqlite::Result<i64> {
-            writer.connection.execute_batch("BEGIN")?;
-            writer
-                .connection
-                .query_row("SELECT coalesce(max(id), 0) + 1 FROM execution", [], |row| {
-                    row.get(0)
-                })
+        let (hidden, mut store) = aside(path, Some(path))?;
+        let there = |column: &Column| StoredColumn {
+            column: column.clone(),
+            state: State::There,
         };
-        let next = begin().map_err(sqlite)?;
-        writer.next_execution = next;
-        writer.tell(about)?;
+        store.columns = before.columns.iter().map(there).collect();
+        let mut goes_on = || -> rusqlite::Result<Vec<i64>> {
+            store.connection.execute_batch("BEGIN")?;
+            let next = "SELECT coalesce(max(id), 0) + 1 FROM execution";
+            store.next = store.connection.query_row(next, [], |row| row.get(0))?;
+            tell(&mut store, about)
+        };
+        let sources = goes_on().map_err(DatabaseError::sqlite(path))?;
+        let mut writer = Writer::new(path, (hidden, store), about, sources)?;
+        writer.known = (union.contexts.count(), union.names.texts().len());
+        let threads = before.threads.into_iter().zip(0..);
+        let threads = threads.map(|(thread, id)| ((thread.source, thread.tid, thread.name), id));
+        writer.threads.numbers = threads.collect();
         Ok((writer, union))
     }
 
-    fn aside(path: &Path, copied: Option<&Path>) -> Result<Writer, DatabaseError> {
-        let error = |source| DatabaseError::file(path, source);
-        let place = tracebraid_aside::place(path).map_err(error)?;
-        let (_, hidden) = tracebraid_aside::beside(&place).map_err(error)?.into_parts();
-        if let Some(copied) = copied {
-            let permissions = std::fs::metadata(&hidden).map_err(error)?.permissions();
-            std::fs::copy(copied, &hidden).map_err(error)?;
-            std::fs::set_permissions(&hidden, permissions).map_err(error)?;
-        }
-        let sqlite = DatabaseError::sqlite(path);
-        let connection = Connection::open(&hidden).map_err(&sqlite)?;
-        // Nobody else knows the file, and a half one is thrown away: no journal is needed. What executions refer to is written last.
-        let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF;";
-        connection.execute_batch(quick).map_err(&sqlite)?;
+    fn new(
+        path: &Path,
+        (hidden, store): (TempPath, Store),
+        about: &About,
+        sources: Vec<i64>,
+    ) -> Result<Writer, DatabaseError> {
         Ok(Writer {
-            place,
+            place: tracebraid_aside::place(path).map_err(|source| DatabaseError::file(path, source))?,
             hidden,
-            connection,
-            sources: Vec::new(),
-            kinds: Vec::new(),
-            threads: HashMap::new(),
-            next_execution: 1,
+            keeps: Keeps::Store(Box::new(store)),
+            sources,
+            values: about.kinds.iter().map(|kind| kind.values.clone()).collect(),
+            threads: Threads::default(),
             known: (1, 0),
         })
     }
 
-    fn tell(&mut self, about: &About) -> Result<(), DatabaseError> {
-        let place = self.place.clone();
-        self.tell_all(about).map_err(DatabaseError::sqlite(&place))
-    }
-
-    fn tell_all(&mut self, about: &About) -> rusqlite::Result<()> {
-        for source in &about.sources {
-            let insert = "INSERT INTO source (label, path, host) VALUES (?1, ?2, ?3)";
-            self.connection
-                .execute(insert, params![source.label, source.path, source.host])?;
-            self.sources.push(self.connection.last_insert_rowid());
-        }
-        for (old, new) in &about.renames {
-            let insert = "INSERT OR REPLACE INTO rename (old, new) VALUES (?1, ?2)";
-            self.connection.execute(insert, params![old, new])?;
-        }
-        for kind in &about.kinds {
-            let written = self.add_kind(kind)?;
-            self.kinds.push(written);
-        }
-        Ok(())
-    }
-
-    fn add_kind(&mut self, kind: &KindAbout) -> rusqlite::Result<WrittenKind> {
-        let insert = "INSERT INTO kind (name, definition) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
-        self.connection
-            .execute(insert, params![kind.name, kind.definition])?;
-        let of_name = "SELECT id FROM kind WHERE name = ?1";
-        let id = self
-            .connection
-            .query_row(of_name, [&kind.name], |row| row.get(0))?;
-        Ok(WrittenKind {
-            id,
-            values: kind.values.clone(),
-            insert: String::new(),
-        })
-    }
-
-    /// Columns of all figures, and of what each kind captures.
-    fn add_columns(&mut self, extra: &[ExtraMetric]) -> rusqlite::Result<()> {
-        let mut kinds = std::mem::take(&mut self.kinds);
-        for kind in &mut kinds {
-            let columns = execution_columns(extra, &kind.values);
-            for column in &columns {
-                self.add_column(column)?;
+    /// What executions are written into from now on, with these figures besides those of [`Metric`].
+    fn begin(&mut self, extra: &[ExtraMetric]) -> Result<(), DatabaseError> {
+        let mut store = match std::mem::replace(&mut self.keeps, Keeps::Nothing) {
+            Keeps::Store(store) => store,
+            other => {
+                self.keeps = other;
+                return Ok(());
             }
-            kind.insert = insertion(&columns);
-        }
-        self.kinds = kinds;
-        Ok(())
-    }
-
-    /// A column of executions, unless there is one.
-    fn add_column(&self, column: &Column) -> rusqlite::Result<()> {
-        let insert =
-            "INSERT OR IGNORE INTO metric (name, unit, description, is_value) VALUES (?1, ?2, ?3, ?4)";
-        let Column {
-            name,
-            unit,
-            description,
-            is_value,
-        } = column;
-        if self
-            .connection
-            .execute(insert, params![name, unit, description, is_value])?
-            > 0
-        {
-            let add = format!("ALTER TABLE execution ADD COLUMN {}", quoted(name));
-            self.connection.execute_batch(&add)?;
-        }
+        };
+        let added = add_columns(&mut store, extra, &self.values);
+        added.map_err(DatabaseError::sqlite(&self.place))?;
+        let writing = Writing::new(*store).map_err(|source| DatabaseError::file(&self.place, source))?;
+        self.keeps = Keeps::Writing(Box::new(writing));
         Ok(())
     }
 
@@ -258,15 +137,24 @@ impl Writer {
     ///
     /// # Errors
     /// When it cannot be written: then what was there stays as it was.
-    pub fn finish(self, union: &Union) -> Result<u64, DatabaseError> {
+    pub fn finish(mut self, union: &Union) -> Result<u64, DatabaseError> {
+        self.begin(&[])?;
+        let Keeps::Writing(writing) = std::mem::replace(&mut self.keeps, Keeps::Nothing) else {
+            return Err(DatabaseError::damaged(&self.place, "it could not be written"));
+        };
         let place = self.place.clone();
-        self.tell_union(union).map_err(DatabaseError::sqlite(&place))?;
-        let Writer {
-            hidden, connection, ..
-        } = self;
-        connection
-            .close()
-            .map_err(|(_, source)| DatabaseError::sqlite(&place)(source))?;
+        let sqlite = DatabaseError::sqlite(&place);
+        let mut store = writing.finish().map_err(&sqlite)?;
+        store.add_others().map_err(&sqlite)?;
+        let Store { connection, .. } = store;
+        self.tell_union(&connection, union).map_err(&sqlite)?;
+        let length = std::fs::metadata(&self.hidden).map_err(|source| DatabaseError::file(&place, source))?;
+        if length.len() < SMALL {
+            connection.execute_batch(SHRINK).map_err(&sqlite)?;
+        }
+        let closed = connection.close().map_err(|(_, source)| source);
+        closed.map_err(&sqlite)?;
+        let hidden = self.hidden;
         let done = || {
             let file = std::fs::File::open(&hidden)?;
             file.sync_all()?;
@@ -277,91 +165,81 @@ impl Writer {
         done().map_err(|source| DatabaseError::file(&place, source))
     }
 
-    fn tell_union(&self, union: &Union) -> rusqlite::Result<()> {
+    fn tell_union(&self, connection: &Connection, union: &Union) -> rusqlite::Result<()> {
         let (contexts, names) = self.known;
-        let mut insert = self
-            .connection
-            .prepare("INSERT INTO name (id, text) VALUES (?1, ?2)")?;
+        let mut insert = connection.prepare("INSERT INTO name (id, text) VALUES (?1, ?2)")?;
         for (id, text) in union.names.texts().iter().enumerate().skip(names) {
             insert.execute(params![id as i64, text])?;
         }
-        let mut insert = self
-            .connection
-            .prepare("INSERT INTO context (id, around, kind, name) VALUES (?1, ?2, ?3, ?4)")?;
+        let insert = "INSERT INTO context (id, around, kind, name) VALUES (?1, ?2, ?3, ?4)";
+        let mut insert = connection.prepare(insert)?;
         for (id, around, frame) in contexts_from(&union.contexts, contexts) {
             insert.execute(params![id, around, number_of(frame.kind), frame.name.0])?;
         }
-        let mut insert = self
-            .connection
-            .prepare("INSERT OR IGNORE INTO thread (id, source, tid, name) VALUES (?1, ?2, ?3, ?4)")?;
-        let mut threads: Vec<_> = self.threads.iter().collect();
+        let insert = "INSERT OR IGNORE INTO thread (id, source, tid, name) VALUES (?1, ?2, ?3, ?4)";
+        let mut insert = connection.prepare(insert)?;
+        let mut threads: Vec<_> = self.threads.numbers.iter().collect();
         threads.sort_unstable_by_key(|(_, id)| **id);
         for ((source, tid, name), id) in threads {
             insert.execute(params![id, source, tid, name])?;
         }
-        self.connection.execute_batch("COMMIT")
+        connection.execute_batch("COMMIT")
     }
 
-    /// The number of a thread.
-    fn thread(&mut self, graph: &Graph, actor: ActorId) -> Option<u32> {
-        let actor = graph.actor(actor)?;
-        let source = *self.sources.get(actor.key.trace as usize)?;
-        let next = self.threads.len() as u32;
-        Some(
-            *self
-                .threads
-                .entry((source, actor.key.tid, actor.name.clone()))
-                .or_insert(next),
-        )
-    }
-
-    fn insert(&mut self, graph: &Graph, finished: &Finished) -> rusqlite::Result<()> {
-        if self.kinds.iter().any(|kind| kind.insert.is_empty()) {
-            self.add_columns(&[])?;
-        }
-        let execution = &finished.execution;
-        let mut threads: HashMap<ActorId, Option<u32>> = HashMap::new();
-        let mut number = |actor| *threads.entry(actor).or_insert_with(|| self.thread(graph, actor));
-        let thread = execution.last.or(execution.first).and_then(&mut number);
-        let steps = finished.steps.iter();
-        let steps = steps.map(|step| (step.actor.and_then(&mut number), step.context, step.duration));
-        let path = blobs::steps(steps);
-        let trace = execution
-            .last
-            .or(execution.first)
-            .and_then(|actor| Some(graph.actor(actor)?.key.trace));
-        let source = self
-            .sources
-            .get(trace.unwrap_or(0) as usize)
-            .copied()
-            .unwrap_or(1);
-        let Some(kind) = self.kinds.get(execution.kind) else {
-            return Ok(());
+    /// An execution as it is written.
+    fn row(&mut self, graph: &Graph, finished: Finished) -> Row {
+        let Writer { threads, sources, .. } = self;
+        let Finished {
+            execution,
+            metrics,
+            ecct,
+            steps,
+        } = finished;
+        let actor = execution.last.or(execution.first);
+        let mut number = |actor| threads.number(graph, actor, sources);
+        let thread = actor.and_then(&mut number);
+        let mut last: Option<(ActorId, Option<u32>)> = None;
+        let mut numbered = |step: &Step| {
+            let number = step.actor.and_then(|actor| match last {
+                Some((known, number)) if known == actor => number,
+                _ => last.insert((actor, number(actor))).1,
+            });
+            (number, step.context, step.duration)
         };
-        let numbers: Vec<String> = execution.numbers.iter().map(u64::to_string).collect();
-        let mut insert = self.connection.prepare_cached(&kind.insert)?;
-        let head: [Value; COLUMNS.len()] = [
-            self.next_execution.into(),
-            kind.id.into(),
-            source.into(),
-            numbers.join(".").into(),
-            execution.begin.into(),
-            thread.map_or(Value::Null, |thread| i64::from(thread).into()),
-            blobs::times(&finished.ecct.times).into(),
-            path.into(),
-        ];
-        let figures = finished
-            .metrics
-            .iter()
-            .map(|figure| figure.map_or(Value::Null, |figure| saturated(figure).into()));
-        let values = execution.values.iter().map(value);
-        let all = head.into_iter().chain(figures).chain(values);
-        for (place, value) in (1..=insert.parameter_count()).zip(all) {
-            insert.raw_bind_parameter(place, value)?;
+        let path = blobs::steps(steps.iter().map(&mut numbered));
+        let times = blobs::times(&ecct.times);
+        let is_told = path.len() <= LONGER * times.len() && add_up(&steps) == ecct.times;
+        let trace = actor.and_then(|actor| Some(graph.actor(actor)?.key.trace));
+        let source = self.sources.get(trace.unwrap_or(0) as usize);
+        Row {
+            kind: execution.kind,
+            source: source.copied().unwrap_or(1),
+            numbers: execution.numbers,
+            begin: execution.begin,
+            thread,
+            times: (!is_told).then_some(times),
+            path,
+            figures: metrics,
+            values: execution.values,
         }
-        insert.raw_execute()?;
-        self.next_execution += 1;
-        Ok(())
+    }
+}
+
+impl Threads {
+    /// The number of a thread.
+    fn number(&mut self, graph: &Graph, actor: ActorId, sources: &[i64]) -> Option<u32> {
+        let of = graph.actor(actor)?;
+        if let Some((name, number)) = self.met.get(&actor)
+            && *name == of.name
+        {
+            return Some(*number);
+        }
+        let source = *sources.get(of.key.trace as usize)?;
+        let next = self.numbers.len() as u32;
+        let key = (source, of.key.tid, of.name.clone());
+        let number = *self.numbers.entry(key).or_insert(next);
+        self.met.insert(actor, (of.name.clone(), number));
+        Some(number)
     }
 }
 
@@ -369,17 +247,122 @@ impl Sink for Writer {
     type Error = DatabaseError;
 
     fn figures(&mut self, extra: &[ExtraMetric]) -> Result<(), DatabaseError> {
-        let added = self.add_columns(extra);
-        added.map_err(DatabaseError::sqlite(&self.place))
+        self.begin(extra)
     }
 
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), DatabaseError> {
-        self.insert(graph, &finished)
-            .map_err(|source| DatabaseError::sqlite(&self.place)(source))
+        self.begin(&[])?;
+        let row = self.row(graph, finished);
+        match &mut self.keeps {
+            Keeps::Writing(writing) => writing.push(row).map_err(DatabaseError::sqlite(&self.place)),
+            _ => Err(DatabaseError::damaged(&self.place, "it could not be written")),
+        }
     }
 }
 
-/// The columns of executions that capture values of those names, behind [`COLUMNS`]: figures, then values.
+/// Below that size of a file in bytes, pages that are not full are much of it.
+const SMALL: u64 = 1 << 20;
+
+/// Smaller pages.
+const SHRINK: &str = "PRAGMA page_size = 1024; VACUUM";
+
+/// A path that takes so many times the room of times is not read in their place.
+const LONGER: usize = 4;
+
+/// A file beside the one that it will become, or a copy of one that is there.
+fn aside(path: &Path, copied: Option<&Path>) -> Result<(TempPath, Store), DatabaseError> {
+    let error = |source| DatabaseError::file(path, source);
+    let place = tracebraid_aside::place(path).map_err(error)?;
+    let (_, hidden) = tracebraid_aside::beside(&place).map_err(error)?.into_parts();
+    if let Some(copied) = copied {
+        let permissions = std::fs::metadata(&hidden).map_err(error)?.permissions();
+        std::fs::copy(copied, &hidden).map_err(error)?;
+        std::fs::set_permissions(&hidden, permissions).map_err(error)?;
+    }
+    let sqlite = DatabaseError::sqlite(path);
+    let connection = Connection::open(&hidden).map_err(&sqlite)?;
+    // Nobody else knows the file, and a half one is thrown away: no journal is needed. What executions refer to is written last.
+    let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF;";
+    connection.execute_batch(quick).map_err(&sqlite)?;
+    let store = Store {
+        connection,
+        kinds: Vec::new(),
+        columns: Vec::new(),
+        next: 1,
+    };
+    Ok((hidden, store))
+}
+
+/// Writes what is known before all executions; gives the ids of the traces.
+fn tell(store: &mut Store, about: &About) -> rusqlite::Result<Vec<i64>> {
+    let connection = &store.connection;
+    let mut sources = Vec::new();
+    for source in &about.sources {
+        let insert = "INSERT INTO source (label, path, host) VALUES (?1, ?2, ?3)";
+        connection.execute(insert, params![source.label, source.path, source.host])?;
+        sources.push(connection.last_insert_rowid());
+    }
+    for (old, new) in &about.renames {
+        let insert = "INSERT OR REPLACE INTO rename (old, new) VALUES (?1, ?2)";
+        connection.execute(insert, params![old, new])?;
+    }
+    let kinds = about.kinds.iter().map(|kind| stored_kind(connection, kind));
+    store.kinds = kinds.collect::<rusqlite::Result<_>>()?;
+    Ok(sources)
+}
+
+fn stored_kind(connection: &Connection, kind: &KindAbout) -> rusqlite::Result<StoredKind> {
+    let insert = "INSERT INTO kind (name, definition) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
+    connection.execute(insert, params![kind.name, kind.definition])?;
+    let of_name = "SELECT id FROM kind WHERE name = ?1";
+    Ok(StoredKind {
+        id: connection.query_row(of_name, [&kind.name], |row| row.get(0))?,
+        places: Vec::new(),
+    })
+}
+
+/// Columns of all figures, and of what each kind captures: they are told of now, and there as soon as something is in them.
+fn add_columns(store: &mut Store, extra: &[ExtraMetric], values: &[Vec<String>]) -> rusqlite::Result<()> {
+    let state = match store.next {
+        ..=1 => State::New,
+        _ => State::All(Constant::Null),
+    };
+    for (place, values) in values.iter().enumerate() {
+        for (of_kind, column) in execution_columns(extra, values).into_iter().enumerate() {
+            let known = store.columns.iter().position(|known| known.column.name == column.name);
+            let at = match known {
+                Some(at) => at,
+                None => {
+                    add_metric(&store.connection, &column)?;
+                    store.columns.push(StoredColumn { column, state });
+                    store.columns.len() - 1
+                }
+            };
+            if let Some(kind) = store.kinds.get_mut(place) {
+                let length = kind.places.len().max(at + 1);
+                kind.places.resize(length, None);
+                if let Some(place) = kind.places.get_mut(at) {
+                    *place = Some(of_kind);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add_metric(connection: &Connection, column: &Column) -> rusqlite::Result<()> {
+    let insert = "INSERT INTO metric (name, unit, description, is_value) VALUES (?1, ?2, ?3, ?4)";
+    let Column {
+        name,
+        unit,
+        description,
+        is_value,
+    } = column;
+    connection.execute(insert, params![name, unit, description, is_value])?;
+    Ok(())
+}
+
+/// The columns of executions that capture values of those names, behind those of the schema: figures, then values.
 fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
     let value = |name: &String| Column {
         name: name.clone(),
@@ -399,54 +382,22 @@ fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
     columns
 }
 
-/// How an execution is inserted.
-fn insertion(columns: &[Column]) -> String {
-    let names = COLUMNS.into_iter().map(str::to_owned);
-    let names: Vec<String> = names
-        .chain(columns.iter().map(|column| quoted(&column.name)))
-        .collect();
-    let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
-    format!(
-        "INSERT INTO execution ({}) VALUES ({})",
-        names.join(", "),
-        places.join(", ")
-    )
-}
-
-fn saturated(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// A captured value as SQLite keeps it: integers of more than 64 bits as text.
-fn value(datum: &Datum) -> Value {
-    match datum {
-        Datum::Missing => Value::Null,
-        Datum::Integer(number) => match i64::try_from(*number) {
-            Ok(number) => number.into(),
-            Err(_) => number.to_string().into(),
-        },
-        Datum::Float(bits) => f64::from_bits(*bits).into(),
-        text => String::from_utf8_lossy(text.bytes().unwrap_or_default())
-            .into_owned()
-            .into(),
-    }
+/// The time that steps take in each context, contexts ascending.
+fn add_up(steps: &[Step]) -> Vec<(ContextId, u64)> {
+    let steps = steps.iter().map(|step| (step.context, step.duration));
+    blobs::add_up(steps.collect())
 }
 
 /// Contexts from that id on.
-fn contexts_from(
-    contexts: &Contexts,
-    from: usize,
-) -> impl Iterator<Item = (u32, u32, crate::contexts::Frame)> + '_ {
+fn contexts_from(contexts: &Contexts, from: usize) -> impl Iterator<Item = (u32, u32, Frame)> + '_ {
     (from as u32..contexts.count() as u32).filter_map(|id| {
-        let (around, frame) = contexts.parts(crate::contexts::ContextId(id))?;
+        let (around, frame) = contexts.parts(ContextId(id))?;
         Some((id, around.0, frame))
     })
 }
 
 /// The number of a kind of frames in the schema.
 fn number_of(kind: FrameKind) -> i64 {
-    FrameKind::ALL
-        .iter()
-        .position(|known| *known == kind)
-        .map_or(0, |at| at as i64)
+    let place = FrameKind::ALL.iter().position(|known| *known == kind);
+    place.map_or(0, |at| at as i64)
 }

@@ -1,0 +1,65 @@
+//! What a database is told of what is written into it.
+
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_filter::executions::Definitions;
+
+/// What is told of executions that are written.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// By index of the trace: where they come from.
+    pub sources: Vec<SourceAbout>,
+    /// By place among the definitions.
+    pub kinds: Vec<KindAbout>,
+    /// Functions that are taken for those of another name.
+    pub renames: Vec<(String, String)>,
+}
+
+impl About {
+    /// Of executions of these definitions, of which `text` is what the user wrote, in these traces, which are one recording.
+    pub fn new(set: &TraceSet, label: &str, definitions: &Definitions, text: &str) -> About {
+        let kind = |kind| KindAbout {
+            name: definitions.path(kind),
+            definition: text.to_owned(),
+            values: definitions.captures(kind),
+        };
+        About {
+            sources: set.traces.iter().map(|trace| source(trace, label)).collect(),
+            kinds: (0..definitions.list.len()).map(kind).collect(),
+            renames: Vec::new(),
+        }
+    }
+}
+
+fn source(trace: &Trace, label: &str) -> SourceAbout {
+    let class = &trace.layout.class;
+    let host = class.env_str("hostname").or_else(|| class.env_str("host"));
+    let path = trace.paths.first();
+    let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    SourceAbout {
+        label: label.to_owned(),
+        path: path.map(|path| path.display().to_string()).unwrap_or_default(),
+        host: host.map(str::to_owned),
+    }
+}
+
+/// A trace.
+#[derive(Clone, Debug, Default)]
+pub struct SourceAbout {
+    /// What the user calls the recording.
+    pub label: String,
+    /// Where it is.
+    pub path: String,
+    /// Its machine.
+    pub host: Option<String>,
+}
+
+/// A kind of executions.
+#[derive(Clone, Debug, Default)]
+pub struct KindAbout {
+    /// Its name.
+    pub name: String,
+    /// Its delimiters, as the user defined them.
+    pub definition: String,
+    /// Names of values that are captured, in the order of [`crate::Execution::values`].
+    pub values: Vec<String>,
+}

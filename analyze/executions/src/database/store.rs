@@ -1,0 +1,333 @@
+//! Rows of executions on their way into a database, in a thread of its own: encoding them is one thing, keeping them another.
+//!
+//! A column is there as soon as an execution has something else in it than all before, who have no room for it in their
+//! rows: most executions have nothing at all in most figures.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Statement};
+use tracebraid_filter::Datum;
+
+use crate::database::schema::{COLUMNS, quoted};
+use crate::database::table::Column;
+
+/// An execution as it is written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    /// The place of its kind among those of the store.
+    pub(super) kind: usize,
+    /// The id of its trace.
+    pub(super) source: i64,
+    /// Those of the executions around it, and its own.
+    pub(super) numbers: Vec<u64>,
+    pub(super) begin: i64,
+    pub(super) thread: Option<u32>,
+    /// None if they are what the path adds up to.
+    pub(super) times: Option<Vec<u8>>,
+    pub(super) path: Vec<u8>,
+    /// Where they are in the database, the kind tells.
+    pub(super) figures: Vec<Option<u64>>,
+    pub(super) values: Vec<Datum>,
+}
+
+/// A kind of executions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StoredKind {
+    /// Its id in the database.
+    pub(super) id: i64,
+    /// By column: its place among the figures and, behind them, the values of a row; none if it is of other kinds.
+    pub(super) places: Vec<Option<usize>>,
+}
+
+/// A column, and whether it is there.
+#[derive(Clone, Debug)]
+pub(super) struct StoredColumn {
+    pub(super) column: Column,
+    pub(super) state: State,
+}
+
+/// What is there of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is there.
+    There,
+    /// It is not there: all executions so far have that in it.
+    All(Constant),
+    /// It is not there, and neither are executions.
+    New,
+}
+
+/// What all executions may have in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Constant {
+    Null,
+    Zero,
+}
+
+/// Where executions are kept.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) connection: Connection,
+    pub(super) kinds: Vec<StoredKind>,
+    pub(super) columns: Vec<StoredColumn>,
+    /// The id of the next execution.
+    pub(super) next: i64,
+}
+
+/// A store that is written to.
+#[derive(Debug)]
+pub(super) struct Writing {
+    rows: Option<SyncSender<Vec<Row>>>,
+    batch: Vec<Row>,
+    thread: Option<JoinHandle<rusqlite::Result<Store>>>,
+}
+
+/// Rows that go over to the other thread at once, and how many such batches may wait.
+const BATCH: usize = 256;
+const WAITING: usize = 8;
+
+impl Writing {
+    /// Begins to write.
+    ///
+    /// # Errors
+    /// When there can be no thread for it.
+    pub(super) fn new(store: Store) -> std::io::Result<Writing> {
+        let (rows, receiver) = sync_channel(WAITING);
+        let thread = std::thread::Builder::new().name("database".to_owned());
+        Ok(Writing {
+            rows: Some(rows),
+            batch: Vec::with_capacity(BATCH),
+            thread: Some(thread.spawn(move || store.write(receiver))?),
+        })
+    }
+
+    /// Another row.
+    ///
+    /// # Errors
+    /// When what was written before could not be.
+    pub(super) fn push(&mut self, row: Row) -> rusqlite::Result<()> {
+        self.batch.push(row);
+        match self.batch.len() < BATCH {
+            true => Ok(()),
+            false => self.send(),
+        }
+    }
+
+    /// Waits until all is written.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub(super) fn finish(mut self) -> rusqlite::Result<Store> {
+        self.send()?;
+        self.joined()
+    }
+
+    fn send(&mut self) -> rusqlite::Result<()> {
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        let is_taken = self.rows.as_ref().is_some_and(|rows| rows.send(batch).is_ok());
+        match is_taken {
+            true => Ok(()),
+            // It has ended before its time: that tells why.
+            false => self.joined().map(|_| ()),
+        }
+    }
+
+    fn joined(&mut self) -> rusqlite::Result<Store> {
+        self.rows = None;
+        let joined = self.thread.take().map(JoinHandle::join);
+        match joined {
+            Some(Ok(written)) => written,
+            _ => Err(rusqlite::Error::UnwindingPanic),
+        }
+    }
+}
+
+/// What is not finished is not kept; but nobody writes to its file any more.
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.rows = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Store {
+    fn write(mut self, rows: Receiver<Vec<Row>>) -> rusqlite::Result<Store> {
+        let mut rows = rows.into_iter().flatten().peekable();
+        while rows.peek().is_some() {
+            let Store {
+                connection,
+                kinds,
+                columns,
+                next,
+            } = &mut self;
+            let mut insert = connection.prepare(&insertion(columns))?;
+            while let Some(row) = rows.peek()
+                && fits(columns, kinds, row)
+            {
+                bind(&mut insert, columns, kinds, (*next, row))?;
+                insert.raw_execute()?;
+                *next += 1;
+                rows.next();
+            }
+            drop(insert);
+            if let Some(row) = rows.peek() {
+                self.make_room(row)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Adds the columns that a row has something in.
+    fn make_room(&mut self, row: &Row) -> rusqlite::Result<()> {
+        for place in 0..self.columns.len() {
+            let constant = constant(of(&self.kinds, row, place));
+            if self.columns.get(place).is_some_and(|column| !column.state.takes(constant)) {
+                self.add(place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all columns that are not there, in which all executions have the same.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub(super) fn add_others(&mut self) -> rusqlite::Result<()> {
+        (0..self.columns.len()).try_for_each(|place| self.add(place))
+    }
+
+    fn add(&mut self, place: usize) -> rusqlite::Result<()> {
+        let Some(column) = self.columns.get_mut(place) else {
+            return Ok(());
+        };
+        let default = match column.state {
+            State::There => return Ok(()),
+            State::All(Constant::Zero) => " DEFAULT 0",
+            State::All(Constant::Null) | State::New => "",
+        };
+        column.state = State::There;
+        let name = quoted(&column.column.name);
+        let add = format!("ALTER TABLE execution ADD COLUMN {name}{default}");
+        self.connection.execute_batch(&add)
+    }
+}
+
+impl State {
+    /// Whether nothing is to be written of that; `None` is anything else than a constant.
+    fn takes(self, constant: Option<Constant>) -> bool {
+        match self {
+            State::There | State::New => true,
+            State::All(all) => constant == Some(all),
+        }
+    }
+}
+
+/// Whether a row can be written; what is new in it is noted.
+fn fits(columns: &mut [StoredColumn], kinds: &[StoredKind], row: &Row) -> bool {
+    let mut fits = true;
+    for (place, column) in columns.iter_mut().enumerate() {
+        if column.state == State::There {
+            continue;
+        }
+        let constant = constant(of(kinds, row, place));
+        if column.state == State::New {
+            // A column that is needed from the first row on has nothing before it.
+            column.state = State::All(constant.unwrap_or(Constant::Null));
+        }
+        fits &= column.state.takes(constant);
+    }
+    fits
+}
+
+/// What a row has in a column, if that is a figure or a value of it.
+fn of<'r>(kinds: &[StoredKind], row: &'r Row, column: usize) -> Cell<'r> {
+    let place = kinds.get(row.kind).and_then(|kind| *kind.places.get(column)?);
+    let Some(place) = place else {
+        return Cell::Figure(None);
+    };
+    match row.figures.get(place) {
+        Some(figure) => Cell::Figure(*figure),
+        None => Cell::Value(row.values.get(place - row.figures.len())),
+    }
+}
+
+/// A figure or a value of a row.
+#[derive(Clone, Copy, Debug)]
+enum Cell<'r> {
+    Figure(Option<u64>),
+    Value(Option<&'r Datum>),
+}
+
+fn constant(cell: Cell<'_>) -> Option<Constant> {
+    match cell {
+        Cell::Figure(None) | Cell::Value(None | Some(Datum::Missing)) => Some(Constant::Null),
+        Cell::Figure(Some(0)) | Cell::Value(Some(Datum::Integer(0))) => Some(Constant::Zero),
+        _ => None,
+    }
+}
+
+/// How a row is inserted: all columns that are there are named, as those that were added may have a default.
+fn insertion(columns: &[StoredColumn]) -> String {
+    let there = columns.iter().filter(|column| column.state == State::There);
+    let there = there.map(|column| quoted(&column.column.name));
+    let names: Vec<String> = COLUMNS.into_iter().map(str::to_owned).chain(there).collect();
+    let places: Vec<&str> = names.iter().map(|_| "?").collect();
+    let (names, places) = (names.join(", "), places.join(", "));
+    format!("INSERT INTO execution ({names}) VALUES ({places})")
+}
+
+/// Binds what a row with that id has to the places of [`insertion`].
+fn bind(
+    insert: &mut Statement<'_>,
+    columns: &[StoredColumn],
+    kinds: &[StoredKind],
+    (id, row): (i64, &Row),
+) -> rusqlite::Result<()> {
+    let kind = kinds.get(row.kind).map_or(0, |kind| kind.id);
+    insert.raw_bind_parameter(1, id)?;
+    insert.raw_bind_parameter(2, kind)?;
+    insert.raw_bind_parameter(3, row.source)?;
+    match row.numbers.as_slice() {
+        [number] => insert.raw_bind_parameter(4, saturated(*number))?,
+        numbers => {
+            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            insert.raw_bind_parameter(4, numbers.join("."))?;
+        }
+    }
+    insert.raw_bind_parameter(5, row.begin)?;
+    insert.raw_bind_parameter(6, row.thread)?;
+    insert.raw_bind_parameter(7, row.times.as_deref())?;
+    insert.raw_bind_parameter(8, row.path.as_slice())?;
+    let there = columns.iter().enumerate();
+    let there = there.filter(|(_, column)| column.state == State::There);
+    for (parameter, (place, _)) in (COLUMNS.len() + 1..).zip(there) {
+        match of(kinds, row, place) {
+            Cell::Figure(figure) => insert.raw_bind_parameter(parameter, figure.map(saturated))?,
+            Cell::Value(value) => insert.raw_bind_parameter(parameter, bound(value))?,
+        }
+    }
+    Ok(())
+}
+
+fn saturated(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A captured value as SQLite keeps it: integers of more than 64 bits as text.
+fn bound(datum: Option<&Datum>) -> ToSqlOutput<'_> {
+    match datum {
+        None | Some(Datum::Missing) => ToSqlOutput::Borrowed(ValueRef::Null),
+        Some(Datum::Integer(number)) => match i64::try_from(*number) {
+            Ok(number) => number.into(),
+            Err(_) => number.to_string().into(),
+        },
+        Some(Datum::Float(bits)) => f64::from_bits(*bits).into(),
+        Some(text) => String::from_utf8_lossy(text.bytes().unwrap_or_default())
+            .into_owned()
+            .into(),
+    }
+}
