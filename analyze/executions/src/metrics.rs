@@ -104,15 +104,18 @@ pub fn all_metrics(
 ) -> Vec<Option<u64>> {
     let counted = quantities.of_path(lines, graph, path, kind);
     let [faults, read, written, calls] = counted.fixed;
-    let figure = |(metric, value)| match metric {
-        Metric::PageFaults => faults,
-        Metric::BytesRead => read,
-        Metric::BytesWritten => written,
-        Metric::SystemCalls => calls,
-        _ => value,
-    };
-    let figures = Metric::all().zip(metrics(graph, path)).map(figure);
-    figures.chain(counted.extra).collect()
+    let mut figures = metrics(graph, path);
+    for (metric, figure) in Metric::all().zip(&mut figures) {
+        match metric {
+            Metric::PageFaults => *figure = faults,
+            Metric::BytesRead => *figure = read,
+            Metric::BytesWritten => *figure = written,
+            Metric::SystemCalls => *figure = calls,
+            _ => {}
+        }
+    }
+    figures.extend(counted.extra);
+    figures
 }
 
 /// The figures of a path that it tells itself, in the order of [`Metric::all`].
@@ -144,7 +147,8 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
         }
     }
     ran.sort_unstable();
-    let moved = |pair: &&[(ActorId, usize, u16)]| matches!(pair, [one, next] if one.0 == next.0 && one.2 != next.2);
+    let moved =
+        |pair: &&[(ActorId, usize, u16)]| matches!(pair, [one, next] if one.0 == next.0 && one.2 != next.2);
     let migrations = ran.windows(2).filter(moved).count() as u64;
     let mut threads: Vec<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
     let [threads, hosts] = [distinct(&mut threads), distinct(&mut hosts)];
@@ -161,8 +165,13 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
             }
         })
     };
-    Metric::all().map(value).collect()
+    let mut figures = Vec::with_capacity(Reason::ALL.len() + ROOM);
+    figures.extend(Metric::all().map(value));
+    figures
 }
+
+/// Figures that are no times of reasons, and some more.
+const ROOM: usize = 16;
 
 /// Pushes what is not last in a list.
 fn push_new(list: &mut Vec<u32>, next: u32) {

@@ -72,6 +72,13 @@ impl Quantity {
     }
 }
 
+impl Quantity {
+    /// Whether event records may tell of it by thread; else it is known by CPU only.
+    fn is_of_threads(&self) -> bool {
+        matches!(self.what, What::Counter(_) | What::Value(_))
+    }
+}
+
 impl Quantities {
     pub(crate) fn new(list: Vec<Quantity>) -> Quantities {
         Quantities { list }
@@ -130,6 +137,9 @@ impl Quantities {
         let mut taken = Taken::default();
         for segment in &path.segments {
             for owner in owners(graph, path, segment) {
+                if matches!(owner, Owner::Thread(_)) && !quantity.is_of_threads() {
+                    continue;
+                }
                 let Some(line) = lines.line((place, owner)) else {
                     continue;
                 };
@@ -187,8 +197,7 @@ struct Taken {
 impl Taken {
     fn take(&mut self, line: &Line, (begin, end): (i64, i64), keep: Keep) {
         if keep != Keep::Each {
-            let grown = line.before(end).saturating_sub(line.before(begin));
-            self.sum = self.sum.saturating_add(grown);
+            self.sum = self.sum.saturating_add(line.grown(begin, end));
             return;
         }
         let values = line.between(begin, end);
@@ -276,7 +285,10 @@ mod tests {
         let calls = |times: &[i64], owner| amount(What::Calls, &once(times, owner));
         assert_eq!(calls(&[4, 5, 19, 20, 59, 60, 90, 91], CPUS[0]), Some(4));
         assert_eq!(calls(&[19, 20, 59, 60], CPUS[1]), Some(2));
-        assert_eq!(calls(&[19, 20, 59, 60], THREADS[1]), Some(2));
+        let mut definitions = Definitions::default();
+        definitions.add("value batches = e count").expect("a value");
+        let value = What::Value(definitions.values.remove(0));
+        assert_eq!(amount(value, &once(&[19, 20, 59, 60], THREADS[1])), Some(2));
     }
 
     #[test]

@@ -7,15 +7,15 @@ use crate::contexts::ContextId;
 /// A step with the number of its thread; of none if nobody knows.
 pub(super) type Step = (Option<u32>, ContextId, u64);
 
-pub(super) fn times(times: &[(ContextId, u64)]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(times.len() * 5);
+/// Puts times into bytes, in place of what was there.
+pub(super) fn put_times(bytes: &mut Vec<u8>, times: &[(ContextId, u64)]) {
+    bytes.clear();
     let mut before = 0;
     for &(context, time) in times {
-        put(&mut bytes, u64::from(context.0 - before));
-        put(&mut bytes, time);
+        put(bytes, u64::from(context.0 - before));
+        put(bytes, time);
         before = context.0;
     }
-    bytes
 }
 
 /// The times that bytes hold, of contexts below that count; `None` if they hold none.
@@ -47,19 +47,19 @@ pub(super) fn add_up(mut times: Vec<(ContextId, u64)>) -> Vec<(ContextId, u64)> 
     times
 }
 
-pub(super) fn steps(steps: impl Iterator<Item = Step>) -> Vec<u8> {
-    let mut bytes = Vec::new();
+/// Puts steps into bytes, in place of what was there.
+pub(super) fn put_steps(bytes: &mut Vec<u8>, steps: impl Iterator<Item = Step>) {
+    bytes.clear();
     let mut before = None;
     for (thread, context, duration) in steps {
         let changes = thread != before;
-        put(&mut bytes, u64::from(context.0) << 1 | u64::from(changes));
+        put(bytes, u64::from(context.0) << 1 | u64::from(changes));
         if changes {
-            put(&mut bytes, thread.map_or(0, |thread| u64::from(thread) + 1));
+            put(bytes, thread.map_or(0, |thread| u64::from(thread) + 1));
             before = thread;
         }
-        put(&mut bytes, duration);
+        put(bytes, duration);
     }
-    bytes
 }
 
 /// The steps that bytes hold, of contexts and threads below those counts; `None` if they hold none.
@@ -88,21 +88,29 @@ mod tests {
 
     use super::*;
 
+    fn bytes_of(times: &[(ContextId, u64)]) -> Vec<u8> {
+        let mut bytes = vec![7];
+        put_times(&mut bytes, times);
+        bytes
+    }
+
     proptest! {
         #[test]
         fn times_are_read_as_they_were_written(found in prop::collection::btree_map(0u32..500, any::<u64>(), 0..20)) {
             let found: Vec<(ContextId, u64)> = found.into_iter().map(|(id, time)| (ContextId(id), time)).collect();
-            prop_assert_eq!(read_times(&times(&found), 500), Some(found.clone()));
+            prop_assert_eq!(read_times(&bytes_of(&found), 500), Some(found.clone()));
             // A context that there is not.
             let most = found.last().map_or(0, |last| last.0.0);
-            prop_assert_eq!(read_times(&times(&found), most as usize).is_none(), !found.is_empty());
+            prop_assert_eq!(read_times(&bytes_of(&found), most as usize).is_none(), !found.is_empty());
         }
 
         #[test]
         fn steps_are_read_as_they_were_written(
             found in prop::collection::vec((prop::option::of(0u32..9), (0u32..500).prop_map(ContextId), any::<u64>()), 0..20),
         ) {
-            prop_assert_eq!(read_steps(&steps(found.iter().copied()), 500, 9), Some(found));
+            let mut bytes = vec![7];
+            put_steps(&mut bytes, found.iter().copied());
+            prop_assert_eq!(read_steps(&bytes, 500, 9), Some(found));
         }
 
         #[test]

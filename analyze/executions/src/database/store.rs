@@ -3,7 +3,7 @@
 //! A column is there as soon as an execution has something else in it than all before, who have no room for it in their
 //! rows: most executions have nothing at all in most figures.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -14,22 +14,105 @@ use crate::database::schema::{COLUMNS, quoted};
 use crate::database::table::Column;
 
 /// An execution as it is written.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Row {
+#[derive(Debug)]
+pub(super) struct Row<'r> {
     /// The place of its kind among those of the store.
     pub(super) kind: usize,
     /// The id of its trace.
     pub(super) source: i64,
     /// Those of the executions around it, and its own.
-    pub(super) numbers: Vec<u64>,
+    pub(super) numbers: &'r [u64],
     pub(super) begin: i64,
     pub(super) thread: Option<u32>,
     /// None if they are what the path adds up to.
-    pub(super) times: Option<Vec<u8>>,
-    pub(super) path: Vec<u8>,
+    pub(super) times: Option<&'r [u8]>,
+    pub(super) path: &'r [u8],
     /// Where they are in the database, the kind tells.
-    pub(super) figures: Vec<Option<u64>>,
-    pub(super) values: Vec<Datum>,
+    pub(super) figures: &'r [Option<u64>],
+    pub(super) values: &'r [Datum],
+}
+
+/// Executions, one behind the other: what is of several lengths lies in lists for all, which are used again.
+#[derive(Debug, Default)]
+struct Batch {
+    heads: Vec<Head>,
+    numbers: Vec<u64>,
+    times: Vec<u8>,
+    paths: Vec<u8>,
+    figures: Vec<Option<u64>>,
+    values: Vec<Datum>,
+}
+
+/// A row, without what is of several lengths: that ends there in the lists.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    kind: usize,
+    source: i64,
+    begin: i64,
+    thread: Option<u32>,
+    has_times: bool,
+    ends: Ends,
+}
+
+/// Places in the lists of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    numbers: usize,
+    times: usize,
+    path: usize,
+    figures: usize,
+    values: usize,
+}
+
+impl Batch {
+    fn push(&mut self, row: &Row<'_>) {
+        self.numbers.extend_from_slice(row.numbers);
+        self.times.extend_from_slice(row.times.unwrap_or_default());
+        self.paths.extend_from_slice(row.path);
+        self.figures.extend_from_slice(row.figures);
+        self.values.extend_from_slice(row.values);
+        self.heads.push(Head {
+            kind: row.kind,
+            source: row.source,
+            begin: row.begin,
+            thread: row.thread,
+            has_times: row.times.is_some(),
+            ends: Ends {
+                numbers: self.numbers.len(),
+                times: self.times.len(),
+                path: self.paths.len(),
+                figures: self.figures.len(),
+                values: self.values.len(),
+            },
+        });
+    }
+
+    fn row(&self, place: usize) -> Option<Row<'_>> {
+        let head = self.heads.get(place)?;
+        let before = place.checked_sub(1).and_then(|before| self.heads.get(before));
+        let (from, to) = (before.map(|before| before.ends).unwrap_or_default(), head.ends);
+        let times = self.times.get(from.times..to.times)?;
+        Some(Row {
+            kind: head.kind,
+            source: head.source,
+            begin: head.begin,
+            thread: head.thread,
+            numbers: self.numbers.get(from.numbers..to.numbers)?,
+            times: head.has_times.then_some(times),
+            path: self.paths.get(from.path..to.path)?,
+            figures: self.figures.get(from.figures..to.figures)?,
+            values: self.values.get(from.values..to.values)?,
+        })
+    }
+
+    fn clear(&mut self) {
+        self.heads.clear();
+        self.numbers.clear();
+        self.times.clear();
+        self.paths.clear();
+        self.figures.clear();
+        self.values.clear();
+    }
 }
 
 /// A kind of executions.
@@ -79,8 +162,10 @@ pub(super) struct Store {
 /// A store that is written to.
 #[derive(Debug)]
 pub(super) struct Writing {
-    rows: Option<SyncSender<Vec<Row>>>,
-    batch: Vec<Row>,
+    batches: Option<SyncSender<Batch>>,
+    batch: Batch,
+    /// Those that were written, to be filled again.
+    written: Receiver<Batch>,
     thread: Option<JoinHandle<rusqlite::Result<Store>>>,
 }
 
@@ -94,12 +179,14 @@ impl Writing {
     /// # Errors
     /// When there can be no thread for it.
     pub(super) fn new(store: Store) -> std::io::Result<Writing> {
-        let (rows, receiver) = sync_channel(WAITING);
+        let (batches, receiver) = sync_channel(WAITING);
+        let (done, written) = channel();
         let thread = std::thread::Builder::new().name("database".to_owned());
         Ok(Writing {
-            rows: Some(rows),
-            batch: Vec::with_capacity(BATCH),
-            thread: Some(thread.spawn(move || store.write(receiver))?),
+            batches: Some(batches),
+            batch: Batch::default(),
+            written,
+            thread: Some(thread.spawn(move || store.write(&receiver, &done))?),
         })
     }
 
@@ -107,9 +194,9 @@ impl Writing {
     ///
     /// # Errors
     /// When what was written before could not be.
-    pub(super) fn push(&mut self, row: Row) -> rusqlite::Result<()> {
+    pub(super) fn push(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
         self.batch.push(row);
-        match self.batch.len() < BATCH {
+        match self.batch.heads.len() < BATCH {
             true => Ok(()),
             false => self.send(),
         }
@@ -125,8 +212,10 @@ impl Writing {
     }
 
     fn send(&mut self) -> rusqlite::Result<()> {
-        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
-        let is_taken = self.rows.as_ref().is_some_and(|rows| rows.send(batch).is_ok());
+        let next = self.written.try_recv().unwrap_or_default();
+        let batch = std::mem::replace(&mut self.batch, next);
+        let batches = self.batches.as_ref();
+        let is_taken = batches.is_some_and(|batches| batches.send(batch).is_ok());
         match is_taken {
             true => Ok(()),
             // It has ended before its time: that tells why.
@@ -135,7 +224,7 @@ impl Writing {
     }
 
     fn joined(&mut self) -> rusqlite::Result<Store> {
-        self.rows = None;
+        self.batches = None;
         let joined = self.thread.take().map(JoinHandle::join);
         match joined {
             Some(Ok(written)) => written,
@@ -147,7 +236,7 @@ impl Writing {
 /// What is not finished is not kept; but nobody writes to its file any more.
 impl Drop for Writing {
     fn drop(&mut self) {
-        self.rows = None;
+        self.batches = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -155,37 +244,53 @@ impl Drop for Writing {
 }
 
 impl Store {
-    fn write(mut self, rows: Receiver<Vec<Row>>) -> rusqlite::Result<Store> {
-        let mut rows = rows.into_iter().flatten().peekable();
-        while rows.peek().is_some() {
-            let Store {
-                connection,
-                kinds,
-                columns,
-                next,
-            } = &mut self;
-            let mut insert = connection.prepare(&insertion(columns))?;
-            while let Some(row) = rows.peek()
-                && fits(columns, kinds, row)
-            {
-                bind(&mut insert, columns, kinds, (*next, row))?;
-                insert.raw_execute()?;
-                *next += 1;
-                rows.next();
+    fn write(mut self, batches: &Receiver<Batch>, done: &Sender<Batch>) -> rusqlite::Result<Store> {
+        for mut batch in batches {
+            let mut place = 0;
+            while let Some(row) = batch.row(place) {
+                self.make_room(&row)?;
+                place = self.insert(&batch, place)?;
             }
-            drop(insert);
-            if let Some(row) = rows.peek() {
-                self.make_room(row)?;
-            }
+            batch.clear();
+            // Whoever has all that is to be written takes none back.
+            let _ = done.send(batch);
         }
         Ok(self)
     }
 
+    /// Inserts rows from that place on, as far as there is room for what is in them; gives the place of the first that is not
+    /// inserted.
+    fn insert(&mut self, batch: &Batch, mut place: usize) -> rusqlite::Result<usize> {
+        let Store {
+            connection,
+            kinds,
+            columns,
+            next,
+        } = self;
+        let mut insert = connection.prepare_cached(&insertion(columns))?;
+        while let Some(row) = batch.row(place)
+            && fits(columns, kinds, &row)
+        {
+            bind(&mut insert, columns, kinds, (*next, &row))?;
+            insert.raw_execute()?;
+            *next += 1;
+            place += 1;
+        }
+        Ok(place)
+    }
+
     /// Adds the columns that a row has something in.
-    fn make_room(&mut self, row: &Row) -> rusqlite::Result<()> {
+    fn make_room(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
+        if fits(&mut self.columns, &self.kinds, row) {
+            return Ok(());
+        }
         for place in 0..self.columns.len() {
             let constant = constant(of(&self.kinds, row, place));
-            if self.columns.get(place).is_some_and(|column| !column.state.takes(constant)) {
+            if self
+                .columns
+                .get(place)
+                .is_some_and(|column| !column.state.takes(constant))
+            {
                 self.add(place)?;
             }
         }
@@ -227,7 +332,7 @@ impl State {
 }
 
 /// Whether a row can be written; what is new in it is noted.
-fn fits(columns: &mut [StoredColumn], kinds: &[StoredKind], row: &Row) -> bool {
+fn fits(columns: &mut [StoredColumn], kinds: &[StoredKind], row: &Row<'_>) -> bool {
     let mut fits = true;
     for (place, column) in columns.iter_mut().enumerate() {
         if column.state == State::There {
@@ -244,7 +349,7 @@ fn fits(columns: &mut [StoredColumn], kinds: &[StoredKind], row: &Row) -> bool {
 }
 
 /// What a row has in a column, if that is a figure or a value of it.
-fn of<'r>(kinds: &[StoredKind], row: &'r Row, column: usize) -> Cell<'r> {
+fn of<'r>(kinds: &[StoredKind], row: &Row<'r>, column: usize) -> Cell<'r> {
     let place = kinds.get(row.kind).and_then(|kind| *kind.places.get(column)?);
     let Some(place) = place else {
         return Cell::Figure(None);
@@ -285,13 +390,13 @@ fn bind(
     insert: &mut Statement<'_>,
     columns: &[StoredColumn],
     kinds: &[StoredKind],
-    (id, row): (i64, &Row),
+    (id, row): (i64, &Row<'_>),
 ) -> rusqlite::Result<()> {
     let kind = kinds.get(row.kind).map_or(0, |kind| kind.id);
     insert.raw_bind_parameter(1, id)?;
     insert.raw_bind_parameter(2, kind)?;
     insert.raw_bind_parameter(3, row.source)?;
-    match row.numbers.as_slice() {
+    match row.numbers {
         [number] => insert.raw_bind_parameter(4, saturated(*number))?,
         numbers => {
             let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
@@ -300,8 +405,8 @@ fn bind(
     }
     insert.raw_bind_parameter(5, row.begin)?;
     insert.raw_bind_parameter(6, row.thread)?;
-    insert.raw_bind_parameter(7, row.times.as_deref())?;
-    insert.raw_bind_parameter(8, row.path.as_slice())?;
+    insert.raw_bind_parameter(7, row.times)?;
+    insert.raw_bind_parameter(8, row.path)?;
     let there = columns.iter().enumerate();
     let there = there.filter(|(_, column)| column.state == State::There);
     for (parameter, (place, _)) in (COLUMNS.len() + 1..).zip(there) {

@@ -34,6 +34,9 @@ pub struct Writer {
     threads: Threads,
     /// How many contexts and names there were.
     known: (usize, usize),
+    /// The bytes of the last execution.
+    times: Vec<u8>,
+    path: Vec<u8>,
 }
 
 /// What executions are written into.
@@ -114,6 +117,8 @@ impl Writer {
             values: about.kinds.iter().map(|kind| kind.values.clone()).collect(),
             threads: Threads::default(),
             known: (1, 0),
+            times: Vec::new(),
+            path: Vec::new(),
         })
     }
 
@@ -186,9 +191,12 @@ impl Writer {
         connection.execute_batch("COMMIT")
     }
 
-    /// An execution as it is written.
-    fn row(&mut self, graph: &Graph, finished: Finished) -> Row {
-        let Writer { threads, sources, .. } = self;
+    /// Writes an execution.
+    fn write(&mut self, graph: &Graph, finished: &Finished) -> rusqlite::Result<()> {
+        let Keeps::Writing(writing) = &mut self.keeps else {
+            return Err(rusqlite::Error::InvalidQuery);
+        };
+        let (threads, sources) = (&mut self.threads, &self.sources);
         let Finished {
             execution,
             metrics,
@@ -196,32 +204,31 @@ impl Writer {
             steps,
         } = finished;
         let actor = execution.last.or(execution.first);
-        let mut number = |actor| threads.number(graph, actor, sources);
-        let thread = actor.and_then(&mut number);
-        let mut last: Option<(ActorId, Option<u32>)> = None;
-        let mut numbered = |step: &Step| {
-            let number = step.actor.and_then(|actor| match last {
-                Some((known, number)) if known == actor => number,
-                _ => last.insert((actor, number(actor))).1,
-            });
-            (number, step.context, step.duration)
+        let thread = actor.and_then(|actor| threads.number(graph, actor, sources));
+        let mut last: (Option<ActorId>, Option<u32>) = (None, None);
+        let numbered = |step: &Step| {
+            if step.actor != last.0 {
+                let number = step.actor.and_then(|actor| threads.number(graph, actor, sources));
+                last = (step.actor, number);
+            }
+            (last.1, step.context, step.duration)
         };
-        let path = blobs::steps(steps.iter().map(&mut numbered));
-        let times = blobs::times(&ecct.times);
-        let is_told = path.len() <= LONGER * times.len() && add_up(&steps) == ecct.times;
+        blobs::put_steps(&mut self.path, steps.iter().map(numbered));
+        blobs::put_times(&mut self.times, &ecct.times);
+        let is_told = self.path.len() <= LONGER * self.times.len() && add_up(steps) == ecct.times;
         let trace = actor.and_then(|actor| Some(graph.actor(actor)?.key.trace));
-        let source = self.sources.get(trace.unwrap_or(0) as usize);
-        Row {
+        let source = sources.get(trace.unwrap_or(0) as usize);
+        writing.push(&Row {
             kind: execution.kind,
             source: source.copied().unwrap_or(1),
-            numbers: execution.numbers,
+            numbers: &execution.numbers,
             begin: execution.begin,
             thread,
-            times: (!is_told).then_some(times),
-            path,
+            times: (!is_told).then_some(&self.times),
+            path: &self.path,
             figures: metrics,
-            values: execution.values,
-        }
+            values: &execution.values,
+        })
     }
 }
 
@@ -252,11 +259,8 @@ impl Sink for Writer {
 
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), DatabaseError> {
         self.begin(&[])?;
-        let row = self.row(graph, finished);
-        match &mut self.keeps {
-            Keeps::Writing(writing) => writing.push(row).map_err(DatabaseError::sqlite(&self.place)),
-            _ => Err(DatabaseError::damaged(&self.place, "it could not be written")),
-        }
+        let written = self.write(graph, &finished);
+        written.map_err(DatabaseError::sqlite(&self.place))
     }
 }
 
@@ -329,7 +333,10 @@ fn add_columns(store: &mut Store, extra: &[ExtraMetric], values: &[Vec<String>])
     };
     for (place, values) in values.iter().enumerate() {
         for (of_kind, column) in execution_columns(extra, values).into_iter().enumerate() {
-            let known = store.columns.iter().position(|known| known.column.name == column.name);
+            let known = store
+                .columns
+                .iter()
+                .position(|known| known.column.name == column.name);
             let at = match known {
                 Some(at) => at,
                 None => {
