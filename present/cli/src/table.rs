@@ -222,7 +222,7 @@ impl<'t> Column<'t> {
 }
 
 /// Columns that a text takes.
-fn width_of(text: &str) -> usize {
+pub(crate) fn width_of(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }

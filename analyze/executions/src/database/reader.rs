@@ -137,6 +137,10 @@ struct Lists {
     contexts: Contexts,
 }
 
+/// Columns of times, and of the path where it tells them.
+const TIMES: &str = "times, CASE WHEN times IS NULL THEN path END";
+const NO_TIMES: &str = "x'', NULL";
+
 impl Database {
     /// Opens a database; it is not written to.
     ///
@@ -252,8 +256,20 @@ impl Database {
     /// # Errors
     /// When they cannot be read.
     pub fn table(&self, kind: &Kind) -> Result<Table, DatabaseError> {
+        self.read(kind, TIMES)
+    }
+
+    /// The same without where their time went.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn table_without_times(&self, kind: &Kind) -> Result<Table, DatabaseError> {
+        self.read(kind, NO_TIMES)
+    }
+
+    fn read(&self, kind: &Kind, times: &str) -> Result<Table, DatabaseError> {
         let fixed = 6;
-        let mut select = "SELECT id, begin_ns, source, thread, times, path".to_owned();
+        let mut select = format!("SELECT id, begin_ns, source, thread, {times}");
         for column in &self.columns {
             select.push_str(", ");
             select.push_str(&quoted(&column.name));
@@ -409,8 +425,8 @@ impl Database {
     /// # Errors
     /// When they cannot be read.
     pub fn times_from(&self, id: i64) -> Result<Option<(i64, Vec<(ContextId, u64)>)>, DatabaseError> {
-        let select = "SELECT id, times, path FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1";
-        self.first(select, id, |row| self.times(row, 1))
+        let select = format!("SELECT id, {TIMES} FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1");
+        self.first(&select, id, |row| self.times(row, 1))
     }
 
     /// What is read of the first execution whose id, which the statement selects first, is not less.

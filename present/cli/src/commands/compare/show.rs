@@ -82,15 +82,8 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         Column::number("chance"),
         Column::number("A").left_out(1),
         Column::number("B").left_out(1),
-        Column::text("innermost < around it"),
     ];
     let row = |of: &Difference| {
-        let mut context = compared.database.union.words(of.context);
-        context.reverse();
-        let context = match context.is_empty() {
-            true => "the thread itself".to_owned(),
-            false => context.join(" < "),
-        };
         vec![
             signed(of.test.more, "ns"),
             interval(&of.test, "ns"),
@@ -98,10 +91,53 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
             chance(&of.test),
             amount(of.groups[0].mean, "ns"),
             amount(of.groups[1].mean, "ns"),
-            context,
         ]
     };
-    table::render(&columns, list.iter().map(row))
+    let numbers = table::render(&columns, list.iter().map(row));
+    let mut lines = numbers.lines();
+    let mut text = String::new();
+    lines.by_ref().take(HEAD).for_each(|line| put(&mut text, line));
+    // In this order: what has no line any more takes none away.
+    for (of, line) in list.iter().zip(lines.by_ref()) {
+        put(&mut text, line);
+        text.push_str(&way(&compared.database.union.words(of.context), table::terminal_width()));
+    }
+    lines.for_each(|line| put(&mut text, line));
+    text
+}
+
+/// Lines of a table above its rows.
+const HEAD: usize = 2;
+
+fn put(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+/// A context below its numbers, the outermost frame first: all of it, on as many lines as it takes.
+fn way(frames: &[String], width: Option<usize>) -> String {
+    const INDENT: usize = 6;
+    let width = width.unwrap_or(usize::MAX);
+    let mut lines = " ".repeat(INDENT);
+    if frames.is_empty() {
+        lines.push_str("the thread itself");
+    }
+    let mut column = INDENT;
+    for (place, frame) in frames.iter().enumerate() {
+        let separator = if place > 0 { " > " } else { "" };
+        let length = separator.len() + table::width_of(frame);
+        if place > 0 && column + length > width {
+            lines.push_str(" >\n");
+            lines.push_str(&" ".repeat(INDENT + 2));
+            column = INDENT + 2 + table::width_of(frame);
+        } else {
+            lines.push_str(separator);
+            column += length;
+        }
+        lines.push_str(frame);
+    }
+    lines.push('\n');
+    lines
 }
 
 fn figures(list: &[&Separation<'_>]) -> String {
@@ -222,4 +258,20 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
         );
     }
     rows.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn contexts_are_broken_between_frames() {
+        let frames = ["main", "handle_request", "read()", "[block-device]"].map(str::to_owned);
+        let lines = super::way(&frames, Some(40));
+        assert_eq!(
+            lines,
+            "      main > handle_request > read() >\n        [block-device]\n"
+        );
+        let whole = super::way(&frames, None);
+        assert_eq!(whole, "      main > handle_request > read() > [block-device]\n");
+        assert_eq!(super::way(&frames, Some(3)).lines().count(), 4);
+    }
 }
