@@ -68,16 +68,19 @@ pub struct Union {
 impl Union {
     /// The frames of a context as texts, the outermost first: what is no function is in brackets.
     pub fn words(&self, context: ContextId) -> Vec<String> {
-        let text = |frame: Frame| {
-            let name = self.names.text(frame.name);
-            match frame.kind {
-                FrameKind::Function => name.to_owned(),
-                FrameKind::Call => format!("{name}()"),
-                FrameKind::Thread => format!("<{name}>"),
-                FrameKind::Reason | FrameKind::Detail => format!("[{name}]"),
-            }
-        };
-        self.contexts.frames(context).into_iter().map(text).collect()
+        let frames = self.contexts.frames(context).into_iter();
+        frames.map(|frame| self.word(frame)).collect()
+    }
+
+    /// A frame as text.
+    pub fn word(&self, frame: Frame) -> String {
+        let name = self.names.text(frame.name);
+        match frame.kind {
+            FrameKind::Function => name.to_owned(),
+            FrameKind::Call => format!("{name}()"),
+            FrameKind::Thread => format!("<{name}>"),
+            FrameKind::Reason | FrameKind::Detail => format!("[{name}]"),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! within them each by themselves.
 
 use crate::contexts::{ContextId, Contexts};
-use crate::statistics::{Spread, Sums, Test, correct, test};
+use crate::statistics::{Spread, Sums, Test, correct, test_times};
 
 /// Times of an execution in contexts, in the order of contexts.
 pub type Times<'t> = &'t [(ContextId, u64)];
@@ -36,7 +36,7 @@ pub fn compare(contexts: &Contexts, groups: [&[Times<'_>]; 2]) -> Vec<Difference
                 context: ContextId(id as u32),
                 is_whole,
                 groups,
-                test: test(groups),
+                test: test_times(groups),
             })
         };
         let mut differences: Vec<Difference> = (0..contexts.count()).filter_map(of).collect();

@@ -19,6 +19,45 @@ pub fn chosen(text: &str, database: &Database, table: &Table) -> Result<Vec<bool
     Chooser { database, table }.choose(&expr)
 }
 
+/// For each execution of a table the nanoseconds in frames that are called so, with all within them. Names are patterns, with or
+/// without what marks calls, threads and reasons: `fdatasync`, `fdatasync()`, `<logger>`, `[timer]`.
+///
+/// # Errors
+/// For people: when there are no such frames.
+pub fn time_within(name: &str, database: &Database, table: &Table) -> Result<Vec<f64>, String> {
+    let union = &database.union;
+    let pattern = Glob::new(name);
+    let count = union.contexts.count() as u32;
+    let is_called = |id: u32| {
+        union.contexts.parts(ContextId(id)).is_some_and(|(_, frame)| {
+            let is_name = pattern.matches(union.names.text(frame.name).as_bytes());
+            is_name || union.word(frame) == name
+        })
+    };
+    let called: Vec<bool> = (0..count).map(is_called).collect();
+    if !called.contains(&true) {
+        return Err(format!(
+            "no frame is called {name}: `executions export --format folded` shows what there is"
+        ));
+    }
+    // A context stands behind the one around it.
+    let mut within = called;
+    for id in 0..count {
+        let around = union.contexts.parts(ContextId(id)).map_or(0, |parts| parts.0.0);
+        let is_within = within.get(around as usize).copied().unwrap_or(false);
+        if let Some(of) = within.get_mut(id as usize) {
+            *of |= is_within;
+        }
+    }
+    let is_within = |context: ContextId| within.get(context.0 as usize).copied().unwrap_or(false);
+    let time = |row: usize| {
+        let times = table.rows.of(row).iter();
+        let times = times.filter(|(context, _)| is_within(*context));
+        times.map(|(_, time)| *time as f64).sum()
+    };
+    Ok((0..table.len()).map(time).collect())
+}
+
 struct Chooser<'t> {
     database: &'t Database,
     table: &'t Table,
@@ -77,7 +116,10 @@ impl Chooser<'_> {
             Field::Procname => "thread".to_owned(),
             Field::Environment(name) if name == "hostname" => "host".to_owned(),
             Field::Environment(name) => format!("env.{name}"),
-            Field::Path(Where::Context, steps) => return self.time_in(&steps.join(".")),
+            Field::Path(Where::Context, steps) => {
+                let times = time_within(&steps.join("."), self.database, self.table)?;
+                return Ok(Values::Numbers(times));
+            }
             Field::Path(_, steps) => steps.join("."),
         };
         // What was captured under a name that executions have anyway is what the user means by it.
@@ -142,49 +184,14 @@ impl Chooser<'_> {
         })
     }
 
-    /// The time in contexts whose innermost frame is called so, with all within them.
-    fn time_in(&self, name: &str) -> Result<Values, String> {
-        let union = &self.database.union;
-        let pattern = Glob::new(name);
-        let count = union.contexts.count() as u32;
-        let is_called = |id: u32| {
-            let frame = union.contexts.parts(ContextId(id)).map(|parts| parts.1);
-            frame.is_some_and(|frame| pattern.matches(union.names.text(frame.name).as_bytes()))
-        };
-        let called: Vec<bool> = (0..count).map(is_called).collect();
-        if !called.contains(&true) {
-            return Err(format!(
-                "no frame is called {name}: `executions export --format folded` shows what there is"
-            ));
-        }
-        // A context stands behind the one around it.
-        let mut within = called;
-        for id in 0..count {
-            let around = union.contexts.parts(ContextId(id)).map_or(0, |parts| parts.0.0);
-            let is_within = within.get(around as usize).copied().unwrap_or(false);
-            if let Some(of) = within.get_mut(id as usize) {
-                *of |= is_within;
-            }
-        }
-        let is_within = |context: ContextId| within.get(context.0 as usize).copied().unwrap_or(false);
-        let time = |row: usize| {
-            let times = self.table.rows.of(row).iter();
-            times
-                .filter(|(context, _)| is_within(*context))
-                .map(|(_, time)| *time as f64)
-                .sum()
-        };
-        Ok(Values::Numbers((0..self.table.len()).map(time).collect()))
-    }
-
     fn unknown(&self, name: &str) -> String {
         let columns = self.table.figures.iter().map(|figures| &figures.column);
         let columns = columns.chain(self.table.texts.iter().map(|texts| &texts.column));
         let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        let names: String = names.iter().map(|name| format!("{name}, ")).collect();
         format!(
-            "executions have no `{name}`, but {}, label, host, thread, tid, begin_ns, and ctx.FRAME, the time in frames of \
-             a name ({})",
-            names.join(", "),
+            "executions have no `{name}`, but {names}id, label, host, trace, thread, tid, begin_ns, and ctx.FRAME, the time in \
+             frames of a name ({}); ctx.\"FRAME\" where that is no word",
             FrameKind::ALL.map(FrameKind::word).join(", ")
         )
     }

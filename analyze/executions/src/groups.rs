@@ -2,7 +2,7 @@
 
 use crate::compare::Times;
 use crate::database::{Figures, Table};
-use crate::statistics::{Spread, Test, correct, test};
+use crate::statistics::{Spread, Test, correct, ranks, surer, test};
 
 /// Places of executions in their table, ascending.
 pub type Group = Vec<usize>;
@@ -59,11 +59,17 @@ pub fn separations<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<Separatio
             values.filter(|value| !value.is_nan()).collect::<Vec<f64>>()
         });
         let spreads = [0, 1].map(|at| Spread::of(values[at].iter().copied()));
+        let [mut first, mut second] = values;
+        let (by_ranks, higher) = ranks([&mut first, &mut second]);
+        let by_mean = test(spreads);
         Separation {
             figures,
             groups: spreads,
-            test: test(spreads),
-            higher: higher(values),
+            test: Test {
+                chance: surer(by_mean.chance, by_ranks),
+                ..by_mean
+            },
+            higher,
         }
     };
     let mut found: Vec<Separation<'_>> = table.figures.iter().map(of).collect();
@@ -75,26 +81,6 @@ pub fn separations<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<Separatio
             .then(one.test.chance.total_cmp(&other.test.chance))
     });
     found
-}
-
-/// How probable it is that one of the second values is greater than one of the first.
-fn higher([mut first, mut second]: [Vec<f64>; 2]) -> f64 {
-    if first.is_empty() || second.is_empty() {
-        return 0.5;
-    }
-    first.sort_by(f64::total_cmp);
-    second.sort_by(f64::total_cmp);
-    let (mut below, mut up_to, mut sum) = (0, 0, 0.0);
-    for value in &second {
-        while first.get(below).is_some_and(|other| other < value) {
-            below += 1;
-        }
-        while first.get(up_to).is_some_and(|other| other <= value) {
-            up_to += 1;
-        }
-        sum += (below + up_to) as f64 / 2.0;
-    }
-    sum / (first.len() as f64 * second.len() as f64)
 }
 
 #[cfg(test)]
@@ -132,9 +118,10 @@ mod tests {
 
     #[test]
     fn figures_that_tell_groups_apart_come_first() {
-        assert_eq!(higher([vec![1.0, 2.0], vec![3.0, 4.0]]), 1.0);
-        assert_eq!(higher([vec![3.0, 4.0], vec![1.0, 2.0]]), 0.0);
-        assert_eq!(higher([vec![1.0, 2.0, 3.0], vec![2.0]]), 0.5);
-        assert_eq!(higher([vec![], vec![2.0]]), 0.5);
+        let higher = |first: &[f64], second: &[f64]| ranks([&mut first.to_vec(), &mut second.to_vec()]).1;
+        assert_eq!(higher(&[1.0, 2.0], &[3.0, 4.0]), 1.0);
+        assert_eq!(higher(&[3.0, 4.0], &[1.0, 2.0]), 0.0);
+        assert_eq!(higher(&[1.0, 2.0, 3.0], &[2.0]), 0.5);
+        assert_eq!(higher(&[], &[2.0]), 0.5);
     }
 }

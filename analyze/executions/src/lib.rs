@@ -28,7 +28,7 @@ mod stream;
 
 pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
 pub use compare::{Difference, SURE, Times, compare, ranked};
-pub use condition::{chosen, with_unit};
+pub use condition::{chosen, time_within, with_unit};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use counts::{CountAnalysis, CountLines, CountPartial, ExtraMetric, Quantities};
 pub use delimit::{DelimitedAnalysis, DelimitedPartial, FunctionNames};
@@ -39,4 +39,4 @@ pub use metrics::{Metric, all_metrics, metrics};
 pub use names::{NameId, Names};
 pub use sampled::Sampled;
 pub use stacks::{StackId, Stacks, ThreadStacks};
-pub use statistics::{Spread, Test, correct, test};
+pub use statistics::{Spread, Test, chance_of_more, correct, test};

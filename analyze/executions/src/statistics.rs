@@ -5,7 +5,8 @@
 //! Where many things are tested, some differ by chance: [`correct`] accounts for that (Benjamini and Hochberg,
 //! "Controlling the false discovery rate", 1995).
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::function::factorial::ln_binomial;
 
 /// Values of a group's executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -118,6 +119,113 @@ pub fn test(groups: [Spread; 2]) -> Test {
     }
 }
 
+/// Tests whether the times of two groups in a context differ: as [`test`] does, and by how many executions were there at all (Fisher's
+/// exact test, "The Design of Experiments", 1935), which tells more where few were. The surer one counts, as one of two.
+pub(crate) fn test_times(groups: [Spread; 2]) -> Test {
+    let by_mean = test(groups);
+    let [one, other] = groups;
+    let by_presence = presence([one.present, other.present], [one.executions, other.executions]);
+    Test {
+        chance: surer(by_mean.chance, by_presence),
+        ..by_mean
+    }
+}
+
+/// How probable numbers of a second group that are as much greater than those of a first one are if they are none: by means
+/// (Welch) or by ranks (Mann and Whitney), which a few numbers far away do not change.
+pub fn chance_of_more(first: &[f64], second: &[f64]) -> f64 {
+    let spreads = [first, second].map(|values| Spread::of(values.iter().copied()));
+    let by_mean = test(spreads);
+    let (by_ranks, higher) = ranks([&mut first.to_vec(), &mut second.to_vec()]);
+    let if_more = |is_more, chance| if is_more { chance } else { 1.0 };
+    surer(
+        if_more(by_mean.more > 0.0, by_mean.chance),
+        if_more(higher > 0.5, by_ranks),
+    )
+}
+
+/// The chance of the surer of two tests, as there were two.
+pub(crate) fn surer(one: f64, other: f64) -> f64 {
+    (2.0 * one.min(other)).min(1.0)
+}
+
+/// How probable it is that so different parts of both groups have something, if it does not depend on the group.
+fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
+    let [all, have, drawn, found] = [
+        executions[0] + executions[1],
+        present[0] + present[1],
+        executions[1],
+        present[1],
+    ];
+    if executions.contains(&0) || present[0] > executions[0] || present[1] > executions[1] {
+        return 1.0;
+    }
+    let first = ln_binomial(have, found) + ln_binomial(all - have, drawn - found) - ln_binomial(all, drawn);
+    let is_many = found as f64 * all as f64 >= have as f64 * drawn as f64;
+    // Neither more nor fewer than that, as far as it counts.
+    let (mut term, mut sum, mut at) = (first.exp(), 0.0, found);
+    while term > sum * 1e-9 {
+        sum += term;
+        let absent = (all - have + at) as f64 - drawn as f64;
+        let [have, drawn, place] = [have, drawn, at].map(|number| number as f64);
+        match is_many {
+            true => {
+                term *= (have - place) * (drawn - place) / ((place + 1.0) * (absent + 1.0));
+                at += 1;
+            }
+            false if at == 0 => break,
+            false => {
+                term *= place * absent / ((have - place + 1.0) * (drawn - place + 1.0));
+                at -= 1;
+            }
+        }
+    }
+    (2.0 * sum).min(1.0)
+}
+
+/// How probable ranks as different as those of two groups of numbers are by chance: Mann and Whitney, "On a test of whether one of
+/// two random variables is stochastically larger than the other" (1947), with the normal distribution. And how probable it is that one
+/// of the second group is greater than one of the first.
+pub(crate) fn ranks([first, second]: [&mut [f64]; 2]) -> (f64, f64) {
+    if first.is_empty() || second.is_empty() {
+        return (1.0, 0.5);
+    }
+    first.sort_by(f64::total_cmp);
+    second.sort_by(f64::total_cmp);
+    let (mut below, mut up_to, mut sum) = (0, 0, 0.0);
+    for value in second.iter() {
+        while first.get(below).is_some_and(|other| other < value) {
+            below += 1;
+        }
+        while first.get(up_to).is_some_and(|other| other <= value) {
+            up_to += 1;
+        }
+        sum += (below + up_to) as f64 / 2.0;
+    }
+    let [one, other] = [first.len() as f64, second.len() as f64];
+    let all = one + other;
+    let higher = sum / (one * other);
+    let ties = ties([first, second]) / (all * (all - 1.0));
+    let deviation = (one * other / 12.0 * (all + 1.0 - ties)).sqrt();
+    let away = (sum - one * other / 2.0).abs() - 0.5;
+    let chance = match Normal::standard() {
+        normal if deviation > 0.0 => 2.0 * normal.cdf(-away.max(0.0) / deviation),
+        _ => 1.0,
+    };
+    let least = least_chance(first.len() as u64, second.len() as u64);
+    (chance.max(least).min(1.0), higher)
+}
+
+/// What equal values, of which there are t, add up to: t³ − t. Both groups are sorted.
+fn ties([first, second]: [&[f64]; 2]) -> f64 {
+    let mut all: Vec<f64> = [first, second].concat();
+    all.sort_by(f64::total_cmp);
+    let runs = all.chunk_by(|one, other| one == other);
+    runs.map(|run| run.len() as f64)
+        .map(|count| count.powi(3) - count)
+        .sum()
+}
+
 /// Welch's test: the interval of 95 %, and the probability of such a difference by chance.
 fn welch(more: f64, error: f64, parts: [(f64, f64); 2]) -> (Option<(f64, f64)>, f64) {
     if error == 0.0 {
@@ -218,6 +326,37 @@ mod tests {
                 assert!(near(interval.0, low) && near(interval.1, high), "{found:?}");
             }
         }
+    }
+
+    #[test]
+    fn who_was_there_tells_much_of_few() {
+        // Twice the lesser tail, counted in whole numbers: 2 C(152, 2) / C(155, 5), and so on.
+        for (present, executions, chance) in [
+            ([0, 3], [150, 5], 3.285_771_8e-5),
+            ([40, 9], [100, 30], 0.440_187_66),
+            ([0, 5], [150, 5], 2.863_168_2e-9),
+        ] {
+            let found = presence(present, executions);
+            assert!((found / chance - 1.0).abs() < 1e-3, "{present:?}: {found}");
+        }
+        assert_eq!(presence([7, 3], [7, 3]), 1.0);
+        assert_eq!(presence([0, 0], [7, 3]), 1.0);
+        assert!(presence([1_000_000, 499_000], [1_000_000, 500_000]) < 1e-300);
+    }
+
+    #[test]
+    fn ranks_tell_groups_apart_whatever_their_tails() {
+        let mut few: Vec<f64> = (0..60).map(f64::from).collect();
+        let mut slow: Vec<f64> = (0..40).map(|at| 100.0 + f64::from(at)).chain([1e12]).collect();
+        let (chance, higher) = ranks([&mut few, &mut slow]);
+        assert!(chance < 1e-12 && higher == 1.0, "{chance} {higher}");
+        // As scipy 1.16 gives it (`mannwhitneyu`, `method=\"asymptotic\"`).
+        let mut one = [1.0, 2.0, 2.0, 3.0, 5.0, 8.0, 9.0, 4.0];
+        let mut other = [2.0, 6.0, 7.0, 8.0, 10.0, 12.0, 3.0, 11.0];
+        let (chance, higher) = ranks([&mut one, &mut other]);
+        assert!((chance - 0.073_2).abs() < 1e-3, "{chance}");
+        assert!((higher - 0.773_437_5).abs() < 1e-9, "{higher}");
+        assert_eq!(ranks([&mut [], &mut [2.0]]), (1.0, 0.5));
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn about(recording: &Recording, label: &str, renames: &[(&str, &str)]) -> About 
         renames: renames.collect(),
         ..About::new(
             &recording.set,
-            label,
+            |_| label.to_owned(),
             &recording.rules.definitions,
             "as in the test",
         )

@@ -124,12 +124,27 @@ impl<'a> Logic<'a> for Parser<'a> {
                 Err(self.error("`)` is expected here"))
             };
         }
-        let Some(operator) = self.operator() else {
-            return Ok(Expr::Event(Glob::new(&word)));
+        let quoted = match self.peek() {
+            Token::Text(name) if matches!(word.as_str(), "ctx." | "context.") => Some(name.clone()),
+            _ => None,
         };
-        self.tokens.at -= 1;
-        let field = self.field(&word)?;
-        self.tokens.at += 1;
+        self.tokens.at += usize::from(quoted.is_some());
+        let Some(operator) = self.operator() else {
+            return match quoted {
+                Some(_) => Err(self.error("an operator is expected here")),
+                None => Ok(Expr::Event(Glob::new(&word))),
+            };
+        };
+        let field = match quoted {
+            // A name that is no word: `ctx."operator new(unsigned long)"`.
+            Some(name) => Field::Path(Where::Context, vec![name]),
+            None => {
+                self.tokens.at -= 1;
+                let field = self.field(&word)?;
+                self.tokens.at += 1;
+                field
+            }
+        };
         let sign = self.tokens.at;
         self.tokens.at += 1;
         let value = self.value()?;
@@ -279,6 +294,13 @@ mod tests {
             )
         );
         assert!(matches!(&parts[1], Expr::Not(_)));
+        let quoted = parse("ctx.\"new (unsigned long)\" > 5").unwrap();
+        let expected = path(Where::Context, &["new (unsigned long)"]);
+        assert_eq!(
+            quoted,
+            Expr::Compare(expected, Operator::Greater, Value::Integer(5))
+        );
+        assert!(parse("ctx.\"x\"").is_err() && parse("payload.\"x\" > 5").is_err());
         assert_eq!(
             parse("ctx.vtid >= 0x10").unwrap(),
             Expr::Compare(

@@ -51,7 +51,7 @@ fn write(path: &std::path::Path) {
     let set = set("kernel-ust-requests");
     let mut definitions = Definitions::default();
     definitions.file(REQUESTS).expect("definitions");
-    let about = About::new(set, "test", &definitions, REQUESTS);
+    let about = About::new(set, |_| "test".to_owned(), &definitions, REQUESTS);
     let rules = BuildRules {
         definitions,
         ..BuildRules::default()

@@ -1,5 +1,7 @@
 //! Tables for people: as wide as the terminal at most, numbers to the right.
 
+use std::borrow::Cow;
+
 use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle};
 
 /// What may become of a column that has too little room.
@@ -71,7 +73,29 @@ pub(crate) fn render(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<
     render_within(columns, rows.into_iter().collect(), terminal_width())
 }
 
+/// Text that a terminal shows and does not obey: names of threads and functions may have anything in them.
+pub(crate) fn safe(text: &str) -> Cow<'_, str> {
+    // What turns the direction of writing is as bad.
+    let is_safe = |letter: char| {
+        !letter.is_control()
+            && !matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if text.chars().all(is_safe) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = text.chars().map(|letter| match is_safe(letter) {
+        true => letter.to_string(),
+        false => letter.escape_default().to_string(),
+    });
+    Cow::Owned(escaped.collect())
+}
+
 fn render_within(columns: &[Column<'_>], mut rows: Vec<Vec<String>>, width: Option<usize>) -> String {
+    for cell in rows.iter_mut().flatten() {
+        if let Cow::Owned(escaped) = safe(cell) {
+            *cell = escaped;
+        }
+    }
     let mut widths: Vec<usize> = columns
         .iter()
         .map(|column| column.title.chars().count())

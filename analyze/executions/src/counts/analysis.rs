@@ -107,6 +107,12 @@ impl CountAnalysis {
 
     fn check_names(&self) -> Result<(), String> {
         let mut names: Vec<String> = Metric::all().map(Metric::name).collect();
+        // A figure goes by its name without the unit, too.
+        let short = names
+            .iter()
+            .filter_map(|name| Some(name.strip_suffix("_ns")?.to_owned()));
+        let short: Vec<String> = short.collect();
+        names.extend(short);
         for extra in self.quantities.extra() {
             if names.contains(&extra.name) {
                 return Err(format!(

@@ -12,31 +12,43 @@ pub struct About {
     pub kinds: Vec<KindAbout>,
     /// Functions that are taken for those of another name.
     pub renames: Vec<(String, String)>,
+    /// What related the clocks of several machines: `auto`, or a file.
+    pub sync: Option<String>,
 }
 
 impl About {
-    /// Of executions of these definitions, of which `text` is what the user wrote, in these traces, which are one recording.
-    pub fn new(set: &TraceSet, label: &str, definitions: &Definitions, text: &str) -> About {
+    /// Of executions of these definitions, of which `text` is what the user wrote, in these traces, which have these labels.
+    pub fn new(
+        set: &TraceSet,
+        label: impl Fn(&Trace) -> String,
+        definitions: &Definitions,
+        text: &str,
+    ) -> About {
         let kind = |kind| KindAbout {
             name: definitions.path(kind),
             definition: text.to_owned(),
             values: definitions.captures(kind),
         };
         About {
-            sources: set.traces.iter().map(|trace| source(trace, label)).collect(),
+            sources: set
+                .traces
+                .iter()
+                .map(|trace| source(trace, label(trace)))
+                .collect(),
             kinds: (0..definitions.list.len()).map(kind).collect(),
             renames: Vec::new(),
+            sync: None,
         }
     }
 }
 
-fn source(trace: &Trace, label: &str) -> SourceAbout {
+fn source(trace: &Trace, label: String) -> SourceAbout {
     let class = &trace.layout.class;
     let host = class.env_str("hostname").or_else(|| class.env_str("host"));
     let path = trace.paths.first();
     let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     SourceAbout {
-        label: label.to_owned(),
+        label,
         path: path.map(|path| path.display().to_string()).unwrap_or_default(),
         host: host.map(str::to_owned),
     }

@@ -27,6 +27,22 @@ pub enum DatabaseError {
         /// The file.
         path: PathBuf,
     },
+    /// Somebody else appends to it.
+    #[error("{path}: another build appends to it: try again when that has ended", path = path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is to be appended is there already.
+    #[error("{path}: {trace} is in it already, labelled {label}: give these executions another label (--label)", path = path.display())]
+    Twice {
+        /// The file.
+        path: PathBuf,
+        /// The trace.
+        trace: String,
+        /// What both are called.
+        label: String,
+    },
     /// It has another version.
     #[error("{path}: has version {found} of the schema, and this program knows {known}: build it anew from its traces", path = path.display(), known = super::VERSION)]
     Version {

@@ -43,6 +43,10 @@ pub struct Source {
     pub path: String,
     /// Its machine.
     pub host: Option<String>,
+    /// What was read together has one number.
+    pub recording: i64,
+    /// What related the clocks of its machines: `auto`, or a file.
+    pub sync: Option<String>,
 }
 
 /// A kind of executions.
@@ -105,16 +109,19 @@ impl Recorded {
 
     /// The command line that shows it in its trace.
     pub fn command(&self, database: &Database) -> String {
-        let path = database
-            .sources
-            .get(self.source)
-            .map_or("", |of| of.path.as_str());
+        let own = database.sources.get(self.source);
+        let (recording, sync) = own.map_or((0, None), |of| (of.recording, of.sync.as_deref()));
+        let together = database.sources.iter();
+        let together = together.filter(|of| of.recording == recording);
+        let mut paths: Vec<String> = together.map(|of| shell_word(&of.path)).collect();
+        paths.dedup();
+        let sync = sync.map_or_else(String::new, |sync| format!(" --sync {}", shell_word(sync)));
         let thread = self
             .thread
             .and_then(|thread| database.threads.get(thread as usize));
         format!(
-            "tracebraid critical-path {} --tid {} --from {}ns --to {}ns",
-            shell_word(path),
+            "tracebraid critical-path {}{sync} --tid {} --from {}ns --to {}ns",
+            paths.join(" "),
             thread.map_or(0, |of| of.tid),
             self.begin,
             self.end(),
@@ -160,12 +167,14 @@ impl Database {
         let (union, merged) = renamed(names, contexts, &renames);
         let sources = all(
             &connection,
-            "SELECT label, path, host FROM source ORDER BY id",
+            "SELECT label, path, host, recording, sync FROM source ORDER BY id",
             |row| {
                 Ok(Source {
                     label: row.get(0)?,
                     path: row.get(1)?,
                     host: row.get(2)?,
+                    recording: row.get(3)?,
+                    sync: row.get(4)?,
                 })
             },
         );

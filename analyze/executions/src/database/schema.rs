@@ -14,7 +14,9 @@ CREATE TABLE source (
     id INTEGER PRIMARY KEY,  -- from 1
     label TEXT NOT NULL,     -- of the recording: a version of the program, for instance
     path TEXT NOT NULL,      -- the trace
-    host TEXT                -- its machine, if the trace tells
+    host TEXT,               -- its machine, if the trace tells
+    recording INTEGER NOT NULL, -- what was read together has one number, from 1
+    sync TEXT                -- what related the clocks of its machines: auto, or a file
 );
 CREATE TABLE kind (
     id INTEGER PRIMARY KEY,  -- from 1
@@ -73,6 +75,9 @@ pub(super) const COLUMNS: [&str; 8] = [
 /// What the view adds.
 pub(super) const VIEW_COLUMNS: [&str; 6] = ["kind_name", "label", "host", "trace", "tid", "thread_name"];
 
+/// What SQLite calls the number of a row.
+const ROWID: [&str; 3] = ["rowid", "oid", "_rowid_"];
+
 /// A name as SQL takes it.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -80,7 +85,7 @@ pub(super) fn quoted(name: &str) -> String {
 
 /// The column of a value: its own name, unless a column that every execution has, or one of those, is called that.
 pub(crate) fn value_column(name: &str, columns: &[Column]) -> String {
-    let fixed = COLUMNS.into_iter().chain(VIEW_COLUMNS);
+    let fixed = COLUMNS.into_iter().chain(VIEW_COLUMNS).chain(ROWID);
     let mut taken = fixed.chain(columns.iter().map(|column| column.name.as_str()));
     match taken.any(|taken| taken.eq_ignore_ascii_case(name)) {
         true => value_column(&format!("{name}_value"), columns),

@@ -1,6 +1,8 @@
 //! Writing a database.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params};
@@ -10,7 +12,7 @@ use tracebraid_critical_path::{ActorId, Graph};
 use crate::build::{Finished, Sink, Union};
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::counts::ExtraMetric;
-use crate::database::about::{About, KindAbout};
+use crate::database::about::{About, KindAbout, SourceAbout};
 use crate::database::blobs;
 use crate::database::error::DatabaseError;
 use crate::database::reader::Database;
@@ -37,6 +39,8 @@ pub struct Writer {
     /// The bytes of the last execution.
     times: Vec<u8>,
     path: Vec<u8>,
+    /// The file that is appended to: nobody else does so meanwhile.
+    lock: Option<File>,
 }
 
 /// What executions are written into.
@@ -80,7 +84,19 @@ impl Writer {
     /// # Errors
     /// When there is none, or it cannot be written there.
     pub fn append(path: &Path, about: &About) -> Result<(Writer, Union), DatabaseError> {
+        let lock = locked(path)?;
         let before = Database::open(path)?;
+        let is_known = |source: &&SourceAbout| {
+            let mut known = before.sources.iter();
+            known.any(|known| (&known.label, &known.path) == (&source.label, &source.path))
+        };
+        if let Some(twice) = about.sources.iter().find(is_known) {
+            return Err(DatabaseError::Twice {
+                path: path.to_owned(),
+                trace: twice.path.clone(),
+                label: twice.label.clone(),
+            });
+        }
         let union = before.recorded_union()?;
         let (hidden, mut store) = aside(path, Some(path))?;
         let there = |column: &Column| StoredColumn {
@@ -100,6 +116,7 @@ impl Writer {
         let threads = before.threads.into_iter().zip(0..);
         let threads = threads.map(|(thread, id)| ((thread.source, thread.tid, thread.name), id));
         writer.threads.numbers = threads.collect();
+        writer.lock = Some(lock);
         Ok((writer, union))
     }
 
@@ -119,6 +136,7 @@ impl Writer {
             known: (1, 0),
             times: Vec::new(),
             path: Vec::new(),
+            lock: None,
         })
     }
 
@@ -159,7 +177,9 @@ impl Writer {
         }
         let closed = connection.close().map_err(|(_, source)| source);
         closed.map_err(&sqlite)?;
-        let hidden = self.hidden;
+        let Writer {
+            hidden, lock: _lock, ..
+        } = self;
         let done = || {
             let file = std::fs::File::open(&hidden)?;
             file.sync_all()?;
@@ -273,6 +293,25 @@ const SHRINK: &str = "PRAGMA page_size = 1024; VACUUM";
 /// A path that takes so many times the room of times is not read in their place.
 const LONGER: usize = 4;
 
+/// The file that is there, for this writer only.
+fn locked(path: &Path) -> Result<File, DatabaseError> {
+    let error = |source| DatabaseError::file(path, source);
+    let busy = || DatabaseError::Busy {
+        path: path.to_owned(),
+    };
+    let file = File::open(path).map_err(error)?;
+    file.try_lock().map_err(|_| busy())?;
+    // Whoever had it before may have put another one in its place since it was opened.
+    let (held, there) = (
+        file.metadata().map_err(error)?,
+        std::fs::metadata(path).map_err(error)?,
+    );
+    match (held.dev(), held.ino()) == (there.dev(), there.ino()) {
+        true => Ok(file),
+        false => Err(busy()),
+    }
+}
+
 /// A file beside the one that it will become, or a copy of one that is there.
 fn aside(path: &Path, copied: Option<&Path>) -> Result<(TempPath, Store), DatabaseError> {
     let error = |source| DatabaseError::file(path, source);
@@ -301,9 +340,12 @@ fn aside(path: &Path, copied: Option<&Path>) -> Result<(TempPath, Store), Databa
 fn tell(store: &mut Store, about: &About) -> rusqlite::Result<Vec<i64>> {
     let connection = &store.connection;
     let mut sources = Vec::new();
+    let next = "SELECT coalesce(max(recording), 0) + 1 FROM source";
+    let recording: i64 = connection.query_row(next, [], |row| row.get(0))?;
     for source in &about.sources {
-        let insert = "INSERT INTO source (label, path, host) VALUES (?1, ?2, ?3)";
-        connection.execute(insert, params![source.label, source.path, source.host])?;
+        let insert = "INSERT INTO source (label, path, host, recording, sync) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let SourceAbout { label, path, host } = source;
+        connection.execute(insert, params![label, path, host, recording, about.sync])?;
         sources.push(connection.last_insert_rowid());
     }
     for (old, new) in &about.renames {

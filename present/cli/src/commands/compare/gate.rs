@@ -1,10 +1,12 @@
 //! `--fail-if`: what makes a comparison fail, for tests of performance.
 
-use tracebraid_executions::{SURE, Test, with_unit};
+use tracebraid_executions::database::Table;
+use tracebraid_executions::{Difference, Group, SURE, chance_of_more, time_within, with_unit};
 
 use super::Compared;
 use crate::commands::executions::amount;
 use crate::failure::Failure;
+use crate::table::{number_of, safe};
 
 /// The second group is to have more of something than the first by less than that.
 #[derive(Clone, Debug)]
@@ -46,62 +48,121 @@ impl Gate {
         })
     }
 
-    /// Whether a difference is surely greater, given the first group's mean.
-    fn fails(&self, mean: f64, test: &Test) -> bool {
-        let most = match self.most {
+    /// How much more it may be, given the first group's mean.
+    fn most(&self, mean: f64) -> f64 {
+        match self.most {
             Most::Part(part) => part * mean.abs(),
             Most::Number(number) => number,
-        };
-        test.chance < SURE && test.more > most
-    }
-}
-
-/// What was to be found and was, in words.
-///
-/// # Errors
-/// When executions do not have what is asked for.
-pub(super) fn found(gates: &[Gate], compared: &Compared<'_>) -> Result<Vec<String>, Failure> {
-    let mut found = Vec::new();
-    for gate in gates {
-        match gate.what.as_str() {
-            CONTEXT => found.extend(contexts(gate, compared)),
-            what => found.extend(figure(gate, what, compared)?),
         }
     }
-    Ok(found)
+
+    fn says(&self, what: &str) -> String {
+        format!("--fail-if {}: {what}", self.text)
+    }
 }
 
-fn contexts(gate: &Gate, compared: &Compared<'_>) -> Option<String> {
+/// What came of gates, in words.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    /// What was to be found and was.
+    pub(super) failed: Vec<String>,
+    /// What may be so, and may be chance.
+    pub(super) undecided: Vec<String>,
+}
+
+/// What came of them.
+///
+/// # Errors
+/// When executions do not have what is asked for, or groups have too few of them to tell anything.
+pub(super) fn verdict(gates: &[Gate], compared: &Compared<'_>, table: &Table) -> Result<Verdict, Failure> {
+    let mut verdict = Verdict::default();
+    for gate in gates {
+        let few = compared.groups.iter().zip(&compared.names);
+        for (group, name) in few.filter(|(group, _)| group.len() < 2) {
+            let count = number_of(group.len() as u64, "execution", "executions");
+            let what = format!("cannot be decided: group `{name}` has {count}");
+            return Err(Failure::usage(gate.says(&what)));
+        }
+        match gate.what.as_str() {
+            CONTEXT => contexts(gate, compared, &mut verdict),
+            what => figure(gate, what, compared, table, &mut verdict)?,
+        }
+    }
+    Ok(verdict)
+}
+
+fn contexts(gate: &Gate, compared: &Compared<'_>, verdict: &mut Verdict) {
     let own = compared.differences.iter().filter(|of| !of.is_whole);
-    let failing = own.filter(|of| gate.fails(of.groups[0].mean, &of.test));
-    let most = failing.max_by(|one, other| one.test.more.total_cmp(&other.test.more))?;
-    let context = compared.database.union.words(most.context).join(" > ");
-    Some(format!(
-        "--fail-if {}: {} more in {context}",
-        gate.text,
-        amount(most.test.more, "ns")
-    ))
+    let too_much = own.filter(|of| of.test.more > gate.most(of.groups[0].mean));
+    let (sure, other): (Vec<&Difference>, Vec<_>) = too_much.partition(|of| of.is_sure());
+    let greatest = |list: Vec<&Difference>| {
+        let most = list
+            .into_iter()
+            .max_by(|one, other| one.test.more.total_cmp(&other.test.more))?;
+        let context = compared.database.union.words(most.context).join(" > ");
+        let context = safe(&context);
+        let more = amount(most.test.more, "ns");
+        Some((format!("{more} more in {context}"), most.test.chance))
+    };
+    match (greatest(sure), greatest(other)) {
+        (Some((what, _)), _) => verdict.failed.push(gate.says(&what)),
+        (None, Some((what, chance))) => verdict.undecided.push(gate.says(&maybe(&what, chance))),
+        (None, None) => {}
+    }
 }
 
-fn figure(gate: &Gate, what: &str, compared: &Compared<'_>) -> Result<Option<String>, Failure> {
-    let of = compared
-        .separations
-        .iter()
-        .find(|of| of.figures.column.is_called(what));
-    let of = of.ok_or_else(|| {
-        Failure::usage(format!(
-            "--fail-if {}: executions have no figure {what}",
-            gate.text
-        ))
-    })?;
-    let more = amount(of.test.more, &of.figures.column.unit);
-    let fails = gate.fails(of.groups[0].mean, &of.test);
-    Ok(fails.then(|| {
-        format!(
-            "--fail-if {}: {} has {more} more",
-            gate.text, of.figures.column.name
-        )
-    }))
+/// A figure of executions, or their time in frames.
+fn figure(
+    gate: &Gate,
+    what: &str,
+    compared: &Compared<'_>,
+    table: &Table,
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    let wrong = |error: String| Failure::usage(gate.says(&error));
+    let (values, unit) = match what.strip_prefix("ctx.") {
+        Some(frame) => {
+            let frame = frame.trim_matches('"');
+            let values = time_within(frame, compared.database, table).map_err(wrong)?;
+            (values, "ns".to_owned())
+        }
+        None => {
+            let figures = table.figure(what);
+            let figures = figures.ok_or_else(|| wrong(format!("executions have no figure {what}")))?;
+            (figures.values.clone(), figures.column.unit.clone())
+        }
+    };
+    let of_group = |group: &Group| -> Vec<f64> {
+        let values = group.iter().filter_map(|&row| values.get(row).copied());
+        values.filter(|value| !value.is_nan()).collect()
+    };
+    let [first, second] = [0, 1].map(|at: usize| of_group(&compared.groups[at]));
+    if first.len() < 2 || second.len() < 2 {
+        return Err(wrong(format!(
+            "cannot be decided: too few executions have {what}"
+        )));
+    }
+    let means = [&first, &second].map(|values| values.iter().sum::<f64>() / values.len() as f64);
+    let shifted: Vec<f64> = match gate.most {
+        Most::Part(part) => first.iter().map(|value| value + value.abs() * part).collect(),
+        Most::Number(number) => first.iter().map(|value| value + number).collect(),
+    };
+    let chance = chance_of_more(&shifted, &second);
+    let more = means[1] - means[0];
+    let what = format!("{what} has {} more", amount(more, &unit));
+    if chance < SURE {
+        verdict.failed.push(gate.says(&what));
+    } else if more > gate.most(means[0]) {
+        verdict.undecided.push(gate.says(&maybe(&what, chance)));
+    }
+    Ok(())
+}
+
+fn maybe(what: &str, chance: f64) -> String {
+    format!(
+        "undecided: {what}, which may be chance ({:.0} %): more executions would tell",
+        chance * 100.0
+    )
 }
 
 #[cfg(test)]
@@ -111,15 +172,8 @@ mod tests {
     #[test]
     fn gates_are_amounts_or_parts() {
         let part = Gate::parse("duration > 5%").unwrap();
-        let test = |more, chance| Test {
-            more,
-            chance,
-            interval: None,
-            effect: 0.0,
-        };
-        assert!(part.fails(100.0, &test(6.0, 0.001)) && !part.fails(100.0, &test(4.0, 0.001)));
-        assert!(!part.fails(100.0, &test(60.0, 0.2)));
-        assert!(Gate::parse("context>2ms").unwrap().fails(0.0, &test(3e6, 0.0)));
+        assert!((part.most(100.0) - 5.0).abs() < 1e-9);
+        assert!((Gate::parse("context>2ms").unwrap().most(7.0) - 2e6).abs() < 1e-9);
         for wrong in ["duration", "> 5%", "duration > much", "duration < 5%"] {
             assert!(Gate::parse(wrong).is_err(), "{wrong}");
         }

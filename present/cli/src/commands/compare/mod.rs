@@ -17,15 +17,17 @@ use crate::output::{Output, say};
 /// Compares two groups of executions: in which calling contexts they differ, and which figures tell them apart.
 ///
 /// Without groups the slowest hundredth (B) is beside the half around the median (A). A difference is sure if one like it has a
-/// probability below 1 % by chance (Welch's test, corrected for the number of contexts); intervals are of 95 %; the effect
-/// is Hedges' g, the difference by the spread of both groups. Conditions are as in `executions list`.
+/// probability below 1 % by chance (Welch's test, or for contexts Fisher's of who was there at all and for figures Mann and
+/// Whitney's of ranks; corrected for how many are tested); intervals are of 95 %; the effect is Hedges' g, the difference by the
+/// spread of both groups. Conditions are as in `executions list`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid compare requests.db
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
 
-Exit codes: 4 if what --fail-if names is sure; else as of all commands.")]
+Exit codes: 4 if what --fail-if names is sure; 2 if it cannot be decided, as a group has less than two executions; else as of all
+commands. What may be so and is not sure is said on standard error.")]
 pub(crate) struct CompareArgs {
     /// The database
     #[arg(value_name = "DB")]
@@ -46,7 +48,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
     /// End with exit code 4 if the second group surely has more: FIGURE > AMOUNT, where the amount is a part of the first
-    /// group's mean (5%) or a number (2ms); `context > AMOUNT` is about any calling context
+    /// group's (5%) or a number (2ms); `ctx.FRAME > AMOUNT` is about the time in frames of a name, `context > AMOUNT` about
+    /// any calling context
     #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = gate::Gate::parse)]
     fail_if: Vec<gate::Gate>,
     /// How to show it
@@ -92,15 +95,16 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         groups,
         differences,
     };
-    let found = gate::found(&args.fail_if, &compared)?;
+    let verdict = gate::verdict(&args.fail_if, &compared, &table)?;
     let mut output = Output::open(None)?;
     match args.format {
         Format::Table => output.write(show::text(args, &compared).as_bytes())?,
         Format::Json => output.write_json(&show::json(args, &compared))?,
         Format::Csv => output.write(show::csv(args, &compared).as_bytes())?,
     };
-    found.iter().for_each(|found| say!("{found}"));
-    Ok(match found.is_empty() {
+    let said = verdict.undecided.iter().chain(&verdict.failed);
+    said.for_each(|said| say!("{said}"));
+    Ok(match verdict.failed.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(REGRESSION),
     })

@@ -1,7 +1,7 @@
 //! A comparison as tables, JSON and CSV.
 
 use serde_json::{Value, json};
-use tracebraid_executions::{Difference, Separation, Test, ranked};
+use tracebraid_executions::{Contexts, Difference, Separation, Test, ranked};
 
 use super::{CompareArgs, Compared};
 use crate::commands::executions::{amount, title};
@@ -43,7 +43,7 @@ fn interval(test: &Test, unit: &str) -> String {
 
 /// For people.
 pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
-    let mut text = format!("{}\n", compared.kind);
+    let mut text = format!("{}\n", table::safe(compared.kind));
     for (letter, (name, group)) in ["A", "B"].iter().zip(compared.names.iter().zip(&compared.groups)) {
         text.push_str(&format!("  {letter}: {} ({name})\n", grouped(group.len() as u64)));
     }
@@ -60,9 +60,28 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
             text.push_str(&format!("{left} more; --top 0 shows all\n"));
         }
     }
+    let greater = greater(compared, args.whole);
+    if !greater.is_empty() {
+        text.push_str("\nGreater, but not sure: of too few executions, or too mixed\n");
+        text.push_str(&contexts(compared, &greater));
+    }
     text.push_str("\nWhat tells them apart\n");
     text.push_str(&figures(&shown(args, telling(compared))));
     text
+}
+
+/// The greatest differences that are not sure, as far as they are greater than all sure ones.
+fn greater(compared: &Compared<'_>, is_whole: bool) -> Vec<Difference> {
+    const MOST: usize = 5;
+    let of_kind = compared.differences.iter().filter(|of| of.is_whole == is_whole);
+    let (sure, mut other): (Vec<Difference>, Vec<_>) = of_kind.copied().partition(Difference::is_sure);
+    let size = |of: &Difference| of.test.more.abs();
+    let most = sure.iter().map(size).fold(0.0, f64::max);
+    // All of an execution is within the context without frames: that says nothing.
+    other.retain(|of| size(of) > most && of.context != Contexts::EMPTY);
+    other.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    other.truncate(MOST);
+    other
 }
 
 /// Figures that tell anything.
@@ -100,7 +119,10 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
     // In this order: what has no line any more takes none away.
     for (of, line) in list.iter().zip(lines.by_ref()) {
         put(&mut text, line);
-        text.push_str(&way(&compared.database.union.words(of.context), table::terminal_width()));
+        text.push_str(&way(
+            &compared.database.union.words(of.context),
+            table::terminal_width(),
+        ));
     }
     lines.for_each(|line| put(&mut text, line));
     text
@@ -123,18 +145,18 @@ fn way(frames: &[String], width: Option<usize>) -> String {
         lines.push_str("the thread itself");
     }
     let mut column = INDENT;
-    for (place, frame) in frames.iter().enumerate() {
+    for (place, frame) in frames.iter().map(|frame| table::safe(frame)).enumerate() {
         let separator = if place > 0 { " > " } else { "" };
-        let length = separator.len() + table::width_of(frame);
+        let length = separator.len() + table::width_of(&frame);
         if place > 0 && column + length > width {
             lines.push_str(" >\n");
             lines.push_str(&" ".repeat(INDENT + 2));
-            column = INDENT + 2 + table::width_of(frame);
+            column = INDENT + 2 + table::width_of(&frame);
         } else {
             lines.push_str(separator);
             column += length;
         }
-        lines.push_str(frame);
+        lines.push_str(&frame);
     }
     lines.push('\n');
     lines

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_critical_path::Graph;
-use tracebraid_ctf::trace::TraceSet;
+use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_executions::database::{About, Database, Writer};
 use tracebraid_executions::{
     BuildError, BuildRules, Built, ExtraMetric, Finished, FunctionNames, Sink, Union, build,
 };
-use tracebraid_filter::executions::Definitions;
+use tracebraid_filter::executions::{Definitions, Delimiter};
 use tracebraid_profile::Samples;
 use tracebraid_symbols::Symbols;
 
@@ -85,7 +85,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     warnings.opening(&set);
     let about = About {
         renames,
-        ..About::new(&set, &label(args), &definitions, &args.definitions.texts())
+        sync: args.input.sync.as_deref().map(sync),
+        ..About::new(
+            &set,
+            |trace| label(args, trace),
+            &definitions,
+            &args.definitions.texts(),
+        )
     };
     let (mut counting, union) = open(args, &about)?;
     let built = make(args, &set, &definitions, union, &mut counting, &mut warnings)?;
@@ -121,6 +127,7 @@ fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
         Counting {
             writer,
             executions: 0,
+            of_kinds: vec![0; about.kinds.len()],
             of_nobody: 0,
         },
         union,
@@ -172,7 +179,16 @@ fn make(
 fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, counting: &Counting) {
     built.doubts.iter().for_each(|doubt| warnings.note(doubt));
     built.lacks.iter().for_each(|lack| warnings.note(lack));
-    for (definition, &unfinished) in definitions.list.iter().zip(&built.unfinished) {
+    for (kind, (definition, &unfinished)) in definitions.list.iter().zip(&built.unfinished).enumerate() {
+        if unfinished == 0 && counting.of_kinds.get(kind).is_none_or(|&count| count == 0) {
+            let nothing = match definition.delimiter {
+                Delimiter::Function(_) => {
+                    "no function is called so (without its symbols one is called [program+0x...]: see --debug-dir)"
+                }
+                _ => "there are none in the traces",
+            };
+            warnings.note(&format!("{}: {nothing}", definition.name));
+        }
         if unfinished > 0 {
             let executions = number_of(unfinished, "execution does", "executions do");
             let name = &definition.name;
@@ -194,8 +210,8 @@ fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, count
     if counting.of_nobody > 0 {
         let of_nobody = number_of(counting.of_nobody, "execution", "executions");
         warnings.note(&format!(
-            "where the time went is not known of {of_nobody} of {}: nothing tells in which threads they ended (the context \
-             tid or vtid of their event records, or a kernel trace of the same machine)",
+            "where the time went is not known of {of_nobody} of {}: that takes a kernel trace of the same machine which \
+             tells who ran (sched_switch), and the thread or the CPU of the event records",
             grouped(counting.executions)
         ));
     }
@@ -205,6 +221,8 @@ fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, count
 struct Counting {
     writer: Writer,
     executions: u64,
+    /// By place among the definitions.
+    of_kinds: Vec<u64>,
     /// Of which nobody knows in which thread they were.
     of_nobody: u64,
 }
@@ -218,15 +236,30 @@ impl Sink for Counting {
 
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), Self::Error> {
         self.executions += 1;
+        if let Some(count) = self.of_kinds.get_mut(finished.execution.kind) {
+            *count += 1;
+        }
         self.of_nobody += u64::from(finished.steps.is_empty());
         self.writer.take(graph, finished)
     }
 }
 
-/// What the recording is called.
-fn label(args: &BuildArgs) -> String {
-    let name = || args.input.paths.first().and_then(|path| name_of(path));
+/// What the recording is called that a trace is of: that directory of those that were given in which it is.
+fn label(args: &BuildArgs, trace: &Trace) -> String {
+    let is_of = |path: &&PathBuf| trace.paths.iter().any(|of| of.starts_with(path));
+    let mut paths = args.input.paths.iter();
+    let given = paths.find(is_of).or(args.input.paths.first());
+    let name = || given.and_then(|path| name_of(path));
     args.label.clone().or_else(name).unwrap_or_default()
+}
+
+/// What relates clocks, wherever it is asked for again.
+fn sync(from: &Path) -> String {
+    let place = match from.as_os_str() == "auto" {
+        true => from.to_owned(),
+        false => std::path::absolute(from).unwrap_or_else(|_| from.to_owned()),
+    };
+    place.display().to_string()
 }
 
 /// The name of a recording's directory.

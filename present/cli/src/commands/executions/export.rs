@@ -13,6 +13,7 @@ use super::{open, rows, table};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::spare;
+use crate::table::safe;
 
 /// Writes executions for other tools: folded stacks for flame graphs, or JSON with all times.
 #[derive(Args, Debug)]
@@ -81,7 +82,7 @@ fn folded(database: &Database, table: &Table, chosen: &[usize]) -> String {
         let frames = database.union.words(context).into_iter();
         // What separates frames, and the number, is no part of them.
         let mut stack: Vec<String> = frames
-            .map(|frame| frame.replace(';', ":").replace(['\n', '\r'], " "))
+            .map(|frame| safe(&frame.replace(';', ":").replace(['\n', '\r'], " ")).into_owned())
             .collect();
         if stack.is_empty() {
             stack.push("[running]".to_owned());

@@ -40,7 +40,9 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let mut kinds = Vec::new();
     for kind in &database.kinds {
-        let table = database.table_without_times(kind).map_err(|error| unreadable(&error))?;
+        let table = database
+            .table_without_times(kind)
+            .map_err(|error| unreadable(&error))?;
         kinds.push(Durations {
             kind,
             quantiles: quantiles(&table),

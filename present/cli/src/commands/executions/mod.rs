@@ -96,6 +96,11 @@ pub(super) fn table<'d>(database: &'d Database, kind: Option<&str>) -> Result<(&
         .kind(kind)
         .map_err(|error| Failure::usage(format!("{}: {error} (--kind)", database.path().display())))?;
     let table = database.table(kind).map_err(|error| unreadable(&error))?;
+    if table.is_empty() {
+        let name = &kind.name;
+        let none = format!("{}: no executions of {name} are in it", database.path().display());
+        return Err(Failure::nothing_readable(none));
+    }
     Ok((kind, table))
 }
 

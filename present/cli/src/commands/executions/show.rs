@@ -89,7 +89,7 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         duration(total),
         time::date(found.begin, &zone),
         time::date(end, &zone),
-        found.command(database),
+        table::safe(&found.command(database)),
     );
     let mut steps = placed(found);
     if args.top > 0 && steps.len() > args.top {

@@ -110,12 +110,13 @@ fn traces(args: &SqlArgs, file: Option<&Path>) -> Traces {
     let (given, sync) = (args.trace.clone(), args.sync.clone());
     let file = file.map(Path::to_owned);
     let open = move || -> Result<&'static TraceSet, String> {
-        let paths = match &file {
+        let (paths, known) = match &file {
             Some(file) if given.is_empty() => sources(file)?,
-            _ => given.clone(),
+            _ => (given.clone(), None),
         };
+        let sync = sync.as_ref().or(known.as_ref());
         let opened = options::open_paths(&paths).and_then(|mut set| {
-            if let Some(from) = &sync {
+            if let Some(from) = sync {
                 crate::sync::apply(from, &mut set)?;
             }
             Ok(set)
@@ -128,8 +129,8 @@ fn traces(args: &SqlArgs, file: Option<&Path>) -> Traces {
     Traces::new(Box::new(open), Box::new(heard), args.fold.options(None))
 }
 
-/// The traces that executions come from, as far as they are still there.
-fn sources(file: &Path) -> Result<Vec<PathBuf>, String> {
+/// The traces that executions come from, as far as they are still there, and what related their clocks, if that was the same.
+fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
     let database = Database::open(file).map_err(|error| error.to_string())?;
     let mut paths: Vec<PathBuf> = Vec::new();
     for source in &database.sources {
@@ -141,6 +142,10 @@ fn sources(file: &Path) -> Result<Vec<PathBuf>, String> {
     let (there, gone): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| path.exists());
     let gone: Vec<String> = gone.iter().map(|path| path.display().to_string()).collect();
     let gone = gone.join(", ");
+    let mut syncs = database.sources.iter().map(|source| source.sync.as_deref());
+    let first = syncs.next().flatten();
+    let sync = first.filter(|first| syncs.all(|sync| sync == Some(*first)));
+    let sync = sync.map(PathBuf::from);
     match (there.is_empty(), gone.is_empty()) {
         (true, true) => Err("the database names no traces: --trace says which to ask about".to_owned()),
         (true, false) => Err(format!(
@@ -148,9 +153,9 @@ fn sources(file: &Path) -> Result<Vec<PathBuf>, String> {
         )),
         (false, false) => {
             say!("warning: not asked about, since it is not there any more: {gone}");
-            Ok(there)
+            Ok((there, sync))
         }
-        (false, true) => Ok(there),
+        (false, true) => Ok((there, sync)),
     }
 }
 
