@@ -37,6 +37,7 @@ bench: tuned ## Measure reading and recording beside their peers (an hour and a 
 	$(CARGO) build --release --locked -p tracebraid-testkit -p tracebraid-bench
 	$(CARGO) build --release --locked -p tracebraid-stacks --example unwinders
 	BENCH_PROFILE=tuned python3 bench/run.py
+	BENCH_PROFILE=tuned python3 bench/studies.py
 	BENCH_PROFILE=tuned python3 bench/record/run.py
 
 lint: ## Check formatting, lints and documentation
@@ -44,10 +45,11 @@ lint: ## Check formatting, lints and documentation
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
-screenshots: build $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Take the screenshots in docs/screenshots anew
+screenshots: build $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Take the screenshots in docs/screenshots and of the case studies anew
 	python3 -m venv .cache/screenshots
 	.cache/screenshots/bin/pip install --quiet -r docs/screenshots/requirements.txt
 	.cache/screenshots/bin/python docs/screenshots/take.py target/release/tracebraid $(DATA) docs/screenshots
+	docs/case-studies/common/screenshots target/release/tracebraid .cache/screenshots/bin/python
 
 fuzz: ## Fuzz each target for ten minutes
 	fuzz/run 600

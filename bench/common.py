@@ -1,8 +1,12 @@
-"""What all measurements share: where things are, the machine in words, Markdown that is shown and kept."""
+"""What all measurements share: where things are, what a run of a command takes, the machine in words, Markdown that is shown and kept."""
 
+import json
 import os
 import platform
+import statistics
 import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -33,6 +37,70 @@ def machine():
 
 def today():
     return time.strftime("%Y-%m-%d")
+
+
+class Measure:
+    """CPU seconds, wall seconds and peak memory (KiB) of some runs of a command."""
+
+    def __init__(self):
+        self.cpu, self.wall, self.resident, self.anonymous = [], [], [], []
+
+    def run(self, command):
+        if "-o" in command:
+            # To take away what was there before is not what is measured.
+            Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
+        start = time.perf_counter()
+        with subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            peak = [0]
+            watcher = threading.Thread(target=watch_anonymous, args=(process.pid, peak))
+            watcher.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            wall = time.perf_counter() - start
+            watcher.join()
+        if process.returncode != 0:
+            sys.exit(f"bench: {' '.join(map(str, command))} ended with {process.returncode}")
+        self.cpu.append(usage.ru_utime + usage.ru_stime)
+        self.wall.append(wall)
+        self.resident.append(usage.ru_maxrss)
+        self.anonymous.append(peak[0])
+
+    def spread(self, values):
+        return f"{statistics.median(values):.3f} ({min(values):.3f}-{max(values):.3f})"
+
+
+def watch_anonymous(pid, peak):
+    """Samples a process's anonymous memory until it ends."""
+    path = f"/proc/{pid}/status"
+    while True:
+        try:
+            with open(path, encoding="ascii") as status:
+                lines = [line for line in status if line.startswith("RssAnon")]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if not lines:
+            return
+        peak[0] = max(peak[0], int(lines[0].split()[1]))
+        time.sleep(0.003)
+
+
+def warm(trace):
+    for path in sorted(trace.rglob("*")):
+        if path.is_file():
+            with open(path, "rb", buffering=0) as file:
+                while file.read(1 << 20):
+                    pass
+
+
+def size_of(trace):
+    """Bytes of all its files."""
+    return sum(path.stat().st_size for path in trace.rglob("*") if path.is_file())
+
+
+def count_events(trace):
+    output = subprocess.run([TRACEBRAID, "count", trace, "--format", "json"], check=True, capture_output=True)
+    return json.loads(output.stdout)["events"]
 
 
 class Output:

@@ -12,17 +12,13 @@ and the ratio to babeltrace2's counter of the same run; each as the median with 
 """
 
 import argparse
-import os
 import shutil
 import statistics
 import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import common
-from common import TARGET, TRACEBRAID
+from common import TARGET, TRACEBRAID, Measure, count_events, size_of, warm
 
 CACHE = common.CACHE / "bench"
 TESTKIT = TARGET / "tracebraid-testkit"
@@ -42,52 +38,6 @@ REPORTS = (
 )
 
 
-class Measure:
-    """CPU seconds, wall seconds and peak memory (KiB) of some runs of a command."""
-
-    def __init__(self):
-        self.cpu, self.wall, self.resident, self.anonymous = [], [], [], []
-
-    def run(self, command):
-        if "-o" in command:
-            # To take away what was there before is not what is measured.
-            Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
-        start = time.perf_counter()
-        with subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as process:
-            peak = [0]
-            watcher = threading.Thread(target=watch_anonymous, args=(process.pid, peak))
-            watcher.start()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            wall = time.perf_counter() - start
-            watcher.join()
-        if process.returncode != 0:
-            sys.exit(f"bench: {' '.join(map(str, command))} ended with {process.returncode}")
-        self.cpu.append(usage.ru_utime + usage.ru_stime)
-        self.wall.append(wall)
-        self.resident.append(usage.ru_maxrss)
-        self.anonymous.append(peak[0])
-
-    def spread(self, values):
-        return f"{statistics.median(values):.3f} ({min(values):.3f}-{max(values):.3f})"
-
-
-def watch_anonymous(pid, peak):
-    """Samples a process's anonymous memory until it ends."""
-    path = f"/proc/{pid}/status"
-    while True:
-        try:
-            with open(path, encoding="ascii") as status:
-                lines = [line for line in status if line.startswith("RssAnon")]
-        except (FileNotFoundError, ProcessLookupError):
-            return
-        if not lines:
-            return
-        peak[0] = max(peak[0], int(lines[0].split()[1]))
-        time.sleep(0.003)
-
-
 def grown(source, name, events):
     """The trace grown to at least that many events, made once."""
     target = CACHE / f"{name}-{events}"
@@ -98,20 +48,6 @@ def grown(source, name, events):
         subprocess.run([TESTKIT, "grow", source, part, "--events", str(events)], check=True)
         part.rename(target)
     return target
-
-
-def warm(trace):
-    for path in sorted(trace.rglob("*")):
-        if path.is_file():
-            with open(path, "rb", buffering=0) as file:
-                while file.read(1 << 20):
-                    pass
-
-
-def count_events(trace):
-    output = subprocess.run([TRACEBRAID, "count", trace, "--format", "json"], check=True, capture_output=True)
-    import json
-    return json.loads(output.stdout)["events"]
 
 
 def commands(trace):
@@ -196,7 +132,7 @@ def questions(trace, out):
     """What asking a history costs, and how large it is."""
     history = history_of(trace)
     lines = subprocess.run([ASK, history], check=True, capture_output=True, text=True).stdout.splitlines()
-    size = sum(path.stat().st_size for path in trace.rglob("*") if path.is_file())
+    size = size_of(trace)
     share = history.stat().st_size * 100 / size
     out(f"Its history has {history.stat().st_size:,} bytes, {share:.1f} % of the trace's {size:,}.\n")
     out("| ms | median | 99 % | most |")

@@ -1,9 +1,10 @@
 """Takes screenshots of the program in a terminal, as SVG.
 
 Usage: take.py PROGRAM TRACES TO
+       take.py PROGRAM DIRECTORY TO.svg COMMAND
 
 Each command of SCREENS runs in a terminal of its own; what it drew is written to TO/NAME.svg.
-Traces are named as below TRACES.
+Traces are named as below TRACES. With a COMMAND, only that one, which runs in DIRECTORY, in a wider terminal.
 """
 
 import os
@@ -21,6 +22,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 COLUMNS = 100
+WIDE = 130
 LINES = 40
 
 SCREENS = {
@@ -67,14 +69,14 @@ FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="htt
 """
 
 
-def run(program, traces, command):
-    """What the command draws on a terminal of COLUMNS columns."""
+def run(program, traces, command, columns=COLUMNS):
+    """What the command draws on a terminal of so many columns."""
     words = shlex.split(command)
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(traces)
         os.execv(program, words)
-    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
     drawn = b""
     while True:
         try:
@@ -99,22 +101,30 @@ def lines_of(drawn):
     return "\n".join(kept).strip("\n")
 
 
-def main(program, traces, to):
+def take(program, traces, command, path, columns=COLUMNS):
+    """Writes what the command draws as a picture."""
+    text = Text.from_ansi(lines_of(run(program, traces, command, columns)))
+    console = Console(width=columns, record=True, file=open(os.devnull, "w"), color_system="truecolor")
+    console.print(Text(f"$ {command}", style="bold"))
+    console.print(text, no_wrap=True, crop=False)
+    svg = console.export_svg(title=command, theme=MONOKAI, code_format=FORMAT, unique_id=path.stem)
+    path.write_text("\n".join(line.rstrip() for line in svg.split("\n")))
+    print(path)
+
+
+def main(program, traces, to, command=None):
     program = os.path.abspath(program)
     to = pathlib.Path(to)
-    for command in BEFORE:
-        run(program, traces, command)
+    if command is not None:
+        take(program, traces, command, to, WIDE)
+        return
+    for before in BEFORE:
+        run(program, traces, before)
     for name, command in SCREENS.items():
-        text = Text.from_ansi(lines_of(run(program, traces, command)))
-        console = Console(width=COLUMNS, record=True, file=open(os.devnull, "w"), color_system="truecolor")
-        console.print(Text(f"$ {command}", style="bold"))
-        console.print(text, no_wrap=True, crop=False)
-        svg = console.export_svg(title=command, theme=MONOKAI, code_format=FORMAT, unique_id=name)
-        (to / f"{name}.svg").write_text("\n".join(line.rstrip() for line in svg.split("\n")))
-        print(f"{to / name}.svg")
+        take(program, traces, command, to / f"{name}.svg")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         raise SystemExit(__doc__)
     main(*sys.argv[1:])

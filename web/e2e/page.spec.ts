@@ -54,6 +54,27 @@ test('the automatic groups find the planted cause, and a click goes there', asyn
   await expect(page.locator('.crumbs')).toContainText('query_database');
 });
 
+test('the graph scrolls to a frame that is deeper than it is high', async ({ page, alone }) => {
+  await page.setViewportSize({ width: 1500, height: 160 });
+  await open(page, alone);
+  await page.click('text=Slowest 1 %');
+  await calm(page);
+  const graph = page.locator('.graph');
+  const place = () => graph.evaluate(({ scrollTop, clientHeight }) => ({ scrollTop, clientHeight }));
+  expect((await place()).scrollTop).toBe(0);
+  await page.locator('[data-ranked]').first().click();
+  await calm(page);
+  const deep = await place();
+  const depth = (await page.locator('.crumbs').innerText()).split('›').length - 1;
+  const top = 19 * depth;
+  expect(top).toBeGreaterThan(deep.clientHeight);
+  expect(top).toBeGreaterThanOrEqual(deep.scrollTop);
+  expect(top + 19).toBeLessThanOrEqual(deep.scrollTop + deep.clientHeight);
+  await page.keyboard.press('Escape');
+  await calm(page);
+  expect((await place()).scrollTop).toBe(0);
+});
+
 test('permalinks give the same page, and the way back goes step by step', async ({ page, alone, context }) => {
   await open(page, alone);
   await page.click('text=Slowest 1 %');

@@ -3,6 +3,7 @@
 #   $repository  that of the repository
 #   $into        where everything goes, an absolute path
 #   $program     the program tracebraid (TRACEBRAID, else the one in PATH)
+#   $executions  how many executions the study's program is to make (STUDY_EXECUTIONS), nothing for as many as it makes by itself
 
 # What cannot be done here is no failure of the study: exit code 3.
 skip() {
@@ -19,6 +20,8 @@ begin() {
     program=$(realpath "$(command -v "$program")")
     [ "$(id -u)" = 0 ] || skip "recording the kernel is for root"
     into=${1:-/tmp/$(basename "$study")}
+    executions=${STUDY_EXECUTIONS:-}
+    case $executions in *[!0-9]*) skip "STUDY_EXECUTIONS is no number" ;; esac
     mkdir -p "$into"
     into=$(realpath "$into")
     # Servers give up root: what they are recorded into must be a place that others may search.

@@ -187,8 +187,10 @@ function ghostsAround(pen: Pen, model: Model, boxes: Boxes, width: number): void
     if (model.whole.meanB[parent] === 0 || boxes.context[box] === shown.zoom) continue;
     const last = rowOf.get(shown.zoom) ?? 0;
     const w = boxes.width[box] * width;
+    // What is narrower would be a speck in each box around it.
+    if (w < 2) continue;
     for (let row = boxes.row[box] - 1; row >= last; row--) {
-      pen.fillRect(boxes.x[box] * width, yOf(row, boxes.rows, shown.isFlipped) + ROW - 6, w > 2 ? w - 1 : w, 5);
+      pen.fillRect(boxes.x[box] * width, yOf(row, boxes.rows, shown.isFlipped) + ROW - 6, w - 1, 5);
     }
   }
   pen.globalAlpha = 1;

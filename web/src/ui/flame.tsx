@@ -19,6 +19,8 @@ export function Flame() {
   const [hovered, setHovered] = useState<number | null>(null);
   const [tip, setTip] = useState<{ x: number; y: number } | null>(null);
   const wasRows = useRef(rows);
+  const graph = useRef<HTMLDivElement>(null);
+  const revealed = useRef('');
   const canvas = useCanvas(model, ['sums', 'view'], (element) => {
     drawn.current = draw(element, model, hovered);
     const needed = drawn.current?.boxes.rows ?? 8;
@@ -26,6 +28,12 @@ export function Flame() {
     if (needed > wasRows.current || (needed !== wasRows.current && model.behind === 0)) {
       wasRows.current = needed;
       setRows(needed);
+    }
+    const { cursor, shown } = model;
+    const wanted = `${cursor} ${shown.zoom} ${shown.isFlipped}`;
+    if (wanted !== revealed.current && needed <= rows && drawn.current !== null) {
+      revealed.current = wanted;
+      if (graph.current !== null) reveal(graph.current, drawn.current.boxes, cursor, shown.isFlipped);
     }
   });
   const boxAt = (event: MouseEvent): number | null => {
@@ -63,7 +71,7 @@ export function Flame() {
   return (
     <section class="panel flame" aria-label="Flame graph">
       <Bar />
-      <div class="graph">
+      <div class="graph" ref={graph}>
         <div
           class="boxes"
           role="application"
@@ -93,6 +101,15 @@ export function Flame() {
       ) : null}
     </section>
   );
+}
+
+/** Deep frames are further down than the graph is high: scrolls to where somebody went. */
+function reveal(graph: HTMLElement, boxes: Boxes, context: number, isFlipped: boolean): void {
+  const box = boxes.context.indexOf(context);
+  if (box < 0) return;
+  const top = (isFlipped ? boxes.rows - 1 - boxes.row[box] : boxes.row[box]) * ROW;
+  const isSeen = top >= graph.scrollTop && top + ROW <= graph.scrollTop + graph.clientHeight;
+  if (!isSeen) graph.scrollTop = top - graph.clientHeight / 4;
 }
 
 function Tip({ model, context, at }: { model: Model; context: number; at: { x: number; y: number } }) {

@@ -38,7 +38,13 @@ export function Ranking() {
             {ranking.map((context) => (
               <tr key={context} aria-current={context === shown.zoom}>
                 <td>
-                  <button type="button" class="quiet" data-ranked={context} onClick={() => model.zoomTo(context)}>
+                  <button
+                    type="button"
+                    class="quiet"
+                    data-ranked={context}
+                    title={way(context)}
+                    onClick={() => model.zoomTo(context)}
+                  >
                     <i
                       class="swatch"
                       style={{ background: colourOf(rankedBy.deviations[context], rankedBy.chance[context] < SURE) }}
@@ -85,5 +91,12 @@ export function Ranking() {
   function around(context: number): string {
     const outer = model.layer.tree.parent[context];
     return outer === 0 ? '' : ` in ${model.nameOf(outer)}`;
+  }
+
+  /** All frames around, the innermost first. */
+  function way(context: number): string {
+    const names: string[] = [];
+    for (let at = context; at !== 0; at = model.layer.tree.parent[at]) names.push(model.nameOf(at));
+    return names.join(' < ');
   }
 }

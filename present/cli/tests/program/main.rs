@@ -18,6 +18,7 @@ mod hosts;
 mod import;
 mod info;
 mod irq;
+mod kept_studies;
 mod kernel_reports;
 mod memory;
 mod periods;

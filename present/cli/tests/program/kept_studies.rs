@@ -1,0 +1,187 @@
+//! Recordings and databases of the case studies that are kept in the repository: what slowed executions is still what stands first.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::text;
+
+/// A study with what is kept of it.
+struct Study {
+    name: &'static str,
+    fast: &'static str,
+    slow: &'static str,
+    /// How many executions are slow.
+    count: u64,
+    /// Frames of the cause, outermost first, with others between them.
+    cause: &'static [&'static str],
+    /// Those of them that are known without the binaries of the server that was recorded.
+    known: &'static [&'static str],
+    /// Among how many contexts the cause is.
+    among: usize,
+}
+
+const STUDIES: [Study; 4] = [
+    Study {
+        name: "cpu-contention",
+        fast: "duration < 4ms",
+        slow: "duration > 5ms",
+        count: 30,
+        cause: &[
+            "compute_step",
+            "[preempted]",
+            "<controller>",
+            "housekeeping",
+            "keep_house",
+            "rebuild_index",
+        ],
+        known: &[
+            "compute_step",
+            "[preempted]",
+            "<controller>",
+            "housekeeping",
+            "keep_house",
+            "rebuild_index",
+        ],
+        among: 1,
+    },
+    Study {
+        name: "disk-contention",
+        fast: "duration < 10ms",
+        slow: "duration > 20ms",
+        count: 19,
+        cause: &[
+            "handle_request",
+            "read_block",
+            "pread64()",
+            "[block-device]",
+            "<logger>",
+            "write_log",
+            "flush_log",
+        ],
+        known: &[
+            "handle_request",
+            "read_block",
+            "pread64()",
+            "[block-device]",
+            "<logger>",
+            "write_log",
+            "flush_log",
+        ],
+        among: 2,
+    },
+    Study {
+        name: "lock-contention",
+        fast: "duration < 10ms",
+        slow: "duration > 15ms",
+        count: 13,
+        cause: &[
+            "place_order",
+            "[network]",
+            "<postgres>",
+            "ProcSleep",
+            "<postgres>",
+            "ExecScan",
+            "textlike",
+        ],
+        known: &[
+            "place_order",
+            "[network]",
+            "<postgres>",
+            "epoll_wait()",
+            "<postgres>",
+        ],
+        among: 1,
+    },
+    Study {
+        name: "server-sleep",
+        fast: "duration < 15ms",
+        slow: "duration > 25ms",
+        count: 24,
+        cause: &[
+            "write_line",
+            "[network]",
+            "<postgres>",
+            "XLogFlush",
+            "pg_usleep",
+            "[timer]",
+        ],
+        known: &["write_line", "[network]", "<postgres>", "pselect6()", "[timer]"],
+        among: 1,
+    },
+];
+
+fn kept(study: &Study, file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/case-studies")
+        .join(study.name)
+        .join(file)
+}
+
+fn utf8(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Whether these frames stand there in this order, with others between them.
+fn goes(frames: &Value, way: &[&str]) -> bool {
+    let mut frames = frames.as_array().expect("frames").iter();
+    way.iter().all(|wanted| frames.any(|frame| frame == wanted))
+}
+
+/// That the comparison of a database names the cause, and where.
+fn names(study: &Study, database: &Path, cause: &[&str]) {
+    let options = [
+        "compare", "--format", "json", "--a", study.fast, "--b", study.slow,
+    ];
+    let compared = text(&[&options[..], &[utf8(database)]].concat());
+    let compared: Value = serde_json::from_str(&compared).expect("JSON");
+    let contexts = compared["contexts"].as_array().expect("contexts");
+    let first = &contexts[..study.among.min(contexts.len())];
+    assert!(
+        first
+            .iter()
+            .any(|of| of["is_sure"] == true && goes(&of["context"], cause)),
+        "{}: {first:?}",
+        study.name
+    );
+    assert_eq!(first[0]["groups"][1]["executions"], study.count, "{}", study.name);
+}
+
+#[test]
+fn databases_that_are_kept_tell_the_cause() {
+    for study in &STUDIES {
+        names(study, &kept(study, "requests.db"), study.cause);
+    }
+}
+
+#[test]
+fn recordings_that_are_kept_give_it_again() {
+    for study in &STUDIES {
+        let directory = TempDir::new().expect("a temporary directory");
+        let unpacked = Command::new("tar")
+            .arg("-xJf")
+            .arg(kept(study, "recording.tar.xz"))
+            .arg("-C")
+            .arg(directory.path())
+            .status();
+        assert!(unpacked.expect("tar runs").success(), "{}", study.name);
+        let trace = directory.path().join(study.name);
+        let database = directory.path().join("requests.db");
+        let debug = directory.path().join(format!("{}.debug", study.name));
+        let periods = kept(study, "requests.periods");
+        text(&[
+            "executions",
+            "build",
+            utf8(&trace),
+            "-o",
+            utf8(&database),
+            "--file",
+            utf8(&periods),
+            "--debug-dir",
+            utf8(&debug),
+        ]);
+        names(study, &database, study.known);
+    }
+}
