@@ -376,10 +376,18 @@ value id = app:request_end count
     recording.rules.definitions = Definitions::default();
     recording.rules.definitions.file(&all).expect("definitions");
     let (_directory, path) = place();
-    let about = about(&recording, "one", &[]);
-    for appends in [false, true] {
-        written(&path, &recording, &about, None, appends);
+    for (label, appends) in [("one", false), ("two", true)] {
+        written(&path, &recording, &about(&recording, label, &[]), None, appends);
     }
+    // The same again would count twice; and one is appended at a time.
+    let again = |label: &str| Writer::append(&path, &about(&recording, label, &[])).map(|(writer, _)| writer);
+    let twice = again("two").expect_err("it is there").to_string();
+    assert!(twice.contains("--label"), "{twice}");
+    let other = again("three").expect("another label");
+    let busy = again("four").expect_err("somebody appends").to_string();
+    assert!(busy.contains("another build"), "{busy}");
+    drop(other);
+    drop(again("four").expect("nobody appends any more"));
     let database = Database::open(&path).expect("a database");
     assert_eq!(
         database

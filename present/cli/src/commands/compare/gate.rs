@@ -1,6 +1,6 @@
 //! `--fail-if`: what makes a comparison fail, for tests of performance.
 
-use tracebraid_executions::database::Table;
+use tracebraid_executions::database::{Column, Table};
 use tracebraid_executions::{Difference, Group, SURE, chance_of_more, time_within, with_unit};
 
 use super::Compared;
@@ -120,16 +120,17 @@ fn figure(
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
     let wrong = |error: String| Failure::usage(gate.says(&error));
-    let (values, unit) = match what.strip_prefix("ctx.") {
+    let (values, name, unit) = match what.strip_prefix("ctx.") {
         Some(frame) => {
             let frame = frame.trim_matches('"');
             let values = time_within(frame, compared.database, table).map_err(wrong)?;
-            (values, "ns".to_owned())
+            (values, what, "ns")
         }
         None => {
             let figures = table.figure(what);
             let figures = figures.ok_or_else(|| wrong(format!("executions have no figure {what}")))?;
-            (figures.values.clone(), figures.column.unit.clone())
+            let Column { name, unit, .. } = &figures.column;
+            (figures.values.clone(), name.as_str(), unit.as_str())
         }
     };
     let of_group = |group: &Group| -> Vec<f64> {
@@ -149,7 +150,7 @@ fn figure(
     };
     let chance = chance_of_more(&shifted, &second);
     let more = means[1] - means[0];
-    let what = format!("{what} has {} more", amount(more, &unit));
+    let what = format!("{name} has {} more", amount(more, unit));
     if chance < SURE {
         verdict.failed.push(gate.says(&what));
     } else if more > gate.most(means[0]) {
