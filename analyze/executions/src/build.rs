@@ -136,6 +136,9 @@ pub struct Built {
     pub until: i64,
     /// The figures that there are besides those of [`crate::Metric`].
     pub extra: Vec<ExtraMetric>,
+    /// Traces have event records for page faults, but not one of them: they were not recorded, and none is known of, though
+    /// executions have 0 of them.
+    pub lacks_faults: bool,
     /// Stacks of threads that nobody knows.
     pub of_nobody: u64,
     /// What is damaged in the traces.
@@ -223,5 +226,6 @@ where
             .chain(pass.counts.doubts())
             .collect(),
         extra,
+        lacks_faults: told.faults == 0,
     })
 }

@@ -57,6 +57,8 @@ pub(crate) struct Told {
     pub(crate) given_up: u64,
     /// The most stretches of time lines that there were at a time.
     pub(crate) most_stretches: usize,
+    /// Page faults of all threads.
+    pub(crate) faults: u64,
 }
 
 impl<'s, S: Sink> Stream<'s, S> {
@@ -111,6 +113,9 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
         self.play(pass, partial, until);
         self.forget(pass, partial);
+        if until.is_none() {
+            self.told.faults = partial.2.faults();
+        }
         self.error.is_none()
     }
 

@@ -96,7 +96,7 @@ fn written(
     let how = (Options::default(), &Control::default());
     let built = build(set, rules, &samples, union, how, &mut sink).expect("it is written");
     let Keeping { writer, kept } = sink;
-    let length = writer.finish(&built.union).expect("it is written");
+    let length = writer.finish(&built).expect("it is written");
     assert_eq!(length, std::fs::metadata(path).expect("it is there").len());
     kept
 }

@@ -66,7 +66,7 @@ fn write(path: &std::path::Path) {
         how,
         &mut writer,
     );
-    writer.finish(&built.expect("executions").union).expect("a file");
+    writer.finish(&built.expect("executions")).expect("a file");
 }
 
 /// All rows of all answers.

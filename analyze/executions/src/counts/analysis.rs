@@ -53,6 +53,13 @@ struct Sample {
     value: u64,
 }
 
+impl CountPartial {
+    /// Page faults of all threads.
+    pub(crate) fn faults(&self) -> u64 {
+        self.lines.total(usize::from(FAULTS))
+    }
+}
+
 impl CountAnalysis {
     /// Of those traces, with the values that definitions attach.
     ///

@@ -297,6 +297,24 @@ impl Store {
         Ok(())
     }
 
+    /// Of executions from that id on nothing is known of that figure, though they have 0 of it.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub(super) fn lacks(&mut self, name: &str, from: i64) -> rusqlite::Result<()> {
+        let column = self.columns.iter_mut().find(|column| column.column.name == name);
+        let Some(column) = column else {
+            return Ok(());
+        };
+        if column.state != State::There {
+            column.state = State::All(Constant::Null);
+            return Ok(());
+        }
+        let update = format!("UPDATE execution SET {} = NULL WHERE id >= ?1", quoted(name));
+        self.connection.execute(&update, [from])?;
+        Ok(())
+    }
+
     /// Adds all columns that are not there, in which all executions have the same.
     ///
     /// # Errors

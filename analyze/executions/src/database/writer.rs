@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 use tempfile::TempPath;
 use tracebraid_critical_path::{ActorId, Graph};
 
-use crate::build::{Finished, Sink, Union};
+use crate::build::{Built, Finished, Sink, Union};
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::counts::ExtraMetric;
 use crate::database::about::{About, KindAbout, SourceAbout};
@@ -36,6 +36,8 @@ pub struct Writer {
     threads: Threads,
     /// How many contexts and names there were.
     known: (usize, usize),
+    /// The id of the first execution that is written.
+    first: i64,
     /// The bytes of the last execution.
     times: Vec<u8>,
     path: Vec<u8>,
@@ -129,11 +131,12 @@ impl Writer {
         Ok(Writer {
             place: tracebraid_aside::place(path).map_err(|source| DatabaseError::file(path, source))?,
             hidden,
-            keeps: Keeps::Store(Box::new(store)),
             sources,
             values: about.kinds.iter().map(|kind| kind.values.clone()).collect(),
             threads: Threads::default(),
             known: (1, 0),
+            first: store.next,
+            keeps: Keeps::Store(Box::new(store)),
             times: Vec::new(),
             path: Vec::new(),
             lock: None,
@@ -160,7 +163,7 @@ impl Writer {
     ///
     /// # Errors
     /// When it cannot be written: then what was there stays as it was.
-    pub fn finish(mut self, union: &Union) -> Result<u64, DatabaseError> {
+    pub fn finish(mut self, built: &Built) -> Result<u64, DatabaseError> {
         self.begin(&[])?;
         let Keeps::Writing(writing) = std::mem::replace(&mut self.keeps, Keeps::Nothing) else {
             return Err(DatabaseError::damaged(&self.place, "it could not be written"));
@@ -168,9 +171,13 @@ impl Writer {
         let place = self.place.clone();
         let sqlite = DatabaseError::sqlite(&place);
         let mut store = writing.finish().map_err(&sqlite)?;
+        if built.lacks_faults {
+            let name = Metric::PageFaults.name();
+            store.lacks(&name, self.first).map_err(&sqlite)?;
+        }
         store.add_others().map_err(&sqlite)?;
         let Store { connection, .. } = store;
-        self.tell_union(&connection, union).map_err(&sqlite)?;
+        self.tell_union(&connection, &built.union).map_err(&sqlite)?;
         let length = std::fs::metadata(&self.hidden).map_err(|source| DatabaseError::file(&place, source))?;
         if length.len() < SMALL {
             connection.execute_batch(SHRINK).map_err(&sqlite)?;

@@ -101,7 +101,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     } = counting;
     let contexts = built.union.contexts.count() as u64 - 1;
     let size = writer
-        .finish(&built.union)
+        .finish(&built)
         .map_err(|error| Failure::output(error.to_string()))?;
     let share = size as f64 * 100.0 / options::total_bytes(&set).max(1) as f64;
     let text = format!(
