@@ -77,8 +77,8 @@ pub(super) struct Verdict {
 pub(super) fn verdict(gates: &[Gate], compared: &Compared<'_>, table: &Table) -> Result<Verdict, Failure> {
     let mut verdict = Verdict::default();
     for gate in gates {
-        let few = compared.groups.iter().zip(&compared.names);
-        for (group, name) in few.filter(|(group, _)| group.len() < 2) {
+        let mut groups = compared.groups.iter().zip(&compared.names);
+        if let Some((group, name)) = groups.find(|(group, _)| group.len() < 2) {
             let count = number_of(group.len() as u64, "execution", "executions");
             let what = format!("cannot be decided: group `{name}` has {count}");
             return Err(Failure::usage(gate.says(&what)));
