@@ -6,8 +6,8 @@
 //! panic, hang or allocate without bound; damage is told with its place, and hides nothing but itself;
 //! when it fails, no directory is left.
 //!
-//! From above: [`perf`] and [`ftrace`] read the two formats, [`tracepoint`] the `format` files that both
-//! contain, [`output`] writes.
+//! From above: `perf` and `ftrace` read the two formats, `tracepoint` the `format` files that both
+//! contain, `output` writes.
 #![forbid(unsafe_code)]
 
 mod bytes;

@@ -2,7 +2,7 @@
 //!
 //! In: event records of the scheduler, of interrupts, timers, block devices, the network and system calls, of one or
 //! several machines. Out: a [`Graph`], in which each thread has a time line and each wait knows what ended it; and
-//! for a thread and two times the critical path ([`path`]): what it did itself, and, while it waited, what whoever
+//! for a thread and two times the critical path (`path`): what it did itself, and, while it waited, what whoever
 //! it waited for did. Promise: the segments of a path follow each other from the first time to the second one,
 //! without gaps; the graph is the same for every number of threads and every size of chunks.
 //!
