@@ -10,9 +10,10 @@ use tracebraid_symbols::{AddressSpace, Symbols};
 
 use crate::events::Kind;
 use crate::fields::Fields;
+use crate::kinds::Kinds;
 use crate::naming::{NameId, Naming};
 use crate::process::OwnStacks;
-use crate::profile::{Kinds, beside_in};
+use crate::profile::beside_in;
 use crate::system::System;
 
 /// What addresses in event records mean. Asked in the order of time.

@@ -12,6 +12,7 @@
 mod addresses;
 mod events;
 mod fields;
+mod kinds;
 mod mapped;
 mod naming;
 mod process;

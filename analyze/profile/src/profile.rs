@@ -6,13 +6,12 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_symbols::{PerfMap, Symbols};
 
 use crate::events::{Kind, Place, Sample};
-use crate::fields::Fields;
+use crate::kinds::Kinds;
 use crate::mapped::{Beside, FindBeside};
 use crate::naming::{NameId, Naming};
 use crate::process::OwnStacks;
@@ -306,62 +305,6 @@ impl Process {
             pid,
             name: class.env_str("procname").unwrap_or_default().to_owned(),
             sums: Sums::default(),
-        }
-    }
-}
-
-/// Which event classes of a trace matter.
-pub(crate) struct Kinds(HashMap<(usize, usize), Kind>);
-
-impl Kinds {
-    pub(crate) fn new(trace: &Trace) -> Kinds {
-        let mut kinds = HashMap::new();
-        for (class, stream) in trace.layout.streams.iter().enumerate() {
-            for (event, layout) in stream.events.iter().enumerate() {
-                if let Some(kind) = Kind::named(&layout.name) {
-                    kinds.insert((class, event), kind);
-                }
-            }
-        }
-        Kinds(kinds)
-    }
-
-    pub(crate) fn any(&self, is_wanted: impl Fn(Kind) -> bool) -> bool {
-        self.0.values().any(|&kind| is_wanted(kind))
-    }
-
-    /// Those that tell what addresses mean.
-    pub(crate) fn without_stacks(&self) -> Kinds {
-        let is_stack = |kind: &Kind| kind.is_kernels() || kind.is_own();
-        let others = self.0.iter().filter(|(_, kind)| !is_stack(kind));
-        Kinds(others.map(|(&class, &kind)| (class, kind)).collect())
-    }
-
-    /// Gives all events of a trace that matter, in the order of time.
-    pub(crate) fn read(&self, set: &TraceSet, trace: &Trace, mut to: impl FnMut(&Place, Kind, &Fields)) {
-        let mut merged = MergedReader::chosen(set, |of, stream| match std::ptr::eq(of, trace) {
-            true => 0..stream.packets.len(),
-            false => 0..0,
-        });
-        while let Some((time, reader)) = merged.next() {
-            let class = reader.stream().class;
-            let kind = reader
-                .event()
-                .and_then(|event| self.0.get(&(class, event.class_index)));
-            let Some(&kind) = kind else {
-                continue;
-            };
-            let layout = reader.trace().layout.streams.get(class);
-            let head = reader.packet_head();
-            let value = |name: &str| layout.and_then(|layout| head.value(layout, name));
-            let place = Place {
-                time,
-                cpu: value("cpu_id").or_else(|| value("begin_cpu_id")),
-                tid: value("tid").map(|tid| tid as i64),
-            };
-            if let Some(mut event) = reader.event() {
-                to(&place, kind, &Fields::of(&mut event));
-            }
         }
     }
 }

@@ -334,7 +334,8 @@ impl Store {
         };
         column.state = State::There;
         let name = quoted(&column.column.name);
-        let add = format!("ALTER TABLE execution ADD COLUMN {name}{default}");
+        let kind = if column.column.is_value { "" } else { " INTEGER" };
+        let add = format!("ALTER TABLE execution ADD COLUMN {name}{kind}{default}");
         self.connection.execute_batch(&add)
     }
 }

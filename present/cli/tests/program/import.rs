@@ -324,6 +324,19 @@ fn nothing_is_left_behind() {
 
 #[test]
 fn nothing_is_left_behind_by_an_interruption() {
+    // Where it is writing the last of all it ends as if nobody had interrupted it: on a busy machine that may be.
+    let codes: Vec<Option<i32>> = (0..5)
+        .map(|_| interrupted_code())
+        .take_while(|code| *code != Some(130))
+        .collect();
+    assert!(
+        codes.len() < 5 && codes.iter().all(|code| *code == Some(0)),
+        "{codes:?}"
+    );
+}
+
+/// What printing what is imported ends with when it is interrupted; it leaves nothing.
+fn interrupted_code() -> Option<i32> {
     let directory = TempDir::new().expect("a directory");
     // Nobody takes what it prints: it waits when the pipe is full.
     let child = tracebraid()
@@ -348,8 +361,8 @@ fn nothing_is_left_behind_by_an_interruption() {
         .status();
     assert!(status.expect("kill runs").success());
     let ended = child.wait_with_output().expect("it ends");
-    assert_eq!(ended.status.code(), Some(130));
     assert_eq!(left(directory.path()), [] as [PathBuf; 0]);
+    ended.status.code()
 }
 
 /// Damaged copies: what is read of them, and what is said.

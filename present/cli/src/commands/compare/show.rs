@@ -113,19 +113,47 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         ]
     };
     let numbers = table::render(&columns, list.iter().map(row));
-    let mut lines = numbers.lines();
+    let width = table::terminal_width();
+    let words = list.iter().map(|of| compared.database.union.words(of.context));
+    let words: Vec<Vec<String>> = words.collect();
+    let shared = shared(&words);
     let mut text = String::new();
+    if shared > 0 {
+        let around = words.first().and_then(|first| first.get(..shared));
+        text.push_str("  each within\n");
+        text.push_str(&way(around.unwrap_or_default(), width));
+    }
+    let mut lines = numbers.lines();
     lines.by_ref().take(HEAD).for_each(|line| put(&mut text, line));
     // In this order: what has no line any more takes none away.
-    for (of, line) in list.iter().zip(lines.by_ref()) {
+    for (words, line) in words.iter().zip(lines.by_ref()) {
         put(&mut text, line);
-        text.push_str(&way(
-            &compared.database.union.words(of.context),
-            table::terminal_width(),
-        ));
+        let own = words.get(shared..).unwrap_or_default();
+        match shared {
+            0 => text.push_str(&way(own, width)),
+            _ => text.push_str(&way(&[&["…".to_owned()][..], own].concat(), width)),
+        }
     }
     lines.for_each(|line| put(&mut text, line));
     text
+}
+
+/// How many frames all contexts of a table begin with, if those are worth a line of their own. Something is left of each.
+fn shared(contexts: &[Vec<String>]) -> usize {
+    const WORTH: usize = 3;
+    let Some((first, others)) = contexts.split_first() else {
+        return 0;
+    };
+    let most = first.len().saturating_sub(1);
+    let same = |other: &Vec<String>| {
+        let pairs = first.iter().zip(other).take(other.len().saturating_sub(1));
+        pairs.take_while(|(one, other)| one == other).count()
+    };
+    let shared = others.iter().map(same).fold(most, usize::min);
+    match !others.is_empty() && shared >= WORTH {
+        true => shared,
+        false => 0,
+    }
 }
 
 /// Lines of a table above its rows.
@@ -295,5 +323,20 @@ mod tests {
         let whole = super::way(&frames, None);
         assert_eq!(whole, "      main > handle_request > read() > [block-device]\n");
         assert_eq!(super::way(&frames, Some(3)).lines().count(), 4);
+    }
+
+    #[test]
+    fn what_all_contexts_begin_with_is_said_once() {
+        let contexts = |texts: &[&str]| -> Vec<Vec<String>> {
+            let frames = |text: &&str| text.split(' ').map(str::to_owned).collect();
+            texts.iter().map(frames).collect()
+        };
+        assert_eq!(
+            super::shared(&contexts(&["a b c d e", "a b c d f", "a b c x"])),
+            3
+        );
+        assert_eq!(super::shared(&contexts(&["a b c d", "a b c"])), 0);
+        assert_eq!(super::shared(&contexts(&["a b c d e f"])), 0);
+        assert_eq!(super::shared(&contexts(&["", "a b c d"])), 0);
     }
 }
