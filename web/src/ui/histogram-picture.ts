@@ -96,7 +96,11 @@ function drawBrushed(plot: Plot, side: Side, range: Interval): void {
 
 function marksOf({ axis, unit, inner }: Plot): number[] {
   const most = Math.max(2, Math.floor(inner / 70));
-  if (axis.scale === 'linear') return ticks(axis.low, axis.high, unit, most);
+  if (axis.scale === 'linear') {
+    const marks = ticks(axis.low, axis.high, unit, most);
+    // Where each number has its bin there is nothing between two of them.
+    return axis.isByOne ? marks.filter(Number.isInteger) : marks;
+  }
   const marks = logTicks(axis.low, axis.high, unit, most);
   return axis.zero > 0 ? [0, ...marks] : marks;
 }
