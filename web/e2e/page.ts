@@ -89,6 +89,11 @@ export async function open(page: Page, address: string): Promise<void> {
   await calm(page);
 }
 
+/** The same without filters: all executions are in both groups. */
+export async function openAll(page: Page, address: string): Promise<void> {
+  await open(page, `${address}#a=all`);
+}
+
 /** Waits until nothing moves any more, and the address has been written. */
 export async function calm(page: Page): Promise<void> {
   await page.waitForTimeout(80);

@@ -7,14 +7,14 @@ export function count(value: number): string {
   return grouped.format(value);
 }
 
-/** Three significant digits, without an exponent where that can be. */
-export function digits(value: number): string {
+/** Three significant digits (or as many as that), without an exponent where that can be. */
+export function digits(value: number, places = 3): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
-  if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
+  if (size >= 1e15 || size < 1e-4) return value.toExponential(places - 1);
   if (size >= 1000) return grouped.format(Math.round(value));
-  return String(Number(value.toPrecision(3)));
+  return String(Number(value.toPrecision(places)));
 }
 
 const TIMES: [number, string][] = [
@@ -39,10 +39,21 @@ export function unitFor(size: number, unit: string): [number, string] {
 }
 
 /** A number with its unit: `1.23 ms`. */
-export function quantity(value: number, unit: string): string {
+export function quantity(value: number, unit: string, places = 3): string {
   if (Number.isNaN(value)) return 'unknown';
   const [factor, name] = unitFor(Math.abs(value), unit);
-  return name === '' ? digits(value) : `${digits(value / factor)} ${name}`;
+  return name === '' ? digits(value, places) : `${digits(value / factor, places)} ${name}`;
+}
+
+/** A range with its unit, with as many digits as its ends need to differ; a single number if it is one. */
+export function span(low: number, high: number, unit: string): string {
+  if (low === high) return quantity(low, unit);
+  let ends = [''];
+  for (let places = 3; places <= 15; places++) {
+    ends = [low, high].map((value) => quantity(value, unit, places));
+    if (ends[0] !== ends[1]) break;
+  }
+  return ends.join(' to ');
 }
 
 /** The same with a sign, for differences. */

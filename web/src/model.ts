@@ -7,8 +7,9 @@
 
 import { type Filters, initial, type Shown, toAddress } from './data/address';
 import type { DataSource } from './data/source';
+import { type Automatic, automatic } from './engine/automatic';
 import type { Scale } from './engine/axis';
-import { type Comparison, compare, type Part, ranked } from './engine/compare';
+import { type Comparison, compare, type Part, ranked, unsure } from './engine/compare';
 import type { Mode } from './engine/flame';
 import { Group, type Interval } from './engine/group';
 import { forward, inverted, type Layer, timesIn } from './engine/layer';
@@ -24,6 +25,9 @@ const STILL = 32;
 const PICTURES = 120;
 /** Milliseconds of calm before what is slower is done: lists, tables, the address. */
 const CALM = 150;
+/** Contexts in the lists of those that differ surely, and of those that differ more, but not surely. */
+const RANKED = 20;
+const UNSURE = 5;
 
 export type Side = 0 | 1;
 
@@ -42,6 +46,8 @@ export class Model {
   coloured!: Comparison;
   /** Where groups differ most. */
   ranking: number[] = [];
+  /** Where they may differ more than there, which is not sure. */
+  unsure: number[] = [];
   rankedBy!: Comparison;
   /** Contexts whose names have the searched text; null if none is searched. */
   found: Uint8Array | null = null;
@@ -62,6 +68,7 @@ export class Model {
   private laterTimer = 0;
   private isDiscrete = false;
   private isClosed = false;
+  private automaticOnes: Automatic | null | undefined;
 
   constructor(
     readonly pack: Pack,
@@ -199,8 +206,9 @@ export class Model {
     const own = this.shown.isInverted ? this.whole : compare(this.layer, this.groups, 'own');
     this.rankedBy = own;
     const { depth } = this.layer;
-    const all = ranked(own, this.shown.isInverted ? own.chance.length : 20);
-    this.ranking = this.shown.isInverted ? all.filter((at) => depth[at] === 1).slice(0, 20) : all;
+    const isWanted = (at: number) => !this.shown.isInverted || depth[at] === 1;
+    this.ranking = ranked(own, RANKED, isWanted);
+    this.unsure = unsure(own, UNSURE, isWanted);
   }
 
   private changed(isDiscrete: boolean): void {
@@ -269,22 +277,20 @@ export class Model {
     this.changed(true);
   }
 
+  /** The half in the middle and the slowest executions; null if durations are not known. */
+  get automatic(): Automatic | null {
+    if (this.automaticOnes === undefined) this.automaticOnes = automatic(this.table, 'm.duration_ns');
+    return this.automaticOnes;
+  }
+
   /** The slowest hundredth against the half in the middle. */
-  automatic(): void {
-    const column = Math.max(
-      0,
-      this.table.numbers.findIndex(({ key }) => key === 'm.duration_ns'),
-    );
-    const { order, known } = this.table.orderOf(column);
-    const { values } = this.table.numbers[column];
-    if (known < 4) return;
-    const at = (part: number) => values[order[Math.min(known - 1, Math.max(0, Math.floor(part * known)))]];
-    this.resetSide(0);
-    this.resetSide(1);
-    this.setRange(0, column, { low: at(0.25), high: at(0.75) }, true);
-    // Of few executions a hundredth is none.
-    const slow = known >= 200 ? at(0.99) : values[order[Math.max(0, known - 2)]];
-    this.setRange(1, column, { low: slow, high: at(1) }, true);
+  chooseAutomatic(): void {
+    const { automatic } = this;
+    if (automatic === null) return;
+    for (const side of [0, 1] as const) {
+      this.resetSide(side);
+      this.setRange(side, automatic.column, automatic.ranges[side], true);
+    }
   }
 
   setScale(column: number, scale: Scale): void {
@@ -365,6 +371,7 @@ export class Model {
     for (const group of [this.all, ...this.groups]) group.setLayer(this.layer);
     this.refresh();
     this.ranking = [];
+    this.unsure = [];
   }
 
   zoomTo(context: number): void {
@@ -409,6 +416,12 @@ export class Model {
 
   // The address.
 
+  /** Makes the address tell what is seen now. */
+  tell(): string {
+    this.writeAddress();
+    return location.href;
+  }
+
   private writeAddress(): void {
     const text = toAddress(this.shown);
     if (text === location.hash.replace(/^#/, '')) {
@@ -427,7 +440,8 @@ export class Model {
     for (const key of given.contexts) this.addContext(key);
     const { numbers } = this.table;
     this.wanted.clear();
-    for (const side of [0, 1] as const) this.restoreFilters(side, given.filters[side]);
+    const filters = (given.isChosen ? null : this.automaticFilters()) ?? given.filters;
+    for (const side of [0, 1] as const) this.restoreFilters(side, filters[side]);
     numbers.forEach((column, at) => {
       const scale = given.scales.get(column.key) ?? column.fitting;
       if (scale !== column.axis.scale) this.setScale(at, scale);
@@ -436,6 +450,7 @@ export class Model {
     Object.assign(this.shown, {
       ...given,
       kind: this.pack.kind,
+      isChosen: true,
       contexts: this.shown.contexts,
       filters: this.shown.filters,
       scales: this.shown.scales,
@@ -448,6 +463,14 @@ export class Model {
     this.setSearch(given.search);
     this.changed(false);
     this.isDiscrete = false;
+  }
+
+  private automaticFilters(): [Filters, Filters] | null {
+    const { automatic } = this;
+    if (automatic === null) return null;
+    const { key } = this.table.numbers[automatic.column];
+    const of = (side: Side): Filters => ({ ranges: new Map([[key, automatic.ranges[side]]]), codes: new Map() });
+    return [of(0), of(1)];
   }
 
   private restoreFilters(side: Side, given: Filters): void {

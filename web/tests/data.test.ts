@@ -11,6 +11,7 @@ describe('addresses', () => {
   it('say all that is shown', () => {
     const shown = initial();
     shown.kind = 2;
+    shown.isChosen = true;
     shown.filters[0].ranges.set('m.a;b:c=d&e', { low: -1.5, high: Infinity });
     shown.filters[1].ranges.set('begin', { low: 0, high: 1e-7 });
     shown.filters[1].codes.set('t.</script>', [0, 3, 7]);
@@ -27,6 +28,19 @@ describe('addresses', () => {
     expect(fromAddress(`#${toAddress(shown)}`)).toEqual(shown);
     expect(toAddress(initial())).toBe('');
     expect(fromAddress('')).toEqual(initial());
+  });
+
+  it('tell groups of all executions from groups that nobody has chosen', () => {
+    const shown = initial();
+    shown.zoom = 3;
+    expect(fromAddress(toAddress(shown)).isChosen).toBe(false);
+    shown.isChosen = true;
+    expect(toAddress(shown)).toBe('a=all&zoom=3');
+    expect(fromAddress(toAddress(shown))).toEqual(shown);
+    // Of one without filters nothing needs to be said beside the other.
+    shown.filters[1].codes.set('thread', [1]);
+    expect(toAddress(shown)).toBe('b=thread%3D1&zoom=3');
+    expect(fromAddress(toAddress(shown))).toEqual(shown);
   });
 
   it('are harmless whatever they say', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { automatic } from '../src/engine/automatic';
 import { axisOf, binInto, placeOf, rangeOf, UNKNOWN, valueAt } from '../src/engine/axis';
-import { compare, ranked, spreads } from '../src/engine/compare';
+import { type Comparison, compare, ranked, SURE, spreads, unsure } from '../src/engine/compare';
 import { AROUND, layout, VANISHED } from '../src/engine/flame';
 import { Group, ROOM } from '../src/engine/group';
 import { forward, inverted, type Layer, pathOf, timesIn } from '../src/engine/layer';
@@ -352,6 +353,93 @@ describe('bins', () => {
         }
       }
     }
+  });
+});
+
+describe('what is not sure', () => {
+  const found = (differences: number[], chance: number[]): Comparison => ({
+    meanA: Float64Array.from(differences, (one) => Math.max(0, -one)),
+    meanB: Float64Array.from(differences, (one) => Math.max(0, one)),
+    chance: Float64Array.from(chance),
+    deviations: new Float64Array(differences.length),
+  });
+
+  it('is told of where it is more than what is sure', () => {
+    const one = found([50, -80, 67000, 0, -70, 90, -81, 80], [1e-6, 1e-6, 0.3, 1, 0.4, 0.011, 0.9, 0.5]);
+    expect(ranked(one, 20)).toEqual([1, 0]);
+    expect(unsure(one, 5)).toEqual([2, 5, 6]);
+    expect(unsure(one, 2)).toEqual([2, 5]);
+    // Among those that are wanted only.
+    expect(unsure(one, 5, (at) => at !== 1 && at !== 2)).toEqual([5, 6, 7, 4]);
+  });
+
+  it('is all where nothing is sure, and nothing where nothing differs', () => {
+    expect(unsure(found([5, -6, 0, 7], [SURE, 0.5, 1, 1]), 5)).toEqual([3, 1, 0]);
+    expect(unsure(found([0, 0], [1, NaN]), 5)).toEqual([]);
+  });
+
+  it('is the cause that only few executions have', () => {
+    const pack = given(6, 3000);
+    const table = new Table(pack);
+    const layer = forward(pack);
+    const groups: [Group, Group] = [new Group(table, layer), new Group(table, layer)];
+    groups[0].setAllowed(0, Uint8Array.from([1, 0, 0, 0]));
+    // Two with the planted cause.
+    const begin = table.numbers.findIndex(({ key }) => key === 'begin');
+    const slow = [...table.codeTable.keys()].filter(
+      (cell) => cell % table.codes.length === 0 && table.codeTable[cell] === 1,
+    );
+    const second = table.numbers[begin].values[slow[1] / table.codes.length];
+    groups[1].setAllowed(0, Uint8Array.from([0, 1, 0, 0]));
+    groups[1].setRange(begin, { low: 0, high: second });
+    for (const group of groups) group.settle(Infinity);
+    expect(groups[1].size).toBe(2);
+    const own = compare(layer, groups, 'own');
+    const names = unsure(own, 5).map((context) => pack.names[pack.contexts.name[context]]);
+    expect(names).toContain('sda');
+    expect(ranked(own, 20).map((context) => pack.names[pack.contexts.name[context]])).not.toContain('sda');
+  });
+});
+
+describe('the groups at the start', () => {
+  /** As `typical_and_slow` in analyze/executions/src/groups.rs has it. */
+  const plain = (durations: Uint32Array): [number[], number[]] => {
+    const order = [...durations.keys()].sort((one, other) => durations[one] - durations[other] || one - other);
+    const count = order.length;
+    const slow = Math.max(Math.ceil(count / 100), Math.min(5, Math.floor(count / 4)));
+    const quarter = Math.floor(count / 4);
+    const sorted = (part: number[]) => part.sort((one, other) => one - other);
+    return [sorted(order.slice(quarter, count - quarter)), sorted(order.slice(count - slow))];
+  };
+
+  it('are those of the terminal', () => {
+    for (const executions of [1, 2, 3, 4, 19, 20, 21, 100, 300, 499, 501, 1000]) {
+      const pack = given(17, executions);
+      const durations = pack.metrics[0].values as Uint32Array;
+      // No two are equally long.
+      const places = [...durations.keys()].sort((one, other) => durations[one] - durations[other]);
+      for (const [place, one] of places.entries()) durations[one] += place;
+      const table = new Table(pack);
+      const found = automatic(table, 'm.duration_ns')!;
+      const expected = plain(durations);
+      expect(found.sizes).toEqual(expected.map(({ length }) => length));
+      const layer = forward(pack);
+      for (const side of [0, 1] as const) {
+        const group = new Group(table, layer);
+        group.setRange(found.column, found.ranges[side]);
+        const order = Uint32Array.from({ length: executions }, (_, at) => at);
+        expect([...group.members(order, false)]).toEqual(expected[side]);
+      }
+    }
+    expect(automatic(new Table(given(17, 300)), 'm.duration_ns')!.sizes[1]).toBe(5);
+  });
+
+  it('have what is as long as their ends, too; and are none where durations are not known', () => {
+    const pack = given(18, 400);
+    (pack.metrics[0].values as Uint32Array).fill(8);
+    expect(automatic(new Table(pack), 'm.duration_ns')!.sizes).toEqual([400, 400]);
+    expect(automatic(new Table(pack), 'm.other')).toBe(null);
+    expect(automatic(new Table(given(18, 0)), 'm.duration_ns')).toBe(null);
   });
 });
 

@@ -92,6 +92,8 @@ async function drag(name, histogram, from, to, shouldKeep = false) {
   }
   if (part(steps, 0.5) > STEP) isSlow = true;
 }
+await page.waitForFunction(() => window.tracebraid.behind === 0);
+await drag('brush of A beside the groups that it opens with', 'a m.metric_3_ns', [0.0, 0.02], 0.4);
 await drag('new brush, duration of B, through all', 'b m.duration_ns', [0.02, 0.04], 0.98);
 await drag('new brush, metric 3 of A, through the bulk', 'a m.metric_3_ns', [0.0, 0.02], 0.4);
 await drag('brush on duration of B', 'b m.duration_ns', [0.4, 0.41], 0.9, true);

@@ -14,6 +14,8 @@ export interface Filters {
 
 export interface Shown {
   kind: number;
+  /** Whether it is told which executions are in the groups: if not, the page takes the slowest ones and those in the middle. */
+  isChosen: boolean;
   filters: [Filters, Filters];
   /** Scales that are not those that fit. */
   scales: Map<string, Scale>;
@@ -39,6 +41,7 @@ export function initial(): Shown {
   const filters = (): Filters => ({ ranges: new Map(), codes: new Map() });
   return {
     kind: 0,
+    isChosen: false,
     filters: [filters(), filters()],
     scales: new Map(),
     isTall: false,
@@ -64,6 +67,13 @@ function filtersText({ ranges, codes }: Filters): string {
   return parts.join(';');
 }
 
+/** What stands for a group without filters, where it would not be told otherwise. */
+const ALL = 'all';
+
+function isAll({ ranges, codes }: Filters): boolean {
+  return ranges.size === 0 && codes.size === 0;
+}
+
 export function toAddress(shown: Shown): string {
   const start = initial();
   const parts: string[] = [];
@@ -72,7 +82,7 @@ export function toAddress(shown: Shown): string {
   };
   put('k', shown.kind === start.kind ? '' : String(shown.kind));
   put('ctx', shown.contexts.join(','));
-  put('a', filtersText(shown.filters[0]));
+  put('a', shown.isChosen && shown.filters.every(isAll) ? ALL : filtersText(shown.filters[0]));
   put('b', filtersText(shown.filters[1]));
   put('scale', [...shown.scales].map(([key, scale]) => `${encode(key)}:${scale}`).join(';'));
   put('tall', shown.isTall ? '1' : '');
@@ -144,6 +154,7 @@ export function fromAddress(hash: string): Shown {
   const sort = given.get('sort') ?? '';
   return {
     kind: index(given.get('k')) ?? 0,
+    isChosen: given.has('a') || given.has('b'),
     filters: [filtersFrom(given.get('a')), filtersFrom(given.get('b'))],
     scales,
     isTall: given.get('tall') === '1',

@@ -1,5 +1,7 @@
 /** Where the page has its data from: itself (a page that was exported), or the server that gave it. */
 
+import { takeToken } from './token';
+
 export interface Segment {
   begin: number;
   duration: number;
@@ -94,18 +96,6 @@ function alone(pack: Element, paths: Element | null): DataSource {
   };
 }
 
-/** The token is in the address once; then only this tab knows it. */
-function takeToken(): string {
-  const address = new URL(location.href);
-  const given = address.searchParams.get('token');
-  if (given !== null) {
-    sessionStorage.setItem('token', given);
-    address.searchParams.delete('token');
-    history.replaceState(history.state, '', address);
-  }
-  return sessionStorage.getItem('token') ?? '';
-}
-
 async function failure(answer: Response): Promise<Error> {
   let said = '';
   try {
@@ -122,15 +112,27 @@ async function failure(answer: Response): Promise<Error> {
 
 function served(): DataSource {
   const token = takeToken();
-  const ask = async (path: string): Promise<Response> => {
-    let answer: Response;
+  const askWith = async (path: string, one: string): Promise<Response> => {
     try {
-      answer = await fetch(path, { headers: { Authorization: `Bearer ${token}` }, cache: 'no-store' });
+      return await fetch(path, { headers: { Authorization: `Bearer ${one}` }, cache: 'no-store' });
     } catch {
       throw new Error('The server does not answer. Is it still running?');
     }
-    if (!answer.ok) throw await failure(answer);
-    return answer;
+  };
+  const ask = async (path: string): Promise<Response> => {
+    let refused: Response | null = null;
+    for (const one of token.candidates()) {
+      const answer = await askWith(path, one);
+      if (answer.status === 401) {
+        token.refuse(one);
+        refused ??= answer;
+        continue;
+      }
+      token.accept(one);
+      if (!answer.ok) throw await failure(answer);
+      return answer;
+    }
+    throw refused === null ? new Error('There is no token.') : await failure(refused);
   };
   return {
     isAlone: false,

@@ -17,6 +17,8 @@ export interface Axis {
   bins: number;
   /** The part at the left that is for numbers from 0 downwards, of which there is no logarithm. */
   zero: number;
+  /** Whether each bin is of one whole number, in the middle of it. */
+  isByOne: boolean;
 }
 
 /** What numbers there are. */
@@ -74,7 +76,7 @@ export function axisOf(range: Range, scale: Scale): Axis {
     const positive = Math.min(finite(range.positive, high), high);
     // Beyond such a span numbers cannot be divided.
     const from = Math.max(positive === high ? high / 2 : positive, high / 1e300);
-    return { scale, low: from, high, bins: BINS, zero: low <= 0 ? 4 / BINS : 0 };
+    return { scale, low: from, high, bins: BINS, zero: low <= 0 ? 4 / BINS : 0, isByOne: false };
   }
   // Few whole numbers: each has its own bin.
   if (range.isWhole && high - low < BINS) {
@@ -84,9 +86,10 @@ export function axisOf(range: Range, scale: Scale): Axis {
       high: high + 0.5,
       bins: Math.max(1, Math.round(high - low) + 1),
       zero: 0,
+      isByOne: true,
     };
   }
-  return { scale: 'linear', low, high: high > low ? high : low + 1, bins: BINS, zero: 0 };
+  return { scale: 'linear', low, high: high > low ? high : low + 1, bins: BINS, zero: 0, isByOne: false };
 }
 
 /** Where a number stands, from 0 to 1; beyond the ends it is held there. */

@@ -85,12 +85,28 @@ export function compare(layer: Layer, groups: readonly [Group, Group], part: Par
   return { meanA: a.mean, meanB: b.mean, chance, deviations: differ };
 }
 
-/** Contexts that differ surely, those with the greatest differences first. */
-export function ranked(found: Comparison, count: number): number[] {
+function difference({ meanA, meanB }: Comparison, at: number): number {
+  return Math.abs(meanB[at] - meanA[at]);
+}
+
+/** Some contexts, those with the greatest differences first. */
+function greatest(found: Comparison, count: number, isWanted: (context: number) => boolean): number[] {
   const contexts: number[] = [];
   for (let at = 0; at < found.chance.length; at++) {
-    if (found.chance[at] < SURE && found.meanA[at] !== found.meanB[at]) contexts.push(at);
+    if (found.meanA[at] !== found.meanB[at] && isWanted(at)) contexts.push(at);
   }
-  const more = (at: number) => Math.abs(found.meanB[at] - found.meanA[at]);
+  const more = (at: number) => difference(found, at);
   return contexts.sort((one, other) => more(other) - more(one) || one - other).slice(0, count);
+}
+
+/** Contexts that differ surely, those with the greatest differences first. */
+export function ranked(found: Comparison, count: number, isWanted = (_: number) => true): number[] {
+  return greatest(found, count, (at) => found.chance[at] < SURE && isWanted(at));
+}
+
+/** Contexts that do not differ surely, but more than each one that does. */
+export function unsure(found: Comparison, count: number, isWanted = (_: number) => true): number[] {
+  const [first] = ranked(found, 1, isWanted);
+  const least = first === undefined ? 0 : difference(found, first);
+  return greatest(found, count, (at) => !(found.chance[at] < SURE) && difference(found, at) > least && isWanted(at));
 }

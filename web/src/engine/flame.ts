@@ -2,6 +2,7 @@
 
 import type { Comparison } from './compare';
 import type { Layer } from './layer';
+import type { Contexts } from './pack';
 
 export type Mode = 'diff' | 'a' | 'b';
 
@@ -45,6 +46,45 @@ export function widths(layer: Layer, whole: Comparison, mode: Mode): { width: Fl
     if (at !== 0 && !(whole.meanB[parent[at]] === 0)) vanished[parent[at]] += vanished[at];
   }
   return { width, vanished };
+}
+
+/** A box as a line of a table. */
+export interface Line {
+  box: number;
+  /** How deep it stands, from 1 on. */
+  level: number;
+  /** Its place among the boxes beside it, from 1 on, and how many these are. */
+  place: number;
+  of: number;
+}
+
+/** The widest boxes in the order of the tree: what is within a box follows it, the widest first. */
+export function outline(tree: Contexts, boxes: Boxes, most: number): Line[] {
+  const { context, width, row } = boxes;
+  const wider = (one: number, other: number) =>
+    width[other] - width[one] || row[one] - row[other] || context[one] - context[other];
+  const chosen = [...context.keys()].sort(wider).slice(0, most);
+  const inner = new Map<number, number[]>();
+  let first: number | undefined;
+  for (const box of chosen) {
+    if (row[box] === 0) first ??= box;
+    else {
+      const around = tree.parent[context[box]];
+      const beside = inner.get(around);
+      if (beside === undefined) inner.set(around, [box]);
+      else beside.push(box);
+    }
+  }
+  const lines: Line[] = [];
+  const stack: Line[] = first === undefined ? [] : [{ box: first, level: 1, place: 1, of: 1 }];
+  for (let line = stack.pop(); line !== undefined; line = stack.pop()) {
+    lines.push(line);
+    const within = inner.get(context[line.box]) ?? [];
+    for (let at = within.length - 1; at >= 0; at--) {
+      stack.push({ box: within[at], level: line.level + 1, place: at + 1, of: within.length });
+    }
+  }
+  return lines;
 }
 
 export interface Place {

@@ -187,7 +187,8 @@ export class Group {
       [Math.max(begin, to), end, 1],
     ];
     const moved = parts.reduce((sum, [low, high]) => sum + Math.max(0, high - low), 0);
-    if (moved > 1000 && moved > 2 * (end - begin)) this.rebuild(order.order, parts, bit, begin, end);
+    if (moved > 1000 && (moved > 2 * (end - begin) || moved > table.executions / 3))
+      this.rebuild(order.order, parts, bit, begin, end);
     else {
       for (const [low, high, sign] of parts) {
         for (let at = low; at < high; at++) this.flip(order.order[at], bit, sign);
@@ -205,7 +206,7 @@ export class Group {
     return true;
   }
 
-  /** Where few are left it takes less to count these than to take all others away. */
+  /** Where few are left, or many come or go, it takes less to count what is there than to add or take away each one. */
   private rebuild(
     order: Uint32Array,
     parts: [number, number, number][],
@@ -223,12 +224,17 @@ export class Group {
     this.histograms.fill(0);
     for (const facet of this.facets) facet.fill(0);
     this.size = 0;
-    for (let at = begin; at < end; at++) {
-      const others = fails[order[at]];
+    // Many are visited as they lie in memory, which is faster than in the column's order.
+    const isMany = end - begin > fails.length / 8;
+    const last = isMany ? fails.length : end;
+    for (let at = isMany ? 0 : begin; at < last; at++) {
+      const one = isMany ? at : order[at];
+      const others = fails[one];
+      if ((others & bit) !== 0) continue;
       if (others === 0) {
         this.size++;
-        this.count(order[at], 1);
-      } else if ((others & (others - 1)) === 0) this.countIn(others, order[at], 1);
+        this.count(one, 1);
+      } else if ((others & (others - 1)) === 0) this.countIn(others, one, 1);
     }
     this.own.restart(fails);
     this.whole.restart(fails);

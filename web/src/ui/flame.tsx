@@ -1,14 +1,13 @@
 /** The differential flame graph. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { SURE } from '../engine/compare';
 import type { Boxes } from '../engine/flame';
-import { quantity } from '../format';
 import type { Model } from '../model';
 import { Crumbs, Facts, kindOf, spoken } from './facts';
 import { Bar, foundText } from './flame-bar';
 import { filterBy, keyIn } from './flame-keys';
 import { type Drawn, draw, labelOf, ROW } from './flame-picture';
+import { Shares } from './flame-table';
 import { useCanvas, useModel, useTopics } from './hooks';
 
 export function Flame() {
@@ -160,56 +159,5 @@ function Selected() {
         </button>
       </span>
     </div>
-  );
-}
-
-/** The graph as a table, for those who do not see it. */
-function Shares({ boxes }: { boxes: Boxes | null }) {
-  const model = useModel();
-  const [isShown, setShown] = useState(false);
-  const wide =
-    boxes === null
-      ? []
-      : [...boxes.context.keys()].sort(
-          (one, other) => boxes.width[other] - boxes.width[one] || boxes.row[one] - boxes.row[other],
-        );
-  return (
-    <details class="shares" onToggle={(event) => setShown(event.currentTarget.open)}>
-      <summary>Show as table</summary>
-      {isShown && boxes !== null ? (
-        <table class="plain">
-          <caption class="unseen">The widest boxes of the flame graph</caption>
-          <thead>
-            <tr>
-              <th scope="col">frame</th>
-              <th scope="col">kind</th>
-              <th scope="col">depth</th>
-              <th scope="col">A</th>
-              <th scope="col">B</th>
-              <th scope="col">differ</th>
-            </tr>
-          </thead>
-          <tbody>
-            {wide.slice(0, 100).map((box) => {
-              const context = boxes.context[box];
-              return (
-                <tr key={context}>
-                  <td>
-                    <button type="button" class="quiet" onClick={() => model.zoomTo(context)}>
-                      {labelOf(model, context)}
-                    </button>
-                  </td>
-                  <td>{kindOf(model, context)}</td>
-                  <td>{boxes.row[box]}</td>
-                  <td>{quantity(model.whole.meanA[context], 'ns')}</td>
-                  <td>{quantity(model.whole.meanB[context], 'ns')}</td>
-                  <td>{model.whole.chance[context] < SURE ? 'yes' : 'not surely'}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      ) : null}
-    </details>
   );
 }

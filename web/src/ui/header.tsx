@@ -1,9 +1,17 @@
 /** The head of the page: what is shown, and what is done with all of it. */
 
 import { useState } from 'preact/hooks';
+import type { Automatic } from '../engine/automatic';
 import { clean, count } from '../format';
 import { useModel, useTopics } from './hooks';
 import { type Choice, chooseTheme, currentTheme, themeChoice } from './theme';
+
+/** Which executions the automatic groups have. */
+function automaticText({ sizes }: Automatic, all: number): string {
+  const [middle, slow] = sizes.map(count);
+  const part = all < 20 ? 'a quarter' : '1 %, at least 5';
+  return `B: the ${slow} slowest of ${count(all)} (${part}). A: the ${middle} around the median. As tracebraid compare takes them.`;
+}
 
 export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onHelp: () => void }) {
   const model = useModel();
@@ -31,7 +39,17 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
     chooseTheme(next);
     setTheme(next);
   };
-  const { behind } = model;
+  const copyLink = async () => {
+    const link = model.tell();
+    try {
+      await navigator.clipboard.writeText(link);
+      setSaid(model.source.isAlone ? 'Copied: it is for who has this file.' : 'Copied, without the token.');
+    } catch {
+      // Browsers give pages the clipboard where they trust the way to them.
+      setSaid('The browser gives no clipboard: copy the address above.');
+    }
+  };
+  const { automatic, behind } = model;
   return (
     <header class="top">
       <h1>
@@ -64,8 +82,9 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
       <button
         type="button"
         class="main"
-        onClick={() => model.automatic()}
-        title="B: the slowest 1 %. A: the half in the middle."
+        disabled={automatic === null}
+        onClick={() => model.chooseAutomatic()}
+        title={automatic === null ? 'Durations are not known' : automaticText(automatic, pack.executions)}
       >
         Slowest 1 % vs. middle
       </button>
@@ -82,6 +101,17 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
         onClick={() => model.look({ isTall: !shown.isTall })}
       >
         log counts
+      </button>
+      <button
+        type="button"
+        onClick={copyLink}
+        title={
+          model.source.isAlone
+            ? 'What you see, as a link: for who has this file in the same place'
+            : 'What you see, as a link: for this browser, and for who has opened the address that the server printed'
+        }
+      >
+        Copy link
       </button>
       {model.source.isAlone ? null : (
         <button type="button" onClick={exportPage} title="One file that needs no server">

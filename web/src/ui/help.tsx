@@ -42,7 +42,10 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
         boxes do not differ surely: the chance of such a difference, after Welch's test and corrected for the number of
         contexts (Benjamini and Hochberg), is 1 % or more. Hatched boxes are time that only A has, as wide as A's mean.
       </p>
-      <p>The address of the page always tells what you see: send it, or go back with the browser's button.</p>
+      <p>
+        The address of the page always tells what you see: copy it as a link, or go back with the browser's button. The
+        token is not in it: another person needs the address that the server printed first.
+      </p>
       <table class="plain keys">
         <caption>Keyboard</caption>
         <tbody>

@@ -1,6 +1,6 @@
 /** A histogram with its brush as a picture. */
 
-import { type Axis, BINS, placeOf } from '../engine/axis';
+import { type Axis, placeOf } from '../engine/axis';
 import { type Interval, ROOM } from '../engine/group';
 import { logTicks, quantity, ticks } from '../format';
 import type { Model, Side } from '../model';
@@ -97,9 +97,9 @@ function drawBrushed(plot: Plot, side: Side, range: Interval): void {
 function marksOf({ axis, unit, inner }: Plot): number[] {
   const most = Math.max(2, Math.floor(inner / 70));
   if (axis.scale === 'linear') {
-    // Between whole numbers that have a bin each there is nothing.
-    const finest = axis.bins < BINS ? axis.high - axis.low : Infinity;
-    return ticks(axis.low, axis.high, unit, Math.min(most, finest));
+    const marks = ticks(axis.low, axis.high, unit, most);
+    // Where each number has its bin there is nothing between two of them.
+    return axis.isByOne ? marks.filter(Number.isInteger) : marks;
   }
   const marks = logTicks(axis.low, axis.high, unit, most);
   return axis.zero > 0 ? [0, ...marks] : marks;

@@ -3,7 +3,8 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { placeOf, valueAt } from '../engine/axis';
 import { type Interval, ROOM } from '../engine/group';
-import { count, percent, quantity } from '../format';
+import { rowsOf } from '../engine/rows';
+import { count, percent, quantity, span } from '../format';
 import type { Side } from '../model';
 import { drawHistogram, MARGIN } from './histogram-picture';
 import { useCanvas, useModel, useTopics } from './hooks';
@@ -164,39 +165,31 @@ function Brush(props: {
   );
 }
 
-/** The histogram in ten lines, for screen readers. */
+/** The histogram in some lines, for screen readers. */
 function Table({ side, column }: { side: Side; column: number }) {
   const model = useModel();
   useTopics(model, 'calm');
   const of = model.table.numbers[column];
-  const group = model.groups[side];
-  const rows = useMemo(() => [...Array(10).keys()], []);
-  const { bins } = of.axis;
-  let total = 0;
-  for (let bin = 0; bin < bins; bin++) total += group.histograms[column * ROOM + bin];
+  const rows = useMemo(() => rowsOf(of.axis, of.range), [of.axis, of.range]);
+  const counts = model.groups[side].histograms.subarray(column * ROOM, column * ROOM + of.axis.bins);
+  const sum = (begin: number, end: number) => counts.subarray(begin, end).reduce((all, one) => all + one, 0);
+  const total = sum(0, of.axis.bins);
   return (
-    <table class="unseen">
+    <table class="unseen" data-rows={`${'ab'[side]} ${of.key}`}>
       <caption>{`${of.label}, group ${'AB'[side]}`}</caption>
       <thead>
         <tr>
-          <th scope="col">from</th>
-          <th scope="col">to</th>
+          <th scope="col">{of.label}</th>
           <th scope="col">executions</th>
         </tr>
       </thead>
       <tbody>
-        {rows.map((row) => {
-          const [from, to] = [Math.floor((row * bins) / 10), Math.floor(((row + 1) * bins) / 10)];
-          let size = 0;
-          for (let bin = from; bin < to; bin++) size += group.histograms[column * ROOM + bin];
-          return (
-            <tr key={row}>
-              <td>{quantity(valueAt(of.axis, from / bins), of.unit)}</td>
-              <td>{quantity(valueAt(of.axis, to / bins), of.unit)}</td>
-              <td>{`${count(size)} (${percent(size, total)})`}</td>
-            </tr>
-          );
-        })}
+        {rows.map(({ begin, end, low, high }) => (
+          <tr key={begin}>
+            <th scope="row">{span(low, high, of.unit)}</th>
+            <td>{`${count(sum(begin, end))} (${percent(sum(begin, end), total)})`}</td>
+          </tr>
+        ))}
       </tbody>
     </table>
   );

@@ -1,8 +1,10 @@
 /** Where the groups differ most, and what was pinned. */
 
-import { SURE } from '../engine/compare';
+import { type Comparison, SURE } from '../engine/compare';
+import { pathOf } from '../engine/layer';
+import { GAP, ways } from '../engine/ways';
 import { chance, quantity, signed } from '../format';
-import type { Topic } from '../model';
+import type { Model, Topic } from '../model';
 import { Facts } from './facts';
 import { useModel, useTopics } from './hooks';
 import { colourOf } from './theme';
@@ -12,6 +14,7 @@ export function Ranking() {
   const { ranking, rankedBy, shown } = model;
   const topics: Topic[] = ranking.length === 0 ? ['calm', 'view', 'step'] : ['calm', 'view'];
   useTopics(model, ...topics);
+  const around = ways(model.layer.tree, model.pack.names, [...ranking, ...model.unsure, ...shown.pins]);
   return (
     <section class="panel ranking" aria-label="Where the groups differ most">
       <h2>Where the groups differ most</h2>
@@ -24,52 +27,22 @@ export function Ranking() {
             : 'Both groups are the same. Choose executions above, or take the slowest 1 %.'}
         </p>
       ) : (
-        <table class="plain">
-          <thead>
-            <tr>
-              <th scope="col">{shown.isInverted ? 'frame' : 'context, own time'}</th>
-              <th scope="col">A</th>
-              <th scope="col">B</th>
-              <th scope="col">B − A</th>
-              <th scope="col">chance</th>
-            </tr>
-          </thead>
-          <tbody>
-            {ranking.map((context) => (
-              <tr key={context} aria-current={context === shown.zoom}>
-                <td>
-                  <button
-                    type="button"
-                    class="quiet"
-                    data-ranked={context}
-                    title={way(context)}
-                    onClick={() => model.zoomTo(context)}
-                  >
-                    <i
-                      class="swatch"
-                      style={{ background: colourOf(rankedBy.deviations[context], rankedBy.chance[context] < SURE) }}
-                    />
-                    {model.nameOf(context)}
-                    <small>{around(context)}</small>
-                  </button>
-                </td>
-                <td>{quantity(rankedBy.meanA[context], 'ns')}</td>
-                <td>{quantity(rankedBy.meanB[context], 'ns')}</td>
-                <td>{signed(rankedBy.meanB[context] - rankedBy.meanA[context], 'ns')}</td>
-                <td>{chance(rankedBy.chance[context])}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Contexts contexts={ranking} around={around} by={rankedBy} label="Differences that are sure" />
       )}
+      {model.unsure.length > 0 && rankedBy !== undefined ? (
+        <div class="unsure">
+          <h3>{`${ranking.length > 0 ? 'Greater, but not sure' : 'Not sure'}: too few executions, or too mixed`}</h3>
+          <Contexts contexts={model.unsure} around={around} by={rankedBy} label="Differences that are not sure" />
+        </div>
+      ) : null}
       {shown.pins.length > 0 ? (
         <div class="pins">
           <h2>Pinned</h2>
           {shown.pins.map((context) => (
             <div class="pin" key={context}>
-              <button type="button" class="quiet" onClick={() => model.zoomTo(context)}>
+              <button type="button" class="quiet" title={wayText(model, context)} onClick={() => model.zoomTo(context)}>
                 {model.nameOf(context)}
-                <small>{around(context)}</small>
+                <small>{aroundText(model, around.get(context) ?? [])}</small>
               </button>
               <button
                 type="button"
@@ -86,17 +59,67 @@ export function Ranking() {
       ) : null}
     </section>
   );
+}
 
-  /** The frame around, by which contexts with the same name are told apart. */
-  function around(context: number): string {
-    const outer = model.layer.tree.parent[context];
-    return outer === 0 ? '' : ` in ${model.nameOf(outer)}`;
-  }
+interface Listed {
+  contexts: number[];
+  /** The frames that are shown with each. */
+  around: Map<number, number[]>;
+  by: Comparison;
+  label: string;
+}
 
-  /** All frames around, the innermost first. */
-  function way(context: number): string {
-    const names: string[] = [];
-    for (let at = context; at !== 0; at = model.layer.tree.parent[at]) names.push(model.nameOf(at));
-    return names.join(' < ');
-  }
+function Contexts({ contexts, around, by, label }: Listed) {
+  const model = useModel();
+  const { shown } = model;
+  return (
+    <table class="plain" aria-label={label}>
+      <thead>
+        <tr>
+          <th scope="col">{shown.isInverted ? 'frame' : 'context, own time'}</th>
+          <th scope="col">A</th>
+          <th scope="col">B</th>
+          <th scope="col">B − A</th>
+          <th scope="col">chance</th>
+        </tr>
+      </thead>
+      <tbody>
+        {contexts.map((context) => (
+          <tr key={context} aria-current={context === shown.zoom}>
+            <td>
+              <button
+                type="button"
+                class="quiet"
+                data-ranked={context}
+                title={wayText(model, context)}
+                onClick={() => model.zoomTo(context)}
+              >
+                <i class="swatch" style={{ background: colourOf(by.deviations[context], by.chance[context] < SURE) }} />
+                {model.nameOf(context)}
+                <small>{aroundText(model, around.get(context) ?? [])}</small>
+              </button>
+            </td>
+            <td>{quantity(by.meanA[context], 'ns')}</td>
+            <td>{quantity(by.meanB[context], 'ns')}</td>
+            <td>{signed(by.meanB[context] - by.meanA[context], 'ns')}</td>
+            <td>{chance(by.chance[context])}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** The frames around that tell a context apart: ` in block-device … commit`. */
+function aroundText(model: Model, frames: number[]): string {
+  if (frames.length === 0) return '';
+  const names = frames.map((frame) => (frame === GAP ? '…' : model.nameOf(frame)));
+  return ` in ${names.join(' ‹ ').replaceAll('‹ … ‹', '…')}`;
+}
+
+/** The whole way to a context, the outermost frame first. */
+function wayText(model: Model, context: number): string {
+  return pathOf(model.layer.tree, context)
+    .map((at) => model.nameOf(at))
+    .join(' › ');
 }
