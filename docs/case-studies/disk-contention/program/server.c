@@ -30,6 +30,7 @@ TB_EVENT(server, request_end, TB_INT32(request));
 #define LOG_NS 120000000L
 /* So long the disk is to be busy with the log: disks differ. */
 #define FLUSH_NS 45000000L
+#define LEAST_LOG_BYTES (1 << 20)
 #define MOST_LOG_BYTES (20 << 20)
 
 static struct timespec start;
@@ -59,15 +60,29 @@ __attribute__((noinline)) static void handle_request(char *block)
 	burn(0.1);
 }
 
+/* Disks differ, and each is faster at times: the next log is so large that it keeps the disk busy as long as this one should
+ * have, but not twice as large as this one, nor less than half. */
+static void size_log(int64_t took)
+{
+	int64_t wanted = log_bytes * FLUSH_NS / (took > 0 ? took : 1);
+
+	wanted = wanted < 2 * log_bytes ? wanted : 2 * log_bytes;
+	wanted = wanted > log_bytes / 2 ? wanted : log_bytes / 2;
+	wanted = wanted > LEAST_LOG_BYTES ? wanted : LEAST_LOG_BYTES;
+	log_bytes = wanted < MOST_LOG_BYTES ? wanted : MOST_LOG_BYTES;
+}
+
 __attribute__((noinline)) static void flush_log(void)
 {
 	static char text[1 << 18];
+
 	/* It grows no further than this: the disk is not the reader's to fill. */
 	if (lseek(log_file, 0, SEEK_SET))
 		fail("server: log");
 	/* Putting into words what was done takes its time, too. */
 	burn(3.0);
 	memset(text, 'l', sizeof text);
+	int64_t begin = nanoseconds(CLOCK_MONOTONIC);
 	for (int64_t bytes = 0; bytes < log_bytes; bytes += sizeof text)
 		if (write(log_file, text, sizeof text) != sizeof text)
 			fail("server: log");
@@ -75,18 +90,7 @@ __attribute__((noinline)) static void flush_log(void)
 	if (fsync(log_file))
 		fail("server: log");
 	synced++;
-}
-
-/* Makes the log so large that it keeps the disk busy for the time that it should. */
-static void size_log(void)
-{
-	flush_log();
-	int64_t begin = nanoseconds(CLOCK_MONOTONIC);
-	flush_log();
-	int64_t took = nanoseconds(CLOCK_MONOTONIC) - begin;
-	log_bytes = log_bytes * FLUSH_NS / (took > 0 ? took : 1);
-	log_bytes = log_bytes > 1 << 20 ? log_bytes : 1 << 20;
-	log_bytes = log_bytes < MOST_LOG_BYTES ? log_bytes : MOST_LOG_BYTES;
+	size_log(nanoseconds(CLOCK_MONOTONIC) - begin);
 }
 
 static void *write_log(void *unused)
@@ -138,7 +142,8 @@ int main(int argc, char **argv)
 	if (log_file < 0 || posix_memalign(&block, 4096, BLOCK))
 		fail(path);
 	calibrate();
-	size_log();
+	for (int i = 0; i < 5; i++)
+		flush_log();
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	pthread_create(&logger, NULL, write_log, NULL);
 	go_before(1);
