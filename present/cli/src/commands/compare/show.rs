@@ -167,6 +167,7 @@ fn put(text: &mut String, line: &str) {
 /// A context below its numbers, the outermost frame first: all of it, on as many lines as it takes.
 fn way(frames: &[String], width: Option<usize>) -> String {
     const INDENT: usize = 6;
+    const SEPARATOR: &str = " > ";
     let width = width.unwrap_or(usize::MAX);
     let mut lines = " ".repeat(INDENT);
     if frames.is_empty() {
@@ -174,9 +175,9 @@ fn way(frames: &[String], width: Option<usize>) -> String {
     }
     let mut column = INDENT;
     for (place, frame) in frames.iter().map(|frame| table::safe(frame)).enumerate() {
-        let separator = if place > 0 { " > " } else { "" };
+        let separator = if place > 0 { SEPARATOR } else { "" };
         let length = separator.len() + table::width_of(&frame);
-        if place > 0 && column + length > width {
+        if place > 0 && column + length + SEPARATOR.trim_end().len() > width {
             lines.push_str(" >\n");
             lines.push_str(&" ".repeat(INDENT + 2));
             column = INDENT + 2 + table::width_of(&frame);
