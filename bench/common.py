@@ -32,7 +32,7 @@ def committed_trace():
 def machine():
     model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
                   if line.startswith("model name")), "unknown")
-    return f"{model}, {os.cpu_count()} CPUs, Linux {platform.release().split("-")[0]}"
+    return f"{model}, {os.cpu_count()} CPUs, Linux {platform.release().split('-')[0]}"
 
 
 def today():
