@@ -1,6 +1,6 @@
 //! Which event records tell of stacks, and reading those alone, in the order of time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use serde::{Deserialize, Serialize};
@@ -95,9 +95,9 @@ struct FinderPartial {
     /// What was found and is not given away yet: only that of all chunks is, which stays where it is.
     #[serde(skip)]
     found: Vec<Found>,
-    /// By stream: the CPU and the thread of its packet.
+    /// The CPU and the thread of the packet that is read: a chunk is of one stream.
     #[serde(skip)]
-    packets: BTreeMap<StreamRef, (Option<u64>, Option<i64>)>,
+    packet: (Option<u64>, Option<i64>),
 }
 
 impl Finder<'_> {
@@ -119,7 +119,7 @@ impl Finder<'_> {
                 let _ = walk(root, &mut cursor, record.slots, &mut fields);
             }
         }
-        let (cpu, tid) = partial.packets.get(&record.stream).copied().unwrap_or_default();
+        let (cpu, tid) = partial.packet;
         partial.found.push(Found {
             place: Place {
                 time: record.time,
@@ -177,7 +177,7 @@ impl Analysis for Finder<'_> {
         let value = |name: &str| packet.head.value(layout?, name);
         let cpu = value("cpu_id").or_else(|| value("begin_cpu_id"));
         let tid = value("tid").map(|tid| tid as i64);
-        partial.packets.insert(packet.stream, (cpu, tid));
+        partial.packet = (cpu, tid);
     }
 
     fn event(&self, partial: &mut FinderPartial, record: &mut Record<'_>) {
@@ -185,7 +185,7 @@ impl Analysis for Finder<'_> {
     }
 
     fn end(&self, partial: &mut FinderPartial, _: &Chunk) {
-        partial.packets.clear();
+        partial.packet = (None, None);
     }
 
     fn merge(&self, earlier: &mut FinderPartial, later: FinderPartial) {

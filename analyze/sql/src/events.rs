@@ -17,7 +17,7 @@ use tracebraid_filter::tasks::Tasks;
 use crate::asked::Asked;
 use crate::fields::{Part, json};
 use crate::table::{Column, Rows, Table, integer};
-use crate::traces::{Traces, name};
+use crate::traces::Traces;
 
 const TIME: usize = 1;
 const TID: usize = 4;
@@ -79,7 +79,7 @@ impl Table for EventTable {
         Ok(Box::new(EventRows {
             traces: self.traces.clone(),
             set,
-            names: set.traces.iter().map(name).collect(),
+            names: self.traces.names()?,
             reader,
             asked: *asked,
             tasks,

@@ -7,7 +7,7 @@ use tracebraid_critical_path::{Actor, ActorId, Graph, State};
 
 use crate::asked::Asked;
 use crate::table::{Column, Rows, Table, duration, integer, text};
-use crate::traces::{Traces, name};
+use crate::traces::Traces;
 
 const TID: usize = 1;
 
@@ -61,7 +61,7 @@ impl Table for IntervalTable {
     fn rows(&self, asked: &Asked) -> Result<Box<dyn Rows>, String> {
         self.traces.graph()?;
         Ok(Box::new(IntervalRows {
-            names: self.traces.set()?.traces.iter().map(name).collect(),
+            names: self.traces.names()?,
             traces: self.traces.clone(),
             asked: *asked,
             actor: 0,

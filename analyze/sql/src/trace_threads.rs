@@ -7,7 +7,7 @@ use tracebraid_critical_path::{Actor, ActorId, Graph, State};
 
 use crate::asked::Asked;
 use crate::table::{Column, Rows, Table, integer, text};
-use crate::traces::{Traces, name};
+use crate::traces::Traces;
 
 const TID: usize = 1;
 
@@ -58,7 +58,7 @@ impl Table for TraceThreadTable {
     fn rows(&self, asked: &Asked) -> Result<Box<dyn Rows>, String> {
         self.traces.graph()?;
         Ok(Box::new(ThreadRows {
-            names: self.traces.set()?.traces.iter().map(name).collect(),
+            names: self.traces.names()?,
             traces: self.traces.clone(),
             asked: *asked,
             next: 0,

@@ -4,7 +4,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tracebraid_critical_path::{Graph, GraphAnalysis};
 use tracebraid_ctf::damage::Damage;
-use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_executions::database::trace_path;
 use tracebraid_fold::{Options, fold};
 use tracebraid_kernel_fold::{KernelAnalysis, Selection};
 
@@ -55,6 +56,11 @@ impl Traces {
         self.set.get_or_init(|| (self.open)()).clone()
     }
 
+    /// What each is called: as in the table `source`.
+    pub(crate) fn names(&self) -> Result<Vec<String>, String> {
+        Ok(self.set()?.traces.iter().map(trace_path).collect())
+    }
+
     /// What their threads did; made at the first use.
     pub(crate) fn graph(&self) -> Result<&Graph, String> {
         let graph = self.graph.get_or_init(|| {
@@ -82,11 +88,4 @@ impl Traces {
             }
         }
     }
-}
-
-/// What a trace is called: as in the table `source`.
-pub(crate) fn name(trace: &Trace) -> String {
-    let path = trace.paths.first();
-    let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
-    path.map(|path| path.display().to_string()).unwrap_or_default()
 }

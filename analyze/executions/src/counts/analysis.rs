@@ -13,7 +13,7 @@ use tracebraid_kernel_model::{Action, Body, KernelEvent, KernelModel, Syscall};
 use crate::counts::lines::{CountLines, Keep, Line, LineKey, Owner};
 use crate::counts::plan::{self, Class, Tells};
 use crate::counts::quantities::{CALLS, FAULTS, FIXED, Quantities, Quantity, READ, WRITTEN, What};
-use crate::execution::machine;
+use crate::execution::Kernels;
 use crate::metrics::Metric;
 
 /// Counts what threads do.
@@ -25,8 +25,7 @@ pub struct CountAnalysis {
     /// By trace, stream class and event class: one more than the place among the classes, or 0.
     places: Vec<Vec<Vec<u32>>>,
     subjects: Subjects,
-    /// By trace: the kernel trace of its machine.
-    kernels: Vec<Option<u32>>,
+    kernels: Kernels,
 }
 
 /// What is known after some chunks.
@@ -219,7 +218,7 @@ impl CountAnalysis {
         let trace = record.stream.trace as usize;
         let stream_class = self.subjects.class(record.stream)?;
         let class = self.class(trace, stream_class, record.class)?;
-        let trace = self.kernels.get(trace).copied().flatten()?;
+        let trace = self.kernels.of(record.stream.trace)?;
         let subject = partial.packets.subject(record);
         let at = &mut At::new(record.body, record.slots);
         let integer = |datum: Datum| match datum {
@@ -308,27 +307,16 @@ fn is_recorded(input: &Input, what: &What) -> bool {
     })
 }
 
-/// By trace: the kernel trace of its machine.
-fn kernels(set: &TraceSet) -> Vec<Option<u32>> {
+/// The kernel traces are those that tell who ran, and the others are of their machines.
+fn kernels(set: &TraceSet) -> Kernels {
     let model = KernelModel::new(set);
-    let is_kernels = |index: usize| {
-        let streams = model
-            .traces
-            .get(index)
-            .into_iter()
-            .flat_map(|trace| &trace.streams);
-        let mut events = streams.flat_map(|stream| stream.events());
+    Kernels::new(set, |index| {
+        let trace = model.traces.get(index).into_iter();
+        let mut events = trace
+            .flat_map(|trace| &trace.streams)
+            .flat_map(|stream| stream.events());
         events.any(|model| matches!(model.event, KernelEvent::Switch(_)))
-    };
-    let of = |(index, trace)| {
-        if is_kernels(index) {
-            return u32::try_from(index).ok();
-        }
-        let mut traces = set.traces.iter().enumerate();
-        let found = traces.position(|(other, of)| is_kernels(other) && machine(of) == machine(trace));
-        found.and_then(|found| u32::try_from(found).ok())
-    };
-    set.traces.iter().enumerate().map(of).collect()
+    })
 }
 
 impl Analysis for CountAnalysis {

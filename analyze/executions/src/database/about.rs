@@ -3,6 +3,8 @@
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::executions::Definitions;
 
+use crate::execution::machine;
+
 /// What is told of executions that are written.
 #[derive(Clone, Debug, Default)]
 pub struct About {
@@ -43,15 +45,18 @@ impl About {
 }
 
 fn source(trace: &Trace, label: String) -> SourceAbout {
-    let class = &trace.layout.class;
-    let host = class.env_str("hostname").or_else(|| class.env_str("host"));
-    let path = trace.paths.first();
-    let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     SourceAbout {
         label,
-        path: path.map(|path| path.display().to_string()).unwrap_or_default(),
-        host: host.map(str::to_owned),
+        path: trace_path(trace),
+        host: machine(trace).map(str::to_owned),
     }
+}
+
+/// Where a trace is, as databases tell it.
+pub fn trace_path(trace: &Trace) -> String {
+    let path = trace.paths.first();
+    let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 /// A trace.

@@ -11,7 +11,7 @@ mod store;
 mod table;
 mod writer;
 
-pub use about::{About, KindAbout, SourceAbout};
+pub use about::{About, KindAbout, SourceAbout, trace_path};
 pub use error::DatabaseError;
 pub use reader::{Database, Kind, PathStep, Recorded, Source, Thread};
 pub use schema::{APPLICATION, VERSION};

@@ -89,22 +89,26 @@ pub(super) struct ExecutionArgs {
 }
 
 impl ExecutionArgs {
-    /// The definitions of files, then those of options.
+    /// The definitions of files, then those of options; and all of them as text. A file may be one that can be read only once.
     ///
     /// # Errors
     /// When one cannot be understood, or nothing is defined that delimits executions.
-    pub(super) fn definitions(&self) -> Result<Definitions, Failure> {
+    pub(super) fn definitions(&self) -> Result<(Definitions, String), Failure> {
         let mut definitions = Definitions::default();
+        let mut texts = Vec::new();
         for path in self.files() {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
             definitions
                 .file(&text)
                 .map_err(|error| wrong(&path.display().to_string(), &error))?;
+            texts.push(text);
         }
         for (keyword, text) in self.options() {
-            let added = definitions.add(&format!("{keyword} {text}"));
+            let definition = format!("{keyword} {text}");
+            let added = definitions.add(&definition);
             added.map_err(|error| wrong(&format!("--{keyword}"), &without(keyword, text, &error)))?;
+            texts.push(definition);
         }
         if definitions.list.is_empty() {
             return Err(Failure::usage(
@@ -112,20 +116,12 @@ impl ExecutionArgs {
                  --file (see --help)",
             ));
         }
-        Ok(definitions)
+        Ok((definitions, texts.join("\n")))
     }
 
     /// The files that are read.
     pub(super) fn files(&self) -> &[PathBuf] {
         &self.periods.file
-    }
-
-    /// All of them as text.
-    pub(super) fn texts(&self) -> String {
-        let files = self.files().iter();
-        let files = files.filter_map(|path| std::fs::read_to_string(path).ok());
-        let options = self.options().map(|(keyword, text)| format!("{keyword} {text}"));
-        files.chain(options).collect::<Vec<_>>().join("\n")
     }
 
     /// Those of options, with the words that they begin with in files.

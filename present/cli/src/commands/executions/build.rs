@@ -71,7 +71,7 @@ pub(super) struct BuildArgs {
 
 /// Runs it.
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
-    let definitions = args.definitions.definitions()?;
+    let (definitions, text) = args.definitions.definitions()?;
     let renames = renames(args)?;
     let set = options::open(&args.input)?;
     let files = args.definitions.files().iter().cloned();
@@ -86,12 +86,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let about = About {
         renames,
         sync: args.input.sync.as_deref().map(sync),
-        ..About::new(
-            &set,
-            |trace| label(args, trace),
-            &definitions,
-            &args.definitions.texts(),
-        )
+        ..About::new(&set, |trace| label(args, trace), &definitions, &text)
     };
     let (mut counting, union) = open(args, &about)?;
     let built = make(args, &set, &definitions, union, &mut counting, &mut warnings)?;
