@@ -117,6 +117,16 @@ INLINE void leave(struct task_struct *task, u64 now)
 	take_user(&waited->stack, task);
 }
 
+/* This thread ran, and wants to run on. Some kernels do not tell of all switches: if it came back unseen, nobody knows
+ * how long it waited, and what it does now is not what it waited for. */
+INLINE void stay(struct task_struct *task)
+{
+	u64 *since = bpf_task_storage_get(&away_since, task, 0, 0);
+
+	if (since)
+		*since = 0;
+}
+
 /* That thread has waited long. */
 INLINE void tell(struct task_struct *task, u64 ns, bool signals)
 {
@@ -171,6 +181,8 @@ int stacks_on_sched_switch(u64 *args)
 	now = bpf_ktime_get_ns();
 	if (state && !preempted)
 		leave(prev, now);
+	else
+		stay(prev);
 	since = bpf_task_storage_get(&away_since, next, 0, 0);
 	if (!since || !*since)
 		return 0;
