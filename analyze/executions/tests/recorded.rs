@@ -49,7 +49,7 @@ fn recorded(directory: &Path) -> Recorded {
     let graph = folded(&set, &GraphAnalysis::new(&set, Selection::default()));
     // The program itself is in the archive, as there it is found by its build id.
     let mut symbols = Symbols::new(vec![directory.join("disk-contention.debug")]);
-    let samples = Samples::new(&set, &mut symbols, &[]);
+    let samples = Samples::new(&set, &mut symbols, &[], 1);
     let sampled = Sampled::new(&set, &graph, &samples, Names::default());
     assert!(!sampled.threads.is_empty());
     let mut builder = Builder::new(&graph, &sampled.stacks, &sampled.threads, sampled.names.clone());

@@ -104,10 +104,14 @@ pub struct Items<I> {
     lanes: ByCpu<Queue<I>>,
 }
 
+/// Some ten KiB.
+const BLOCK: usize = 512;
+
 /// What waits of one CPU, in its order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Queue<I> {
-    items: VecDeque<(i64, I)>,
+    /// In blocks, none of them empty: they are joined, and grow, without a copy of what is in them.
+    blocks: VecDeque<VecDeque<(i64, I)>>,
     /// The latest time so far: where a CPU's packets go back in time, items are held.
     latest: i64,
 }
@@ -115,7 +119,7 @@ struct Queue<I> {
 impl<I> Default for Queue<I> {
     fn default() -> Self {
         Queue {
-            items: VecDeque::new(),
+            blocks: VecDeque::new(),
             latest: i64::MIN,
         }
     }
@@ -125,33 +129,42 @@ impl<I> Queue<I> {
     #[inline]
     fn push(&mut self, time: i64, item: I) {
         self.latest = self.latest.max(time);
-        self.items.push_back((self.latest, item));
+        let item = (self.latest, item);
+        match self.blocks.back_mut() {
+            Some(block) if block.len() < BLOCK => block.push_back(item),
+            _ => self.blocks.push_back(VecDeque::from([item])),
+        }
     }
 
     fn append(&mut self, mut later: Queue<I>) {
-        if let Some(&(first, _)) = later.items.front()
-            && first < self.latest
-        {
-            later
-                .items
-                .into_iter()
-                .for_each(|(time, item)| self.push(time, item));
+        if later.first().is_some_and(|first| first < self.latest) {
+            let items = later.blocks.into_iter().flatten();
+            items.for_each(|(time, item)| self.push(time, item));
             return;
         }
         self.latest = self.latest.max(later.latest);
-        // What was played before left little: the few go to the many.
-        if self.items.len() < later.items.len() {
-            std::mem::swap(&mut self.items, &mut later.items);
-            let before = later.items.into_iter().rev();
-            before.for_each(|item| self.items.push_front(item));
-            return;
+        self.blocks.append(&mut later.blocks);
+    }
+
+    /// When the first one happens.
+    #[inline]
+    fn first(&self) -> Option<i64> {
+        Some(self.blocks.front()?.front()?.0)
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<I> {
+        let block = self.blocks.front_mut()?;
+        let (_, item) = block.pop_front()?;
+        if block.is_empty() {
+            self.blocks.pop_front();
         }
-        self.items.append(&mut later.items);
+        Some(item)
     }
 
     /// When the next one happens, if that is before a time.
     fn due(&self, until: Option<i64>) -> Option<i64> {
-        let time = self.items.front()?.0;
+        let time = self.first()?;
         until.is_none_or(|until| time < until).then_some(time)
     }
 }
@@ -174,7 +187,7 @@ impl<I> Items<I> {
     /// All that waits, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut I> {
         let lanes = self.lanes.iter_mut();
-        lanes.flat_map(|(_, lane)| lane.items.iter_mut().map(|(_, item)| item))
+        lanes.flat_map(|(_, lane)| lane.blocks.iter_mut().flatten().map(|(_, item)| item))
     }
 
     /// Adds what comes later on each CPU.
@@ -198,7 +211,7 @@ impl<I> Items<I> {
                 if bound.is_some_and(|bound| bound < (time, cpu)) {
                     break Some(time);
                 }
-                if let Some((_, item)) = lane.items.pop_front() {
+                if let Some(item) = lane.pop() {
                     to(cpu, time, item);
                 }
                 match lane.due(until) {

@@ -129,7 +129,7 @@ impl Known {
             teller,
             rest: VecDeque::new(),
         };
-        kinds.read(set, trace, |place, kind, fields| {
+        kinds.read((set, 0), trace, |place, kind, fields| {
             known.learn(kind, fields);
             known.rest.push_back((place.time, kind, fields.clone()));
         });

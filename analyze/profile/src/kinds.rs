@@ -40,7 +40,12 @@ impl Kinds {
     }
 
     /// Gives all events of a trace that matter, in the order of time.
-    pub(crate) fn read(&self, set: &TraceSet, trace: &Trace, mut to: impl FnMut(&Place, Kind, &Fields)) {
+    pub(crate) fn read(
+        &self,
+        (set, threads): (&TraceSet, usize),
+        trace: &Trace,
+        mut to: impl FnMut(&Place, Kind, &Fields),
+    ) {
         let index = set.traces.iter().position(|of| std::ptr::eq(of, trace));
         let Some(index) = index else {
             return;
@@ -55,7 +60,7 @@ impl Kinds {
                     found,
                 };
                 let options = Options {
-                    threads: 1,
+                    threads,
                     ..Options::default()
                 };
                 // Nobody cancels it; what is damaged is told by whoever reads all of the trace.

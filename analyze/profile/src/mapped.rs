@@ -122,14 +122,14 @@ impl Mapped {
         let Some(module) = module else {
             return vec![format!("[{address:#x}]")];
         };
-        let frames = symbols.frames(module, address);
-        if frames.is_empty() {
+        let names = symbols.names(module, address);
+        if names.is_empty() {
             let file = module.path.file_name().unwrap_or(module.path.as_os_str());
             // One row for all of a function, even if it has no name.
             let offset = symbols.place(module, address);
             return vec![format!("[{}+{offset:#x}]", file.to_string_lossy())];
         }
-        frames.into_iter().map(|frame| frame.function).collect()
+        names
     }
 }
 

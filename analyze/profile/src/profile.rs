@@ -131,7 +131,7 @@ impl Profile {
     ) -> Profile {
         let mut all = Stacks::default();
         let mut naming = Naming::new(symbols);
-        all.errors = each(set, maps, &mut naming, &mut |trace, place, sample| {
+        all.errors = each((set, 0), maps, &mut naming, &mut |trace, place, sample| {
             if wants(&Met::new(trace, place, &sample)) {
                 all.add(sample);
             }
@@ -167,7 +167,7 @@ impl Profile {
 /// Gives each stack of the traces: the index of its trace, where it was met, and the stack; those of a process or a machine
 /// in the order of time. What could not be taken is told in the end.
 pub(crate) fn each(
-    set: &TraceSet,
+    (set, threads): (&TraceSet, usize),
     maps: &[PathBuf],
     naming: &mut Naming<'_>,
     to: &mut dyn FnMut(u32, &Place, Sample),
@@ -183,17 +183,17 @@ pub(crate) fn each(
         };
         if kinds.any(Kind::is_own) {
             let mut own = OwnStacks::of(trace, &beside);
-            kinds.read(set, trace, |place, kind, fields| {
+            kinds.read((set, threads), trace, |place, kind, fields| {
                 give(place, own.event(kind, fields, naming))
             });
             missing.extend(own.errors());
         }
         if kinds.any(Kind::is_kernels) {
             let mut system = System::new(beside);
-            kinds.without_stacks().read(set, trace, |_, kind, fields| {
+            kinds.without_stacks().read((set, threads), trace, |_, kind, fields| {
                 system.learn(kind, fields);
             });
-            kinds.read(set, trace, |place, kind, fields| {
+            kinds.read((set, threads), trace, |place, kind, fields| {
                 give(place, system.event(kind, fields, naming))
             });
         }

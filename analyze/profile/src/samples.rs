@@ -37,11 +37,12 @@ pub struct SampledStack {
 }
 
 impl Samples {
-    /// Of all processes of the traces that have stacks; `maps` as for [`crate::Profile::new`].
-    pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf]) -> Samples {
+    /// Of all processes of the traces that have stacks; `maps` as for [`crate::Profile::new`], `threads` that read, 0 for as many
+    /// as the machine has.
+    pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf], threads: usize) -> Samples {
         let mut naming = Naming::new(symbols);
         let mut stacks = Vec::new();
-        let missing = each(set, maps, &mut naming, &mut |trace, place, mut sample| {
+        let missing = each((set, threads), maps, &mut naming, &mut |trace, place, mut sample| {
             sample.functions.reverse();
             stacks.push(SampledStack {
                 trace,

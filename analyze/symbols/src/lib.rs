@@ -6,10 +6,12 @@
 //! (`.gnu_debuglink`), from directories by build id, or from the map that a just-in-time compiler wrote
 //! (`/tmp/perf-PID.map`).
 //!
-//! Promise: a file that has changed since the recording names nothing; better no name than a wrong one.
+//! Promise: a file that has changed since the recording names nothing; better no name than a wrong one. Names that were found
+//! may be kept for the next time ([`Symbols::keep_in`]), which changes nothing but how long it takes.
 #![forbid(unsafe_code)]
 
 mod demangle;
+mod kept;
 mod module;
 mod perf_map;
 mod space;

@@ -1,6 +1,6 @@
 //! Functions, files and lines of addresses, by blazesym.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ReadCache, SegmentFlags};
 
 use crate::demangle::demangled;
+use crate::kept::{Kept, Place};
 use crate::module::BuildId;
 use crate::unwind_table::Functions;
 use crate::{Module, Placed};
@@ -41,8 +42,12 @@ pub struct Line {
 /// Finds functions. What it has looked into it keeps open.
 #[derive(Debug)]
 pub struct Symbols {
-    symbolizer: Symbolizer,
+    /// That of names alone: lines take as long again.
+    of_names: Symbolizer,
+    of_lines: Symbolizer,
     directories: Vec<PathBuf>,
+    /// Where names are kept for the next time.
+    kept_in: Option<PathBuf>,
     /// By file and build id: what tells about it, if anything does.
     sources: HashMap<(PathBuf, Option<BuildId>), Option<Rc<Told>>>,
 }
@@ -56,6 +61,9 @@ struct Told {
     is_separate: bool,
     /// Where functions begin whose names it does not tell; looked for when the first of them is met.
     functions: OnceCell<Functions>,
+    has_debug_information: bool,
+    /// The names that it told.
+    kept: RefCell<Kept>,
 }
 
 /// Where the file wants to be in memory: addresses of whole pages.
@@ -82,17 +90,44 @@ impl Symbols {
     /// Looks for debug information in these directories too, before the usual one.
     pub fn new(mut directories: Vec<PathBuf>) -> Symbols {
         directories.push(PathBuf::from(DEBUG));
-        let symbolizer = Symbolizer::builder()
-            .enable_code_info(true)
-            .enable_inlined_fns(true)
-            .enable_demangling(false)
-            .set_debug_dirs(Some(&directories))
-            .build();
+        let symbolizer = |lines| {
+            Symbolizer::builder()
+                .enable_code_info(lines)
+                .enable_inlined_fns(true)
+                .enable_demangling(false)
+                .set_debug_dirs(Some(&directories))
+                .build()
+        };
         Symbols {
-            symbolizer,
+            of_names: symbolizer(false),
+            of_lines: symbolizer(true),
             directories,
+            kept_in: None,
             sources: HashMap::new(),
         }
+    }
+
+    /// Keeps names in a directory for the next time, and takes those that are kept there.
+    #[must_use]
+    pub fn keep_in(mut self, directory: Option<PathBuf>) -> Symbols {
+        self.kept_in = directory;
+        self
+    }
+
+    /// Names of the functions at an address in a module, as [`Symbols::frames`].
+    pub fn names(&mut self, module: &Module, address: u64) -> Vec<String> {
+        let Some(told) = self.source(module) else {
+            return Vec::new();
+        };
+        let place = told.place(module, address);
+        let mut kept = told.kept.borrow_mut();
+        if let Some(names) = kept.get(place) {
+            return names.to_vec();
+        }
+        let frames = told.frames(&self.of_names, place).into_iter();
+        let names: Vec<String> = frames.map(|frame| frame.function).collect();
+        kept.add(place, names.clone());
+        names
     }
 
     /// The functions at an address in a module, the innermost first; empty if nothing is known.
@@ -102,21 +137,7 @@ impl Symbols {
         let Some(told) = self.source(module) else {
             return Vec::new();
         };
-        let from = |base: u64, first: u64| Input::VirtOffset(address.wrapping_sub(base).wrapping_add(first));
-        let input = match module.placed {
-            Placed::Image(base) => from(base, told.segments.first),
-            // Offsets in the file that was mapped are none in another one. What was mapped was there to be executed.
-            Placed::Part(_) if told.is_separate => from(module.begin, told.segments.executed),
-            Placed::Part(offset) => {
-                Input::FileOffset(address.wrapping_sub(module.begin).wrapping_add(offset))
-            }
-        };
-        let source = Source::Elf(Elf::new(told.file.clone()));
-        match self.symbolizer.symbolize_single(&source, input) {
-            Ok(Symbolized::Sym(symbol)) => frames(&symbol),
-            // Of a file that is damaged nothing is known either.
-            Ok(Symbolized::Unknown(_)) | Err(_) => Vec::new(),
-        }
+        told.frames(&self.of_lines, told.place(module, address))
     }
 
     /// An address in a module as the file counts it: of the function there, where it begins, if the file tells; for functions that
@@ -136,15 +157,33 @@ impl Symbols {
     /// What tells about a module: debug information by its build id, or else the file, if it is still the same.
     fn source(&mut self, module: &Module) -> Option<Rc<Told>> {
         let key = (module.path.clone(), module.build_id.clone());
-        let directories = &self.directories;
+        let (directories, kept_in) = (&self.directories, self.kept_in.as_deref());
         let found = self.sources.entry(key).or_insert_with(|| {
-            debug_file(directories, module)
-                .or_else(|| itself(module))
-                .map(Rc::new)
+            let told = debug_file(directories, module).or_else(|| itself(module))?;
+            // What takes no time need not be kept; and what another file tells may be told otherwise the next time.
+            if let Some(directory) = kept_in.filter(|_| told.has_debug_information)
+                && let Some(kept) = Kept::read(directory, &told.file)
+            {
+                told.kept.replace(kept);
+            }
+            Some(Rc::new(told))
         });
         found.clone()
     }
 }
+
+impl Drop for Symbols {
+    fn drop(&mut self) {
+        let Some(directory) = &self.kept_in else { return };
+        for told in self.sources.values().flatten() {
+            told.kept.borrow().write(directory, &told.file);
+        }
+    }
+}
+
+/// Letters of places.
+const ADDRESS: char = 'v';
+const OFFSET: char = 'o';
 
 fn itself(module: &Module) -> Option<Told> {
     let is_same = module.build_id.is_none() || build_id(&module.path) == module.build_id;
@@ -168,6 +207,30 @@ impl Told {
         self.functions.get_or_init(|| read().unwrap_or_default())
     }
 
+    fn frames(&self, symbolizer: &Symbolizer, (letter, number): Place) -> Vec<Frame> {
+        let input = match letter {
+            OFFSET => Input::FileOffset(number),
+            _ => Input::VirtOffset(number),
+        };
+        let source = Source::Elf(Elf::new(self.file.clone()));
+        match symbolizer.symbolize_single(&source, input) {
+            Ok(Symbolized::Sym(symbol)) => frames(&symbol),
+            // Of a file that is damaged nothing is known either.
+            Ok(Symbolized::Unknown(_)) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// Where an address in memory is in the file.
+    fn place(&self, module: &Module, address: u64) -> Place {
+        let from = |base: u64, first: u64| (ADDRESS, address.wrapping_sub(base).wrapping_add(first));
+        match module.placed {
+            Placed::Image(base) => from(base, self.segments.first),
+            // Offsets in the file that was mapped are none in another one. What was mapped was there to be executed.
+            Placed::Part(_) if self.is_separate => from(module.begin, self.segments.executed),
+            Placed::Part(offset) => (OFFSET, address.wrapping_sub(module.begin).wrapping_add(offset)),
+        }
+    }
+
     /// What is to be added to addresses in memory to get those in the file.
     fn shift(&self, module: &Module) -> u64 {
         match module.placed {
@@ -185,12 +248,15 @@ impl Told {
         let cache = ReadCache::new(File::open(&file).ok()?);
         let object = object::File::parse(&cache).ok()?;
         let segments = Segments::of(&object)?;
+        let has_debug_information = object.section_by_name(".debug_info").is_some();
         drop(object);
         Some(Told {
             file,
             segments,
             is_separate,
             functions: OnceCell::new(),
+            has_debug_information,
+            kept: RefCell::default(),
         })
     }
 }

@@ -7,6 +7,7 @@
 mod cli;
 mod commands;
 mod csv;
+mod debug_info;
 mod failure;
 mod fold;
 mod hints;

@@ -1,10 +1,12 @@
 //! Quantities by CPU or thread, in the order of time.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::cell::Cell;
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{CpuKey, ThreadKey};
+
+use crate::contexts::Hasher;
 
 /// Whose a quantity is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,10 +19,10 @@ pub(crate) enum Owner {
 /// A quantity by its place among all, and whose it is.
 pub(crate) type LineKey = (u16, Owner);
 
-/// All that was counted.
+/// All that was counted: by owner, and there by the place of the quantity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<(LineKey, Line)>", into = "Vec<(LineKey, Line)>")]
-pub struct CountLines(BTreeMap<LineKey, Line>);
+pub struct CountLines(HashMap<Owner, Vec<Line>, Hasher>);
 
 /// A quantity of one owner. Of what adds up, what had come together by each time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +33,18 @@ pub(crate) struct Line {
     before: u64,
     /// What a counter showed last.
     shown: Option<u64>,
+    #[serde(skip)]
+    last_place: LastPlace,
+}
+
+/// Where something was found last: what is looked for next is mostly near. It is no part of what a line is.
+#[derive(Clone, Debug, Default)]
+struct LastPlace(Cell<usize>);
+
+impl PartialEq for LastPlace {
+    fn eq(&self, _: &LastPlace) -> bool {
+        true
+    }
 }
 
 /// How values of a quantity are kept.
@@ -46,58 +60,79 @@ pub(crate) enum Keep {
 
 impl From<Vec<(LineKey, Line)>> for CountLines {
     fn from(list: Vec<(LineKey, Line)>) -> CountLines {
-        CountLines(list.into_iter().collect())
+        let mut lines = CountLines::default();
+        for (key, line) in list {
+            *lines.at(key) = line;
+        }
+        lines
     }
 }
 
 impl From<CountLines> for Vec<(LineKey, Line)> {
     fn from(lines: CountLines) -> Self {
-        lines.0.into_iter().collect()
+        let of_owner = |(owner, lines): (Owner, Vec<Line>)| {
+            let lines = (0..).zip(lines).filter(|(_, line)| *line != Line::default());
+            lines.map(move |(place, line)| ((place, owner), line))
+        };
+        let mut list: Vec<_> = lines.0.into_iter().flat_map(of_owner).collect();
+        list.sort_unstable_by_key(|(key, _)| *key);
+        list
     }
 }
 
 impl CountLines {
+    fn at(&mut self, (place, owner): LineKey) -> &mut Line {
+        let lines = self.0.entry(owner).or_default();
+        let place = usize::from(place);
+        if lines.len() <= place {
+            lines.resize_with(place + 1, Line::default);
+        }
+        &mut lines[place]
+    }
+
     /// A value, later than all before.
     pub(crate) fn add(&mut self, key: LineKey, time: i64, value: u64, keep: Keep) {
-        self.0.entry(key).or_default().add(time, value, keep);
+        self.at(key).add(time, value, keep);
     }
 
     /// What was counted later than that, which adds up.
     pub(crate) fn append(&mut self, later: CountLines) {
-        for (key, line) in later.0 {
-            self.append_line(key, line);
+        for (owner, lines) in later.0 {
+            for (place, line) in (0..).zip(lines) {
+                self.append_line((place, owner), line);
+            }
         }
     }
 
     /// The same of one line.
     pub(crate) fn append_line(&mut self, key: LineKey, later: Line) {
-        match self.0.entry(key) {
-            Entry::Vacant(entry) => {
-                entry.insert(later);
-            }
-            Entry::Occupied(mut entry) => entry.get_mut().append(&later),
+        let line = self.at(key);
+        match line.times.is_empty() && line.before == 0 {
+            true => *line = later,
+            false => line.append(&later),
         }
     }
 
-    pub(crate) fn line(&self, key: LineKey) -> Option<&Line> {
-        self.0.get(&key)
+    /// The lines of an owner, by the places of quantities, as far as there are any.
+    pub(crate) fn of(&self, owner: Owner) -> &[Line] {
+        self.0.get(&owner).map_or(&[], Vec::as_slice)
     }
 
     /// Drops what happened before a time: nobody will ask for it.
     pub fn forget(&mut self, before: i64) {
-        self.0.values_mut().for_each(|line| line.forget(before));
+        self.0.values_mut().flatten().for_each(|line| line.forget(before));
     }
 
     /// What came together in all of a quantity, by its place: page faults, bytes read, bytes written, system calls, and then
     /// those of [`crate::Quantities::extra`].
     pub fn total(&self, place: usize) -> u64 {
-        let lines = self.0.iter().filter(|((of, _), _)| usize::from(*of) == place);
-        lines.fold(0, |sum, (_, line)| line.total().saturating_add(sum))
+        let lines = self.0.values().filter_map(|lines| lines.get(place));
+        lines.fold(0, |sum, line| line.total().saturating_add(sum))
     }
 
     /// How many values are kept.
     pub fn kept(&self) -> usize {
-        self.0.values().map(|line| line.times.len()).sum()
+        self.0.values().flatten().map(|line| line.times.len()).sum()
     }
 }
 
@@ -141,30 +176,34 @@ impl Line {
         self.values.last().copied().unwrap_or(self.before)
     }
 
-    /// How many values are from before a time: it is looked for from the end on, as executions have mostly just ended.
+    /// How many values are from before a time: it is looked for in steps that grow, from where something was found last.
     fn place(&self, time: i64) -> usize {
-        self.place_within(time, self.times.len())
-    }
-
-    /// The same among the first of them.
-    fn place_within(&self, time: i64, mut end: usize) -> usize {
+        let is_before = |place: usize| self.times.get(place).is_some_and(|&at| at < time);
+        let start = self.last_place.0.get().min(self.times.len());
+        // Values before `from` are from before the time, those from `end` on are not.
+        let (mut from, mut end) = (start, start);
         let mut step = 1;
-        while let Some(at) = end.checked_sub(step) {
-            if self.times.get(at).is_some_and(|&at| at < time) {
-                break;
+        if is_before(start) {
+            while is_before(end) {
+                (from, end) = (end + 1, end + step);
+                step *= 2;
             }
-            end = at;
-            step *= 2;
+        } else {
+            while from > 0 && !is_before(from - 1) {
+                (end, from) = (from - 1, from.saturating_sub(step));
+                step *= 2;
+            }
         }
-        let from = end.saturating_sub(step);
-        let within = self.times.get(from..end).unwrap_or_default();
-        from + within.partition_point(|&at| at < time)
+        let within = self.times.get(from..end.min(self.times.len())).unwrap_or_default();
+        let place = from + within.partition_point(|&at| at < time);
+        self.last_place.0.set(place);
+        place
     }
 
     /// What came together from one time to before another one, which is not earlier.
     pub(crate) fn grown(&self, begin: i64, end: i64) -> u64 {
+        let first = self.place(begin);
         let last = self.place(end);
-        let first = self.place_within(begin, last);
         self.sum(last).saturating_sub(self.sum(first))
     }
 
@@ -187,6 +226,8 @@ impl Line {
             return;
         }
         self.before = self.sum(count);
+        let last_place = self.last_place.0.get_mut();
+        *last_place = last_place.saturating_sub(count);
         self.times.drain(..count);
         self.values.drain(..count);
         self.times.shrink_to(self.times.len() * 2);
@@ -209,7 +250,7 @@ mod tests {
     }
 
     fn before(lines: &CountLines, time: i64) -> u64 {
-        lines.line((0, OWNER)).expect("a line").grown(i64::MIN, time)
+        lines.of(OWNER)[0].grown(i64::MIN, time)
     }
 
     #[test]
@@ -244,7 +285,7 @@ mod tests {
         assert_eq!(cut.kept(), 100, "less than half is not worth it");
         cut.forget(805);
         assert_eq!(cut.kept(), 19);
-        let grown = |lines: &CountLines, time| lines.line((0, OWNER)).expect("a line").grown(805, time);
+        let grown = |lines: &CountLines, time| lines.of(OWNER)[0].grown(805, time);
         for time in (805..1100).step_by(5) {
             assert_eq!(grown(&cut, time), grown(&whole, time), "{time}");
         }

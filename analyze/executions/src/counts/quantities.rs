@@ -110,15 +110,16 @@ impl Quantities {
 
     /// How much of each falls upon the path of an execution of that definition.
     pub(crate) fn of_path(&self, lines: &CountLines, graph: &Graph, path: &Path, kind: usize) -> Counted {
+        let taken = self.taken(lines, graph, path);
         let mut counted = Counted::default();
-        for (place, quantity) in (0..).zip(&self.list) {
+        for (place, (quantity, taken)) in self.list.iter().zip(taken).enumerate() {
             let is_of_it = match &quantity.what {
                 What::Value(value) => value.kind.is_none_or(|of| of == kind),
                 _ => true,
             };
-            let found = || self.of_quantity(place, quantity, lines, (graph, path));
-            let amount = (quantity.is_recorded && is_of_it).then(found).flatten();
-            match counted.fixed.get_mut(usize::from(place)) {
+            let found = (quantity.is_recorded && is_of_it).then_some(taken);
+            let amount = found.and_then(|taken| taken.amount(&quantity.what));
+            match counted.fixed.get_mut(place) {
                 Some(fixed) => *fixed = amount,
                 None => counted.extra.push(amount),
             }
@@ -126,37 +127,39 @@ impl Quantities {
         counted
     }
 
-    fn of_quantity(
-        &self,
-        place: u16,
-        quantity: &Quantity,
-        lines: &CountLines,
-        (graph, path): (&Graph, &Path),
-    ) -> Option<u64> {
+    /// What is found of each on a path.
+    fn taken(&self, lines: &CountLines, graph: &Graph, path: &Path) -> Vec<Taken> {
         let end = path.segments.last().map(|segment| segment.end);
-        let mut taken = Taken::default();
+        let are_of_threads = self.list.iter().any(Quantity::is_of_threads);
+        let mut taken = vec![Taken::default(); self.list.len()];
         for segment in &path.segments {
             for owner in owners(graph, path, segment) {
-                if matches!(owner, Owner::Thread(_)) && !quantity.is_of_threads() {
+                let is_thread = matches!(owner, Owner::Thread(_));
+                if is_thread && !are_of_threads {
                     continue;
                 }
-                let Some(line) = lines.line((place, owner)) else {
-                    continue;
-                };
-                // What begins and ends an execution is part of it. Of a counter its values at both ends count.
-                let after = |time: i64| time.saturating_add(1);
-                let window = match quantity.keep() {
-                    Keep::Growth => (after(segment.begin), after(segment.end)),
-                    _ if Some(segment.end) == end => (segment.begin, after(segment.end)),
-                    _ => (segment.begin, segment.end),
-                };
-                taken.take(line, window, quantity.keep());
+                let of_owner = self.list.iter().zip(lines.of(owner)).zip(&mut taken);
+                for ((quantity, line), taken) in of_owner {
+                    if !is_thread || quantity.is_of_threads() {
+                        let keep = quantity.keep();
+                        taken.take(line, keep.window(segment, Some(segment.end) == end), keep);
+                    }
+                }
             }
         }
-        match &quantity.what {
-            What::Value(value) if value.how == How::Last => taken.last,
-            What::Value(value) if value.how == How::Max => taken.max,
-            _ => Some(taken.sum),
+        taken
+    }
+}
+
+impl Keep {
+    /// From which time on, and to before which one, values of a part of a path count: what begins and ends an execution is part
+    /// of it. Of a counter its values at both ends count.
+    fn window(self, segment: &Segment, is_last: bool) -> (i64, i64) {
+        let after = |time: i64| time.saturating_add(1);
+        match self {
+            Keep::Growth => (after(segment.begin), after(segment.end)),
+            _ if is_last => (segment.begin, after(segment.end)),
+            _ => (segment.begin, segment.end),
         }
     }
 }
@@ -187,7 +190,7 @@ fn owners(graph: &Graph, path: &Path, segment: &Segment) -> impl Iterator<Item =
 }
 
 /// What was found on a path.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Taken {
     sum: u64,
     last: Option<u64>,
@@ -195,6 +198,14 @@ struct Taken {
 }
 
 impl Taken {
+    fn amount(self, what: &What) -> Option<u64> {
+        match what {
+            What::Value(value) if value.how == How::Last => self.last,
+            What::Value(value) if value.how == How::Max => self.max,
+            _ => Some(self.sum),
+        }
+    }
+
     fn take(&mut self, line: &Line, (begin, end): (i64, i64), keep: Keep) {
         if keep != Keep::Each {
             self.sum = self.sum.saturating_add(line.grown(begin, end));
@@ -250,7 +261,11 @@ mod tests {
         }
         let graph = graph();
         let path = graph.path(ActorId(0), 5, 90);
-        Quantities::default().of_quantity(0, &quantity, &lines, (&graph, &path))
+        let quantities = Quantities::new(vec![quantity.clone()]);
+        let [taken] = quantities.taken(&lines, &graph, &path)[..] else {
+            panic!("one quantity");
+        };
+        taken.amount(&quantity.what)
     }
 
     const CPUS: [Owner; 2] = [

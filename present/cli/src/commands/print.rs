@@ -10,8 +10,8 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::{MergedReader, StreamReader};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_profile::Addresses;
-use tracebraid_symbols::Symbols;
 
+use crate::debug_info;
 use crate::failure::Failure;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
 use crate::output::{self, ColourChoice, Output, PIECE, Written};
@@ -254,7 +254,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let mut out = Output::open(args.output.as_deref())?;
     let colours = out.colours(args.color);
     let names = options::trace_names(&set, &args.input.paths);
-    let mut symbols = Symbols::new(args.debug_dir.clone());
+    let mut symbols = debug_info::open(&args.debug_dir);
     let addresses = args.symbols.then(|| Addresses::new(&set, &mut symbols, &[]));
     if addresses.as_ref().is_some_and(Addresses::is_empty) {
         warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::glob::Glob;
 use tracebraid_profile::{Met, Profile, Stack, Sums};
-use tracebraid_symbols::Symbols;
 
+use crate::debug_info;
 use crate::failure::Failure;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs};
 use crate::output::Output;
@@ -80,7 +80,7 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
 }
 
 fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
-    let mut symbols = Symbols::new(args.debug_dir.clone());
+    let mut symbols = debug_info::open(&args.debug_dir);
     let range = args.time.range(set, &options::zone(args.gmt), 0)?;
     let wanted = Wanted::new(set, &args.select);
     let is_choice = std::cell::Cell::new(false);

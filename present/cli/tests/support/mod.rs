@@ -18,6 +18,8 @@ pub fn tracebraid() -> Command {
     command
         .env("TZ", "UTC")
         .env("TRACEBRAID_LIBRARIES", libraries())
+        // Names of functions are looked for anew.
+        .env("TRACEBRAID_CACHE", "")
         // Cargo's would lead to older libraries, of a build that was no test.
         .env_remove("LD_LIBRARY_PATH")
         .env_remove("NO_COLOR")

@@ -12,10 +12,10 @@ use tracebraid_executions::{
 };
 use tracebraid_filter::executions::{Definitions, Delimiter};
 use tracebraid_profile::Samples;
-use tracebraid_symbols::Symbols;
 
 use crate::commands::definitions::ExecutionArgs;
 use crate::commands::report::window;
+use crate::debug_info;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs, TimeArgs};
@@ -139,7 +139,7 @@ fn make(
     warnings: &mut Warnings,
 ) -> Result<Built, Failure> {
     let range = args.time.range(set, &options::zone(args.clock_gmt), 0)?;
-    let mut symbols = Symbols::new(args.debug_dir.clone());
+    let mut symbols = debug_info::open(&args.debug_dir);
     let names = fold::watched(|control| {
         let options = args.fold.options(None);
         FunctionNames::new(
@@ -156,7 +156,8 @@ fn make(
         window: window(range),
         ..BuildRules::default()
     };
-    let samples = Samples::new(set, &mut symbols, &args.perf_map_dir);
+    let threads = args.fold.options(None).threads;
+    let samples = Samples::new(set, &mut symbols, &args.perf_map_dir, threads);
     let built = fold::watched(|control| {
         let options = args.fold.options(None);
         build(set, &rules, &samples, union, (options, control), sink)
