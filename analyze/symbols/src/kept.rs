@@ -165,7 +165,13 @@ mod tests {
         fs::write(&of, "program").expect("written");
         let place = place(directory.path(), &of);
         let head = head(&of).expect("the file is there");
-        for text in ["", "\n\n", "v7\tname", "tracebraid 0.0.0 functions 1\n1 2 x\nv7\tname\n", "\u{0}"] {
+        for text in [
+            "",
+            "\n\n",
+            "v7\tname",
+            "tracebraid 0.0.0 functions 1\n1 2 x\nv7\tname\n",
+            "\u{0}",
+        ] {
             fs::write(&place, text).expect("written");
             let kept = Kept::read(directory.path(), &of).expect("the file is there");
             assert!(kept.names.is_empty(), "{text:?}");
@@ -186,7 +192,10 @@ mod tests {
         (0..MOST_FILES + 3).for_each(|number| fs::write(file(number), "").expect("written"));
         fs::write(directory.path().join("of somebody else"), "").expect("written");
         forget_oldest(directory.path()).expect("they go");
-        assert_eq!(fs::read_dir(directory.path()).expect("read").count(), MOST_FILES + 1);
+        assert_eq!(
+            fs::read_dir(directory.path()).expect("read").count(),
+            MOST_FILES + 1
+        );
         assert!(!file(0).exists() && file(MOST_FILES + 2).exists());
     }
 }

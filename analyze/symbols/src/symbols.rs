@@ -42,9 +42,7 @@ pub struct Line {
 /// Finds functions. What it has looked into it keeps open.
 #[derive(Debug)]
 pub struct Symbols {
-    /// That of names alone: lines take as long again.
-    of_names: Symbolizer,
-    of_lines: Symbolizer,
+    symbolizer: Symbolizer,
     directories: Vec<PathBuf>,
     /// Where names are kept for the next time.
     kept_in: Option<PathBuf>,
@@ -90,17 +88,15 @@ impl Symbols {
     /// Looks for debug information in these directories too, before the usual one.
     pub fn new(mut directories: Vec<PathBuf>) -> Symbols {
         directories.push(PathBuf::from(DEBUG));
-        let symbolizer = |lines| {
-            Symbolizer::builder()
-                .enable_code_info(lines)
-                .enable_inlined_fns(true)
-                .enable_demangling(false)
-                .set_debug_dirs(Some(&directories))
-                .build()
-        };
+        // Without lines it tells of no functions that were put into others.
+        let symbolizer = Symbolizer::builder()
+            .enable_code_info(true)
+            .enable_inlined_fns(true)
+            .enable_demangling(false)
+            .set_debug_dirs(Some(&directories))
+            .build();
         Symbols {
-            of_names: symbolizer(false),
-            of_lines: symbolizer(true),
+            symbolizer,
             directories,
             kept_in: None,
             sources: HashMap::new(),
@@ -124,7 +120,7 @@ impl Symbols {
         if let Some(names) = kept.get(place) {
             return names.to_vec();
         }
-        let frames = told.frames(&self.of_names, place).into_iter();
+        let frames = told.frames(&self.symbolizer, place).into_iter();
         let names: Vec<String> = frames.map(|frame| frame.function).collect();
         kept.add(place, names.clone());
         names
@@ -137,7 +133,7 @@ impl Symbols {
         let Some(told) = self.source(module) else {
             return Vec::new();
         };
-        told.frames(&self.of_lines, told.place(module, address))
+        told.frames(&self.symbolizer, told.place(module, address))
     }
 
     /// An address in a module as the file counts it: of the function there, where it begins, if the file tells; for functions that

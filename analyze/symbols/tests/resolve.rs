@@ -226,3 +226,73 @@ fn a_file_that_has_changed_names_nothing() {
     module.path = directory.path().join("nothing");
     assert_eq!(Symbols::default().frames(&module, address), []);
 }
+
+/// Names at each address of a function.
+fn all_names(mut symbols: Symbols, address: u64, module: &Module) -> Vec<Vec<String>> {
+    (0..32).map(|at| symbols.names(module, address + at)).collect()
+}
+
+#[test]
+fn names_that_are_kept_are_those_that_are_found() {
+    let directory = TempDir::new().unwrap();
+    let flags = ["-O2", "-g", "-Wl,--build-id"];
+    let program = compile(directory.path(), "cc", "program.c", C, &flags);
+    let (address, module) = place(&program, " outer");
+    let function = |frame: &Frame| frame.function.clone();
+    let mut symbols = Symbols::default();
+    let expected: Vec<Vec<String>> = (0..32)
+        .map(|at| {
+            symbols
+                .frames(&module, address + at)
+                .iter()
+                .map(function)
+                .collect()
+        })
+        .collect();
+    assert!(
+        expected
+            .iter()
+            .any(|names| *names == INLINED.map(|(name, ..)| name))
+    );
+    assert_eq!(all_names(Symbols::default(), address, &module), expected);
+    let kept = directory.path().join("kept");
+    let keeping = || Symbols::default().keep_in(Some(kept.clone()));
+    assert_eq!(all_names(keeping(), address, &module), expected);
+    assert_eq!(all_names(keeping(), address, &module), expected);
+    // They are taken from there.
+    let [file] = &fs::read_dir(&kept)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("one file told names");
+    };
+    let text = fs::read_to_string(file).unwrap();
+    fs::write(file, text.replace("middle", "centre")).unwrap();
+    let found = all_names(keeping(), address, &module);
+    assert!(found.iter().flatten().any(|name| name == "centre"), "{found:?}");
+    // A program that was built anew is another one.
+    let program = compile(
+        directory.path(),
+        "cc",
+        "program.c",
+        &C.replace("middle", "other"),
+        &flags,
+    );
+    let (address, module) = place(&program, " outer");
+    let found = all_names(keeping(), address, &module);
+    assert!(found.iter().flatten().any(|name| name == "other"), "{found:?}");
+}
+
+#[test]
+fn what_takes_no_time_is_not_kept() {
+    let directory = TempDir::new().unwrap();
+    let program = compile(directory.path(), "cc", "program.c", C, &["-O2", "-Wl,--build-id"]);
+    let (address, module) = place(&program, " outer");
+    let kept = directory.path().join("kept");
+    let names = Symbols::default()
+        .keep_in(Some(kept.clone()))
+        .names(&module, address);
+    assert_eq!(names, ["outer"]);
+    assert!(!kept.exists());
+}

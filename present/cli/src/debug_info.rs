@@ -31,13 +31,20 @@ mod tests {
     #[test]
     fn names_are_kept_where_the_user_says() {
         let of = |set: &[(&str, &str)]| {
-            let value = |name: &str| set.iter().find(|(of, _)| *of == name).map(|(_, value)| value.into());
+            let value = |name: &str| {
+                set.iter()
+                    .find(|(of, _)| *of == name)
+                    .map(|(_, value)| value.into())
+            };
             directory(value)
         };
         let cases: [(&[(&str, &str)], Option<&str>); 5] = [
             (&[("HOME", "/h")], Some("/h/.cache/tracebraid")),
             (&[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")], Some("/c/tracebraid")),
-            (&[("HOME", "/h"), ("XDG_CACHE_HOME", "c")], Some("/h/.cache/tracebraid")),
+            (
+                &[("HOME", "/h"), ("XDG_CACHE_HOME", "c")],
+                Some("/h/.cache/tracebraid"),
+            ),
             (&[("HOME", "/h"), (CACHE, "")], None),
             (&[(CACHE, "here")], Some("here")),
         ];

@@ -125,6 +125,7 @@ impl Study {
             .env("TRACEBRAID", env!("CARGO_BIN_EXE_tracebraid"))
             .env("TRACEBRAID_LIBRARIES", libraries())
             .env("TZ", "UTC")
+            .env("TRACEBRAID_CACHE", "")
             .env_remove("STUDY_EXECUTIONS")
             .env_remove("LD_LIBRARY_PATH");
         let output = script.output().expect("timeout runs");

@@ -419,3 +419,51 @@ fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
         assert!(code == 3 && said.contains("record them by"), "{code}: {said}");
     }
 }
+
+#[test]
+fn names_are_kept_for_the_next_run() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = compiled_with(directory.path(), "spins", SPINS, &["-g", "-O1"]);
+    let (said, trace) = record(directory.path(), &["--stacks"], &[&program.to_string_lossy()]);
+    if !can_record_kernel() {
+        return;
+    }
+    assert!(said.status.success(), "{}", error(&said));
+    let kept = directory.path().join("kept");
+    let stacks = || {
+        let mut stacks = tracebraid();
+        stacks.env("TRACEBRAID_CACHE", &kept);
+        crate::support::succeeds(&stacks.args(["stacks", &trace]).output().expect("the binary runs"))
+    };
+    let without = text(&["stacks", &trace]);
+    assert!(without.contains("spins_inside"), "{without}");
+    assert_eq!(stacks(), without);
+    // What is kept is what is shown.
+    let mut files = fs::read_dir(&kept)
+        .expect("names are kept")
+        .map(|entry| entry.expect("a file").path());
+    let is_ours = |file: &PathBuf| fs::read_to_string(file).expect("text").contains("spins_inside");
+    let file = files.find(is_ours).expect("those of the program too");
+    let names = fs::read_to_string(&file)
+        .expect("text")
+        .replace("spins_inside", "spins_within");
+    fs::write(&file, names).expect("written");
+    assert_eq!(stacks(), without.replace("spins_inside", "spins_within"));
+}
+
+/// Uses CPU time in a function that is put into another one.
+const SPINS: &str = "
+    #include <time.h>
+    __attribute__((always_inline)) static inline void spins_inside(volatile long *sum)
+    {
+        for (long at = 0; at < 1000000; at++)
+            *sum += at;
+    }
+    int main(void)
+    {
+        volatile long sum = 0;
+        while (clock() < CLOCKS_PER_SEC / 5)
+            spins_inside(&sum);
+        return 0;
+    }
+";
