@@ -15,7 +15,7 @@ use tracebraid_fold::{Control, Options, first_reaching};
 use crate::build::{Asked, BuildError, Built, Ground, HistoryAnalysis, Output};
 use crate::checkpoint::{self, Knowledge};
 use crate::file::{Analysis, HistoryError, Index, Meta, Source};
-use crate::marks::{self, Growth};
+use crate::marks::{self, Growth, StreamMark};
 use crate::resume::resume;
 use crate::slices::Slices;
 use crate::user::{Definition, DefinitionError};
@@ -104,11 +104,13 @@ pub fn append(
         // Nobody would look at the rest then.
         let mut blocks = index.blocks.iter();
         blocks.try_for_each(|place| source.block(place).map(drop))?;
-        return Ok(nothing(&source, index));
+        return Ok(nothing(source, index, paths)?);
     };
-    let before = Meta {
+    let meta = Meta {
+        paths: paths.to_vec(),
         analysis: index.meta.analysis.clone(),
         files: asked.files,
+        streams: StreamMark::of(set),
         ..Meta::default()
     };
     let slices = Slices::of(set);
@@ -131,7 +133,7 @@ pub fn append(
     };
     let is_behind = |time: &i64| cut.is_none_or(|cut| *time > cut);
     let times = times.into_iter().filter(is_behind).collect();
-    let resumed = resume(&source, index, cut, ground.levels())?;
+    let resumed = resume(&source, index, cut, ground.levels(), &meta)?;
     let analysis = HistoryAnalysis {
         known: resumed.values,
         knowledge: knowledge.unwrap_or_default(),
@@ -139,9 +141,8 @@ pub fn append(
         ground,
     };
     let meta = Meta {
-        paths: paths.to_vec(),
         losses: resumed.losses,
-        ..before
+        ..meta
     };
     let built = analysis.run(set, meta, options, control)?;
     Ok(Appended {
@@ -182,18 +183,23 @@ fn seeded(source: &Source, ground: &Ground, index: &Index, cut: Option<i64>) -> 
     Some((cut, knowledge))
 }
 
-fn nothing(source: &Source, index: Index) -> Appended {
+/// Nothing is new, but perhaps where the traces are.
+fn nothing(mut source: Source, mut index: Index, paths: &[PathBuf]) -> Result<Appended, HistoryError> {
+    if index.meta.paths != paths {
+        index.meta.paths = paths.to_vec();
+        source.put_index(&index)?;
+    }
     let built = Built {
         meta: index.meta,
         bytes: source.end,
         damage: Vec::new(),
         doubts: Vec::new(),
     };
-    Appended {
+    Ok(Appended {
         built,
         packets: 0,
         read: 0,
-    }
+    })
 }
 
 /// From when on the history is made anew: where a slice begins, before which nothing is new, and no block reaches; where an

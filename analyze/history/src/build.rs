@@ -93,19 +93,20 @@ pub fn build(
     let slices = Slices::of(set);
     let times = checkpoint::times(&slices);
     let ground = Ground::of(set, asked, &times)?;
-    let writer = Writer::create(to, ground.levels())?;
+    let meta = Meta {
+        paths: paths.to_vec(),
+        analysis: own,
+        files,
+        streams: StreamMark::of(set),
+        ..Meta::default()
+    };
+    let writer = Writer::create(to, ground.levels(), &meta)?;
     let output = Output::new(slices, times, writer, ground.grid);
     let analysis = HistoryAnalysis {
         known: BTreeMap::new(),
         knowledge: Knowledge::default(),
         output,
         ground,
-    };
-    let meta = Meta {
-        paths: paths.to_vec(),
-        analysis: own,
-        files,
-        ..Meta::default()
     };
     analysis.run(set, meta, options, control)
 }
@@ -213,7 +214,6 @@ impl Ground {
             end: self.end,
             ends: self.ends(set.traces.len()),
             bytes: self.bytes,
-            streams: StreamMark::of(set),
             ..meta
         }
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! head    64 bytes: "TBHISTRY", version (u32), 4 zeros, where the index begins and its length (u64 each), CRC-32 of the index,
 //!         CRC-32 of the 36 bytes before; zeros; little-endian
+//! origin  what it was built from (see [`crate::origin`])
 //! blocks  see [`crate::block`]
 //! checkpoints  JSON: what an analysis that a user defined knew at some times, for appending (see [`crate::checkpoint`])
 //! index   JSON: what the history is of, its texts, and its blocks
@@ -22,11 +23,12 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::block::{Block, Place};
 use crate::checkpoint::CheckpointRef;
 use crate::marks::{self, StreamMark};
+use crate::origin;
 
 pub(crate) const HEAD: u64 = 64;
 const MAGIC: [u8; 8] = *b"TBHISTRY";
 /// Files of other versions are refused: they are quickly built again.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What a history is of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -253,8 +255,12 @@ impl Source {
         let is_within = offset
             .checked_add(size)
             .is_some_and(|end| offset >= HEAD && end <= length);
-        if !is_whole(head) || !is_within {
-            return Err(self.damaged(0, "the head is wrong, or the file has been cut"));
+        if !is_whole(head) {
+            return Err(self.damaged(0, "the head's check sum is wrong"));
+        }
+        if !is_within {
+            let what = format!("the file has been cut: it is to have its index at byte {offset}");
+            return Err(self.damaged(length, &what));
         }
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
         self.read_at(offset, &mut bytes)?;
@@ -303,6 +309,31 @@ impl Source {
             offset,
             what: what.to_owned(),
         }
+    }
+
+    /// Writes another index behind all that is there: who reads meanwhile sees the old one or this one.
+    pub(crate) fn put_index(&mut self, index: &Index) -> Result<(), HistoryError> {
+        let put = || {
+            let file = File::options().write(true).open(&self.path)?;
+            let bytes = serde_json::to_vec(index)?;
+            file.write_all_at(&bytes, self.end)?;
+            file.sync_data()?;
+            file.write_all_at(&head(self.end, &bytes), 0)?;
+            file.sync_all()?;
+            Ok(self.end + bytes.len() as u64)
+        };
+        let path = &self.path;
+        self.end = put().map_err(|error| HistoryError::Io {
+            path: path.clone(),
+            error,
+        })?;
+        Ok(())
+    }
+
+    /// Whether what it was built from can be read.
+    pub(crate) fn check_origin(&self) -> Result<(), HistoryError> {
+        let wrong = || self.damaged(HEAD, "what it was built from cannot be read");
+        origin::text(&self.file).map(drop).ok_or_else(wrong)
     }
 
     /// The bytes of a block.

@@ -160,6 +160,7 @@ impl History {
     /// # Errors
     /// At the first place that is damaged.
     pub fn verify(&self) -> Result<(), HistoryError> {
+        self.source.check_origin()?;
         let blocks = self.levels.iter().flat_map(|level| &level.blocks);
         blocks
             .into_iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::attribute::Attribute;
-use crate::file::{BlockRef, HistoryError, Index, Source};
+use crate::file::{BlockRef, HistoryError, Index, Meta, Source};
 use crate::levels::{Levels, span};
 use crate::varint::NULL;
 use crate::writer::Writer;
@@ -20,12 +20,13 @@ pub(crate) struct Resumed {
     pub(crate) losses: u64,
 }
 
-/// Takes up a history at a time: where no slice begins, there is none, and nothing stays.
+/// Takes up a history at a time, to be that `of` those traces: where no slice begins, there is none, and nothing stays.
 pub(crate) fn resume(
     source: &Source,
     index: Index,
     cut: Option<i64>,
     levels: Levels,
+    of: &Meta,
 ) -> Result<Resumed, HistoryError> {
     let cut = cut.unwrap_or(i64::MIN);
     let levels_now = levels.grids();
@@ -53,7 +54,7 @@ pub(crate) fn resume(
     let of_levels: Vec<_> = of_levels.collect::<Result<_, HistoryError>>()?;
     let mut writer = match unused > used.max(MOST_UNUSED) {
         true => {
-            let mut writer = Writer::create(&source.path, levels)?;
+            let mut writer = Writer::create(&source.path, levels, of)?;
             for block in &mut index.blocks {
                 let copied = writer.copy(&source.bytes(block)?);
                 block.offset = copied.map_err(|error| writer.failed(error))?;

@@ -20,6 +20,7 @@ use crate::encode::{Encoded, woken};
 use crate::file::{self, BlockRef, HistoryError, Index, Meta};
 use crate::flush::Flusher;
 use crate::levels::Levels;
+use crate::origin;
 use crate::piece::WAKE;
 use crate::run::Run;
 use crate::varint::NULL;
@@ -73,8 +74,8 @@ const NEVER: Since = Since {
 };
 
 impl Writer {
-    /// Begins a file: under another name until it is complete.
-    pub(crate) fn create(path: &Path, levels: Levels) -> Result<Writer, HistoryError> {
+    /// Begins a file, with what it is built from: under another name until it is complete.
+    pub(crate) fn create(path: &Path, levels: Levels, of: &Meta) -> Result<Writer, HistoryError> {
         let error = |error| HistoryError::Io {
             path: path.to_owned(),
             error,
@@ -83,13 +84,15 @@ impl Writer {
         let (file, hidden) = aside::beside(path).map_err(error)?.into_parts();
         let flusher = Flusher::new(&file, 0).map_err(error)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
+        let origin = origin::bytes(of);
         file.write_all(&[0; file::HEAD as usize]).map_err(error)?;
+        file.write_all(&origin).map_err(error)?;
         Ok(Writer {
             path: path.clone(),
             target: Target::New(hidden),
             file,
             flusher,
-            offset: file::HEAD,
+            offset: file::HEAD + origin.len() as u64,
             index: Index::default(),
             text_numbers: HashMap::new(),
             values: BTreeMap::new(),

@@ -190,9 +190,11 @@ pub(crate) fn each(
         }
         if kinds.any(Kind::is_kernels) {
             let mut system = System::new(beside);
-            kinds.without_stacks().read((set, threads), trace, |_, kind, fields| {
-                system.learn(kind, fields);
-            });
+            kinds
+                .without_stacks()
+                .read((set, threads), trace, |_, kind, fields| {
+                    system.learn(kind, fields);
+                });
             kinds.read((set, threads), trace, |place, kind, fields| {
                 give(place, system.event(kind, fields, naming))
             });

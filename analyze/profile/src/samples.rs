@@ -42,16 +42,21 @@ impl Samples {
     pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf], threads: usize) -> Samples {
         let mut naming = Naming::new(symbols);
         let mut stacks = Vec::new();
-        let missing = each((set, threads), maps, &mut naming, &mut |trace, place, mut sample| {
-            sample.functions.reverse();
-            stacks.push(SampledStack {
-                trace,
-                time: place.time,
-                tid: sample.tid.or(place.tid),
-                functions: sample.functions,
-                wait_ns: sample.wait_ns,
-            });
-        });
+        let missing = each(
+            (set, threads),
+            maps,
+            &mut naming,
+            &mut |trace, place, mut sample| {
+                sample.functions.reverse();
+                stacks.push(SampledStack {
+                    trace,
+                    time: place.time,
+                    tid: sample.tid.or(place.tid),
+                    functions: sample.functions,
+                    wait_ns: sample.wait_ns,
+                });
+            },
+        );
         Samples {
             names: naming.into_names(),
             stacks,

@@ -194,7 +194,10 @@ impl Line {
                 step *= 2;
             }
         }
-        let within = self.times.get(from..end.min(self.times.len())).unwrap_or_default();
+        let within = self
+            .times
+            .get(from..end.min(self.times.len()))
+            .unwrap_or_default();
         let place = from + within.partition_point(|&at| at < time);
         self.last_place.0.set(place);
         place

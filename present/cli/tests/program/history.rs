@@ -181,7 +181,7 @@ fn failures_name_what_to_do() {
     fs::write(&built.file, &bytes).unwrap();
     is(&["history", "info", "--verify", &built.file], 3, "build it again");
     // Nothing tells any longer which trace it is of.
-    bytes.truncate(middle);
+    bytes.truncate(100);
     fs::write(&built.file, &bytes).unwrap();
     is(
         &["history", "query", &built.file, "--at", "+1s"],
@@ -427,6 +427,20 @@ fn damaged_histories_are_built_again() {
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), answer);
     assert_eq!(fs::read(&file).unwrap(), good);
+    // Without its end, or its head, it still tells what it is of.
+    let mut beheaded = good.clone();
+    beheaded[20] ^= 1;
+    for bad in [&good[..good.len() / 2], &good[..good.len() - 1], &beheaded] {
+        fs::write(&file, bad).unwrap();
+        let (code, said) = failure(&["history", "append", &file]);
+        assert!(code == 3 && said.contains("is damaged at byte"), "{said}");
+        assert_eq!(text(&question), answer);
+        assert_eq!(fs::read(&file).unwrap(), good);
+    }
+    // What tells that may be damaged, too.
+    fs::write(&file, &good[..100]).unwrap();
+    let (code, said) = failure(&question);
+    assert!(code == 3 && said.contains("the file has been cut"), "{said}");
 }
 
 #[test]

@@ -58,7 +58,16 @@ fn a_history_follows_its_trace() {
     fs::rename(&trace, path("moved")).unwrap();
     let (code, said) = failure(&["history", "append", &file]);
     assert!(code == 3 && said.contains("history append"), "{code}: {said}");
+    let question = ["history", "query", &file, "--at", "+0.2s"];
+    let answer = text(&question);
     text(&["history", "append", &file, &path("moved")]);
+    // From then on it knows where.
+    assert!(text(&["history", "info", "--verify", &file]).contains(&path("moved")));
+    assert_eq!(text(&question), answer);
+    assert_eq!(
+        text(&["history", "append", &file]),
+        format!("{file}: nothing is new\n")
+    );
 }
 
 #[test]
@@ -182,6 +191,6 @@ fn a_damaged_history_is_not_said_to_be_up_to_date() {
     bytes[middle] ^= 1;
     std::fs::write(&file, bytes).unwrap();
     let (code, said) = failure(&["history", "append", &path]);
-    assert_eq!(code, 1);
+    assert_eq!(code, 3);
     assert!(said.contains("damaged at byte"), "{said}");
 }

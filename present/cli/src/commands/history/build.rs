@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_history::{Asked, BuildError, Built, Definition, build};
+use tracebraid_history::{Asked, BuildError, Built, Definition, HistoryError, build};
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -88,7 +88,8 @@ fn definition(path: &Path) -> Result<Definition, Failure> {
 /// Why there is no history.
 pub(super) fn failure(error: &BuildError) -> Failure {
     match error {
-        BuildError::File(error) => Failure::output(error.to_string()),
+        BuildError::File(error @ HistoryError::Io { .. }) => Failure::output(error.to_string()),
+        BuildError::File(error) => super::unreadable(error),
         BuildError::Fold(_) => Failure::interrupted(),
         BuildError::Definition(error) => Failure::usage(error.clone()),
         BuildError::Nothing => Failure::nothing_readable(error.to_string()),

@@ -26,10 +26,11 @@ pub(super) fn mending<T>(file: &Path, mut work: impl FnMut() -> Result<T, Failur
 
 /// What is wrong with a history, and what it is of: if something is, and the trace is there.
 fn damage(file: &Path) -> Option<(HistoryError, Meta)> {
-    let history = History::open(file).ok()?;
-    let error = history.verify().err()?;
+    let (error, meta) = match History::open(file) {
+        Ok(history) => (history.verify().err()?, history.meta().clone()),
+        Err(error) => (error, tracebraid_history::origin(file)?),
+    };
     let is_damaged = matches!(error, HistoryError::Damaged { .. });
-    let meta = history.meta().clone();
     let is_there = !meta.paths.is_empty() && meta.paths.iter().all(|path| path.exists());
     (is_damaged && is_there).then_some((error, meta))
 }
