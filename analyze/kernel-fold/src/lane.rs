@@ -132,7 +132,12 @@ impl<I> Queue<I> {
         let item = (self.latest, item);
         match self.blocks.back_mut() {
             Some(block) if block.len() < BLOCK => block.push_back(item),
-            _ => self.blocks.push_back(VecDeque::from([item])),
+            // Where much happens it will be full, too.
+            full => {
+                let mut block = VecDeque::with_capacity(if full.is_some() { BLOCK } else { 1 });
+                block.push_back(item);
+                self.blocks.push_back(block);
+            }
         }
     }
 

@@ -130,8 +130,8 @@ impl Known {
             rest: VecDeque::new(),
         };
         kinds.read((set, 0), trace, |place, kind, fields| {
-            known.learn(kind, fields);
-            known.rest.push_back((place.time, kind, fields.clone()));
+            known.learn(kind, &fields);
+            known.rest.push_back((place.time, kind, fields));
         });
         Some(known)
     }

@@ -44,7 +44,7 @@ impl Kinds {
         &self,
         (set, threads): (&TraceSet, usize),
         trace: &Trace,
-        mut to: impl FnMut(&Place, Kind, &Fields),
+        mut to: impl FnMut(&Place, Kind, Fields),
     ) {
         let index = set.traces.iter().position(|of| std::ptr::eq(of, trace));
         let Some(index) = index else {
@@ -67,7 +67,7 @@ impl Kinds {
                 let _ = fold(set, &finder, options, &Control::default());
             });
             for event in events.into_iter().flatten() {
-                to(&event.place, event.kind, &event.fields);
+                to(&event.place, event.kind, event.fields);
             }
         });
     }

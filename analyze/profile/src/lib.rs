@@ -11,6 +11,7 @@
 
 mod addresses;
 mod events;
+mod few;
 mod fields;
 mod kinds;
 mod mapped;

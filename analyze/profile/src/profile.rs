@@ -11,6 +11,8 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_symbols::{PerfMap, Symbols};
 
 use crate::events::{Kind, Place, Sample};
+use crate::few::Few;
+use crate::fields::Fields;
 use crate::kinds::Kinds;
 use crate::mapped::{Beside, FindBeside};
 use crate::naming::{NameId, Naming};
@@ -184,20 +186,27 @@ pub(crate) fn each(
         if kinds.any(Kind::is_own) {
             let mut own = OwnStacks::of(trace, &beside);
             kinds.read((set, threads), trace, |place, kind, fields| {
-                give(place, own.event(kind, fields, naming))
+                give(place, own.event(kind, &fields, naming));
             });
             missing.extend(own.errors());
         }
         if kinds.any(Kind::is_kernels) {
             let mut system = System::new(beside);
-            kinds
-                .without_stacks()
-                .read((set, threads), trace, |_, kind, fields| {
-                    system.learn(kind, fields);
-                });
+            let mut events = Few::default();
             kinds.read((set, threads), trace, |place, kind, fields| {
-                give(place, system.event(kind, fields, naming))
+                system.learn(kind, &fields);
+                events.add(place, kind, fields);
             });
+            let mut to =
+                |place: &Place, kind, fields: &Fields| give(place, system.event(kind, fields, naming));
+            match events.all() {
+                Some(events) => events
+                    .iter()
+                    .for_each(|(place, kind, fields)| to(place, *kind, fields)),
+                None => kinds.read((set, threads), trace, |place, kind, fields| {
+                    to(place, kind, &fields)
+                }),
+            }
         }
     }
     missing
