@@ -3,7 +3,7 @@
 import { type Comparison, SURE } from '../engine/compare';
 import { pathOf } from '../engine/layer';
 import { GAP, ways } from '../engine/ways';
-import { chance, quantity, signed } from '../format';
+import { chance, clean, quantity, signed } from '../format';
 import type { Model, Topic } from '../model';
 import { Facts } from './facts';
 import { useModel, useTopics } from './hooks';
@@ -35,6 +35,7 @@ export function Ranking() {
           <Contexts contexts={model.unsure} around={around} by={rankedBy} label="Differences that are not sure" />
         </div>
       ) : null}
+      <Separations />
       {shown.pins.length > 0 ? (
         <div class="pins">
           <h2>Pinned</h2>
@@ -108,6 +109,64 @@ function Contexts({ contexts, around, by, label }: Listed) {
       </tbody>
     </table>
   );
+}
+
+/** Figures that are shown. */
+const FIGURES = 10;
+
+/** Which figures tell the groups apart. */
+function Separations() {
+  const model = useModel();
+  useTopics(model, 'figures');
+  const { numbers } = model.table;
+  const shown = model.separations.slice(0, FIGURES);
+  if (shown.length === 0) return null;
+  return (
+    <div class="figures">
+      <h2>What tells them apart</h2>
+      <table class="plain" aria-label="Figures that tell the groups apart">
+        <thead>
+          <tr>
+            <th scope="col">figure</th>
+            <th scope="col" title="How probable it is that an execution of B has more of it than one of A">
+              B has more
+            </th>
+            <th scope="col">A</th>
+            <th scope="col">B</th>
+            <th scope="col">B − A</th>
+            <th scope="col">chance</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((of) => {
+            const { key, label, unit, description } = numbers[of.column];
+            const [a, b] = of.groups;
+            return (
+              <tr key={key} class={of.chance < SURE ? '' : 'doubtful'}>
+                <td>
+                  <button type="button" class="quiet" title={clean(description)} onClick={() => goTo(key)}>
+                    {clean(label, 40)}
+                  </button>
+                </td>
+                <td>{`${Math.round(100 * of.higher)} %`}</td>
+                <td>{quantity(a.mean, unit)}</td>
+                <td>{quantity(b.mean, unit)}</td>
+                <td>{signed(b.mean - a.mean, unit)}</td>
+                <td>{chance(of.chance)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Goes to the histogram of a figure in group B. */
+function goTo(key: string): void {
+  const histogram = document.querySelector<HTMLElement>(`[data-histogram="b ${CSS.escape(key)}"]`);
+  histogram?.scrollIntoView({ block: 'nearest' });
+  histogram?.focus();
 }
 
 /** The frames around that tell a context apart: ` in block-device … commit`. */
