@@ -169,11 +169,16 @@ function goTo(key: string): void {
   histogram?.focus();
 }
 
-/** The frames around that tell a context apart: ` in block-device … commit`. */
+/**
+ * The frames around that tell a context apart: ` in block-device « commit`, where « leaves frames out. No ellipsis: the browser puts one
+ * where a line is full, and two of them behind each other would look like a mistake.
+ */
 function aroundText(model: Model, frames: number[]): string {
-  if (frames.length === 0) return '';
-  const names = frames.map((frame) => (frame === GAP ? '…' : model.nameOf(frame)));
-  return ` in ${names.join(' ‹ ').replaceAll('‹ … ‹', '…')}`;
+  let text = '';
+  frames.forEach((frame, at) => {
+    if (frame !== GAP) text += `${at === 0 ? ' in ' : frames[at - 1] === GAP ? ' « ' : ' ‹ '}${model.nameOf(frame)}`;
+  });
+  return text;
 }
 
 /** The whole way to a context, the outermost frame first. */
