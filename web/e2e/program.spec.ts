@@ -232,6 +232,48 @@ test('contexts are told apart by frames around them, and only the browser abbrev
   for (const text of around) expect(text).not.toContain('…');
 });
 
+test('what is said of the groups is in sight beside the graph', async ({ page, view }) => {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const { address } = await view(LOCK);
+  await open(page, `${address}#${LOCK.address}`);
+  await page.locator('.middle').evaluate((element) => element.scrollIntoView());
+  const figures = page.locator('.figures');
+  await expect(figures).toBeInViewport({ ratio: 0.5 });
+  await page.locator('[data-ranked]').first().click();
+  await page.keyboard.press('p');
+  await expect(page.locator('.pin button').first()).toBeInViewport();
+  await expect(page.locator('[data-ranked]').first()).toBeInViewport();
+  // Nothing is wider than the page, on narrow ones as well.
+  for (const width of [1280, 700, 420]) {
+    await page.setViewportSize({ width, height: 800 });
+    await calm(page);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+  }
+});
+
+test('lists of executions have no columns that are the same in all lines', async ({ page, view }) => {
+  const heads = page.locator('.list.side-b thead th');
+  await open(page, (await view(CPU)).address);
+  await expect(heads).toHaveText(['#', 'duration', 'began']);
+});
+
+test('the text of a brush is not on it', async ({ page, view }) => {
+  await open(page, (await view(CPU)).address);
+  const canvas = (await page.locator('[data-histogram="b m.running_ns"] canvas').boundingBox())!;
+  for (const [from, to] of [
+    [0.05, 0.3],
+    [0.45, 0.6],
+    [0.8, 1],
+  ]) {
+    await page.locator('[data-histogram="b m.running_ns"]').press('Delete');
+    await brush(page, 'b m.running_ns', from, to);
+    const text = (await page.locator('[data-histogram="b m.running_ns"] .range').boundingBox())!;
+    const [low, high] = [from, to].map((part) => canvas.x + 6 + part * (canvas.width - 12));
+    expect(text.x + text.width <= low || text.x >= high).toBe(true);
+    expect(text.x).toBeGreaterThanOrEqual(canvas.x);
+  }
+});
+
 /** The conditions of the terminal that choose what the page's ranges of a group do. */
 async function conditionsOf(page: Page): Promise<[string, string]> {
   return page.evaluate(() => {

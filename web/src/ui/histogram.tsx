@@ -136,12 +136,17 @@ function Brush(props: {
     >
       {props.children}
       {range === null ? null : (
-        <span class="range" aria-hidden="true">
+        <span class="range" style={{ right: besideText(low, high) }} aria-hidden="true">
           {text}
         </span>
       )}
     </div>
   );
+}
+
+/** Where the text of a range ends: in the corner, or before a brush that is there. */
+function besideText(low: number, high: number): string {
+  return low > 0.35 && low + high > 1 ? `calc(${100 * (1 - low)}% + 10px)` : '8px';
 }
 
 /** The histogram in some lines, for screen readers. */
