@@ -206,6 +206,31 @@ test('histograms as tables have a line for each of a few whole numbers', async (
   }
 });
 
+test('a brush on whole numbers takes whole ones, with its edges between them', async ({ page, alone }) => {
+  await openAll(page, alone);
+  // Nine cells, one for each number.
+  const rangeOf = (key: string) => new RegExp(`b=m\\.${key}%3A([^%&]+)%3A([^%&]+)`).exec(hash(page))?.slice(1);
+  await brush(page, 'b m.switches', 2.3 / 9, 4.6 / 9);
+  await calm(page);
+  expect(rangeOf('switches')).toEqual(['2', '4']);
+  const table = page.locator('[data-rows="b m.switches"] td');
+  const counts = (await table.allInnerTexts()).map((text) => Number(text.replace(/ .*|,/g, '')));
+  expect(await size(page, 'B')).toBe(counts[2] + counts[3] + counts[4]);
+  await expect(page.locator('.head.side-b .chip')).toContainText('switches 2 – 4');
+  // Its edge stands behind the cell of 4: there it can be taken.
+  await brush(page, 'b m.switches', 5 / 9, 6.5 / 9);
+  await calm(page);
+  expect(rangeOf('switches')).toEqual(['2', '6']);
+  await page.locator('[data-histogram="b m.switches"]').focus();
+  await page.keyboard.press('Alt+ArrowLeft');
+  await calm(page);
+  expect(rangeOf('switches')).toEqual(['1', '5']);
+  await page.keyboard.press('Delete');
+  await brush(page, 'b m.waiting_ns', 0.21, 0.57);
+  await calm(page);
+  for (const end of rangeOf('waiting_ns') ?? ['none']) expect(end).toMatch(/^\d+$/);
+});
+
 test('permalinks give the same page, and the way back goes step by step', async ({ page, alone, context }) => {
   await openAll(page, alone);
   await page.click('text=Slowest 1 %');
@@ -355,6 +380,7 @@ test('lists are as long as they are and stay fast; any metric sorts them', async
   const list = page.locator('.list.side-a');
   await expect(list.locator('h3')).toContainText('3,000');
   expect(await list.locator('tbody tr').count()).toBeLessThan(60);
+  await expect(list.locator('thead th')).toHaveText(['#', 'duration', 'began', 'thread', 'trace']);
   await page.selectOption('.executions select', { label: 'switches' });
   await page.click('text=greatest first');
   await calm(page);

@@ -82,10 +82,28 @@ export function chance(value: number): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
+/** What is left of a text, with an ellipsis; one that it ends in already is not doubled. */
+function cutOff(text: string): string {
+  return `${text.replace(/[\s…]+$/, '')}…`;
+}
+
 /** A name from a trace, as it can be shown: nothing in it turns text around or is unseen, and it has an end. */
 export function clean(name: string, most = 200): string {
-  const cut = name.length > most ? `${name.slice(0, most)}…` : name;
+  const cut = name.length > most ? cutOff(name.slice(0, most)) : name;
   return cut.replace(UNSEEN, '\ufffd');
+}
+
+/** As much of a text as has room, with one ellipsis where something is cut off; `widthOf` tells how wide a letter is. */
+export function fittedTo(text: string, room: number, widthOf: (letter: string) => number): string {
+  let width = 0;
+  for (let at = 0; at < text.length; at++) {
+    width += widthOf(text[at]);
+    if (width <= room) continue;
+    // The ellipsis takes about two letters.
+    const cut = cutOff(text.slice(0, Math.max(0, at - 1)));
+    return cut.length < 3 ? '' : cut;
+  }
+  return text;
 }
 
 /** A moment of nanoseconds since 1970, with all nanoseconds. */

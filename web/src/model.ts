@@ -2,7 +2,7 @@
  * What the page shows, and how it changes: filters of both groups, and how they are looked at.
  *
  * Brushes move more often than a screen is drawn, so what is asked for is done once a frame: histograms at once, sums by
- * context as far as the frame's time goes, and the rest in the next ones. Whatever draws listens to one of four topics.
+ * context as far as the frame's time goes, and the rest in the next ones. Whatever draws listens to some of the topics.
  */
 
 import { type Filters, initial, type Shown, toAddress } from './data/address';
@@ -10,6 +10,7 @@ import type { DataSource } from './data/source';
 import { type Automatic, automatic } from './engine/automatic';
 import type { Scale } from './engine/axis';
 import { type Comparison, compare, type Part, ranked, unsure } from './engine/compare';
+import { Separating, type Separation } from './engine/figures';
 import type { Mode } from './engine/flame';
 import { Group, type Interval } from './engine/group';
 import { forward, inverted, type Layer, timesIn } from './engine/layer';
@@ -25,14 +26,19 @@ const STILL = 32;
 const PICTURES = 120;
 /** Milliseconds of calm before what is slower is done: lists, tables, the address. */
 const CALM = 150;
+/** Milliseconds between parts of work that nobody waits for. */
+const PAUSE = 30;
 /** Contexts in the lists of those that differ surely, and of those that differ more, but not surely. */
 const RANKED = 20;
 const UNSURE = 5;
 
 export type Side = 0 | 1;
 
-/** `step`: groups changed; `sums`: their sums by context, too; `view`: how it is looked at; `calm`: nothing moves any more. */
-export type Topic = 'step' | 'sums' | 'view' | 'calm';
+/**
+ * `step`: groups changed; `sums`: their sums by context, too; `view`: how it is looked at; `calm`: nothing moves any more;
+ * `figures`: which figures tell the groups apart is known.
+ */
+export type Topic = 'step' | 'sums' | 'view' | 'calm' | 'figures';
 
 export class Model {
   readonly table: Table;
@@ -49,6 +55,8 @@ export class Model {
   /** Where they may differ more than there, which is not sure. */
   unsure: number[] = [];
   rankedBy!: Comparison;
+  /** Which figures tell the groups apart, the best first; of the groups as they were when nothing moved for the last time. */
+  separations: Separation[] = [];
   /** Contexts whose names have the searched text; null if none is searched. */
   found: Uint8Array | null = null;
   /** How long the last frames took, in ms. */
@@ -66,6 +74,9 @@ export class Model {
   private calmTimer = 0;
   private lastSums = 0;
   private laterTimer = 0;
+  private figuresTimer = 0;
+  /** Whether figures have been tested since groups changed. */
+  private isSeparated = false;
   private isDiscrete = false;
   private isClosed = false;
   private automaticOnes: Automatic | null | undefined;
@@ -89,6 +100,7 @@ export class Model {
   close(): void {
     clearTimeout(this.calmTimer);
     clearTimeout(this.laterTimer);
+    clearTimeout(this.figuresTimer);
     this.listeners.clear();
     this.isClosed = true;
   }
@@ -175,7 +187,7 @@ export class Model {
       if (this.isScheduled || this.isClosed) return;
       this.all.settle(performance.now() + BUDGET / 2);
       this.later();
-    }, 30);
+    }, PAUSE);
   }
 
   /** Executions whose times are not in the sums yet. */
@@ -198,6 +210,7 @@ export class Model {
       this.rank();
       this.emit('calm');
       this.writeAddress();
+      if (!this.isSeparated) this.separate(new Separating(this.table, this.groups, this.pack.metrics.length));
     }, CALM);
   }
 
@@ -211,8 +224,26 @@ export class Model {
     this.unsure = unsure(own, UNSURE, isWanted);
   }
 
+  /** Tests figures, some at a time: with very many executions each takes longer than a frame. */
+  private separate(work: Separating): void {
+    clearTimeout(this.figuresTimer);
+    if (this.isScheduled || this.isClosed) return;
+    const end = performance.now() + BUDGET;
+    let isDone = work.step();
+    while (!isDone && performance.now() < end) isDone = work.step();
+    if (!isDone) {
+      this.figuresTimer = window.setTimeout(() => this.separate(work), PAUSE);
+      return;
+    }
+    this.isSeparated = true;
+    this.separations = work.ranked();
+    this.emit('figures');
+  }
+
   private changed(isDiscrete: boolean): void {
     this.said = '';
+    this.isSeparated = false;
+    clearTimeout(this.figuresTimer);
     this.isChanged = true;
     this.isDiscrete ||= isDiscrete;
     this.schedule();

@@ -4,7 +4,7 @@ import { pathFrom } from '../src/data/source';
 import { forward, pathOf } from '../src/engine/layer';
 import { decodePack } from '../src/engine/pack';
 import { stateOf } from '../src/engine/states';
-import { chance, clean, digits, logTicks, moment, percent, quantity, signed, ticks } from '../src/format';
+import { chance, clean, digits, fittedTo, logTicks, moment, percent, quantity, signed, ticks } from '../src/format';
 import { makePack, random } from '../tools/synthetic.mjs';
 
 describe('addresses', () => {
@@ -60,6 +60,23 @@ describe('addresses', () => {
         for (const { low, high } of ranges.values()) expect(low <= high).toBe(true);
       expect(Number.isSafeInteger(found.zoom)).toBe(true);
     }
+  });
+});
+
+describe('abbreviated texts', () => {
+  const room = (letters: number) => (text: string) => fittedTo(text, letters * 7, () => 7);
+
+  it('have one ellipsis where they are cut off', () => {
+    expect(room(9)('handle_request')).toBe('handle_r…');
+    expect(room(14)('handle_request')).toBe('handle_request');
+    expect(room(3)('handle_request')).toBe('ha…');
+    expect(room(2)('handle_request')).toBe('');
+    // What was cut off before is so in the middle.
+    expect(room(9)('worker…… 4711')).toBe('worker…');
+    expect(room(11)('worker 7 … 4711')).toBe('worker 7…');
+    expect(clean('a very long name', 6)).toBe('a very…');
+    expect(clean('a very long name', 7)).toBe('a very…');
+    expect(clean('one… and more', 4)).toBe('one…');
   });
 });
 

@@ -1,14 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import {
   chanceOf,
+  chanceOfRanks,
+  chanceOfTimes,
   correct,
   deviations,
   erfc,
   hedges,
+  higher,
   intervalOf,
   leastChance,
   logGamma,
+  presence,
+  type Ranks,
   type Spread,
+  surer,
   twoSided,
 } from '../src/engine/statistics';
 
@@ -85,6 +91,76 @@ describe('statistics', () => {
     const a = { executions: 3, present: 3, mean: 1, deviation: 0 };
     expect(chanceOf(a, { ...a, mean: 2 }, leastChance(3, 3))).toBeCloseTo(0.1, 12);
     expect(chanceOf(a, { ...a, executions: 1 }, 0)).toBe(1);
+  });
+
+  it('tells much of few by who was there, as the terminal does', () => {
+    const of = (executions: number, present: number): Spread => ({ executions, present, mean: 0, deviation: 0 });
+    // The numbers of `who_was_there_tells_much_of_few` in analyze/executions/src/statistics.rs.
+    for (const [a, b, chance] of [
+      [of(150, 0), of(5, 3), 3.2857718e-5],
+      [of(100, 40), of(30, 9), 0.44018766],
+      [of(150, 0), of(5, 5), 2.8631682e-9],
+    ] as const) {
+      expect(Math.abs(presence(a, b) / chance - 1)).toBeLessThan(1e-3);
+      // Which group is the second one does not matter.
+      expect(Math.abs(presence(b, a) / presence(a, b) - 1)).toBeLessThan(1e-9);
+    }
+    expect(presence(of(7, 7), of(3, 3))).toBe(1);
+    expect(presence(of(7, 0), of(3, 0))).toBe(1);
+    expect(presence(of(0, 0), of(3, 1))).toBe(1);
+    expect(presence(of(7, NaN), of(3, 1))).toBe(1);
+    expect(presence(of(1e6, 1e6), of(5e5, 499_000))).toBeLessThan(1e-300);
+  });
+
+  it('counts who was there as all ways to choose them, one by one', () => {
+    const ways = (all: number, some: number): number => (some === 0 ? 1 : (ways(all - 1, some - 1) * all) / some);
+    for (const [all, drawn, have] of [
+      [12, 5, 4],
+      [20, 3, 11],
+      [9, 9, 2],
+    ]) {
+      const chanceOfSome = (found: number) =>
+        found < 0 || have - found < 0 || drawn - found < 0 || all - have < drawn - found
+          ? 0
+          : (ways(have, found) * ways(all - have, drawn - found)) / ways(all, drawn);
+      for (let found = Math.max(0, drawn + have - all); found <= Math.min(have, drawn); found++) {
+        const isMany = found * all >= have * drawn;
+        const tail = Array.from({ length: all + 1 }, (_, at) => at).filter((at) =>
+          isMany ? at >= found : at <= found,
+        );
+        const expected = Math.min(1, 2 * tail.reduce((sum, at) => sum + chanceOfSome(at), 0));
+        const a = { executions: all - drawn, present: have - found, mean: 0, deviation: 0 };
+        const b = { executions: drawn, present: found, mean: 0, deviation: 0 };
+        expect(presence(a, b)).toBeCloseTo(drawn === all ? 1 : expected, 6);
+      }
+    }
+  });
+
+  it('takes the surer test as one of two, and who was there only of large differences', () => {
+    expect(surer(0.01, 0.3)).toBe(0.02);
+    expect(surer(0.7, 0.8)).toBe(1);
+    const absent = { executions: 150, present: 0, mean: 0, deviation: 0 };
+    const wide = { executions: 5, present: 5, mean: 178003.6, deviation: 213616.97363341707 };
+    expect(chanceOf(absent, wide, 0)).toBeGreaterThan(0.1);
+    expect(chanceOfTimes(absent, wide, 0)).toBeCloseTo(2 * presence(absent, wide), 12);
+    // As many more were there, but for times that differ little.
+    const mixed = { executions: 150, present: 72, mean: 1810, deviation: 4816 };
+    const like = { executions: 5, present: 5, mean: 3987, deviation: 957 };
+    expect(Math.abs(hedges(mixed, like))).toBeLessThan(0.8);
+    expect(chanceOfTimes(mixed, like, 0)).toBe(2 * chanceOf(mixed, like, 0));
+  });
+
+  it('tells groups apart by ranks, as the terminal does', () => {
+    // U is 48 of 64; three twos, two threes and two eights are 36.
+    const ranks: Ranks = { counts: [8, 8], above: 48, ties: 36 };
+    expect(chanceOfRanks(ranks)).toBeCloseTo(0.102037506, 8);
+    expect(higher(ranks)).toBe(0.75);
+    expect(chanceOfRanks({ counts: [0, 1], above: 0, ties: 0 })).toBe(1);
+    expect(higher({ counts: [0, 1], above: 0, ties: 0 })).toBe(0.5);
+    // All are equal: there is no deviation.
+    expect(chanceOfRanks({ counts: [4, 3], above: 6, ties: 7 ** 3 - 7 })).toBe(1);
+    // Of so few ranks tell no more than that these are all ways to divide them.
+    expect(chanceOfRanks({ counts: [3, 3], above: 9, ties: 0 })).toBeCloseTo(0.1, 12);
   });
 
   it('corrects chances for their number', () => {

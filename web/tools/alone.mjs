@@ -6,14 +6,25 @@ import { makePack } from './synthetic.mjs';
 
 const PAGE = new URL('../dist/index.html', import.meta.url);
 
+/** A page with blocks of data at its end. */
+function withBlocks(page, blocks) {
+  const end = page.lastIndexOf('</body>');
+  return `${page.slice(0, end)}${blocks.join('\n')}\n${page.slice(end)}`;
+}
+
 export function alonePage(bytes, paths) {
   const block = (id, data) =>
     `<script type="application/octet-stream" id="${id}" data-encoding="gzip+base64">${gzipSync(data).toString('base64')}</script>`;
   const blocks = [block('pack', bytes)];
   if (paths !== undefined) blocks.push(block('paths', JSON.stringify(paths)));
-  const page = readFileSync(PAGE, 'utf8');
-  const end = page.lastIndexOf('</body>');
-  return `${page.slice(0, end)}${blocks.join('\n')}\n${page.slice(end)}`;
+  return withBlocks(readFileSync(PAGE, 'utf8'), blocks);
+}
+
+/** A page with the data of another one that was exported. */
+export function withDataOf(page, exported) {
+  const blocks = exported.match(/<script type="application\/octet-stream"[\s\S]*?<\/script>/g) ?? [];
+  if (blocks.length === 0) throw new Error('the exported page has no data');
+  return withBlocks(page, blocks);
 }
 
 /** The same from a pack that `makePack` made. */

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { chromium as browserType } from '@playwright/test';
+import { withDataOf } from './alone.mjs';
 import { ARGUMENTS, chromium } from './chromium.mjs';
 
 const WIDTH = 1400;
@@ -21,12 +22,7 @@ const browser = await browserType.launch({ executablePath: chromium(), args: ARG
 try {
   const file = join(folder, 'page.html');
   execFileSync(program, ['view', database, '--export', file], { stdio: ['ignore', 'ignore', 'inherit'] });
-  const exported = readFileSync(file, 'utf8');
-  const blocks = exported.match(/<script type="application\/octet-stream"[\s\S]*?<\/script>/g) ?? [];
-  if (blocks.length === 0) throw new Error(`${program} exports no data`);
-  const page = readFileSync(PAGE, 'utf8');
-  const end = page.lastIndexOf('</body>');
-  writeFileSync(file, `${page.slice(0, end)}${blocks.join('\n')}\n${page.slice(end)}`);
+  writeFileSync(file, withDataOf(readFileSync(PAGE, 'utf8'), readFileSync(file, 'utf8')));
   const tab = await browser.newPage({ viewport: { width: WIDTH, height: HEIGHT }, colorScheme: 'light' });
   tab.on('pageerror', (error) => {
     throw error;

@@ -32,6 +32,11 @@ export interface Range {
   known: number;
 }
 
+/** Whether all numbers are whole ones that can be told from each other. */
+export function isWholeRange({ isWhole, low, high }: Range): boolean {
+  return isWhole && low >= -(2 ** 53) && high <= 2 ** 53;
+}
+
 export function rangeOf(values: Numbers): Range {
   if (values instanceof Uint32Array) return wholeRange(values);
   const found = { low: Infinity, high: -Infinity, positive: Infinity, isWhole: true, known: 0 };

@@ -2,7 +2,7 @@
 
 import type { Group } from './group';
 import type { Layer } from './layer';
-import { chanceOf, correct, deviations, leastChance, type Spread } from './statistics';
+import { chanceOfTimes, correct, deviations, leastChance, type Spread } from './statistics';
 import { deviationOf, presentIn, spreadOf, totals } from './sums';
 import type { Tally } from './tally';
 
@@ -59,7 +59,10 @@ class Sample {
     const { spread, tally } = this;
     spread.mean = this.mean[context];
     spread.deviation = deviationOf(tally.sums, at, tally.applied);
-    return spread.mean === 0 || presentIn(tally.sums, at) > 0;
+    const present = presentIn(tally.sums, at);
+    // Of more executions than are spoken of: how many of these were there is not known.
+    spread.present = tally.applied === spread.executions ? present : NaN;
+    return spread.mean === 0 || present > 0;
   }
 }
 
@@ -78,7 +81,7 @@ export function compare(layer: Layer, groups: readonly [Group, Group], part: Par
     const at = part === 'own' ? context : layer.same[context];
     const isKnown = a.look(context, at);
     if (!b.look(context, at) || !isKnown) continue;
-    chance[context] = chanceOf(a.spread, b.spread, least);
+    chance[context] = chanceOfTimes(a.spread, b.spread, least);
     differ[context] = deviations(a.spread, b.spread);
   }
   correct(chance);

@@ -1,6 +1,6 @@
 /** A histogram in some rows, as a table has them: bins together, and the numbers that are in these. */
 
-import { type Axis, type Range, valueAt } from './axis';
+import { type Axis, isWholeRange, type Range, valueAt } from './axis';
 
 /** Whole numbers at most that have a row each. */
 const SINGLE = 24;
@@ -35,7 +35,7 @@ function wholeFrom(axis: Axis, bin: number): number {
 /** Rows of an axis; whole numbers have a row each if they are few. */
 export function rowsOf(axis: Axis, range: Range): Row[] {
   if (range.known === 0) return [];
-  const isWhole = range.isWhole && range.low >= -(2 ** 53) && range.high <= 2 ** 53;
+  const isWhole = isWholeRange(range);
   const isFew = isWhole && range.high - range.low < SINGLE;
   const parts = isFew ? axis.bins : Math.min(ROWS, axis.bins);
   const rows: Row[] = [];

@@ -1,6 +1,7 @@
 /**
- * Statistics of two groups: Welch's test with its interval, Hedges' g, and the correction of Benjamini and Hochberg, as
- * `analyze/executions/src/compare.rs` defines them.
+ * Statistics of two groups, by the same rules as `analyze/executions/src/statistics.rs` has, so that page and terminal say the same: Welch's
+ * test with its interval, Fisher's of who was there at all, Mann and Whitney's of ranks, Hedges' g, and the correction of
+ * Benjamini and Hochberg.
  */
 
 /** Times of a group's executions in a context. */
@@ -166,6 +167,74 @@ export function hedges(a: Spread, b: Spread): number {
   const free = Math.max(0, a.executions - 1) + Math.max(0, b.executions - 1);
   const found = deviations(a, b);
   return free > 1 ? found * Math.max(0, 1 - 3 / Math.max(3, 4 * free - 1)) : found;
+}
+
+/** What is called a large effect: Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988). */
+const LARGE = 0.8;
+
+/** The chance of the surer of two tests, as there were two. */
+export function surer(one: number, other: number): number {
+  return Math.min(1, 2 * Math.min(one, other));
+}
+
+/**
+ * How probable a difference of times like that would be if there were none: by means, and by how many were there at all, which tells
+ * more where few were; that only where the effect is large, as some more being there is no difference in time yet.
+ */
+export function chanceOfTimes(a: Spread, b: Spread, least: number): number {
+  const byMean = chanceOf(a, b, least);
+  const isLarge = Math.abs(hedges(a, b)) >= LARGE;
+  return surer(byMean, isLarge ? presence(a, b) : 1);
+}
+
+/** The natural logarithm of the number of ways to choose some of all. */
+function logWays(all: number, some: number): number {
+  return logGamma(all + 1) - logGamma(some + 1) - logGamma(all - some + 1);
+}
+
+/** How probable it is that so different parts of both groups were there, if that does not depend on the group (Fisher's exact test). */
+export function presence(a: Spread, b: Spread): number {
+  const [drawn, found] = [b.executions, b.present];
+  const [all, have] = [a.executions + drawn, a.present + found];
+  const isKnown = a.present <= a.executions && found <= drawn;
+  if (!isKnown || a.executions === 0 || drawn === 0) return 1;
+  let term = Math.exp(logWays(have, found) + logWays(all - have, drawn - found) - logWays(all, drawn));
+  const isMany = found * all >= have * drawn;
+  // Neither more nor fewer than that, as far as it counts.
+  let sum = 0;
+  for (let at = found; term > sum * 1e-9; at += isMany ? 1 : -1) {
+    sum += term;
+    const absent = all - have + at - drawn;
+    term *= isMany
+      ? ((have - at) * (drawn - at)) / ((at + 1) * (absent + 1))
+      : (at * absent) / ((have - at + 1) * (drawn - at + 1));
+  }
+  return Math.min(1, 2 * sum);
+}
+
+/** Ranks of two groups of numbers beside each other. */
+export interface Ranks {
+  /** How many numbers each group has. */
+  counts: [number, number];
+  /** Over all numbers of B how many of A are less, those that are equal being half. */
+  above: number;
+  /** What equal numbers, of which there are t, add up to: t³ − t. */
+  ties: number;
+}
+
+/** How probable it is that one of B is greater than one of A. */
+export function higher({ counts: [a, b], above }: Ranks): number {
+  return a === 0 || b === 0 ? 0.5 : above / (a * b);
+}
+
+/** How probable ranks as different as these are by chance (Mann and Whitney 1947, with the normal distribution). */
+export function chanceOfRanks({ counts: [a, b], above, ties }: Ranks): number {
+  if (a === 0 || b === 0) return 1;
+  const all = a + b;
+  const deviation = Math.sqrt(((a * b) / 12) * (all + 1 - ties / (all * (all - 1))));
+  const away = Math.max(0, Math.abs(above - (a * b) / 2) - 0.5);
+  const chance = deviation > 0 ? erfc(away / deviation / Math.SQRT2) : 1;
+  return Math.min(1, Math.max(chance, leastChance(a, b)));
 }
 
 /** Corrects chances for their number (Benjamini and Hochberg 1995), in place; NaN is what was not tested. */

@@ -7,12 +7,14 @@ import { decodePack } from '../engine/pack';
 import { clean } from '../format';
 import { Model } from '../model';
 import { Executions } from './executions';
+import { Figures } from './figures';
 import { Flame } from './flame';
 import { filterBy, steer } from './flame-keys';
 import { Groups } from './groups';
 import { Header } from './header';
 import { Help } from './help';
 import { ModelContext } from './hooks';
+import { Pins } from './pins';
 import { Ranking } from './ranking';
 import { onTheme } from './theme';
 import { Timeline } from './timeline';
@@ -110,7 +112,11 @@ export function App() {
             <Groups />
             <div class="middle">
               <Flame />
-              <Ranking />
+              <div class="beside">
+                <Pins />
+                <Ranking />
+                <Figures />
+              </div>
             </div>
             <Executions />
           </>

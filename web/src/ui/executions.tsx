@@ -1,7 +1,7 @@
 /** Lists of the executions of both groups. */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { NONE } from '../engine/pack';
+import { NONE, type Source } from '../engine/pack';
 import { clean, count, moment, quantity } from '../format';
 import type { Model, Side } from '../model';
 import { useModel, useTopics } from './hooks';
@@ -76,6 +76,8 @@ function List({ side }: { side: Side }) {
   const first = Math.max(0, Math.floor(top / ROW) - 4);
   const rows = [...members.subarray(first, Math.min(shown, first + 26))];
   const extra = column === 0 ? null : numbers[column];
+  const columns = useMemo(() => columnsOf(model), [model]);
+  const width = 3 + columns.length + (extra === null ? 0 : 1);
   const name = 'AB'[side];
   const key = (event: KeyboardEvent) => {
     if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
@@ -109,14 +111,17 @@ function List({ side }: { side: Side }) {
               <th scope="col">{clean(numbers[0]?.label ?? '', 30)}</th>
               {extra === null ? null : <th scope="col">{clean(extra.label, 30)}</th>}
               <th scope="col">began</th>
-              <th scope="col">thread</th>
-              <th scope="col">trace</th>
+              {columns.map(({ name }) => (
+                <th scope="col" key={name}>
+                  {name}
+                </th>
+              ))}
             </tr>
           </thead>
           <tbody>
             {first > 0 ? (
               <tr aria-hidden="true" style={{ height: `${first * ROW}px` }}>
-                <td colSpan={extra === null ? 5 : 6} />
+                <td colSpan={width} />
               </tr>
             ) : null}
             {rows.map((one, at) => (
@@ -134,13 +139,16 @@ function List({ side }: { side: Side }) {
                 <td>{quantity(numbers[0].values[one], numbers[0].unit)}</td>
                 {extra === null ? null : <td>{quantity(extra.values[one], extra.unit)}</td>}
                 <td>{quantity(beginOf(model, one), 'ns')}</td>
-                <td title={threadOf(model, one)}>{threadOf(model, one)}</td>
-                <td title={clean(model.pack.sources[model.pack.source[one]].path)}>{traceOf(model, one)}</td>
+                {columns.map(({ name, text, title }) => (
+                  <td key={name} title={title(model, one)}>
+                    {text(model, one)}
+                  </td>
+                ))}
               </tr>
             ))}
             {first + rows.length < shown ? (
               <tr aria-hidden="true" style={{ height: `${(shown - first - rows.length) * ROW}px` }}>
-                <td colSpan={extra === null ? 5 : 6} />
+                <td colSpan={width} />
               </tr>
             ) : null}
           </tbody>
@@ -148,6 +156,22 @@ function List({ side }: { side: Side }) {
       </section>
     </div>
   );
+}
+
+interface Column {
+  name: string;
+  text: (model: Model, one: number) => string;
+  title: (model: Model, one: number) => string;
+}
+
+/** What is not the same for all executions. */
+function columnsOf(model: Model): Column[] {
+  const { thread, source, sources } = model.pack;
+  const found: Column[] = [];
+  if (thread.some((one) => one !== thread[0])) found.push({ name: 'thread', text: threadOf, title: threadOf });
+  const traces = new Set(Array.from(new Set(source), (at) => traceText(sources[at])));
+  if (traces.size > 1) found.push({ name: 'trace', text: traceOf, title: pathOf });
+  return found;
 }
 
 function beginOf(model: Model, one: number): number {
@@ -159,8 +183,15 @@ export function threadOf(model: Model, one: number): string {
   return code === NONE ? 'unknown' : clean(model.pack.threads[code], 60);
 }
 
-function traceOf(model: Model, one: number): string {
-  const { path, host, label } = model.pack.sources[model.pack.source[one]];
+function pathOf({ pack }: Model, one: number): string {
+  return clean(pack.sources[pack.source[one]].path);
+}
+
+function traceOf({ pack }: Model, one: number): string {
+  return traceText(pack.sources[pack.source[one]]);
+}
+
+function traceText({ path, host, label }: Source): string {
   return clean([label, host].filter((part) => part !== '').join(' · ') || path, 60);
 }
 

@@ -57,32 +57,34 @@ export function Bar() {
         }}
       />
       <span class="gap" />
-      {shown.mode === 'diff' && !shown.isInverted ? (
-        <label class="check" title="Colours tell about time in a frame itself, not within it">
+      <div class="checks">
+        {shown.mode === 'diff' && !shown.isInverted ? (
+          <label class="check" title="Colours tell about time in a frame itself, not within it">
+            <input
+              type="checkbox"
+              checked={shown.part === 'own'}
+              onChange={(event) => model.setPart(event.currentTarget.checked ? 'own' : 'whole')}
+            />
+            colour own time
+          </label>
+        ) : null}
+        <label class="check" title="From the innermost frames outwards: who called them">
           <input
             type="checkbox"
-            checked={shown.part === 'own'}
-            onChange={(event) => model.setPart(event.currentTarget.checked ? 'own' : 'whole')}
+            checked={shown.isInverted}
+            onChange={(event) => model.setInverted(event.currentTarget.checked)}
           />
-          colour own time
+          invert
         </label>
-      ) : null}
-      <label class="check" title="From the innermost frames outwards: who called them">
-        <input
-          type="checkbox"
-          checked={shown.isInverted}
-          onChange={(event) => model.setInverted(event.currentTarget.checked)}
-        />
-        invert
-      </label>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={shown.isFlipped}
-          onChange={(event) => model.look({ isFlipped: event.currentTarget.checked })}
-        />
-        root below
-      </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={shown.isFlipped}
+            onChange={(event) => model.look({ isFlipped: event.currentTarget.checked })}
+          />
+          root below
+        </label>
+      </div>
       <div class="second">
         <Legend />
         {shown.search !== '' ? (

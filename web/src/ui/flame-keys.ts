@@ -1,5 +1,6 @@
 /** What keys do in the flame graph. */
 
+import { widths } from '../engine/flame';
 import type { Model } from '../model';
 import type { Drawn } from './flame-picture';
 
@@ -40,28 +41,38 @@ export function keyIn(event: KeyboardEvent, model: Model, drawn: Drawn | null): 
   }
 }
 
+/** What stands within a context, from the left to the right: what only A has is at the right end, the first of it outermost. */
+function within({ layer, whole, shown }: Model, context: number): number[] {
+  const { firstChild, children } = layer;
+  const { meanA, meanB } = whole;
+  const inner = [...children.subarray(firstChild[context], firstChild[context + 1])];
+  const means = shown.mode === 'a' ? meanA : meanB;
+  const there = inner.filter((at) => means[at] > 0);
+  const vanished = shown.mode === 'diff' ? inner.filter((at) => meanB[at] === 0 && meanA[at] > 0) : [];
+  // Within what only A has, all stands from the left.
+  return meanB[context] === 0 ? [...there, ...vanished] : [...there, ...vanished.reverse()];
+}
+
 /** Zooming from anywhere: in to the widest inside or the cursor, out, and beside. */
 export function steer(model: Model, key: 'w' | 'a' | 's' | 'd'): void {
-  const { layer, shown } = model;
-  const { tree, firstChild, children } = layer;
-  const means = shown.mode === 'a' ? model.whole.meanA : model.whole.meanB;
+  const { shown } = model;
+  const { tree } = model.layer;
   if (key === 's') {
     model.zoomTo(tree.parent[shown.zoom]);
     return;
   }
-  const within = (of: number) =>
-    [...children.subarray(firstChild[of], firstChild[of + 1])].filter((at) => means[at] > 0);
   if (key === 'w') {
     if (model.cursor !== shown.zoom) {
       model.zoomTo(model.cursor);
       return;
     }
-    const widest = within(shown.zoom).sort((one, other) => means[other] - means[one])[0];
+    const { width } = widths(model.layer, model.whole, shown.mode);
+    const widest = within(model, shown.zoom).sort((one, other) => width[other] - width[one])[0];
     if (widest !== undefined) model.zoomTo(widest);
     return;
   }
   if (shown.zoom === 0) return;
-  const beside = within(tree.parent[shown.zoom]);
+  const beside = within(model, tree.parent[shown.zoom]);
   const next = beside[beside.indexOf(shown.zoom) + (key === 'd' ? 1 : -1)];
   if (next !== undefined) model.zoomTo(next);
 }

@@ -1,7 +1,8 @@
 /** A histogram with its brush as a picture. */
 
 import { type Axis, placeOf } from '../engine/axis';
-import { type Interval, ROOM } from '../engine/group';
+import { edgesOf } from '../engine/brush';
+import { ROOM } from '../engine/group';
 import { logTicks, quantity, ticks } from '../format';
 import type { Model, Side } from '../model';
 import { fitted, prepared, setFont } from './hooks';
@@ -49,7 +50,7 @@ export function drawHistogram(canvas: HTMLCanvasElement, model: Model, side: Sid
     pen.globalAlpha = 0.72;
     drawBars(plot);
     pen.globalAlpha = 1;
-  } else drawBrushed(plot, side, range);
+  } else drawBrushed(plot, side, edgesOf(model.table.numbers[column], range));
   drawAxis(plot);
 }
 
@@ -70,10 +71,10 @@ function drawBars({ pen, axis, counts, inner, floor, isTall }: Plot): void {
 }
 
 /** All bars pale, those within the range in the group's colour, and the range with its edges. */
-function drawBrushed(plot: Plot, side: Side, range: Interval): void {
-  const { pen, axis, inner, floor } = plot;
+function drawBrushed(plot: Plot, side: Side, edges: [number, number]): void {
+  const { pen, inner, floor } = plot;
   const theme = currentTheme();
-  const [low, high] = [range.low, range.high].map((value) => MARGIN + placeOf(axis, value) * inner);
+  const [low, high] = edges.map((place) => MARGIN + place * inner);
   pen.fillStyle = theme.pale;
   drawBars(plot);
   pen.fillStyle = theme.groups[side];

@@ -1,7 +1,7 @@
 /** A histogram with a brush. */
 
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { placeOf, valueAt } from '../engine/axis';
+import { type Brushed, between, edgesOf, moved, nudged, resized } from '../engine/brush';
 import { type Interval, ROOM } from '../engine/group';
 import { rowsOf } from '../engine/rows';
 import { count, percent, quantity, span } from '../format';
@@ -12,7 +12,7 @@ import { useCanvas, useModel, useTopics } from './hooks';
 /** How near an edge is taken. */
 const NEAR = 6;
 
-type Grip = { kind: 'new' | 'move' | 'low' | 'high'; start: number; range: [number, number] | null; isMoved: boolean };
+type Grip = { kind: 'new' | 'move' | 'low' | 'high'; start: number; range: Interval | null; isMoved: boolean };
 
 export function Histogram({ side, column }: { side: Side; column: number }) {
   const model = useModel();
@@ -20,9 +20,6 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
   const of = table.numbers[column];
   const grip = useRef<Grip | null>(null);
   const [cursor, setCursor] = useState('crosshair');
-
-  /** Places of the brush, from 0 to 1. */
-  const placesOf = (range: Interval): [number, number] => [placeOf(of.axis, range.low), placeOf(of.axis, range.high)];
 
   const canvas = useCanvas(model, ['step'], (element) => drawHistogram(element, model, side, column));
 
@@ -34,26 +31,16 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
     const range = model.rangeOf(side, column);
     if (range === null) return 'new';
     const near = NEAR / Math.max(1, canvas.current!.clientWidth - 2 * MARGIN);
-    const [low, high] = placesOf(range);
+    const [low, high] = edgesOf(of, range);
     if (Math.abs(place - high) <= near) return 'high';
     if (Math.abs(place - low) <= near) return 'low';
     return place > low && place < high ? 'move' : 'new';
-  };
-  const set = (low: number, high: number, isDiscrete: boolean) => {
-    const [from, to] = low <= high ? [low, high] : [high, low];
-    // At the very ends nothing may be lost to rounding.
-    const range = {
-      low: from <= 0 ? of.range.low : valueAt(of.axis, from),
-      high: to >= 1 ? of.range.high : valueAt(of.axis, to),
-    };
-    model.setRange(side, column, range, isDiscrete);
   };
   const down = (event: PointerEvent) => {
     if (event.button !== 0) return;
     canvas.current!.setPointerCapture(event.pointerId);
     const start = placeAt(event);
-    const range = model.rangeOf(side, column);
-    grip.current = { kind: gripAt(start), start, range: range === null ? null : placesOf(range), isMoved: false };
+    grip.current = { kind: gripAt(start), start, range: model.rangeOf(side, column), isMoved: false };
   };
   const move = (event: PointerEvent) => {
     const place = placeAt(event);
@@ -65,12 +52,7 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
     }
     if (!held.isMoved && Math.abs(place - held.start) * canvas.current!.clientWidth < 3) return;
     held.isMoved = true;
-    if (held.kind === 'new' || held.range === null) return set(held.start, place, false);
-    const [low, high] = held.range;
-    if (held.kind === 'low') return set(place, high, false);
-    if (held.kind === 'high') return set(low, place, false);
-    const by = Math.min(1 - high, Math.max(-low, place - held.start));
-    set(low + by, high + by, false);
+    model.setRange(side, column, dragged(of, held, place), false);
   };
   const up = () => {
     const held = grip.current;
@@ -86,24 +68,15 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
         : event.key === 'ArrowLeft' || event.key === 'ArrowDown'
           ? -1
           : 0;
-    if (event.key === 'Delete' || event.key === 'Backspace') {
-      model.setRange(side, column, null, true);
-    } else if (event.key === 'Home' || event.key === 'End') {
+    const range = model.rangeOf(side, column);
+    const set = (wanted: Interval | null) => model.setRange(side, column, wanted, true);
+    if (event.key === 'Delete' || event.key === 'Backspace') set(null);
+    else if (event.key === 'Home' || event.key === 'End') {
       // As far to an end as it goes, with the width that it has.
-      const range = model.rangeOf(side, column);
-      const [low, high] = range === null ? [0.25, 0.75] : placesOf(range);
-      if (event.key === 'Home') set(0, high - low, true);
-      else set(1 - (high - low), 1, true);
+      set(moved(of, range ?? between(of, 0.25, 0.75), event.key === 'Home' ? -1 : 1));
     } else if (step !== 0 && !event.ctrlKey && !event.metaKey) {
       const by = (step * (event.altKey ? 0.2 : 1)) / of.axis.bins;
-      const range = model.rangeOf(side, column);
-      const [low, high] = range === null ? [0.25, 0.75] : placesOf(range);
-      if (range === null) set(low, high, true);
-      else if (event.shiftKey) set(low, Math.min(1, Math.max(low, high + by)), true);
-      else {
-        const moved = Math.min(1 - high, Math.max(-low, by));
-        set(low + moved, high + moved, true);
-      }
+      set(range === null ? between(of, 0.25, 0.75) : nudged(of, range, by, event.shiftKey));
     } else return;
     event.preventDefault();
     event.stopPropagation();
@@ -128,6 +101,12 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
   );
 }
 
+/** The range when what is held has come to a place. */
+function dragged(of: Brushed, { kind, start, range }: Grip, place: number): Interval {
+  if (kind === 'new' || range === null) return between(of, start, place);
+  return kind === 'move' ? moved(of, range, place - start) : resized(of, range, kind, place);
+}
+
 /** The part that the keyboard moves, told to those who do not see it. */
 function Brush(props: {
   side: Side;
@@ -141,7 +120,7 @@ function Brush(props: {
   const of = model.table.numbers[props.column];
   const range = model.rangeOf(props.side, props.column);
   const text = range === null ? 'all' : `${quantity(range.low, of.unit)} to ${quantity(range.high, of.unit)}`;
-  const [low, high] = range === null ? [0, 1] : [placeOf(of.axis, range.low), placeOf(of.axis, range.high)];
+  const [low, high] = range === null ? [0, 1] : edgesOf(of, range);
   return (
     <div
       class="brush"
@@ -157,12 +136,17 @@ function Brush(props: {
     >
       {props.children}
       {range === null ? null : (
-        <span class="range" aria-hidden="true">
+        <span class="range" style={{ right: besideText(low, high) }} aria-hidden="true">
           {text}
         </span>
       )}
     </div>
   );
+}
+
+/** Where the text of a range ends: in the corner, or before a brush that is there. */
+function besideText(low: number, high: number): string {
+  return low > 0.35 && low + high > 1 ? `calc(${100 * (1 - low)}% + 10px)` : '8px';
 }
 
 /** The histogram in some lines, for screen readers. */

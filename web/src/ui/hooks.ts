@@ -2,6 +2,7 @@
 
 import { createContext } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks';
+import { fittedTo } from '../format';
 import type { Model, Topic } from '../model';
 import { onTheme } from './theme';
 
@@ -77,20 +78,12 @@ export function setFont(pen: CanvasRenderingContext2D): void {
 
 /** As much of a text as has room; measuring each letter once is much faster than measuring texts. */
 export function fitted(pen: CanvasRenderingContext2D, text: string, room: number): string {
-  let width = 0;
-  for (let at = 0; at < text.length; at++) {
-    const letter = text[at];
-    let one = widths.get(letter);
-    if (one === undefined) {
-      one = pen.measureText(letter).width;
-      widths.set(letter, one);
+  return fittedTo(text, room, (letter) => {
+    let width = widths.get(letter);
+    if (width === undefined) {
+      width = pen.measureText(letter).width;
+      widths.set(letter, width);
     }
-    width += one;
-    if (width > room) {
-      // The ellipsis takes about two letters.
-      const cut = text.slice(0, Math.max(0, at - 1));
-      return cut.length < 2 ? '' : `${cut}…`;
-    }
-  }
-  return text;
+    return width;
+  });
 }

@@ -1,20 +1,19 @@
-/** Where the groups differ most, and what was pinned. */
+/** Where the groups differ most. */
 
 import { type Comparison, SURE } from '../engine/compare';
-import { pathOf } from '../engine/layer';
-import { GAP, ways } from '../engine/ways';
+import { ways } from '../engine/ways';
 import { chance, quantity, signed } from '../format';
-import type { Model, Topic } from '../model';
-import { Facts } from './facts';
+import type { Topic } from '../model';
 import { useModel, useTopics } from './hooks';
 import { colourOf } from './theme';
+import { aroundText, wayText } from './way-text';
 
 export function Ranking() {
   const model = useModel();
-  const { ranking, rankedBy, shown } = model;
+  const { ranking, rankedBy } = model;
   const topics: Topic[] = ranking.length === 0 ? ['calm', 'view', 'step'] : ['calm', 'view'];
   useTopics(model, ...topics);
-  const around = ways(model.layer.tree, model.pack.names, [...ranking, ...model.unsure, ...shown.pins]);
+  const around = ways(model.layer.tree, model.pack.names, [...ranking, ...model.unsure]);
   return (
     <section class="panel ranking" aria-label="Where the groups differ most">
       <h2>Where the groups differ most</h2>
@@ -33,28 +32,6 @@ export function Ranking() {
         <div class="unsure">
           <h3>{`${ranking.length > 0 ? 'Greater, but not sure' : 'Not sure'}: too few executions, or too mixed`}</h3>
           <Contexts contexts={model.unsure} around={around} by={rankedBy} label="Differences that are not sure" />
-        </div>
-      ) : null}
-      {shown.pins.length > 0 ? (
-        <div class="pins">
-          <h2>Pinned</h2>
-          {shown.pins.map((context) => (
-            <div class="pin" key={context}>
-              <button type="button" class="quiet" title={wayText(model, context)} onClick={() => model.zoomTo(context)}>
-                {model.nameOf(context)}
-                <small>{aroundText(model, around.get(context) ?? [])}</small>
-              </button>
-              <button
-                type="button"
-                class="quiet"
-                aria-label={`Unpin ${model.nameOf(context)}`}
-                onClick={() => model.pin(context)}
-              >
-                ×
-              </button>
-              <Facts model={model} context={context} />
-            </div>
-          ))}
         </div>
       ) : null}
     </section>
@@ -108,18 +85,4 @@ function Contexts({ contexts, around, by, label }: Listed) {
       </tbody>
     </table>
   );
-}
-
-/** The frames around that tell a context apart: ` in block-device … commit`. */
-function aroundText(model: Model, frames: number[]): string {
-  if (frames.length === 0) return '';
-  const names = frames.map((frame) => (frame === GAP ? '…' : model.nameOf(frame)));
-  return ` in ${names.join(' ‹ ').replaceAll('‹ … ‹', '…')}`;
-}
-
-/** The whole way to a context, the outermost frame first. */
-function wayText(model: Model, context: number): string {
-  return pathOf(model.layer.tree, context)
-    .map((at) => model.nameOf(at))
-    .join(' › ');
 }

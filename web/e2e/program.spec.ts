@@ -1,0 +1,457 @@
+/** The page against the real program, with databases of real recordings: what it shows is what the terminal says of the same. */
+
+import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import AxeBuilder from '@axe-core/playwright';
+import type { Page } from '@playwright/test';
+import { type Part, SURE, spreads } from '../src/engine/compare';
+import type { Group } from '../src/engine/group';
+import type { Layer } from '../src/engine/layer';
+import { FrameKind } from '../src/engine/pack';
+import { hedges, intervalOf, type Spread } from '../src/engine/statistics';
+import type { Model } from '../src/model';
+import { brush, calm, expect, hash, open, size } from './page';
+import { BUILT, compared, dress, dressed, goes, IS_PAGE_OF_DIST, STUDIES, type Tested, test, told } from './program';
+
+const [CPU, DISK, LOCK, SLEEP] = STUDIES;
+
+/** How the terminal writes frames. */
+const WORDS: Record<number, [string, string]> = {
+  [FrameKind.Function]: ['', ''],
+  [FrameKind.Call]: ['', '()'],
+  [FrameKind.Thread]: ['<', '>'],
+  [FrameKind.Reason]: ['[', ']'],
+  [FrameKind.Detail]: ['[', ']'],
+};
+
+/** The frames of each context in the page, as the terminal writes them. */
+async function wordsOf(page: Page): Promise<string[][]> {
+  return page.evaluate((words) => {
+    const { contexts, names } = (window as unknown as { tracebraid: Model }).tracebraid.pack;
+    const found: string[][] = [[]];
+    for (let at = 1; at < contexts.count; at++) {
+      const [before, behind] = words[contexts.kind[at]];
+      found.push([...found[contexts.parent[at]], `${before}${names[contexts.name[at]]}${behind}`]);
+    }
+    return found;
+  }, WORDS);
+}
+
+/** Contexts that the page lists as sure differences, the greatest first, by number. */
+async function ranked(page: Page): Promise<number[]> {
+  const rows = page.locator('table[aria-label="Differences that are sure"] [data-ranked]');
+  return rows.evaluateAll((found) => found.map((row) => Number(row.getAttribute('data-ranked'))));
+}
+
+async function sizes(page: Page): Promise<number[]> {
+  return [await size(page, 'A'), await size(page, 'B')];
+}
+
+/** What the page shows of both groups: enough to tell whether another one shows the same. */
+async function seen(page: Page) {
+  const table = page.locator('table[aria-label="Differences that are sure"]');
+  return {
+    sizes: await sizes(page),
+    chips: await page.locator('.heads .chip').allInnerTexts(),
+    differences: await table.innerText(),
+    slowest: await page.locator('.list.side-b tbody').innerText(),
+    graph: (await page.locator('[data-flame] canvas').screenshot()).toString('base64'),
+  };
+}
+
+/** Means of all contexts in which anything of a group was, by their frames. */
+async function means(page: Page): Promise<Map<string, [number, number]>> {
+  const words = await wordsOf(page);
+  const found = await page.evaluate(() => {
+    const { meanA, meanB } = (window as unknown as { tracebraid: Model }).tracebraid.rankedBy;
+    return [...meanA.keys()].map((at): [number, number] => [meanA[at], meanB[at]]);
+  });
+  const there = [...found.entries()].filter(([, [a, b]]) => a > 0 || b > 0);
+  return new Map(there.map(([at, both]) => [words[at].join('\n'), both]));
+}
+
+test('the program carries the page that was built here', async ({ view, request }) => {
+  test.info().annotations.push({ type: 'page', description: IS_PAGE_OF_DIST ? 'web/dist' : "the program's" });
+  const { origin } = await view(CPU);
+  const answer = await request.get(origin);
+  expect(answer.ok()).toBe(true);
+  const page = await answer.text();
+  expect(page).toContain('Content-Security-Policy');
+  if (!IS_PAGE_OF_DIST && page !== BUILT) {
+    throw new Error(
+      'The program has another page than web/dist: build it anew, or set TRACEBRAID_PAGE=dist to test that.',
+    );
+  }
+});
+
+for (const study of STUDIES) {
+  test(`${study.name}: the cause is on top, in the list and in the flame graph`, async ({ page, view }) => {
+    const expected = compared(study.file, study.conditions);
+    expect(expected.groups[1].executions).toBe(study.slow);
+    await open(page, `${(await view(study)).address}#${study.address}`);
+    expect(await sizes(page)).toEqual(expected.groups.map(({ executions }) => executions));
+    const words = await wordsOf(page);
+    const list = await ranked(page);
+    const place = list.findIndex((context) => goes(words[context], study.cause));
+    expect(place).toBeGreaterThanOrEqual(0);
+    expect(place).toBeLessThan(study.among);
+    expect(words[list[0]]).toEqual(expected.contexts[0].context);
+    await page.locator('[data-ranked]').nth(place).click();
+    await calm(page);
+    // Its box is as wide as the graph, in the colour of what B has more of than by three deviations.
+    const [colour, full] = await colours(page, words[list[place]].length);
+    expect(colour).toBe(full);
+    await expect(page.locator('#flame-said')).toContainText('They differ.');
+  });
+}
+
+/** The colour of the box that is zoomed to, so many frames deep, and the one of the legend for much more in B. */
+async function colours(page: Page, depth: number): Promise<[string, string]> {
+  return page.evaluate((row) => {
+    const canvas = document.querySelector<HTMLCanvasElement>('[data-flame] canvas')!;
+    const ratio = canvas.width / canvas.clientWidth;
+    const at = [canvas.width - 8, (row * 19 + 4) * ratio];
+    const [r, g, b] = canvas.getContext('2d')!.getImageData(at[0], at[1], 1, 1).data;
+    const full = [...document.querySelectorAll('.flame .legend .scale i')].at(-1)!;
+    return [`rgb(${r}, ${g}, ${b})`, getComputedStyle(full).backgroundColor];
+  }, depth);
+}
+
+/** Numbers in which the page differs from the terminal: none. A list, as there are very many that do not. */
+class Differences {
+  readonly found: string[] = [];
+
+  /** One number of the page, and the same of the terminal. */
+  number(found: number, expected: number | null, what: string): void {
+    // Tails of distributions are reckoned in different ways; beyond 1e-30 both only say that it is less.
+    const bound = Math.max(1e-6 * Math.abs(expected ?? Infinity), 1e-30);
+    const isSame = expected === null ? !Number.isFinite(found) : Math.abs(found - expected) <= bound;
+    if (!isSame) this.found.push(`${what}: ${found} in the page, ${expected} in the terminal`);
+  }
+
+  test(found: [Spread, Spread], chance: number, expected: Tested, what: string): void {
+    for (const side of [0, 1] as const) {
+      for (const key of ['executions', 'present', 'mean', 'deviation'] as const) {
+        this.number(found[side][key], expected.groups[side][key], `${what}, ${key} of ${'AB'[side]}`);
+      }
+    }
+    this.number(chance, expected.chance, `${what}, chance`);
+    this.number(hedges(...found), expected.effect, `${what}, effect`);
+    const ends = intervalOf(...found) ?? [NaN, NaN];
+    for (const end of [0, 1]) this.number(ends[end], expected.interval?.[end] ?? null, `${what}, interval`);
+  }
+}
+
+interface Reckoned {
+  /** By context. */
+  own: [Spread, Spread, chance: number][];
+  whole: [Spread, Spread, chance: number][];
+  figures: { name: string; groups: [Spread, Spread]; chance: number; higher: number }[];
+}
+
+/** What the page reckoned of all contexts and figures: from its sums, as it does it to show them. */
+async function reckoned(page: Page): Promise<Reckoned> {
+  const { same, sums, chances, figures } = await page.evaluate(() => {
+    const model = (window as unknown as { tracebraid: Model }).tracebraid;
+    const { groups, layer, rankedBy, whole, pack, separations } = model;
+    const tally = ({ sums, applied }: Group['own']) => ({ sums: [...sums], applied });
+    return {
+      same: [...layer.same],
+      sums: groups.map((group) => ({ own: tally(group.own), whole: tally(group.whole) })),
+      chances: { own: [...rankedBy.chance], whole: [...whole.chance] },
+      figures: separations.map((one) => ({ ...one, name: pack.metrics[one.column].name })),
+    };
+  });
+  const [layer, groups] = [{ same }, sums] as unknown as [Layer, [Group, Group]];
+  const all = (part: Part) =>
+    chances[part].map((chance, at): [Spread, Spread, number] => [...spreads(layer, groups, part, at), chance]);
+  return { own: all('own'), whole: all('whole'), figures };
+}
+
+for (const study of STUDIES) {
+  test(`${study.name}: groups, contexts and figures are those of tracebraid compare`, async ({ page, view }) => {
+    const { address } = await view(study);
+    for (const conditions of [null, study.conditions]) {
+      await page.goto('about:blank');
+      await open(page, conditions === null ? address : `${address}#${study.address}`);
+      const words = (await wordsOf(page)).map((frames) => frames.join('\n'));
+      const found = await reckoned(page);
+      const differences = new Differences();
+      for (const part of ['own', 'whole'] as const) {
+        const expected = compared(study.file, conditions, ...(part === 'whole' ? ['--whole'] : []));
+        const by = new Map(
+          found[part].map((one, at) => [words[at], one] as const).filter(([, one]) => !Number.isNaN(one[2])),
+        );
+        expect(by.size).toBe(expected.contexts.length);
+        for (const one of expected.contexts) {
+          const [a, b, chance] = by.get(one.context.join('\n'))!;
+          const what = `${part} ${one.context.at(-1)}`;
+          differences.test([a, b], chance, one, what);
+          differences.number(Number(chance < SURE), Number(one.is_sure), `${what}, sure`);
+        }
+        const telling = expected.figures.filter(({ b_has_more }) => b_has_more !== 0.5);
+        expect(found.figures.map(({ name }) => name)).toEqual(telling.map(({ figure }) => figure));
+        for (const [at, one] of telling.entries()) {
+          differences.test(found.figures[at].groups, found.figures[at].chance, one, one.figure);
+          differences.number(found.figures[at].higher, one.b_has_more, one.figure);
+        }
+      }
+      expect(differences.found).toEqual([]);
+      // What is listed is what the terminal lists, in its order.
+      const { contexts, figures } = compared(study.file, conditions);
+      const sure = contexts.filter(({ is_sure }) => is_sure).slice(0, 20);
+      expect((await ranked(page)).map((at) => words[at])).toEqual(sure.map(({ context }) => context.join('\n')));
+      const rows = page.locator('table[aria-label="Figures that tell the groups apart"] tbody tr');
+      const telling = figures.filter(({ b_has_more }) => b_has_more !== 0.5).slice(0, 10);
+      const texts = await rows.evaluateAll((all) =>
+        all.map((row) => [...row.children].map((cell) => cell.textContent)),
+      );
+      expect(texts.map(([name, more]) => [name, more])).toEqual(
+        telling.map(({ figure, b_has_more }) => [
+          figure.replace(/_(ns|bytes)$/, '').replaceAll('_', ' '),
+          `${Math.round(100 * b_has_more)} %`,
+        ]),
+      );
+      await rows.locator('button').first().click();
+      await expect(page.locator(`[data-histogram="b m.${telling[0].figure}"]`)).toBeFocused();
+    }
+  });
+}
+
+test('contexts are told apart by frames around them, and only the browser abbreviates these', async ({
+  page,
+  view,
+}) => {
+  const { address } = await view(LOCK);
+  await open(page, `${address}#${LOCK.address}`);
+  const around = await page.locator('.ranking [data-ranked] small').allInnerTexts();
+  expect(around.some((text) => text.includes('«'))).toBe(true);
+  // One of ours before that which it puts where a line is full would look like a mistake.
+  for (const text of around) expect(text).not.toContain('…');
+});
+
+test('what is said of the groups is in sight beside the graph', async ({ page, view }) => {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const { address } = await view(LOCK);
+  await open(page, `${address}#${LOCK.address}`);
+  await page.locator('.middle').evaluate((element) => element.scrollIntoView());
+  const figures = page.locator('.figures');
+  await expect(figures).toBeInViewport({ ratio: 0.5 });
+  await page.locator('[data-ranked]').first().click();
+  await page.keyboard.press('p');
+  await expect(page.locator('.pin button').first()).toBeInViewport();
+  await expect(page.locator('[data-ranked]').first()).toBeInViewport();
+  // Nothing is wider than the page, on narrow ones as well.
+  for (const width of [1280, 700, 420]) {
+    await page.setViewportSize({ width, height: 800 });
+    await calm(page);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+  }
+});
+
+test('lists of executions have no columns that are the same in all lines', async ({ page, view }) => {
+  const heads = page.locator('.list.side-b thead th');
+  await open(page, (await view(CPU)).address);
+  await expect(heads).toHaveText(['#', 'duration', 'began']);
+});
+
+test('the text of a brush is not on it', async ({ page, view }) => {
+  await open(page, (await view(CPU)).address);
+  const canvas = (await page.locator('[data-histogram="b m.running_ns"] canvas').boundingBox())!;
+  for (const [from, to] of [
+    [0.05, 0.3],
+    [0.45, 0.6],
+    [0.8, 1],
+  ]) {
+    await page.locator('[data-histogram="b m.running_ns"]').press('Delete');
+    await brush(page, 'b m.running_ns', from, to);
+    const text = (await page.locator('[data-histogram="b m.running_ns"] .range').boundingBox())!;
+    const [low, high] = [from, to].map((part) => canvas.x + 6 + part * (canvas.width - 12));
+    expect(text.x + text.width <= low || text.x >= high).toBe(true);
+    expect(text.x).toBeGreaterThanOrEqual(canvas.x);
+  }
+});
+
+/** The conditions of the terminal that choose what the page's ranges of a group do. */
+async function conditionsOf(page: Page): Promise<[string, string]> {
+  return page.evaluate(() => {
+    const { groups, table } = (window as unknown as { tracebraid: Model }).tracebraid;
+    const text = (side: 0 | 1) =>
+      [...groups[side].ranges]
+        .map(([column, { low, high }]) => [table.numbers[column].key.replace(/^m\./, ''), low, high])
+        .map(([name, low, high]) => `${name} >= ${low} && ${name} <= ${high}`)
+        .join(' && ');
+    return [text(0), text(1)];
+  });
+}
+
+test('a brush changes the other histograms and the graph, to what the terminal says of the same range', async ({
+  page,
+  view,
+}) => {
+  await open(page, (await view(DISK)).address);
+  const before = await seen(page);
+  const other = page.locator('[data-histogram="a m.block_device_ns"] canvas');
+  const was = await other.screenshot();
+  await brush(page, 'a m.running_ns', 0.1, 0.3);
+  await calm(page);
+  expect((await other.screenshot()).equals(was)).toBe(false);
+  const after = await seen(page);
+  expect(after.graph).not.toBe(before.graph);
+  expect(after.sizes[0]).toBeLessThan(before.sizes[0]);
+  expect(after.sizes[0]).toBeGreaterThan(1);
+  expect(after.sizes[1]).toBe(before.sizes[1]);
+  const conditions = await conditionsOf(page);
+  expect(conditions[0]).toContain('running_ns >= ');
+  const expected = compared(DISK.file, conditions);
+  expect(after.sizes).toEqual(expected.groups.map(({ executions }) => executions));
+  const found = await means(page);
+  for (const { context, groups } of expected.contexts) {
+    expect(found.get(context.join('\n'))![0]).toBeCloseTo(groups[0].mean, 5);
+  }
+});
+
+test('search and zoom by the keyboard, in real stacks', async ({ page, view }) => {
+  await open(page, (await view(DISK)).address);
+  await page.keyboard.press('/');
+  await expect(page.locator('#search')).toBeFocused();
+  await page.keyboard.type('flush_log');
+  await expect(page.locator('[data-found]')).toContainText(/^[1-9]\d* found, \d/);
+  await page.keyboard.press('Escape');
+  await expect(page.locator('#search')).toHaveValue('');
+  await expect(page.locator('#search')).not.toBeFocused();
+  const current = page.locator('.crumbs [aria-current=true]');
+  for (const name of ['_start', '__libc_start_main_impl', '__libc_start_call_main', 'main']) {
+    await page.keyboard.press('w');
+    await expect(current).toHaveText(name);
+  }
+  await page.keyboard.press('w');
+  await expect(current).toHaveText('handle_request');
+  // Only A was there: it stands behind what B has.
+  await page.keyboard.press('d');
+  await expect(current).toHaveText('sleep_until');
+  await page.keyboard.press('w');
+  await expect(current).toHaveText('__GI___clock_nanosleep');
+  await page.keyboard.press('s');
+  await page.keyboard.press('a');
+  await expect(current).toHaveText('handle_request');
+  await page.keyboard.press('s');
+  await expect(current).toHaveText('main');
+  await page.keyboard.press('Escape');
+  await calm(page);
+  expect(hash(page)).not.toContain('zoom');
+});
+
+test('a link shows the same in another tab, and in another browser that knows the token', async ({
+  page,
+  view,
+  context,
+  browser,
+}) => {
+  const server = await view(DISK);
+  await open(page, server.address);
+  await brush(page, 'b m.running_ns', 0, 0.6);
+  await page.locator('[data-ranked]').first().click();
+  await calm(page);
+  const expected = await seen(page);
+  expect(page.url()).not.toContain(server.token);
+  const tab = await context.newPage();
+  await open(tab, page.url());
+  expect(await seen(tab)).toEqual(expected);
+  const { viewport } = test.info().project.use;
+  const elsewhere = await browser.newContext({ viewport: viewport ?? null });
+  await dress(elsewhere, server.origin);
+  const stranger = await elsewhere.newPage();
+  await open(stranger, `${server.address}${hash(page)}`);
+  expect(await seen(stranger)).toEqual(expected);
+  await elsewhere.close();
+});
+
+test('an execution opens the critical path that the terminal shows', async ({ page, view }) => {
+  await open(page, (await view(DISK)).address);
+  const [slowest] = JSON.parse(told('executions', 'list', DISK.file, '--top', '1', '--format', 'json'));
+  const first = page.locator('.list.side-b [data-execution]').first();
+  await expect(first).toHaveText(String(slowest.id));
+  await first.click();
+  const dialog = page.locator('dialog.timeline');
+  await expect(dialog.locator('[data-timeline]')).toBeVisible();
+  const shown = JSON.parse(told('executions', 'show', DISK.file, String(slowest.id), '--top', '0', '--format', 'json'));
+  await expect(dialog.locator('code')).toHaveText(shown.command);
+  await expect(dialog.locator('.legend')).toContainText('block-device');
+  await dialog.locator('summary', { hasText: 'Show as table' }).click();
+  const rows = dialog.locator('.shares tbody tr');
+  expect(shown.steps.length).toBeGreaterThan(3);
+  await expect(rows).toHaveCount(shown.steps.length);
+  const frames = await rows.locator('td:nth-child(5)').allInnerTexts();
+  // A segment without frames says what its thread does.
+  for (const [at, { context }] of shown.steps.entries()) {
+    const innermost = (context.at(-1) ?? 'running').replace(/^[[<](.*)[\]>]$|\(\)$/, '$1');
+    expect(frames[at]).toBe(innermost);
+  }
+});
+
+test('an exported page shows the same from a file, without the server', async ({ page, view, context }) => {
+  const server = await view(CPU);
+  await open(page, `${server.address}#${CPU.address}`);
+  const expected = await seen(page);
+  const state = hash(page);
+  const waiting = page.waitForEvent('download');
+  await page.click('button:text-is("Export")');
+  const download = await waiting;
+  expect(download.suggestedFilename()).toBe('requests.db.html');
+  const folder = mkdtempSync(join(tmpdir(), 'tracebraid-web-'));
+  const [button, command] = ['button.html', 'command.html'].map((name) => join(folder, name));
+  copyFileSync(await download.path(), button);
+  told('view', CPU.file, '--export', command);
+  expect(readFileSync(button, 'utf8')).toBe(readFileSync(command, 'utf8'));
+  writeFileSync(button, dressed(readFileSync(button, 'utf8')));
+  const alone = await context.newPage();
+  const asked: string[] = [];
+  alone.on('request', (one) => asked.push(one.url()));
+  await open(alone, `${pathToFileURL(button).href}${state}`);
+  expect(await seen(alone)).toEqual(expected);
+  const states: string[] = [];
+  for (const shown of [page, alone]) {
+    await shown.locator('.list.side-b [data-execution]').first().click();
+    states.push(await shown.locator('dialog.timeline .legend').innerText());
+  }
+  expect(states[0]).toContain('running');
+  expect(states[1]).toBe(states[0]);
+  expect(asked.filter((url) => !/^(file|data|blob):/.test(url))).toEqual([]);
+});
+
+test('who has no token or a wrong one sees nothing', async ({ page, view }) => {
+  const { origin, token } = await view(CPU);
+  const answers: number[] = [];
+  page.on('response', (answer) => {
+    if (answer.url().includes('/api/')) answers.push(answer.status());
+  });
+  for (const address of [origin, `${origin}?token=wrong`, `${origin}?token=${token.slice(1)}`]) {
+    await page.goto(address);
+    await expect(page.locator('[role=alert]')).toContainText('the token is wrong or missing');
+    await expect(page.locator('[data-flame]')).toHaveCount(0);
+  }
+  expect(answers).toEqual([401, 401, 401]);
+});
+
+for (const scheme of ['light', 'dark'] as const) {
+  test(`axe finds no serious fault in a real comparison (${scheme})`, async ({ page, view }) => {
+    test.setTimeout(300_000);
+    await page.emulateMedia({ colorScheme: scheme });
+    await open(page, `${(await view(SLEEP)).address}#${SLEEP.address}`);
+    const check = async () => {
+      const { violations } = await new AxeBuilder({ page }).analyze();
+      const found = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      expect(found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)).toEqual(
+        [],
+      );
+    };
+    await check();
+    await page.locator('.flame summary').click();
+    await page.locator('.list.side-b [data-execution]').first().click();
+    await page.waitForSelector('[data-timeline]');
+    await check();
+  });
+}

@@ -1,0 +1,129 @@
+/** Which figures tell two groups apart: as `separations` in `analyze/executions/src/groups.rs` has it. */
+
+import type { Group } from './group';
+import type { Order } from './order';
+import type { Numbers } from './pack';
+import { chanceOf, chanceOfRanks, correct, higher, leastChance, type Ranks, type Spread, surer } from './statistics';
+import type { Table } from './table';
+
+type Both = readonly [Group, Group];
+
+/** A figure in two groups. */
+export interface Separation {
+  /** Its column. */
+  column: number;
+  groups: [Spread, Spread];
+  /** Corrected for the number of figures. */
+  chance: number;
+  /** How probable it is that an execution of B has more of it than one of A, equal ones being half. */
+  higher: number;
+}
+
+/** In which groups each execution is: bits. */
+const IN = [1, 2] as const;
+
+/** Bits of all executions: read many times, so they are made once, and lie close to each other. */
+export function membership(groups: Both, executions: number): Uint8Array {
+  const bits = new Uint8Array(executions);
+  for (let one = 0; one < executions; one++) {
+    bits[one] = (groups[0].has(one) ? IN[0] : 0) | (groups[1].has(one) ? IN[1] : 0);
+  }
+  return bits;
+}
+
+/** Mean and deviation of a figure, of those executions of a group of which it is known. */
+export function spreadOf(values: Numbers, bits: Uint8Array, bit: number): Spread {
+  let executions = 0;
+  let sum = 0;
+  for (let one = 0; one < bits.length; one++) {
+    if ((bits[one] & bit) === 0) continue;
+    const value = values[one];
+    if (Number.isNaN(value)) continue;
+    executions++;
+    sum += value;
+  }
+  const mean = executions === 0 ? 0 : sum / executions;
+  let squares = 0;
+  for (let one = 0; one < bits.length; one++) {
+    if ((bits[one] & bit) === 0) continue;
+    const away = values[one] - mean;
+    if (!Number.isNaN(away)) squares += away * away;
+  }
+  const deviation = executions < 2 ? 0 : Math.sqrt(squares / (executions - 1));
+  return { executions, present: executions, mean, deviation };
+}
+
+/** Ranks of a figure in both groups, in one pass through its order. */
+export function ranksOf(values: Numbers, { order, known }: Order, bits: Uint8Array): Ranks {
+  const counts: [number, number] = [0, 0];
+  let above = 0;
+  let ties = 0;
+  let value = NaN;
+  let a = 0;
+  let b = 0;
+  const end = () => {
+    above += b * (counts[0] + a / 2);
+    ties += (a + b) ** 3 - (a + b);
+    counts[0] += a;
+    counts[1] += b;
+  };
+  for (let at = 0; at < known; at++) {
+    const one = order[at];
+    if (bits[one] === 0) continue;
+    if (values[one] !== value) {
+      end();
+      value = values[one];
+      a = b = 0;
+    }
+    a += bits[one] & 1;
+    b += bits[one] >> 1;
+  }
+  end();
+  return { counts, above, ties };
+}
+
+/** One figure; its chance is not corrected yet. */
+function separation(table: Table, bits: Uint8Array, column: number): Separation {
+  const { values } = table.numbers[column];
+  const ranks = ranksOf(values, table.orderOf(column), bits);
+  const [a, b] = IN.map((bit) => spreadOf(values, bits, bit));
+  const byMean = chanceOf(a, b, leastChance(a.executions, b.executions));
+  return { column, groups: [a, b], chance: surer(byMean, chanceOfRanks(ranks)), higher: higher(ranks) };
+}
+
+/** Tests one figure after the other, as each takes a while with many executions. */
+export class Separating {
+  private readonly found: Separation[] = [];
+  private readonly bits: Uint8Array;
+
+  constructor(
+    private readonly table: Table,
+    groups: Both,
+    /** How many figures there are: the first columns. */
+    private readonly figures: number,
+  ) {
+    this.bits = membership(groups, table.executions);
+  }
+
+  /** Does a part of the work: makes the order of the next figure, or tests it. Whether that was the last. */
+  step(): boolean {
+    const { found, figures, table, bits } = this;
+    const column = found.length;
+    if (column < figures) {
+      if (table.hasOrder(column)) found.push(separation(table, bits, column));
+      else table.orderOf(column);
+    }
+    return found.length >= figures;
+  }
+
+  /** Those that tell anything: the best first, of those as good as each other the surest. */
+  ranked(): Separation[] {
+    const chances = Float64Array.from(this.found, ({ chance }) => chance);
+    correct(chances);
+    const all = this.found.map((one, at) => ({ ...one, chance: chances[at] }));
+    const apart = (one: Separation) => Math.abs(one.higher - 0.5);
+    return all
+      .filter((one) => one.higher !== 0.5)
+      .sort((one, other) => apart(other) - apart(one) || one.chance - other.chance);
+  }
+}

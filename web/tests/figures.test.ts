@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { membership, ranksOf, Separating, spreadOf } from '../src/engine/figures';
+import { Group } from '../src/engine/group';
+import { forward } from '../src/engine/layer';
+import { decodePack, type Pack } from '../src/engine/pack';
+import { Table } from '../src/engine/table';
+import { makePack } from '../tools/synthetic.mjs';
+
+function given(seed: number, executions: number): { pack: Pack; table: Table; groups: [Group, Group] } {
+  const pack = decodePack(makePack({ executions, metrics: 9, contexts: 60, entries: 6, seed }).bytes.buffer);
+  // Some of a figure are not known.
+  const values = Float64Array.from(pack.metrics[3].values, (value, at) => (at % 7 === 2 ? NaN : value));
+  pack.metrics[3] = { ...pack.metrics[3], values };
+  const table = new Table(pack);
+  const layer = forward(pack);
+  return { pack, table, groups: [new Group(table, layer), new Group(table, layer)] };
+}
+
+/** Numbers of a figure in a group, as they stand there. */
+function members(table: Table, group: Group, column: number): number[] {
+  const { values } = table.numbers[column];
+  return [...values].filter((value, one) => group.has(one) && !Number.isNaN(value));
+}
+
+describe('figures', () => {
+  it('are ranked as each number beside each other one', () => {
+    for (const seed of [1, 2, 3]) {
+      const { pack, table, groups } = given(seed, 240);
+      // Groups that have executions in common, and ones that have none.
+      groups[0].setRange(0, { low: 0, high: table.numbers[0].range.high * 0.6 });
+      groups[1].setRange(1, { low: table.numbers[1].range.high * 0.05 * seed, high: Infinity });
+      for (let column = 0; column < pack.metrics.length; column++) {
+        const [one, other] = groups.map((group) => members(table, group, column));
+        const { values } = table.numbers[column];
+        const bits = membership(groups, pack.executions);
+        const found = ranksOf(values, table.orderOf(column), bits);
+        let above = 0;
+        for (const b of other) for (const a of one) above += a < b ? 1 : a === b ? 0.5 : 0;
+        const counts = new Map<number, number>();
+        for (const value of [...one, ...other]) counts.set(value, (counts.get(value) ?? 0) + 1);
+        const ties = [...counts.values()].reduce((sum, t) => sum + t ** 3 - t, 0);
+        expect(found).toEqual({ counts: [one.length, other.length], above, ties });
+        const mean = one.reduce((sum, value) => sum + value, 0) / one.length;
+        const squares = one.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+        const spread = spreadOf(values, bits, 1);
+        expect(spread.executions).toBe(one.length);
+        expect(spread.mean).toBeCloseTo(mean, 6);
+        expect(Math.abs(spread.deviation - Math.sqrt(squares / (one.length - 1)))).toBeLessThan(
+          1e-9 * spread.deviation + 1e-9,
+        );
+      }
+    }
+  });
+
+  it('that tell the groups apart come first, those that tell nothing are left out', () => {
+    const { pack, table, groups } = given(4, 900);
+    (pack.metrics[5].values as Uint32Array).fill(7);
+    const { high } = table.numbers[0].range;
+    groups[0].setRange(0, { low: 0, high: high * 0.2 });
+    groups[1].setRange(0, { low: high * 0.4, high });
+    const work = new Separating(table, groups, pack.metrics.length);
+    // An order and a test of each; that of durations is known already.
+    for (let step = 2; step < 2 * pack.metrics.length; step++) expect(work.step()).toBe(false);
+    expect(work.step()).toBe(true);
+    const found = work.ranked();
+    expect(found[0]).toMatchObject({ column: 0, higher: 1 });
+    expect(found[0].chance).toBeLessThan(1e-6);
+    expect(found.map(({ column }) => column)).not.toContain(5);
+    const apart = found.map((one) => Math.abs(one.higher - 0.5));
+    expect(apart).toEqual([...apart].sort((one, other) => other - one));
+  });
+
+  it('tell nothing of groups that are the same, or empty', () => {
+    const { pack, table, groups } = given(5, 50);
+    const ranked = () => {
+      const work = new Separating(table, groups, pack.metrics.length);
+      while (!work.step());
+      return work.ranked();
+    };
+    expect(ranked()).toEqual([]);
+    groups[1].setRange(0, { low: -2, high: -1 });
+    expect(groups[1].size).toBe(0);
+    expect(ranked()).toEqual([]);
+    expect(new Separating(table, groups, 0).step()).toBe(true);
+  });
+});
