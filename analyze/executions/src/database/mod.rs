@@ -5,6 +5,7 @@
 mod about;
 mod blobs;
 mod error;
+mod lists;
 mod reader;
 mod schema;
 mod store;
