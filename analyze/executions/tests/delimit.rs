@@ -417,3 +417,39 @@ fn periods_are_told_apart_by_descriptor() {
     }
     assert!(count[0] == 5 && count[1] > 1000, "{count:?}");
 }
+
+/// Calls from entry to exit by their thread, of which the event records say nothing: those that system calls are.
+#[test]
+fn periods_are_told_apart_by_the_thread_that_runs() {
+    let set = traces("kernel-mix-small", &["kernel-mix-small"]);
+    for call in ["openat", "clock_nanosleep", "read"] {
+        let period = format!(
+            "period p : $evt.$name == \"syscall_entry_{call}\" : $evt.$name == \"syscall_exit_{call}\" && $evt.tid == $begin.$evt.tid"
+        );
+        let texts = [
+            &format!("call {call}")[..],
+            &period,
+            "captures p : from = $evt.tid : to = $evt.tid",
+        ];
+        let ended = found(&set, &texts, Window::default());
+        let of_kind = |kind| ended.periods.iter().filter(move |period| period.period == kind);
+        let mut calls: Vec<(i64, i64, i128)> = of_kind(0)
+            .map(|period| (period.begin.time, period.end.time, tid(period)))
+            .collect();
+        let captured = |captures: &[Datum]| match captures.first() {
+            Some(Datum::Integer(tid)) => *tid,
+            other => panic!("no thread: {other:?}"),
+        };
+        let mut periods: Vec<(i64, i64, i128)> = of_kind(1)
+            .map(|period| {
+                let thread = captured(&period.begin.captures);
+                assert_eq!(thread, captured(&period.end.captures));
+                (period.begin.time, period.end.time, thread)
+            })
+            .collect();
+        calls.sort_unstable();
+        periods.sort_unstable();
+        assert!(calls.len() > 10, "{call}: {}", calls.len());
+        assert_eq!(periods, calls, "{call}");
+    }
+}
