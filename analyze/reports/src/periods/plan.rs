@@ -228,7 +228,7 @@ fn keep(to: &mut Vec<Named>, source: Source, condition: Option<&Condition>, capt
     if let Some(condition) = condition {
         condition.references(&mut |reference| one(reference, false));
     }
-    captures.iter().for_each(|capture| one(&capture.reference, false));
+    captures.iter().for_each(|capture| one(&capture.reference, true));
 }
 
 fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
@@ -341,7 +341,7 @@ impl Builder<'_> {
     fn captures(&mut self, index: usize, captures: &[Capture]) -> Vec<Place> {
         let places = captures
             .iter()
-            .map(|capture| self.place(index, &capture.reference, false));
+            .map(|capture| self.place(index, &capture.reference, true));
         places.collect()
     }
 
