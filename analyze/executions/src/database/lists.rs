@@ -29,10 +29,13 @@ pub(super) struct Lists<'c> {
 pub(super) struct Room(u64);
 
 impl Room {
-    /// As many as the file.
-    pub(super) fn of(path: &Path) -> Result<Room, DatabaseError> {
-        let file = std::fs::metadata(path).map_err(|source| DatabaseError::file(path, source))?;
-        Ok(Room(file.len()))
+    /// As many as its pages: another file may have its name by now.
+    pub(super) fn of(connection: &Connection) -> rusqlite::Result<Room> {
+        let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+        let pages = number("PRAGMA page_count")?.unsigned_abs();
+        Ok(Room(
+            pages.saturating_mul(number("PRAGMA page_size")?.unsigned_abs()),
+        ))
     }
 
     /// Takes the bytes of a value from it; `None` if there are not as many.
@@ -53,7 +56,7 @@ const OTHERS: [&str; 2] = ["metric", "rename"];
 impl<'c> Lists<'c> {
     /// Of a file that is a database of executions of this version.
     pub(super) fn new(path: &'c Path, connection: &'c Connection) -> Result<Lists<'c>, DatabaseError> {
-        let room = Room::of(path)?;
+        let room = Room::of(connection).map_err(DatabaseError::sqlite(path))?;
         let lists = Lists {
             path,
             connection,

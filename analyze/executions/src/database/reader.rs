@@ -244,7 +244,7 @@ impl Database {
         let mut statement = self.connection.prepare(&select).map_err(&sqlite)?;
         let mut rows = statement.query([kind.id]).map_err(&sqlite)?;
         let mut table = Table::default();
-        let mut room = Room::of(&self.path)?;
+        let mut room = Room::of(&self.connection).map_err(&sqlite)?;
         let mut columns: Vec<Filling> = self.columns.iter().map(|_| Filling::default()).collect();
         while let Some(row) = rows.next().map_err(&sqlite)? {
             self.take(&mut table, row, &mut room)?;
