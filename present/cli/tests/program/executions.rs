@@ -225,6 +225,29 @@ fn databases_grow_and_stay_whole() {
     assert_eq!(left, 2, "no half files are left");
 }
 
+/// Steps of a path can be read where there are 40 columns.
+#[test]
+fn executions_are_shown_in_narrow_terminals() {
+    let at = |width: &str| {
+        let command = ["executions", "show", file(), "17", "--gmt", "--top", "6"];
+        let output = tracebraid()
+            .env("TRACEBRAID_COLUMNS", width)
+            .args(command)
+            .output()
+            .expect("the binary runs");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        // The command that shows it in its trace stays whole, to be typed.
+        let lines = text.lines().filter(|line| !line.starts_with("in its trace:"));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let narrow = at("40");
+    insta::assert_snapshot!("executions-show-narrow", narrow);
+    for line in narrow.lines() {
+        assert!(line.chars().count() <= 40, "{line}");
+    }
+    insta::assert_snapshot!("executions-show", at("100"));
+}
+
 #[test]
 fn flame_graphs_of_slow_executions_can_be_drawn() {
     let folded = text(&["executions", "export", file(), "--where", "duration > 30ms"]);

@@ -121,7 +121,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
     if shared > 0 {
         let around = words.first().and_then(|first| first.get(..shared));
         text.push_str("  each within\n");
-        text.push_str(&way(around.unwrap_or_default(), width));
+        text.push_str(&table::way(around.unwrap_or_default(), width));
     }
     let mut lines = numbers.lines();
     lines.by_ref().take(HEAD).for_each(|line| put(&mut text, line));
@@ -130,8 +130,8 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         put(&mut text, line);
         let own = words.get(shared..).unwrap_or_default();
         match shared {
-            0 => text.push_str(&way(own, width)),
-            _ => text.push_str(&way(&[&["…".to_owned()][..], own].concat(), width)),
+            0 => text.push_str(&table::way(own, width)),
+            _ => text.push_str(&table::way(&[&["…".to_owned()][..], own].concat(), width)),
         }
     }
     lines.for_each(|line| put(&mut text, line));
@@ -162,33 +162,6 @@ const HEAD: usize = 2;
 fn put(text: &mut String, line: &str) {
     text.push_str(line);
     text.push('\n');
-}
-
-/// A context below its numbers, the outermost frame first: all of it, on as many lines as it takes.
-fn way(frames: &[String], width: Option<usize>) -> String {
-    const INDENT: usize = 6;
-    const SEPARATOR: &str = " > ";
-    let width = width.unwrap_or(usize::MAX);
-    let mut lines = " ".repeat(INDENT);
-    if frames.is_empty() {
-        lines.push_str("the thread itself");
-    }
-    let mut column = INDENT;
-    for (place, frame) in frames.iter().map(|frame| table::safe(frame)).enumerate() {
-        let separator = if place > 0 { SEPARATOR } else { "" };
-        let length = separator.len() + table::width_of(&frame);
-        if place > 0 && column + length + SEPARATOR.trim_end().len() > width {
-            lines.push_str(" >\n");
-            lines.push_str(&" ".repeat(INDENT + 2));
-            column = INDENT + 2 + table::width_of(&frame);
-        } else {
-            lines.push_str(separator);
-            column += length;
-        }
-        lines.push_str(&frame);
-    }
-    lines.push('\n');
-    lines
 }
 
 fn figures(list: &[&Separation<'_>]) -> String {
@@ -313,19 +286,6 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn contexts_are_broken_between_frames() {
-        let frames = ["main", "handle_request", "read()", "[block-device]"].map(str::to_owned);
-        let lines = super::way(&frames, Some(40));
-        assert_eq!(
-            lines,
-            "      main > handle_request > read() >\n        [block-device]\n"
-        );
-        let whole = super::way(&frames, None);
-        assert_eq!(whole, "      main > handle_request > read() > [block-device]\n");
-        assert_eq!(super::way(&frames, Some(3)).lines().count(), 4);
-    }
-
     #[test]
     fn what_all_contexts_begin_with_is_said_once() {
         let contexts = |texts: &[&str]| -> Vec<Vec<String>> {
