@@ -187,8 +187,13 @@ fn groups(database: &Database, table: &Table) {
     let groups = [&times(table, &typical)[..], &times(table, &slow)[..]];
     let differences = compare(&database.union.contexts, groups);
     assert!(ranked(&differences, true).len() <= differences.len());
-    for separation in separations(table, [&typical, &slow]) {
-        assert!((0.0..=1.0).contains(&separation.test.chance));
+    let apart = separations(database, table, [&typical, &slow]);
+    let chances = apart.figures.iter().map(|of| of.test.chance);
+    for chance in chances.chain(apart.texts.iter().map(|of| of.chance)) {
+        assert!((0.0..=1.0).contains(&chance));
+    }
+    for text in &apart.texts {
+        assert!((0.0..=1.0).contains(&text.association));
     }
 }
 

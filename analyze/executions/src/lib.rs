@@ -25,6 +25,7 @@ mod sampled;
 mod stacks;
 mod statistics;
 mod stream;
+mod texts;
 
 pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
 pub use compare::{Difference, SURE, Times, compare, ranked};
@@ -34,9 +35,10 @@ pub use counts::{CountAnalysis, CountLines, CountPartial, ExtraMetric, Quantitie
 pub use delimit::{DelimitedAnalysis, DelimitedPartial, FunctionNames};
 pub use ecct::{Builder, Ecct, Step};
 pub use execution::{Execution, executions, with_threads};
-pub use groups::{Group, Separation, group, separations, times, typical_and_slow};
+pub use groups::{Apart, Group, Separation, group, separations, times, typical_and_slow};
 pub use metrics::{Metric, all_metrics, metrics};
 pub use names::{NameId, Names};
 pub use sampled::Sampled;
 pub use stacks::{StackId, Stacks, ThreadStacks};
 pub use statistics::{Spread, Test, chance_of_more, correct, test};
+pub use texts::TextSeparation;

@@ -289,7 +289,7 @@ fn the_slowest_are_told_from_typical_ones() {
     let table = table(&database);
     let [typical, slow] = typical_and_slow(&table).expect("durations");
     assert_eq!((typical.len(), slow.len()), (1250, 25));
-    let found = separations(&table, [&typical, &slow]);
+    let found = separations(&database, &table, [&typical, &slow]).figures;
     assert_eq!(found[0].figures.column.name, "duration_ns");
     assert_eq!(found[0].higher, 1.0);
     let differences = compare(

@@ -248,6 +248,82 @@ fn executions_are_shown_in_narrow_terminals() {
     insta::assert_snapshot!("executions-show", at("100"));
 }
 
+/// What was captured of requests that are slow, and in which threads they end.
+#[test]
+fn texts_tell_groups_apart() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("texts.db");
+    let trace = recorded_trace("kernel-ust-requests");
+    let name = path.to_str().expect("UTF-8");
+    let captures = "call : what = $evt.$name : op = $begin.$evt.op_enum";
+    let period = "call : $evt.$name =* \"syscall_entry_f*\" || $evt.$name == \"syscall_entry_epoll_ctl\" :
+        $evt.$name =* \"syscall_exit_*\" && $evt.tid == $begin.$evt.tid";
+    let output = run(&[
+        "executions",
+        "build",
+        &trace,
+        "-o",
+        name,
+        "--period",
+        period,
+        "--captures",
+        captures,
+    ]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let groups = [
+        "--a",
+        "what == syscall_entry_futex",
+        "--b",
+        "what == syscall_entry_fdatasync",
+    ];
+    let shown = shown(&[&["compare", name][..], &groups, &["--top", "5"]].concat());
+    let texts = shown.split("What tells them apart").nth(1).expect("a part");
+    let (_, texts) = texts.trim().split_once("\n\n").expect("two tables");
+    insta::assert_snapshot!("executions-compare-texts", texts);
+    let compared = json(&[&["compare", name][..], &groups, &["--format", "json"]].concat());
+    let what = &compared["texts"][0];
+    assert_eq!(what["text"], "what");
+    assert!(what["association"].as_f64().expect("a number") > 0.999, "{what}");
+    assert!(what["chance"].as_f64().expect("a number") < 1e-6);
+    assert_eq!(
+        what["groups"][0]["share"].as_f64().expect("a number")
+            + what["groups"][1]["share"].as_f64().expect("a number"),
+        1.0
+    );
+    let host = compared["texts"]
+        .as_array()
+        .expect("texts")
+        .iter()
+        .find(|of| of["text"] == "host")
+        .expect("a host");
+    assert_eq!(
+        (host["association"].as_f64(), host["chance"].as_f64()),
+        (Some(0.0), Some(1.0))
+    );
+    let rows = text(
+        &[
+            &["compare", name][..],
+            &groups,
+            &["--format", "csv", "--top", "0"],
+        ]
+        .concat(),
+    );
+    let lines: Vec<&str> = rows
+        .lines()
+        .filter(|line| line.starts_with("text,what,"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{rows}");
+    assert_eq!(
+        lines[0].split(',').count(),
+        rows.lines().next().expect("a head").split(',').count()
+    );
+    assert!(lines[0].contains("syscall_entry_f"), "{}", lines[0]);
+}
+
 #[test]
 fn flame_graphs_of_slow_executions_can_be_drawn() {
     let folded = text(&["executions", "export", file(), "--where", "duration > 30ms"]);

@@ -1,7 +1,7 @@
 //! A comparison as tables, JSON and CSV.
 
 use serde_json::{Value, json};
-use tracebraid_executions::{Contexts, Difference, Separation, Test, ranked};
+use tracebraid_executions::{Contexts, Difference, Separation, Test, TextSeparation, ranked};
 
 use super::{CompareArgs, Compared};
 use crate::commands::executions::{amount, title};
@@ -16,8 +16,8 @@ fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
 }
 
 /// A probability: those too small to matter are not told exactly.
-fn chance(test: &Test) -> String {
-    match test.chance {
+fn chance(chance: f64) -> String {
+    match chance {
         chance if chance < 1e-6 => "< 1e-6".to_owned(),
         chance if chance < 0.001 => format!("{chance:.0e}"),
         chance => format!("{chance:.3}"),
@@ -67,6 +67,12 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     }
     text.push_str("\nWhat tells them apart\n");
     text.push_str(&figures(&shown(args, telling(compared))));
+    let telling = compared.apart.texts.iter().filter(|of| of.association > 0.0);
+    let list = shown(args, telling.collect());
+    if !list.is_empty() {
+        text.push('\n');
+        text.push_str(&texts(&list));
+    }
     text
 }
 
@@ -87,7 +93,8 @@ fn greater(compared: &Compared<'_>, is_whole: bool) -> Vec<Difference> {
 /// Figures that tell anything.
 fn telling<'c, 't>(compared: &'c Compared<'t>) -> Vec<&'c Separation<'t>> {
     compared
-        .separations
+        .apart
+        .figures
         .iter()
         .filter(|of| of.higher != 0.5)
         .collect()
@@ -107,7 +114,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
             signed(of.test.more, "ns"),
             interval(&of.test, "ns"),
             effect(&of.test),
-            chance(&of.test),
+            chance(of.test.chance),
             amount(of.groups[0].mean, "ns"),
             amount(of.groups[1].mean, "ns"),
         ]
@@ -183,9 +190,31 @@ fn figures(list: &[&Separation<'_>]) -> String {
             signed(of.test.more, unit),
             interval(&of.test, unit),
             effect(&of.test),
-            chance(&of.test),
+            chance(of.test.chance),
             amount(of.groups[0].mean, unit),
             amount(of.groups[1].mean, unit),
+        ]
+    };
+    table::render(&columns, list.iter().map(row))
+}
+
+fn texts(list: &[&TextSeparation]) -> String {
+    let columns = [
+        Column::text("text"),
+        Column::text("telling most"),
+        Column::number("of A"),
+        Column::number("of B"),
+        Column::number("V").left_out(2),
+        Column::number("chance").left_out(1),
+    ];
+    let row = |of: &&TextSeparation| {
+        vec![
+            title(&of.name),
+            of.value.clone().unwrap_or_else(|| "(none)".to_owned()),
+            format!("{:.1} %", of.shares[0] * 100.0),
+            format!("{:.1} %", of.shares[1] * 100.0),
+            format!("{:.2}", of.association),
+            chance(of.chance),
         ]
     };
     table::render(&columns, list.iter().map(row))
@@ -228,6 +257,12 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
         });
         with(about, test_json(&of.test))
     };
+    let text = |of: &TextSeparation| {
+        let groups = [0, 1].map(|at| json!({"executions": of.groups[at], "share": of.shares[at]}));
+        json!({
+            "text": of.name, "association": of.association, "value": of.value, "groups": groups, "chance": of.chance,
+        })
+    };
     let contexts = shown(args, ranked(&compared.differences, args.whole));
     let groups = compared.names.iter().zip(&compared.groups);
     let groups = groups.map(|(name, group)| json!({"condition": name, "executions": group.len()}));
@@ -235,11 +270,13 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
         "kind": compared.kind,
         "groups": groups.collect::<Vec<_>>(),
         "contexts": contexts.iter().map(context).collect::<Vec<_>>(),
-        "figures": shown(args, compared.separations.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
+        "figures": shown(args, compared.apart.figures.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
+        "texts": shown(args, compared.apart.texts.iter().collect()).into_iter().map(text).collect::<Vec<_>>(),
     })
 }
 
-/// For spreadsheets: contexts, then figures.
+/// For spreadsheets: contexts, then figures, then texts: of these the text that tells most, which parts of the groups have it, and how
+/// much it tells (the effect).
 pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
     let mut rows = csv::Rows::new(&[
         "what",
@@ -252,6 +289,7 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
         "effect",
         "chance",
         "b_has_more",
+        "value",
     ]);
     let tested = |groups: &[tracebraid_executions::Spread; 2], test: &Test| {
         let (low, high) = test.interval.unzip();
@@ -271,15 +309,24 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
         let cells = ["context".to_owned(), name]
             .into_iter()
             .chain(tested(&of.groups, &of.test));
-        rows.add(cells.chain([String::new()]));
+        rows.add(cells.chain([String::new(), String::new()]));
     }
-    for of in shown(args, compared.separations.iter().collect()) {
+    for of in shown(args, compared.apart.figures.iter().collect()) {
         let cells = ["figure".to_owned(), of.figures.column.name.clone()].into_iter();
         rows.add(
             cells
                 .chain(tested(&of.groups, &of.test))
-                .chain([of.higher.to_string()]),
+                .chain([of.higher.to_string(), String::new()]),
         );
+    }
+    for of in shown(args, compared.apart.texts.iter().collect()) {
+        let [a, b] = of.shares;
+        let numbers = [a, b, b - a].map(|share| share.to_string());
+        let tested = [of.association, of.chance].map(|number| number.to_string());
+        let none = [String::new(), String::new()];
+        let cells = ["text".to_owned(), of.name.clone()].into_iter().chain(numbers);
+        let cells = cells.chain(none).chain(tested).chain([String::new()]);
+        rows.add(cells.chain([of.value.clone().unwrap_or_default()]));
     }
     rows.finish()
 }
