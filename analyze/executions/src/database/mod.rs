@@ -12,7 +12,7 @@ mod store;
 mod table;
 mod writer;
 
-pub use about::{About, KindAbout, SourceAbout, trace_path};
+pub use about::{About, KindAbout, SourceAbout, delimits_alike, trace_path};
 pub use error::DatabaseError;
 pub use reader::{Database, Kind, PathStep, Recorded, Source, Thread};
 pub use schema::{APPLICATION, VERSION};

@@ -225,6 +225,96 @@ fn databases_grow_and_stay_whole() {
     assert_eq!(left, 2, "no half files are left");
 }
 
+#[test]
+fn renames_that_contradict_each_other_are_refused() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("renamed.db");
+    let names = directory.path().join("names");
+    std::fs::write(&names, "# renamed\n\nold = new\nolder=old\n").expect("a file");
+    let names = names.to_str().expect("UTF-8");
+    let said = |more: &[&str]| {
+        let output = build(&path, more);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), text)
+    };
+    let (code, text) = said(&["--rename", "old=other", "--rename-file", names]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(
+        text.contains(&format!("{names}:3 (old=new) contradicts --rename (old=other)")),
+        "{text}"
+    );
+    let (code, text) = said(&["--rename", "new=older", "--rename-file", names]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(
+        text.contains("contradicts --rename (new=older)") && text.contains("in a circle"),
+        "{text}"
+    );
+    assert!(!path.exists());
+    // What is in the database counts, too.
+    assert_eq!(said(&["--rename-file", names]).0, Some(0));
+    let (code, text) = said(&["--append", "--label", "two", "--rename", "new=old"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(
+        text.contains("--rename (new=old)") && text.contains("renamed.db (old=new)"),
+        "{text}"
+    );
+    assert_eq!(
+        said(&["--append", "--label", "two", "--rename", "new=newest"]).0,
+        Some(0)
+    );
+}
+
+#[test]
+fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("defined.db");
+    let name = path.to_str().expect("UTF-8");
+    let appended = |label: &str, end: &str| {
+        let trace = recorded_trace("kernel-ust-requests");
+        let begin = "request : $evt.$name == \"app:request_begin\"";
+        let period = format!("{begin} :{end} && $evt.id == $begin.$evt.id");
+        let options = [
+            "executions",
+            "build",
+            &trace,
+            "-o",
+            name,
+            "--label",
+            label,
+            "--period",
+            &period,
+            "--call",
+            "fsync",
+        ];
+        let more: &[&str] = if label == "one" { &[] } else { &["--append"] };
+        let output = run(&[&options[..], more].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let end = "$evt.$name == \"app:request_end\"";
+    assert!(!appended("one", end).contains("otherwise"));
+    // However it is written.
+    assert!(!appended("two", &format!("  ({end})")).contains("otherwise"));
+    let said = appended("three", "$evt.$name == \"app:response\"");
+    assert!(
+        said.contains("warning: request: the executions of that name") && said.contains("otherwise"),
+        "{said}"
+    );
+    assert!(!said.contains("fsync: the executions"), "{said}");
+    let info = text(&["executions", "info", name]);
+    let definition = format!(
+        "\nrequest, fsync, as defined:\n  period request : $evt.$name == \"app:request_begin\" :{end} &&"
+    );
+    assert!(
+        info.contains(&definition) && info.contains("\n  call fsync\n"),
+        "{info}"
+    );
+    let info = json(&["executions", "info", name, "--format", "json"]);
+    let definition = info["kinds"][0]["definition"].as_str().expect("a definition");
+    assert!(definition.starts_with("period request : "), "{definition}");
+}
+
 /// Steps of a path can be read where there are 40 columns.
 #[test]
 fn executions_are_shown_in_narrow_terminals() {
