@@ -315,6 +315,37 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     assert!(definition.starts_with("period request : "), "{definition}");
 }
 
+/// The client's clock is 3.7 s ahead: requests that go over to the server make no sense as they are.
+#[test]
+fn machines_whose_clocks_may_differ_are_warned_of() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("hosts.db");
+    let path = path.to_str().expect("UTF-8");
+    let [client, server] = ["twohost-client", "twohost-server"]
+        .map(|name| recorded("twohost").join(name).to_str().expect("UTF-8").to_owned());
+    let said = |options: &[&str]| {
+        let output = run(options);
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let built = |more: &[&str]| {
+        let options = ["executions", "build", "-o", path, "--call", "accept4"];
+        said(&[&options[..], more].concat())
+    };
+    let text = built(&[&client, &server]);
+    assert!(
+        text.contains("several machines (cli, srv)") && text.contains("--sync auto"),
+        "{text}"
+    );
+    assert!(!built(&[&client, &server, "--sync", "auto"]).contains("several machines"));
+    assert!(!built(&[&client]).contains("several machines"));
+    let text = said(&["critical-path", "--process", "reqapp", &client, &server]);
+    assert!(text.contains("several machines"), "{text}");
+    // The kernel's and the programs' traces of one machine have one clock.
+    let one = recorded_trace("kernel-ust-requests");
+    assert!(!built(&[&one]).contains("several machines"));
+}
+
 /// Steps of a path can be read where there are 40 columns.
 #[test]
 fn executions_are_shown_in_narrow_terminals() {
