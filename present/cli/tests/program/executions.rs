@@ -163,6 +163,19 @@ fn comparisons_fail_tests_when_asked_to() {
     assert_eq!(with("context > 1ms").0, 4);
     assert_eq!(with("duration > 3600s").0, 0);
     assert_eq!(with("nothing > 1").0, 2);
+    // What has a unit is compared with amounts that have it.
+    for (gate, expected) in [
+        ("duration > 5", "duration is a time: say in which unit"),
+        ("duration > 64KiB", "the amount is a size"),
+        ("read_bytes > 5ms", "the amount is a time"),
+        ("switches > 5ms", "switches is a number without a unit"),
+        ("context > 5", "context is a time"),
+        ("ctx.\"[timer]\" > 3KiB", "the amount is a size"),
+    ] {
+        let (code, said) = with(gate);
+        assert!(code == 2 && said.contains(expected), "{gate}: {said}");
+    }
+    assert_eq!(with("duration_ns > 5000").0, 4);
     assert_eq!(with("duration").0, 2);
     // Halves of the same do not differ.
     let halves = [

@@ -49,7 +49,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
     /// End with exit code 4 if the second group surely has more: FIGURE > AMOUNT, where the amount is a part of the first
-    /// group's (5%) or a number (2ms); `ctx.FRAME > AMOUNT` is about the time in frames of a name, `context > AMOUNT` about
+    /// group's (5%) or a number, with a unit if the figure has one (2ms, 64KiB); `ctx.FRAME > AMOUNT` is about the time in frames of a name, `context > AMOUNT` about
     /// any calling context
     #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = gate::Gate::parse)]
     fail_if: Vec<gate::Gate>,
