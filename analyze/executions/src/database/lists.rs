@@ -234,13 +234,7 @@ impl<'c> Lists<'c> {
 
     /// The kinds of executions, by their ids, with how many there are of each.
     pub(super) fn kinds(&mut self) -> Result<Vec<Kind>, DatabaseError> {
-        let mut counts: HashMap<i64, u64> = HashMap::new();
-        let mut last = None;
-        self.each("SELECT id, kind FROM execution ORDER BY id", |row| {
-            ascends(&mut last, row.get(0)?, "executions")?;
-            *counts.entry(row.get(1)?).or_default() += 1;
-            Ok(())
-        })?;
+        let counts = self.counts()?;
         let mut kinds: Vec<Kind> = Vec::new();
         let mut last = None;
         self.each("SELECT id, name, definition FROM kind ORDER BY id", |row| {
@@ -255,6 +249,32 @@ impl<'c> Lists<'c> {
             Ok(())
         })?;
         Ok(kinds)
+    }
+
+    /// By kind: how many executions there are. There may be millions, so nothing else is done with them.
+    fn counts(&self) -> Result<HashMap<i64, u64>, DatabaseError> {
+        let sqlite = DatabaseError::sqlite(self.path);
+        let select = "SELECT id, kind FROM execution ORDER BY id";
+        let mut statement = self.connection.prepare(select).map_err(&sqlite)?;
+        let mut rows = statement.query([]).map_err(&sqlite)?;
+        let mut counts: HashMap<i64, u64> = HashMap::new();
+        // Most are of the kind of the one before.
+        let (mut last, mut of_one, mut count) = (i64::MIN, 0, 0);
+        while let Some(row) = rows.next().map_err(&sqlite)? {
+            let id: i64 = row.get(0).map_err(&sqlite)?;
+            let kind: i64 = row.get(1).map_err(&sqlite)?;
+            if id <= last {
+                return Err(self.damaged("its executions are not in order"));
+            }
+            last = id;
+            if kind != of_one {
+                *counts.entry(of_one).or_default() += std::mem::take(&mut count);
+                of_one = kind;
+            }
+            count += 1;
+        }
+        *counts.entry(of_one).or_default() += count;
+        Ok(counts)
     }
 
     /// Columns of figures and values, in the order in which executions have them.
