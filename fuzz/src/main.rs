@@ -1,10 +1,12 @@
 //! Fuzz targets for everything that reads what others wrote: metadata of both languages and in
-//! packets, index files, packets, whole traces, blocks of state histories, definitions of analyses, and files of other tools.
+//! packets, index files, packets, whole traces, blocks of state histories, definitions of analyses, databases of
+//! executions, and files of other tools.
 //!
 //! `FUZZ_TARGET` names the target, see [`TARGETS`]; the rest are libFuzzer's arguments. One
 //! program holds all targets, so that there is one thing to build.
 #![no_main]
 
+mod database;
 mod import;
 mod trace;
 
@@ -23,6 +25,8 @@ const TARGETS: &[(&str, Target)] = &[
     ("history", history),
     ("definition", definition),
     ("import", import::import),
+    ("database", database::file),
+    ("rows", database::rows),
 ];
 
 fn target() -> Target {

@@ -34,6 +34,15 @@ impl Machine {
         }
     }
 
+    /// True if that is surely another one: it has another clock, or, where one of them tells none, another name.
+    pub fn is_other(&self, other: &Machine) -> bool {
+        let differ = |one: &Option<String>, other: &Option<String>| {
+            one.as_ref().zip(other.as_ref()).map(|(one, other)| one != other)
+        };
+        let by_clock = differ(&self.clock, &other.clock);
+        by_clock.or(differ(&self.host, &other.host)).unwrap_or(false)
+    }
+
     /// True if a person can mean it by that name.
     fn is_called(&self, name: &str) -> bool {
         [&self.host, &self.clock, &self.trace]

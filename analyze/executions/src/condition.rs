@@ -250,20 +250,36 @@ fn number(value: &Value) -> Result<f64, String> {
 
 /// A number with a unit of time, in nanoseconds, or of memory, in bytes.
 pub fn with_unit(text: &str) -> Option<f64> {
+    quantity(text).map(|(number, _)| number)
+}
+
+/// Of what a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimension {
+    /// Nanoseconds and their multiples.
+    Time,
+    /// Bytes and their multiples.
+    Size,
+}
+
+/// The same with what its unit is of, if it has one.
+pub fn quantity(text: &str) -> Option<(f64, Option<Dimension>)> {
     let at = text.find(|digit: char| !digit.is_ascii_digit() && !matches!(digit, '.' | '-' | '+' | '_'));
     let (digits, unit) = text.split_at(at.unwrap_or(text.len()));
-    let factor = match unit {
-        "" | "ns" | "B" => 1.0,
-        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "min" => 60e9,
-        "K" | "k" | "KiB" => 1024.0,
-        "M" | "MiB" => 1_048_576.0,
-        "G" | "GiB" => 1_073_741_824.0,
+    let (factor, dimension) = match unit {
+        "" => (1.0, None),
+        "ns" => (1.0, Some(Dimension::Time)),
+        "us" | "\u{b5}s" | "\u{3bc}s" => (1e3, Some(Dimension::Time)),
+        "ms" => (1e6, Some(Dimension::Time)),
+        "s" => (1e9, Some(Dimension::Time)),
+        "min" => (60e9, Some(Dimension::Time)),
+        "B" => (1.0, Some(Dimension::Size)),
+        "K" | "k" | "KiB" => (1024.0, Some(Dimension::Size)),
+        "M" | "MiB" => (1_048_576.0, Some(Dimension::Size)),
+        "G" | "GiB" => (1_073_741_824.0, Some(Dimension::Size)),
         _ => return None,
     };
-    Some(digits.replace('_', "").parse::<f64>().ok()? * factor)
+    Some((digits.replace('_', "").parse::<f64>().ok()? * factor, dimension))
 }
 
 #[cfg(test)]
@@ -284,5 +300,8 @@ mod tests {
             None,
         ];
         assert_eq!(found, expected);
+        assert_eq!(quantity("64KiB"), Some((65536.0, Some(Dimension::Size))));
+        assert_eq!(quantity("2min"), Some((120e9, Some(Dimension::Time))));
+        assert_eq!(quantity("7"), Some((7.0, None)));
     }
 }

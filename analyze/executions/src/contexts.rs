@@ -69,6 +69,8 @@ pub struct Frame {
 pub struct Contexts {
     /// The context around each, and its innermost frame; the empty one has itself around it.
     nodes: Vec<(ContextId, Option<Frame>)>,
+    /// How many frames each has.
+    depths: Vec<u32>,
     index: HashMap<(ContextId, Frame), ContextId, Hasher>,
 }
 
@@ -76,6 +78,7 @@ impl Default for Contexts {
     fn default() -> Contexts {
         Contexts {
             nodes: vec![(Contexts::EMPTY, None)],
+            depths: vec![0],
             index: HashMap::default(),
         }
     }
@@ -85,11 +88,19 @@ impl Contexts {
     /// The context without frames.
     pub const EMPTY: ContextId = ContextId(0);
 
-    /// The context of a frame within another context.
+    /// So many frames a context has at most: whoever goes from each context outwards shall come to an end in time.
+    pub const DEEPEST: u32 = 4096;
+
+    /// The context of a frame within another context; within the deepest ones that one itself.
     pub fn within(&mut self, around: ContextId, frame: Frame) -> ContextId {
-        let nodes = &mut self.nodes;
+        let (nodes, depths) = (&mut self.nodes, &mut self.depths);
         *self.index.entry((around, frame)).or_insert_with(|| {
+            let depth = depths.get(around.0 as usize).copied().unwrap_or(0);
+            if depth >= Contexts::DEEPEST {
+                return around;
+            }
             nodes.push((around, Some(frame)));
+            depths.push(depth + 1);
             ContextId(nodes.len() as u32 - 1)
         })
     }

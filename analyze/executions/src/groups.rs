@@ -1,8 +1,9 @@
-//! Two groups of executions of a table, and which figures tell them apart.
+//! Two groups of executions of a table, and which figures and texts tell them apart.
 
 use crate::compare::Times;
-use crate::database::{Figures, Table};
+use crate::database::{Database, Figures, Table};
 use crate::statistics::{Spread, Test, correct, ranks, surer, test};
+use crate::texts::{TextSeparation, texts};
 
 /// Places of executions in their table, ascending.
 pub type Group = Vec<usize>;
@@ -44,15 +45,41 @@ pub struct Separation<'t> {
     pub figures: &'t Figures,
     /// The groups.
     pub groups: [Spread; 2],
-    /// How they differ; its chance is corrected for the number of figures.
+    /// How they differ; its chance is corrected for the number of figures and texts.
     pub test: Test,
     /// How probable it is that an execution of the second group has more of it than one of the first, ties being half: 1 or
     /// 0 if it tells the groups apart, 0.5 if it tells nothing (the area under the ROC curve; Mann and Whitney, 1947).
     pub higher: f64,
 }
 
-/// Which figures tell two groups apart: the best first, of those as good as each other the surest.
-pub fn separations<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<Separation<'t>> {
+/// What tells two groups apart: the best first.
+#[derive(Clone, Debug, Default)]
+pub struct Apart<'t> {
+    /// Figures, of those as good as each other the surest first.
+    pub figures: Vec<Separation<'t>>,
+    /// Texts.
+    pub texts: Vec<TextSeparation>,
+}
+
+/// Which figures and texts tell two groups apart. Chances are corrected for the number of both together.
+pub fn separations<'t>(database: &Database, table: &'t Table, groups: [&[usize]; 2]) -> Apart<'t> {
+    let mut apart = Apart {
+        figures: figures(table, groups),
+        texts: texts(database, table, groups),
+    };
+    let figures = apart.figures.iter_mut().map(|of| &mut of.test.chance);
+    correct(figures.chain(apart.texts.iter_mut().map(|of| &mut of.chance)));
+    let distance = |of: &Separation<'_>| (of.higher - 0.5).abs();
+    apart.figures.sort_by(|one, other| {
+        distance(other)
+            .total_cmp(&distance(one))
+            .then(one.test.chance.total_cmp(&other.test.chance))
+    });
+    apart
+}
+
+/// The figures in two groups. Their chances are not corrected.
+fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<Separation<'t>> {
     let of = |figures: &'t Figures| {
         let values = groups.map(|group| {
             let values = group.iter().filter_map(|&row| figures.values.get(row).copied());
@@ -72,15 +99,7 @@ pub fn separations<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<Separatio
             higher,
         }
     };
-    let mut found: Vec<Separation<'_>> = table.figures.iter().map(of).collect();
-    correct(found.iter_mut().map(|of| &mut of.test.chance));
-    let apart = |of: &Separation<'_>| (of.higher - 0.5).abs();
-    found.sort_by(|one, other| {
-        apart(other)
-            .total_cmp(&apart(one))
-            .then(one.test.chance.total_cmp(&other.test.chance))
-    });
-    found
+    table.figures.iter().map(of).collect()
 }
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ pub(crate) fn surer(one: f64, other: f64) -> f64 {
 }
 
 /// How probable it is that so different parts of both groups have something, if it does not depend on the group.
-fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
+pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
     let [all, have, drawn, found] = [
         executions[0] + executions[1],
         present[0] + present[1],
@@ -249,7 +249,7 @@ fn welch(more: f64, error: f64, parts: [(f64, f64); 2]) -> (Option<(f64, f64)>, 
 }
 
 /// Of all ways to divide so many executions into two groups, the part that at least looks like the one at hand.
-fn least_chance(one: u64, other: u64) -> f64 {
+pub(crate) fn least_chance(one: u64, other: u64) -> f64 {
     let (few, many) = (one.min(other), one.max(other));
     let mut ways = 1.0;
     for place in 1..=few {

@@ -289,7 +289,7 @@ fn the_slowest_are_told_from_typical_ones() {
     let table = table(&database);
     let [typical, slow] = typical_and_slow(&table).expect("durations");
     assert_eq!((typical.len(), slow.len()), (1250, 25));
-    let found = separations(&table, [&typical, &slow]);
+    let found = separations(&database, &table, [&typical, &slow]).figures;
     assert_eq!(found[0].figures.column.name, "duration_ns");
     assert_eq!(found[0].higher, 1.0);
     let differences = compare(
@@ -361,6 +361,164 @@ fn damaged_databases_do_no_harm() {
         refused += u32::from(read.is_err());
     }
     assert!(refused > 30, "{refused}");
+}
+
+/// Files of others may be anything that SQLite takes: what cannot be is refused with what it is, at once.
+#[test]
+fn hostile_databases_are_refused() {
+    let recording = recording();
+    let (_directory, path) = place();
+    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    let sound = std::fs::read(&path).expect("a file");
+    let endless = "AS WITH RECURSIVE n(id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM n) SELECT id, 'x' || id AS text FROM n";
+    let deep = "INSERT INTO name VALUES ((SELECT max(id) + 1 FROM name), 'deep');
+        WITH RECURSIVE n(at) AS (SELECT max(id) + 1 FROM context UNION ALL SELECT at + 1 FROM n LIMIT 5000)
+        INSERT INTO context SELECT at, at - 1, 0, (SELECT max(id) FROM name) FROM n";
+    let cases = [
+        (
+            format!("DROP TABLE name; CREATE VIEW name {endless}"),
+            "no table `name`",
+        ),
+        (
+            "CREATE TRIGGER t AFTER INSERT ON kind BEGIN DELETE FROM source; END".to_owned(),
+            "has triggers",
+        ),
+        (
+            "ALTER TABLE execution ADD COLUMN large AS (zeroblob(1000000000))".to_owned(),
+            "are calculated",
+        ),
+        (
+            "DROP TABLE thread; CREATE TABLE thread (id, source, tid, name)".to_owned(),
+            "have no numbers",
+        ),
+        (
+            "UPDATE context SET around = id + 1 WHERE id = 2".to_owned(),
+            "context 2 is none",
+        ),
+        (
+            "UPDATE context SET around = id WHERE id = 2".to_owned(),
+            "context 2 is none",
+        ),
+        (
+            "UPDATE context SET kind = 9 WHERE id = 3".to_owned(),
+            "context 3 is none",
+        ),
+        (
+            "UPDATE context SET name = -1 WHERE id = 3".to_owned(),
+            "context 3 is none",
+        ),
+        (
+            "DELETE FROM context WHERE id = 2".to_owned(),
+            "contexts are not in order",
+        ),
+        (deep.to_owned(), "contexts are not in order"),
+        (
+            "UPDATE name SET text = 'twice'".to_owned(),
+            "names are not in order",
+        ),
+        (
+            "UPDATE name SET id = 1000000 WHERE id = 2".to_owned(),
+            "names are not in order",
+        ),
+        (
+            "UPDATE name SET text = x'00' WHERE id = 2".to_owned(),
+            "`text` is of type Blob",
+        ),
+        (
+            "UPDATE thread SET tid = 99999999999 WHERE id = 1".to_owned(),
+            "99999999999 is out of range",
+        ),
+        (
+            "UPDATE source SET id = 7 WHERE id = 2".to_owned(),
+            "traces are not in order",
+        ),
+        (
+            "UPDATE execution SET begin_ns = 'x' WHERE id = 9".to_owned(),
+            "`begin_ns` is of type Text",
+        ),
+        (
+            "UPDATE execution SET source = 3 WHERE id = 9".to_owned(),
+            "execution 9: its source",
+        ),
+        (
+            "UPDATE execution SET thread = 1000000 WHERE id = 9".to_owned(),
+            "execution 9: its thread",
+        ),
+        (
+            "UPDATE execution SET id = -1 WHERE id = 9".to_owned(),
+            "execution -1: its id is none",
+        ),
+        (
+            "UPDATE execution SET path = x'80', times = NULL WHERE id = 9".to_owned(),
+            "execution 9: its times",
+        ),
+        (
+            "UPDATE execution SET times = x'ffffffffff01' WHERE id = 9".to_owned(),
+            "execution 9: its times",
+        ),
+        (
+            "UPDATE execution SET times = 'text' WHERE id = 9".to_owned(),
+            "execution 9: its times",
+        ),
+    ];
+    for (statements, expected) in cases {
+        std::fs::write(&path, &sound).expect("a file");
+        let connection = rusqlite::Connection::open(&path).expect("a database");
+        connection
+            .execute_batch(&format!(
+                "PRAGMA foreign_keys = OFF; DROP VIEW executions; {statements}"
+            ))
+            .expect("statements");
+        drop(connection);
+        let read = Database::open(&path).and_then(|database| Ok(database.table(&database.kinds[0])?.len()));
+        let error = read.expect_err(&statements).to_string();
+        assert!(error.contains(expected), "{statements}: {error}");
+    }
+    // Executions of no kind are passed over.
+    std::fs::write(&path, &sound).expect("a file");
+    let connection = rusqlite::Connection::open(&path).expect("a database");
+    connection
+        .execute_batch("PRAGMA foreign_keys = OFF; UPDATE execution SET kind = 77 WHERE id <= 500")
+        .expect("a statement");
+    drop(connection);
+    let database = Database::open(&path).expect("a database");
+    assert_eq!(
+        (database.kinds[0].executions, table(&database).len()),
+        (2000, 2000)
+    );
+}
+
+/// The same page at two places of a tree: a table that is larger than its file, and could be without end.
+#[test]
+fn pages_that_are_there_twice_are_refused() {
+    let recording = recording();
+    let (_directory, path) = place();
+    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    let mut bytes = std::fs::read(&path).expect("a file");
+    let connection = rusqlite::Connection::open(&path).expect("a database");
+    let number = |select: &str| -> usize {
+        let found: i64 = connection
+            .query_row(select, [], |row| row.get(0))
+            .expect("a number");
+        found as usize
+    };
+    let size = number("PRAGMA page_size");
+    let root = number("SELECT rootpage FROM sqlite_schema WHERE name = 'execution'");
+    drop(connection);
+    let page = (root - 1) * size;
+    assert_eq!(bytes[page], 5, "a page of the tree's inside");
+    // The first two children: of each, its number comes first.
+    let cell = |at: usize| {
+        usize::from(u16::from_be_bytes([
+            bytes[page + 12 + 2 * at],
+            bytes[page + 13 + 2 * at],
+        ]))
+    };
+    let (first, second) = (page + cell(0), page + cell(1));
+    bytes.copy_within(first..first + 4, second);
+    std::fs::write(&path, &bytes).expect("a file");
+    let error = Database::open(&path).expect_err("it is refused").to_string();
+    assert!(error.contains("its executions are not in order"), "{error}");
 }
 
 /// Values of programs are columns; what is called like another column has a name of its own, and conditions find it.

@@ -417,3 +417,89 @@ fn periods_are_told_apart_by_descriptor() {
     }
     assert!(count[0] == 5 && count[1] > 1000, "{count:?}");
 }
+
+/// Calls from entry to exit by their thread, of which the event records say nothing: those that system calls are.
+#[test]
+fn periods_are_told_apart_by_the_thread_that_runs() {
+    let set = traces("kernel-mix-small", &["kernel-mix-small"]);
+    for call in ["openat", "clock_nanosleep", "read"] {
+        let period = format!(
+            "period p : $evt.$name == \"syscall_entry_{call}\" : $evt.$name == \"syscall_exit_{call}\" && $evt.tid == $begin.$evt.tid"
+        );
+        let texts = [
+            &format!("call {call}")[..],
+            &period,
+            "captures p : from = $evt.tid : to = $evt.tid",
+        ];
+        let ended = found(&set, &texts, Window::default());
+        let of_kind = |kind| ended.periods.iter().filter(move |period| period.period == kind);
+        let mut calls: Vec<(i64, i64, i128)> = of_kind(0)
+            .map(|period| (period.begin.time, period.end.time, tid(period)))
+            .collect();
+        let captured = |captures: &[Datum]| match captures.first() {
+            Some(Datum::Integer(tid)) => *tid,
+            other => panic!("no thread: {other:?}"),
+        };
+        let mut periods: Vec<(i64, i64, i128)> = of_kind(1)
+            .map(|period| {
+                let thread = captured(&period.begin.captures);
+                assert_eq!(thread, captured(&period.end.captures));
+                (period.begin.time, period.end.time, thread)
+            })
+            .collect();
+        calls.sort_unstable();
+        periods.sort_unstable();
+        assert!(calls.len() > 10, "{call}: {}", calls.len());
+        assert_eq!(periods, calls, "{call}");
+    }
+}
+
+/// Of enumerations labels are kept, also where the event record that began it is asked for them; conditions compare numbers.
+#[test]
+fn labels_are_captured() {
+    let set = traces("kernel-ust-requests", &["kernel-ust-requests"]);
+    let texts = [
+        "period all : $evt.$name == \"syscall_entry_epoll_ctl\"
+            : $evt.$name == \"syscall_exit_epoll_ctl\" && $evt.tid == $begin.$evt.tid",
+        "captures all : op = $evt.op_enum : began = $begin.$evt.op_enum, ret = $evt.ret",
+        "period adds : $evt.$name == \"syscall_entry_epoll_ctl\" && $evt.op_enum == 1
+            : $evt.$name == \"syscall_exit_epoll_ctl\" && $evt.tid == $begin.$evt.tid && $begin.$evt.op_enum == 1",
+        "captures adds : op = $evt.op_enum",
+    ];
+    let ended = found(&set, &texts, Window::default());
+    let mut counts: BTreeMap<(usize, String), usize> = BTreeMap::new();
+    for period in &ended.periods {
+        let op = text(&period.begin.captures[0]);
+        *counts.entry((period.period, op.clone())).or_default() += 1;
+        if period.period == 0 {
+            assert_eq!(text(&period.end.captures[0]), op);
+            assert!(matches!(period.end.captures[1], Datum::Integer(_)), "{period:?}");
+        }
+    }
+    let of = |kind: usize, label: &str| counts.get(&(kind, label.to_owned())).copied().unwrap_or(0);
+    let (adds, others) = (
+        of(0, "EPOLL_CTL_ADD"),
+        of(0, "EPOLL_CTL_DEL") + of(0, "EPOLL_CTL_MOD"),
+    );
+    assert!(adds > 5, "{counts:?}");
+    assert_eq!(
+        adds + others,
+        ended.periods.iter().filter(|period| period.period == 0).count()
+    );
+    assert_eq!(of(1, "EPOLL_CTL_ADD"), adds, "{counts:?}");
+    assert_eq!(counts.keys().filter(|(kind, _)| *kind == 1).count(), 1);
+    // A number without a label stays one.
+    let set = traces("kernel-mix-small", &["kernel-mix-small"]);
+    let texts = [
+        "period drop : $evt.$name == \"skb_kfree\"",
+        "captures drop : reason = $evt.reason",
+    ];
+    let ended = found(&set, &texts, Window::default());
+    let reasons = ended.periods.iter().map(|period| &period.begin.captures[0]);
+    let (labels, numbers): (Vec<&Datum>, Vec<&Datum>) = reasons.partition(|reason| reason.bytes().is_some());
+    assert_eq!(numbers, [&Datum::Integer(27); 2]);
+    assert!(
+        labels.iter().any(|label| text(label) == "NOT_SPECIFIED"),
+        "{labels:?}"
+    );
+}

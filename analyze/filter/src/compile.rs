@@ -394,6 +394,21 @@ impl ClassField {
         Getter::of(found).map(ClassField)
     }
 
+    /// A field that no event record has: for values that are found out in other ways.
+    pub fn missing() -> ClassField {
+        ClassField(Getter::Const(Datum::Missing))
+    }
+
+    /// Whether it is [`ClassField::missing`].
+    pub fn is_missing(&self) -> bool {
+        matches!(self.0, Getter::Const(Datum::Missing))
+    }
+
+    /// Whether some of its values are labels of numbers: those of an enumeration that is [`ClassField::labelled`].
+    pub fn has_labels(&self) -> bool {
+        matches!(self.0, Getter::Label(..))
+    }
+
     /// The same field, but that numbers which an enumeration has labels for become the first of these.
     pub fn labelled(self) -> ClassField {
         let Getter::Integer(field, signed) = self.0 else {

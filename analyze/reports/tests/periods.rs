@@ -428,7 +428,7 @@ fn the_law_on_recorded_traces() {
     for name in ["kernel-mix-small", "kernel-discarded"] {
         if let Some(set) = crate::support::traces::kernel_trace(name) {
             for (number, asked) in some(&set).iter().enumerate() {
-                // There is no tid to end calls by: without what is within them, which would be a lot.
+                // Without what is within calls, which would be a lot.
                 let definitions = &DEFINITIONS[..3];
                 hold(
                     &format!("periods of {name}, {number}"),
@@ -453,6 +453,76 @@ fn indexes_change_nothing() {
         let plain = report(&set, &periods(&hidden, &CAPTURES), &all_views());
         assert!(rows(&indexed, "log").len() > 1000);
         assert_eq!(json(&indexed), json(&plain), "seed {seed}");
+        std::fs::remove_dir_all(directory).expect("the trace can be removed");
+    }
+}
+
+/// Calls and what runs in their threads, by thread.
+const BY_THREAD: [&str; 2] = [
+    "call : $evt.$name =* \"syscall_entry_*\" : $evt.$name =* \"syscall_exit_*\" && $evt.tid == $begin.$evt.tid",
+    "some : $evt.$name =* \"syscall_entry_*\" && ($evt.tid == 3 || $evt.tid > 5) && !($evt.tid == 7) :
+        $evt.$name == \"sched_switch\" && $evt.tid == $begin.$evt.tid",
+];
+const CAPTURED_THREADS: [&str; 2] = [
+    "call : from = $evt.tid : to = $evt.tid",
+    "some : $evt.tid : from = $begin.$evt.tid",
+];
+
+/// Where event records do not tell their thread, it is the one that runs.
+#[test]
+fn threads_are_known_with_and_without_their_context() {
+    for seed in 0..6 {
+        let found = [true, false].map(|tid_context| {
+            let shape = Shape {
+                silent_losses: 0,
+                lost_packets: 0,
+                cpus: 1 + seed % 3,
+                two_streams: seed % 2 == 1,
+                ties: false,
+                tid_context,
+                ..SHAPE
+            };
+            let (directory, set) = trace(seed, shape);
+            let analysis = PeriodAnalysis::new(&set, periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
+            assert_eq!(analysis.expect("it makes sense").doubts(), [""; 0]);
+            let report = report(&set, &periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
+            std::fs::remove_dir_all(directory).expect("the trace can be removed");
+            // Before its first switch nobody knows who runs on a CPU.
+            let mut log = ours(&report);
+            log.retain(|(begin, ..)| *begin > ORIGIN + 100_000);
+            let is_known = |(.., begin, end): &Row| !begin.contains("= -") && !end.contains("= -");
+            assert!(log.iter().all(is_known));
+            log
+        });
+        let [with, without] = found;
+        assert!(with.len() > 1000, "seed {seed}: {}", with.len());
+        assert_eq!(with, without, "seed {seed}");
+    }
+}
+
+/// What is lost, and how the trace is cut, changes nothing in that.
+#[test]
+fn the_law_of_threads_that_run() {
+    for seed in 0..6 {
+        let shape = Shape {
+            cpus: 1 + seed % 4,
+            two_streams: seed % 2 == 1,
+            counted_losses: 20,
+            tid_context: false,
+            ..SHAPE
+        };
+        let (directory, set) = trace(seed, shape);
+        let analysis = PeriodAnalysis::new(&set, periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
+        let analysis = analysis.expect("it makes sense");
+        let expected = folded(&set, &analysis, (1, u64::MAX));
+        every_way(
+            &format!("threads, seed {seed}"),
+            &set,
+            &analysis,
+            &expected,
+            SMALL,
+        );
+        any_tree_of("threads", &set, &analysis, seed);
         std::fs::remove_dir_all(directory).expect("the trace can be removed");
     }
 }

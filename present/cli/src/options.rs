@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::tz::TimeZone;
+use tracebraid_clocks::Machines;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::schema::EnvValue;
@@ -281,6 +282,22 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
          the same origin, which may be wrong",
         place(first),
         place(other),
+    ))
+}
+
+/// A warning for traces of several machines that nothing relates but that each of them knows the date, more or less.
+pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
+    // Of worse it is told already.
+    if set.traces.iter().any(|trace| trace.is_synchronized) || unrelated_clocks(set).is_some() {
+        return None;
+    }
+    let machines = Machines::of(set);
+    let first = machines.all().first()?;
+    let other = machines.all().iter().position(|other| first.is_other(other))?;
+    let (first, other) = (machines.name(0), machines.name(other));
+    Some(format!(
+        "the traces are of several machines ({first}, {other}), whose clocks may differ by more than it takes from one to the \
+         other: give --sync auto, or --sync with a file of `tracebraid sync -o`, to let them have one time"
     ))
 }
 

@@ -303,6 +303,33 @@ fn paragraph_within(text: &str, width: Option<usize>) -> String {
     lines + "\n"
 }
 
+/// A context below its numbers, the outermost frame first: all of it, on as many lines as it takes.
+pub(crate) fn way(frames: &[String], width: Option<usize>) -> String {
+    const INDENT: usize = 6;
+    const SEPARATOR: &str = " > ";
+    let width = width.unwrap_or(usize::MAX);
+    let mut lines = " ".repeat(INDENT);
+    if frames.is_empty() {
+        lines.push_str("the thread itself");
+    }
+    let mut column = INDENT;
+    for (place, frame) in frames.iter().map(|frame| safe(frame)).enumerate() {
+        let separator = if place > 0 { SEPARATOR } else { "" };
+        let length = separator.len() + width_of(&frame);
+        if place > 0 && column + length + SEPARATOR.trim_end().len() > width {
+            lines.push_str(" >\n");
+            lines.push_str(&" ".repeat(INDENT + 2));
+            column = INDENT + 2 + width_of(&frame);
+        } else {
+            lines.push_str(separator);
+            column += length;
+        }
+        lines.push_str(&frame);
+    }
+    lines.push('\n');
+    lines
+}
+
 /// A number with its thousands apart.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -468,6 +495,19 @@ mod tests {
         }
         let text = render_within(&columns, vec![row()], Some(70));
         assert!(text.contains("tracebraid syscalls  115.696 ms\n"), "{text}");
+    }
+
+    #[test]
+    fn contexts_are_broken_between_frames() {
+        let frames = ["main", "handle_request", "read()", "[block-device]"].map(str::to_owned);
+        let lines = super::way(&frames, Some(40));
+        assert_eq!(
+            lines,
+            "      main > handle_request > read() >\n        [block-device]\n"
+        );
+        let whole = super::way(&frames, None);
+        assert_eq!(whole, "      main > handle_request > read() > [block-device]\n");
+        assert_eq!(super::way(&frames, Some(3)).lines().count(), 4);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What a database is told of what is written into it.
 
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::executions::Definitions;
+use tracebraid_filter::executions::{Definitions, Delimiter};
+use tracebraid_filter::periods::Condition;
 
 use crate::execution::machine;
 
@@ -59,6 +60,30 @@ pub fn trace_path(trace: &Trace) -> String {
     path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
+/// Whether a kind of executions is delimited as that of the same name among other definitions, however they are written. What is
+/// kept of it may differ.
+pub fn delimits_alike(definitions: &Definitions, kind: usize, others: &Definitions) -> bool {
+    let path = definitions.path(kind);
+    let mut places = 0..others.list.len();
+    let Some(other) = places.find(|&other| others.path(other) == path) else {
+        return false;
+    };
+    let delimiter = |of: &Definitions, kind: usize| of.list.get(kind).map(|found| found.delimiter.clone());
+    match (delimiter(definitions, kind), delimiter(others, other)) {
+        (Some(Delimiter::Period(one)), Some(Delimiter::Period(other))) => {
+            around(definitions, one).eq(around(others, other))
+        }
+        (one, other) => one == other,
+    }
+}
+
+/// The conditions of a period and of those around it.
+fn around(definitions: &Definitions, place: usize) -> impl Iterator<Item = (&Condition, &Condition)> {
+    let period = move |place: usize| definitions.periods.list.get(place);
+    let all = std::iter::successors(period(place), move |of| period(of.parent?));
+    all.map(|period| (&period.begin, &period.end))
+}
+
 /// A trace.
 #[derive(Clone, Debug, Default)]
 pub struct SourceAbout {
@@ -79,4 +104,39 @@ pub struct KindAbout {
     pub definition: String,
     /// Names of values that are captured, in the order of [`crate::Execution::values`].
     pub values: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defined(text: &str) -> Definitions {
+        let mut definitions = Definitions::default();
+        definitions.file(text).unwrap();
+        definitions
+    }
+
+    #[test]
+    fn definitions_are_alike_however_they_are_written() {
+        let one =
+            defined("call io : *sync*\nperiod p : $evt.a == 1\nperiod q(p) : $evt.b == 1 : $evt.c == 2\n");
+        let same = defined(
+            "# again\nperiod p : $evt.a==1\nperiod q(p)\n : ($evt.b == 1) : $evt.c == 2\ncaptures q : $evt.d\ncall io: *sync*\n",
+        );
+        for kind in 0..3 {
+            assert!(delimits_alike(&one, kind, &same), "{kind}");
+        }
+        // Of a period within another one, that one counts, too.
+        let around =
+            defined("call io : sync\nperiod p : $evt.a == 2\nperiod q(p) : $evt.b == 1 : $evt.c == 2\n");
+        for kind in 0..3 {
+            assert!(!delimits_alike(&one, kind, &around), "{kind}");
+        }
+        let end = defined("period p : $evt.a == 1 : $evt.a == 2\nspan io : *sync*\n");
+        assert!(
+            !delimits_alike(&one, 0, &end)
+                && !delimits_alike(&one, 1, &end)
+                && !delimits_alike(&one, 2, &end)
+        );
+    }
 }

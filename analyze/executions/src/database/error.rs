@@ -80,8 +80,22 @@ impl DatabaseError {
             let path = path.to_owned();
             match source.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::NotADatabase) => DatabaseError::Foreign { path },
-                _ => DatabaseError::Sqlite { path, source },
+                _ => match wrong_value(&source) {
+                    Some(what) => DatabaseError::Damaged { path, what },
+                    None => DatabaseError::Sqlite { path, source },
+                },
             }
         }
     }
+}
+
+/// What is wrong with a value that is not what its column has.
+fn wrong_value(error: &rusqlite::Error) -> Option<String> {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    Some(match error {
+        InvalidColumnType(_, column, kind) => format!("a value of `{column}` is of type {kind}"),
+        IntegralValueOutOfRange(_, number) => format!("{number} is out of range"),
+        FromSqlConversionFailure(..) | Utf8Error(..) => format!("a value cannot be read: {error}"),
+        _ => return None,
+    })
 }

@@ -5,13 +5,14 @@
 mod about;
 mod blobs;
 mod error;
+mod lists;
 mod reader;
 mod schema;
 mod store;
 mod table;
 mod writer;
 
-pub use about::{About, KindAbout, SourceAbout, trace_path};
+pub use about::{About, KindAbout, SourceAbout, delimits_alike, trace_path};
 pub use error::DatabaseError;
 pub use reader::{Database, Kind, PathStep, Recorded, Source, Thread};
 pub use schema::{APPLICATION, VERSION};

@@ -1,15 +1,17 @@
 //! Reading a database.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
 
 use crate::build::Union;
-use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
+use crate::contexts::{ContextId, Contexts, FrameKind};
 use crate::database::blobs;
 use crate::database::error::DatabaseError;
-use crate::database::schema::{APPLICATION, VERSION, quoted};
+use crate::database::lists::{Lists, Room};
+use crate::database::schema::quoted;
 use crate::database::table::{Column, Figures, Table, Texts};
 use crate::names::{NameId, Names};
 
@@ -138,11 +140,8 @@ fn shell_word(word: &str) -> String {
     }
 }
 
-/// Names, contexts and what else there are few of.
-struct Lists {
-    names: Names,
-    contexts: Contexts,
-}
+/// What others put into the file is not done when it is read: functions in views and tables, pages that cannot be.
+const CAREFUL: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;";
 
 /// Columns of times, and of the path where it tells them.
 const TIMES: &str = "times, CASE WHEN times IS NULL THEN path END";
@@ -158,65 +157,20 @@ impl Database {
         let sqlite = DatabaseError::sqlite(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(&sqlite)?;
-        check(path, &connection)?;
-        let Lists { names, contexts } = lists(path, &connection)?;
-        let renames = all(&connection, "SELECT old, new FROM rename ORDER BY old", |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .map_err(&sqlite)?;
+        connection.execute_batch(CAREFUL).map_err(&sqlite)?;
+        let mut lists = Lists::new(path, &connection)?;
+        let names = lists.names()?;
+        let contexts = lists.contexts(&names)?;
+        let (sources, threads) = (lists.sources()?, lists.threads()?);
+        let (kinds, columns) = (lists.kinds()?, lists.columns()?);
+        let renames = lists.renames()?;
         let (union, merged) = renamed(names, contexts, &renames);
-        let sources = all(
-            &connection,
-            "SELECT label, path, host, recording, sync FROM source ORDER BY id",
-            |row| {
-                Ok(Source {
-                    label: row.get(0)?,
-                    path: row.get(1)?,
-                    host: row.get(2)?,
-                    recording: row.get(3)?,
-                    sync: row.get(4)?,
-                })
-            },
-        );
-        let threads = all(
-            &connection,
-            "SELECT source, tid, name FROM thread ORDER BY id",
-            |row| {
-                Ok(Thread {
-                    source: row.get(0)?,
-                    tid: row.get(1)?,
-                    name: row.get(2)?,
-                })
-            },
-        );
-        let kinds = "SELECT id, name, definition, (SELECT count(*) FROM execution WHERE kind = kind.id) FROM kind ORDER BY id";
-        let kinds = all(&connection, kinds, |row| {
-            Ok(Kind {
-                id: row.get(0)?,
-                name: row.get(1)?,
-                definition: row.get(2)?,
-                executions: row.get::<_, i64>(3)?.unsigned_abs(),
-            })
-        });
-        let columns = all(
-            &connection,
-            "SELECT name, unit, description, is_value FROM metric",
-            |row| {
-                Ok(Column {
-                    name: row.get(0)?,
-                    unit: row.get(1)?,
-                    description: row.get(2)?,
-                    is_value: row.get(3)?,
-                })
-            },
-        );
-        let columns = in_order(&connection, columns.map_err(&sqlite)?).map_err(&sqlite)?;
         Ok(Database {
             union,
             merged,
-            sources: sources.map_err(&sqlite)?,
-            threads: threads.map_err(&sqlite)?,
-            kinds: kinds.map_err(&sqlite)?,
+            sources,
+            threads,
+            kinds,
             columns,
             renames,
             path: path.to_owned(),
@@ -231,7 +185,9 @@ impl Database {
 
     /// Contexts and names as they were written, nothing renamed.
     pub(super) fn recorded_union(&self) -> Result<Union, DatabaseError> {
-        let Lists { names, contexts } = lists(&self.path, &self.connection)?;
+        let mut lists = Lists::new(&self.path, &self.connection)?;
+        let names = lists.names()?;
+        let contexts = lists.contexts(&names)?;
         Ok(Union { contexts, names })
     }
 
@@ -288,11 +244,14 @@ impl Database {
         let mut statement = self.connection.prepare(&select).map_err(&sqlite)?;
         let mut rows = statement.query([kind.id]).map_err(&sqlite)?;
         let mut table = Table::default();
+        let mut room = Room::of(&self.connection).map_err(&sqlite)?;
         let mut columns: Vec<Filling> = self.columns.iter().map(|_| Filling::default()).collect();
         while let Some(row) = rows.next().map_err(&sqlite)? {
-            self.take(&mut table, row)?;
+            self.take(&mut table, row, &mut room)?;
             for (place, column) in columns.iter_mut().enumerate() {
-                column.push(row.get_ref(fixed + place).map_err(&sqlite)?);
+                let value = row.get_ref(fixed + place).map_err(&sqlite)?;
+                room.take(value).ok_or_else(|| self.is_too_much())?;
+                column.push(table.len() - 1, value);
             }
         }
         for (column, filled) in self.columns.iter().zip(columns) {
@@ -302,13 +261,15 @@ impl Database {
     }
 
     /// What every execution has.
-    fn take(&self, table: &mut Table, row: &Row<'_>) -> Result<(), DatabaseError> {
+    fn take(&self, table: &mut Table, row: &Row<'_>, room: &mut Room) -> Result<(), DatabaseError> {
         let sqlite = DatabaseError::sqlite(&self.path);
         let id: i64 = row.get(0).map_err(&sqlite)?;
         let damaged = |what: &str| DatabaseError::damaged(&self.path, format!("execution {id}: {what}"));
-        table
-            .ids
-            .push(u32::try_from(id).map_err(|_| damaged("its id is none"))?);
+        let id = u32::try_from(id).map_err(|_| damaged("its id is none"))?;
+        if table.ids.last().is_some_and(|&last| last >= id) {
+            return Err(damaged("it is not behind those before it"));
+        }
+        table.ids.push(id);
         table.begins.push(row.get(1).map_err(&sqlite)?);
         let source = self
             .source(row.get(2).map_err(&sqlite)?)
@@ -324,10 +285,18 @@ impl Database {
             return Err(damaged("its thread is not there"));
         }
         table.threads.push(thread.flatten());
+        for column in [4, 5] {
+            let value = row.get_ref(column).map_err(&sqlite)?;
+            room.take(value).ok_or_else(|| self.is_too_much())?;
+        }
         let times = self.times(row, 4);
         let times = times.ok_or_else(|| damaged("its times cannot be read"))?;
         table.rows.push(&times);
         Ok(())
+    }
+
+    fn is_too_much(&self) -> DatabaseError {
+        DatabaseError::damaged(&self.path, "its executions have more bytes than the file")
     }
 
     /// The times of an execution, of which that column has them, and the next one its path.
@@ -464,76 +433,17 @@ impl Database {
     }
 }
 
-/// Whether it is a database of executions of this version.
-fn check(path: &Path, connection: &Connection) -> Result<(), DatabaseError> {
-    let sqlite = DatabaseError::sqlite(path);
-    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
-    if number("PRAGMA application_id").map_err(&sqlite)? != i64::from(APPLICATION) {
-        return Err(DatabaseError::Foreign {
-            path: path.to_owned(),
-        });
-    }
-    match number("PRAGMA user_version").map_err(&sqlite)? {
-        VERSION => Ok(()),
-        found => Err(DatabaseError::Version {
-            path: path.to_owned(),
-            found,
-        }),
-    }
-}
-
-fn lists(path: &Path, connection: &Connection) -> Result<Lists, DatabaseError> {
-    let sqlite = DatabaseError::sqlite(path);
-    let damaged = |what: &str| DatabaseError::damaged(path, what);
-    let texts = all(connection, "SELECT id, text FROM name ORDER BY id", |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-    });
-    let mut names = Names::default();
-    for (place, (id, text)) in texts.map_err(&sqlite)?.into_iter().enumerate() {
-        if id != place as i64 || names.id(&text).0 as usize != place {
-            return Err(damaged("its names are not in order"));
-        }
-    }
-    let rows = all(
-        connection,
-        "SELECT id, around, kind, name FROM context ORDER BY id",
-        |row| Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?]),
-    );
-    let mut contexts = Contexts::default();
-    for [id, around, kind, name] in rows.map_err(&sqlite)? {
-        let around = u32::try_from(around)
-            .ok()
-            .filter(|&around| (around as usize) < contexts.count());
-        let kind = usize::try_from(kind)
-            .ok()
-            .and_then(|kind| FrameKind::ALL.get(kind));
-        let name = u32::try_from(name)
-            .ok()
-            .filter(|&name| (name as usize) < names.texts().len());
-        let (Some(around), Some(&kind), Some(name)) = (around, kind, name) else {
-            return Err(damaged(&format!("context {id} is none")));
-        };
-        let frame = Frame {
-            kind,
-            name: NameId(name),
-        };
-        if i64::from(contexts.within(ContextId(around), frame).0) != id {
-            return Err(damaged("its contexts are not in order"));
-        }
-    }
-    Ok(Lists { names, contexts })
-}
-
 /// The contexts when functions have other names, and which of them each is.
 fn renamed(mut names: Names, contexts: Contexts, renames: &[(String, String)]) -> (Union, Vec<ContextId>) {
     if renames.is_empty() {
         let ids = (0..contexts.count() as u32).map(ContextId).collect();
         return (Union { contexts, names }, ids);
     }
-    let known: std::collections::HashMap<NameId, NameId> = renames
+    let known: HashMap<NameId, NameId> = renames
         .iter()
         .map(|(old, new)| (names.id(old), names.id(new)))
         .collect();
+    let known = followed(&known);
     let mut merged = vec![Contexts::EMPTY];
     let mut found = Contexts::default();
     for id in 1..contexts.count() as u32 {
@@ -553,28 +463,24 @@ fn renamed(mut names: Names, contexts: Contexts, renames: &[(String, String)]) -
     (union, merged)
 }
 
-/// Columns in the order in which executions have them.
-fn in_order(connection: &Connection, columns: Vec<Column>) -> rusqlite::Result<Vec<Column>> {
-    let order: Vec<String> = all(
-        connection,
-        "SELECT name FROM pragma_table_info('execution')",
-        |row| row.get(0),
-    )?;
-    let place = |column: &Column| order.iter().position(|name| *name == column.name);
-    let mut columns: Vec<Column> = columns
-        .into_iter()
-        .filter(|column| place(column).is_some())
-        .collect();
-    columns.sort_by_key(place);
-    Ok(columns)
-}
-
-fn all<T>(
-    connection: &Connection,
-    select: &str,
-    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    all_of(connection, select, [], map)
+/// Names that lead to others which lead on: where each leads in the end. In a circle, which others may have made, some name of it.
+fn followed(known: &HashMap<NameId, NameId>) -> HashMap<NameId, NameId> {
+    let mut ends: HashMap<NameId, NameId> = HashMap::new();
+    let mut way = Vec::new();
+    for &from in known.keys() {
+        let mut at = from;
+        // Whoever is on the way has an end for now, so that a circle is left where it closes.
+        while let (Some(&next), None) = (known.get(&at), ends.get(&at)) {
+            ends.insert(at, at);
+            way.push(at);
+            at = next;
+        }
+        let end = ends.get(&at).copied().unwrap_or(at);
+        for name in way.drain(..) {
+            ends.insert(name, end);
+        }
+    }
+    ends
 }
 
 fn all_of<T, P: rusqlite::Params>(
@@ -586,46 +492,76 @@ fn all_of<T, P: rusqlite::Params>(
     connection.prepare(select)?.query_map(params, map)?.collect()
 }
 
-/// A column that is being read: of what kind it is shows in its values.
+/// A column that is being read: of what kind it is shows in its values. Where there are none yet there is no room for them.
 #[derive(Debug, Default)]
 struct Filling {
     numbers: Vec<f64>,
     texts: Names,
     codes: Vec<Option<u32>>,
-    has_numbers: bool,
 }
 
 impl Filling {
-    fn push(&mut self, value: ValueRef<'_>) {
+    /// The value of that row.
+    fn push(&mut self, row: usize, value: ValueRef<'_>) {
         let number = match value {
             ValueRef::Integer(number) => number as f64,
             ValueRef::Real(number) => number,
-            _ => f64::NAN,
+            ValueRef::Text(bytes) => {
+                let text = String::from_utf8_lossy(bytes);
+                self.codes.resize(row, None);
+                self.codes.push(Some(self.texts.id(&text).0));
+                return;
+            }
+            _ => return,
         };
-        self.has_numbers |= !number.is_nan();
+        self.numbers.resize(row, f64::NAN);
         self.numbers.push(number);
-        let text = match value {
-            ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes)),
-            _ => None,
-        };
-        self.codes.push(text.map(|text| self.texts.id(&text).0));
     }
 
     /// Values of both kinds are two columns; what has none is none.
-    fn into_table(self, column: &Column, table: &mut Table) {
-        let has_texts = !self.texts.texts().is_empty();
-        if self.has_numbers {
+    fn into_table(mut self, column: &Column, table: &mut Table) {
+        if self.numbers.iter().any(|number| !number.is_nan()) {
+            self.numbers.resize(table.len(), f64::NAN);
             table.figures.push(Figures {
                 column: column.clone(),
                 values: self.numbers,
             });
         }
-        if has_texts {
+        if !self.codes.is_empty() {
+            self.codes.resize(table.len(), None);
             table.texts.push(Texts {
                 column: column.clone(),
                 texts: self.texts.texts().to_vec(),
                 codes: self.codes,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_followed_to_their_ends() {
+        let ends = |pairs: &[(u32, u32)]| {
+            let known = pairs.iter().map(|&(old, new)| (NameId(old), NameId(new)));
+            let mut ends: Vec<(u32, u32)> = followed(&known.collect())
+                .into_iter()
+                .map(|(old, end)| (old.0, end.0))
+                .collect();
+            ends.sort_unstable();
+            ends
+        };
+        assert_eq!(
+            ends(&[(1, 2), (2, 3), (7, 3), (5, 6)]),
+            [(1, 3), (2, 3), (5, 6), (7, 3)]
+        );
+        // A circle has one end, whichever it is.
+        let circle = ends(&[(1, 2), (2, 1), (4, 1)]);
+        assert!(
+            circle.iter().all(|(_, end)| *end == circle[0].1 && *end <= 2),
+            "{circle:?}"
+        );
     }
 }

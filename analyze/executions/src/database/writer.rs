@@ -332,7 +332,8 @@ fn aside(path: &Path, copied: Option<&Path>) -> Result<(TempPath, Store), Databa
     let sqlite = DatabaseError::sqlite(path);
     let connection = Connection::open(&hidden).map_err(&sqlite)?;
     // Nobody else knows the file, and a half one is thrown away: no journal is needed. What executions refer to is written last.
-    let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF;";
+    let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF; \
+                 PRAGMA trusted_schema = OFF;";
     connection.execute_batch(quick).map_err(&sqlite)?;
     let store = Store {
         connection,

@@ -139,6 +139,10 @@ impl Analysis for EndedAnalysis {
         self.periods.packet(partial, packet);
     }
 
+    fn cut(&self, partial: &mut PeriodPartial, packet: &StreamPlace<'_>, time: Timestamp) {
+        self.periods.cut(partial, packet, time);
+    }
+
     #[inline]
     fn event(&self, partial: &mut PeriodPartial, record: &mut Record<'_>) {
         self.periods.event(partial, record);

@@ -10,6 +10,7 @@ use tracebraid_filter::Datum;
 use crate::kernel::Candidate;
 use crate::periods::index::{Entry, Index};
 use crate::periods::plan::{ClassPlan, Plan, Step};
+use crate::periods::running::{RUNNER, Runners};
 use crate::periods::sums::{Closed, Sums};
 use crate::periods::tree::{Values, key};
 use crate::periods::wanted::Wanted;
@@ -24,6 +25,7 @@ pub(super) struct Machine {
     periods: Vec<OfPeriod>,
     /// Periods that began.
     begun: u64,
+    runners: Runners,
     #[serde(skip)]
     scratch: (Vec<Hit>, Vec<Entry>),
 }
@@ -116,9 +118,23 @@ impl Machine {
         (candidate, values): (&Candidate, &[Datum]),
         sums: &mut Sums,
     ) {
+        let trace = plan.trace(candidate.stream);
+        if candidate.class == RUNNER {
+            return self.runners.take(trace, candidate, values);
+        }
         let Some(class) = plan.classes.get(candidate.class as usize) else {
             return;
         };
+        let mut told = Vec::new();
+        if !class.runs.is_empty() {
+            told.extend_from_slice(values);
+        }
+        for &place in &class.runs {
+            if let Some(value) = told.get_mut(place) {
+                *value = self.runners.at(trace, candidate);
+            }
+        }
+        let values = if told.is_empty() { values } else { &told };
         if self.periods.len() < plan.periods.len() {
             let new = |period: &crate::periods::plan::PeriodPlan| OfPeriod {
                 children: vec![Index::default(); period.child_keys.len()],

@@ -12,6 +12,7 @@ mod index;
 mod machine;
 mod plan;
 mod report;
+mod running;
 mod sums;
 mod tree;
 mod wanted;
@@ -19,15 +20,16 @@ mod wanted;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::At;
 use tracebraid_filter::periods::Periods;
+use tracebraid_filter::{At, Datum};
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 
-use crate::kernel::{Candidates, CpuSet, Extent, Head, Packets, Subjects, Window, hosts};
+use crate::kernel::{Candidates, CpuSet, Extent, Head, Packet, Packets, Subjects, Window, hosts};
 use crate::report::Report;
 pub use ended::{Bound, Ended, EndedAnalysis, EndedPeriod};
 use machine::Machine;
 use plan::Plan;
+use running::{RUNNER, Running};
 use sums::Sums;
 use wanted::Wanted;
 pub use wanted::{Asked, MOST_OPEN, Order};
@@ -43,6 +45,8 @@ pub struct PeriodAnalysis {
     head: Head,
     doubts: Vec<String>,
     subjects: Subjects,
+    /// Who runs, if that matters.
+    running: Option<Running>,
 }
 
 /// What is known after some chunks.
@@ -61,10 +65,12 @@ impl PeriodAnalysis {
     /// # Errors
     /// When something is asked for that is not defined, for people.
     pub fn new(set: &TraceSet, periods: Periods, asked: &Asked) -> Result<PeriodAnalysis, String> {
-        let plan = Plan::new(set, &periods)?;
+        let running = Running::new(set, &periods);
+        let plan = Plan::new(set, &periods, running.as_ref())?;
         let wanted = Wanted::new(asked, &periods)?;
         let mut analysis = PeriodAnalysis {
-            doubts: plan::doubts(set, &periods),
+            doubts: plan::doubts(set, &periods, running.as_ref()),
+            running: running.filter(|_| plan.asks_who_runs()),
             head: head(set, asked.window),
             subjects: Subjects::new(set),
             window: asked.window,
@@ -85,6 +91,15 @@ impl PeriodAnalysis {
     /// Packets that begin at or after this time need not be read.
     pub fn until(&self) -> Option<Timestamp> {
         self.window.to
+    }
+
+    /// From the begin of a packet on nobody knows who runs on its CPU.
+    fn forget_runner(&self, partial: &mut PeriodPartial, place: &StreamPlace<'_>, packet: &Packet) {
+        let Some(begin) = packet.begin else { return };
+        let stream = self.plan.stream(place.stream.trace, place.stream.stream);
+        let nobody = std::iter::once(Datum::Missing);
+        let about = (begin, stream, RUNNER, 0);
+        partial.candidates.add(about, Some(packet.cpu.cpu), nobody);
     }
 
     /// Periods that no event begins or ends.
@@ -136,11 +151,19 @@ impl Analysis for PeriodAnalysis {
             let class = self.subjects.class(*stream);
             class.is_some_and(|class| self.plan.reads(stream.trace as usize, class))
         };
-        vec![StreamRef::all(set).filter(is_read).collect()]
+        let tells: Vec<StreamRef> = self.running.iter().flat_map(Running::streams).collect();
+        let streams = StreamRef::all(set);
+        vec![
+            streams
+                .filter(|stream| is_read(stream) || tells.contains(stream))
+                .collect(),
+        ]
     }
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        let mut running = self.running.iter();
         self.plan.place(trace, stream_class, class).is_some()
+            || running.any(|running| running.wants(trace, stream_class, class))
     }
 
     fn begin(&self, _: &Chunk) -> PeriodPartial {
@@ -149,10 +172,51 @@ impl Analysis for PeriodAnalysis {
 
     fn packet(&self, partial: &mut PeriodPartial, packet: &StreamPlace<'_>) {
         self.subjects.packet(&mut partial.packets, packet);
+        if let Some(lost) = self.running.as_ref().and_then(|running| running.lost(packet)) {
+            self.forget_runner(partial, packet, &lost);
+        }
+    }
+
+    fn cut(&self, partial: &mut PeriodPartial, packet: &StreamPlace<'_>, time: Timestamp) {
+        let running = self.running.as_ref();
+        if let Some(lost) = running.and_then(|running| running.cut(packet, time.0)) {
+            self.forget_runner(partial, packet, &lost);
+        }
     }
 
     #[inline]
     fn event(&self, partial: &mut PeriodPartial, record: &mut Record<'_>) {
+        self.candidate(partial, record);
+        // Behind it: a switch belongs to the thread that it ends.
+        if let Some(running) = &self.running {
+            running.event(&mut partial.candidates, record);
+        }
+    }
+
+    fn end(&self, partial: &mut PeriodPartial, _: &Chunk) {
+        partial.packets = Packets::default();
+    }
+
+    /// What is merged to something has not been settled: only the state of all that came first is.
+    fn merge(&self, earlier: &mut PeriodPartial, later: PeriodPartial) {
+        earlier.candidates.append(later.candidates);
+    }
+
+    fn settle(&self, partial: &mut PeriodPartial, watermark: Timestamp) {
+        self.run(partial, Some(watermark.0));
+    }
+
+    fn finish(&self, mut partial: PeriodPartial) -> Report {
+        self.run(&mut partial, None);
+        partial.machine.finish(&mut partial.sums);
+        report::report(&self.wanted, &self.periods, self.head.clone(), partial.sums)
+    }
+}
+
+impl PeriodAnalysis {
+    /// Keeps an event record that may begin or end something.
+    #[inline]
+    fn candidate(&self, partial: &mut PeriodPartial, record: &mut Record<'_>) {
         let trace = record.stream.trace as usize;
         let found = self.subjects.class(record.stream).and_then(|class| {
             let place = self.plan.place(trace, class, record.class)?;
@@ -180,24 +244,5 @@ impl Analysis for PeriodAnalysis {
         let values = class.fields.iter().map(|field| field.get(at, &subject));
         let about = (subject.time, record.number, place as u32, bits);
         partial.candidates.add(about, cpu, values);
-    }
-
-    fn end(&self, partial: &mut PeriodPartial, _: &Chunk) {
-        partial.packets = Packets::default();
-    }
-
-    /// What is merged to something has not been settled: only the state of all that came first is.
-    fn merge(&self, earlier: &mut PeriodPartial, later: PeriodPartial) {
-        earlier.candidates.append(later.candidates);
-    }
-
-    fn settle(&self, partial: &mut PeriodPartial, watermark: Timestamp) {
-        self.run(partial, Some(watermark.0));
-    }
-
-    fn finish(&self, mut partial: PeriodPartial) -> Report {
-        self.run(&mut partial, None);
-        partial.machine.finish(&mut partial.sums);
-        report::report(&self.wanted, &self.periods, self.head.clone(), partial.sums)
     }
 }

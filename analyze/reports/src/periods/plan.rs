@@ -2,10 +2,12 @@
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::ast::{Expr, Field};
+use tracebraid_filter::ast::{Expr, Field, Operator, Value};
+use tracebraid_filter::glob::Glob;
 use tracebraid_filter::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
-use tracebraid_filter::{ClassField, ClassFilter, Filter};
+use tracebraid_filter::{ClassField, ClassFilter, Datum, Filter};
 
+use crate::periods::running::{Running, is_thread, mentions_thread};
 use crate::periods::tree::{Place, Right, Tree};
 
 /// What is to be done.
@@ -16,6 +18,8 @@ pub(super) struct Plan {
     pub(super) classes: Vec<ClassPlan>,
     /// By trace, stream class and event class: one more than the place among the classes, or 0.
     places: Vec<Vec<Vec<u32>>>,
+    /// By place among the streams of all traces: the trace.
+    traces: Vec<u32>,
 }
 
 /// What a period needs, whatever the event class.
@@ -25,7 +29,7 @@ pub(super) struct PeriodPlan {
     /// How many periods are around it.
     pub(super) depth: usize,
     /// Fields of the event record that begins it which are asked for later.
-    keep: Vec<Field>,
+    keep: Vec<Named>,
     /// Which of them find it when an event record may end it; none: all that are open are looked at.
     pub(super) end_key: Vec<usize>,
     /// Which of them find it when an event record may begin a period within it: by number.
@@ -44,7 +48,9 @@ pub(super) struct ClassPlan {
     /// What is found out of each.
     pub(super) filters: Vec<ClassFilter>,
     pub(super) fields: Vec<ClassField>,
-    names: Vec<Field>,
+    names: Vec<Named>,
+    /// Which of the fields are the thread that runs: only the order of time tells it.
+    pub(super) runs: Vec<usize>,
     /// Those within others first.
     pub(super) ends: Vec<Step>,
     /// Those within others last.
@@ -64,24 +70,30 @@ pub(super) struct Step {
     pub(super) captures: Vec<Place>,
 }
 
+/// A field, and whether numbers that it has labels for are these: what is captured is for people, what is compared is not.
+type Named = (Field, bool);
+
 /// Conditions on single event records of one class, at most: each has a bit.
 const MOST_FILTERS: usize = 64;
 
 impl Plan {
     /// # Errors
     /// When there are too many conditions.
-    pub(super) fn new(set: &TraceSet, periods: &Periods) -> Result<Plan, String> {
+    pub(super) fn new(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Result<Plan, String> {
+        let streams = |(trace, index): (&Trace, u32)| std::iter::repeat_n(index, trace.streams.len());
         let mut plan = Plan {
             periods: period_plans(&periods.list),
             classes: Vec::new(),
             places: Vec::new(),
+            traces: set.traces.iter().zip(0..).flat_map(streams).collect(),
         };
-        for trace in &set.traces {
+        for (index, trace) in set.traces.iter().enumerate() {
+            let runs = running.is_some_and(|running| running.is_told(index));
             let mut of_trace = Vec::new();
             for stream in &trace.layout.streams {
                 let mut of_stream = Vec::new();
                 for event in 0..stream.events.len() {
-                    let class = plan.class(&periods.list, trace, stream, event);
+                    let class = plan.class(&periods.list, (trace, stream, event), runs);
                     if class.filters.len() > MOST_FILTERS {
                         return Err(format!(
                             "more than {MOST_FILTERS} conditions are about the event {}",
@@ -114,11 +126,32 @@ impl Plan {
         classes.is_some_and(|classes| classes.iter().any(|&place| place > 0))
     }
 
-    fn class(&self, list: &[Period], trace: &Trace, stream: &StreamLayout, event: usize) -> ClassPlan {
+    /// The trace of a stream, by its place among those of all traces.
+    pub(super) fn trace(&self, stream: u32) -> u32 {
+        self.traces.get(stream as usize).copied().unwrap_or(0)
+    }
+
+    /// The place of a stream among those of all traces.
+    pub(super) fn stream(&self, trace: u32, stream: u32) -> u32 {
+        self.traces.partition_point(|&of| of < trace) as u32 + stream
+    }
+
+    /// True if for some event records it matters who runs.
+    pub(super) fn asks_who_runs(&self) -> bool {
+        self.classes.iter().any(|class| !class.runs.is_empty())
+    }
+
+    fn class(
+        &self,
+        list: &[Period],
+        (trace, stream, event): (&Trace, &StreamLayout, usize),
+        runs: bool,
+    ) -> ClassPlan {
         let mut builder = Builder {
             trace,
             stream,
             event,
+            runs,
             plan: self,
             class: ClassPlan::default(),
         };
@@ -136,39 +169,66 @@ impl Plan {
 }
 
 /// What the definitions ask for that no event record has, or that cannot be, for people.
-pub(super) fn doubts(set: &TraceSet, periods: &Periods) -> Vec<String> {
+///
+/// The thread that runs needs no field where switches tell it.
+pub(super) fn doubts(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Vec<String> {
     let mut parts = Vec::new();
+    let mut has = |reference: &Reference| match running {
+        Some(_) if is_thread(&reference.field) => {}
+        _ => parts.push(Expr::Has(reference.field.clone())),
+    };
+    let mut exprs = Vec::new();
     for period in &periods.list {
         for condition in [&period.begin, &period.end] {
-            condition.exprs(&mut |expr| parts.push(expr.clone()));
-            condition.references(&mut |reference| parts.push(Expr::Has(reference.field.clone())));
+            condition.exprs(&mut |expr| exprs.push(expr));
+            condition.references(&mut has);
         }
-        let captures = period.begin_captures.iter().chain(&period.end_captures);
-        parts.extend(captures.map(|capture| Expr::Has(capture.reference.field.clone())));
+        let mut captures = period.begin_captures.iter().chain(&period.end_captures);
+        captures.by_ref().for_each(|capture| has(&capture.reference));
+    }
+    for expr in exprs {
+        let others = match running {
+            Some(_) => without_thread(expr),
+            None => Some(expr.clone()),
+        };
+        parts.extend(others);
     }
     Filter::doubts(parts, set)
 }
 
+/// An expression without its comparisons with the thread that runs.
+fn without_thread(expr: &Expr) -> Option<Expr> {
+    Some(match expr {
+        Expr::And(parts) => Expr::And(parts.iter().filter_map(without_thread).collect()),
+        Expr::Or(parts) => Expr::Or(parts.iter().filter_map(without_thread).collect()),
+        Expr::Not(inner) => Expr::Not(Box::new(without_thread(inner)?)),
+        Expr::Compare(field, ..) | Expr::Has(field) if is_thread(field) => return None,
+        other => other.clone(),
+    })
+}
+
 /// The place of a field in a list to which it is added if it is new.
-fn place_of(fields: &mut Vec<Field>, field: &Field) -> usize {
-    let known = fields.iter().position(|other| other == field);
+fn place_of(fields: &mut Vec<Named>, field: &Field, is_labelled: bool) -> usize {
+    let known = fields
+        .iter()
+        .position(|(other, labelled)| other == field && *labelled == is_labelled);
     known.unwrap_or_else(|| {
-        fields.push(field.clone());
+        fields.push((field.clone(), is_labelled));
         fields.len() - 1
     })
 }
 
 /// References of a condition and of captures to an event record that is no more at hand.
-fn keep(to: &mut Vec<Field>, source: Source, condition: Option<&Condition>, captures: &[Capture]) {
-    let mut one = |reference: &Reference| {
+fn keep(to: &mut Vec<Named>, source: Source, condition: Option<&Condition>, captures: &[Capture]) {
+    let mut one = |reference: &Reference, is_labelled| {
         if reference.source == source {
-            place_of(to, &reference.field);
+            place_of(to, &reference.field, is_labelled);
         }
     };
     if let Some(condition) = condition {
-        condition.references(&mut one);
+        condition.references(&mut |reference| one(reference, false));
     }
-    captures.iter().for_each(|capture| one(&capture.reference));
+    captures.iter().for_each(|capture| one(&capture.reference, true));
 }
 
 fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
@@ -187,7 +247,7 @@ fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
         let pairs = period.end.equalities(Source::Begin);
         plan.end_key = pairs
             .iter()
-            .map(|(_, field)| place_of(&mut plan.keep, field))
+            .map(|(_, field)| place_of(&mut plan.keep, field, false))
             .collect();
         if let Some(parent) = period.parent.and_then(|parent| plans.get_mut(parent)) {
             plan.depth = parent.depth + 1;
@@ -196,7 +256,10 @@ fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
             keep(to, Source::Parent, Some(&period.end), &period.end_captures);
             let pairs = period.begin.equalities(Source::Parent);
             if !pairs.is_empty() {
-                let places = pairs.iter().map(|(_, field)| place_of(to, field)).collect();
+                let places = pairs
+                    .iter()
+                    .map(|(_, field)| place_of(to, field, false))
+                    .collect();
                 parent.child_keys.push(places);
                 plan.parent_key = Some(parent.child_keys.len() - 1);
             }
@@ -226,6 +289,8 @@ struct Builder<'a> {
     trace: &'a Trace,
     stream: &'a StreamLayout,
     event: usize,
+    /// Switches tell who runs.
+    runs: bool,
     plan: &'a Plan,
     class: ClassPlan,
 }
@@ -240,8 +305,15 @@ impl Builder<'_> {
         let step = Step {
             period: index,
             tree,
-            key: pairs.iter().map(|(field, _)| self.event_place(field)).collect(),
-            keep: plan.keep.iter().map(|field| self.event_place(field)).collect(),
+            key: pairs
+                .iter()
+                .map(|(field, _)| self.event_place(field, false))
+                .collect(),
+            keep: plan
+                .keep
+                .iter()
+                .map(|(field, is_labelled)| self.event_place(field, *is_labelled))
+                .collect(),
             captures: self.captures(index, &period.begin_captures),
         };
         self.class.begins.push(step);
@@ -256,7 +328,10 @@ impl Builder<'_> {
         let step = Step {
             period: index,
             tree,
-            key: pairs.iter().map(|(field, _)| self.event_place(field)).collect(),
+            key: pairs
+                .iter()
+                .map(|(field, _)| self.event_place(field, false))
+                .collect(),
             keep: Vec::new(),
             captures: self.captures(index, &period.end_captures),
         };
@@ -266,23 +341,20 @@ impl Builder<'_> {
     fn captures(&mut self, index: usize, captures: &[Capture]) -> Vec<Place> {
         let places = captures
             .iter()
-            .map(|capture| self.place(index, &capture.reference));
+            .map(|capture| self.place(index, &capture.reference, true));
         places.collect()
     }
 
     fn tree(&mut self, index: usize, condition: &Condition) -> Tree {
         match condition {
-            Condition::Event(expr) => {
-                let filter = ClassFilter::new(expr, self.trace, self.stream, self.event);
-                Tree::filter(filter, &mut self.class.filters)
-            }
+            Condition::Event(expr) => self.alone(expr),
             Condition::And(parts) => Tree::all(parts.iter().map(|part| self.tree(index, part)).collect()),
             Condition::Or(parts) => Tree::any(parts.iter().map(|part| self.tree(index, part)).collect()),
             Condition::Not(inner) => self.tree(index, inner).negated(),
             Condition::Compare(reference, operator, operand) => {
-                let left = self.place(index, reference);
+                let left = self.place(index, reference, false);
                 let right = match operand {
-                    Operand::Reference(other) => Right::Place(self.place(index, other)),
+                    Operand::Reference(other) => Right::Place(self.place(index, other, false)),
                     Operand::Constant(constant) => Right::Constant(constant.clone()),
                     Operand::Pattern(pattern) => Right::Pattern(pattern.clone()),
                 };
@@ -291,13 +363,35 @@ impl Builder<'_> {
         }
     }
 
-    fn place(&mut self, index: usize, reference: &Reference) -> Place {
-        let kept = |period: Option<&PeriodPlan>| {
-            period.and_then(|period| period.keep.iter().position(|field| *field == reference.field))
-        };
+    /// A condition on the event record alone: a filter, but for what is about the thread that runs.
+    fn alone(&mut self, expr: &Expr) -> Tree {
+        if !self.runs || !mentions_thread(expr) {
+            let filter = ClassFilter::new(expr, self.trace, self.stream, self.event);
+            return Tree::filter(filter, &mut self.class.filters);
+        }
+        match expr {
+            Expr::And(parts) => Tree::all(parts.iter().map(|part| self.alone(part)).collect()),
+            Expr::Or(parts) => Tree::any(parts.iter().map(|part| self.alone(part)).collect()),
+            Expr::Not(inner) => self.alone(inner).negated(),
+            Expr::Compare(field, operator, value) => {
+                let right = match (operator, value) {
+                    (Operator::Matches, Value::Text(pattern)) => Right::Pattern(Glob::new(pattern)),
+                    (_, Value::Integer(number)) => Right::Constant(Datum::Integer(*number)),
+                    (_, Value::Float(number, _)) => Right::Constant(Datum::float(*number)),
+                    (_, Value::Text(text)) => Right::Constant(Datum::text(text.as_bytes())),
+                };
+                Tree::compare(self.event_place(field, false), *operator, right)
+            }
+            Expr::Event(_) | Expr::Has(_) => Tree::Const(true),
+        }
+    }
+
+    fn place(&mut self, index: usize, reference: &Reference, is_labelled: bool) -> Place {
+        let is_it = |named: &Named| named.0 == reference.field && named.1 == is_labelled;
+        let kept = |period: Option<&PeriodPlan>| period.and_then(|period| period.keep.iter().position(is_it));
         let own = self.plan.periods.get(index);
         match reference.source {
-            Source::Event => self.event_place(&reference.field),
+            Source::Event => self.event_place(&reference.field, is_labelled),
             Source::Begin => kept(own).map_or(Place::Missing, Place::Begin),
             Source::Parent => {
                 let parent = own.and_then(|own| own.parent);
@@ -307,18 +401,24 @@ impl Builder<'_> {
         }
     }
 
-    fn event_place(&mut self, field: &Field) -> Place {
-        if let Some(known) = self.class.names.iter().position(|other| other == field) {
+    fn event_place(&mut self, field: &Field, is_labelled: bool) -> Place {
+        let found = match ClassField::new(field, self.trace, self.stream, self.event) {
+            Some(found) if is_labelled => found.labelled(),
+            Some(found) => found,
+            None if self.runs && is_thread(field) => ClassField::missing(),
+            None => return Place::Missing,
+        };
+        // What has no labels is the same either way, and is found out once.
+        let name = (field.clone(), found.has_labels());
+        if let Some(known) = self.class.names.iter().position(|other| *other == name) {
             return Place::Event(known);
         }
-        match ClassField::new(field, self.trace, self.stream, self.event) {
-            Some(found) => {
-                self.class.fields.push(found);
-                self.class.names.push(field.clone());
-                Place::Event(self.class.fields.len() - 1)
-            }
-            None => Place::Missing,
+        if found.is_missing() {
+            self.class.runs.push(self.class.fields.len());
         }
+        self.class.fields.push(found);
+        self.class.names.push(name);
+        Place::Event(self.class.fields.len() - 1)
     }
 }
 

@@ -85,6 +85,9 @@ const BEHIND: u64 = 1_000_000_000;
 /// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
+    if let Some(message) = options::several_clocks(&subject.set) {
+        subject.warnings.note(&message);
+    }
     if let Some(file) = &args.perfetto {
         spare::check(file, &subject.set, &args.input.read())?;
     }

@@ -163,6 +163,19 @@ fn comparisons_fail_tests_when_asked_to() {
     assert_eq!(with("context > 1ms").0, 4);
     assert_eq!(with("duration > 3600s").0, 0);
     assert_eq!(with("nothing > 1").0, 2);
+    // What has a unit is compared with amounts that have it.
+    for (gate, expected) in [
+        ("duration > 5", "duration is a time: say in which unit"),
+        ("duration > 64KiB", "the amount is a size"),
+        ("read_bytes > 5ms", "the amount is a time"),
+        ("switches > 5ms", "switches is a number without a unit"),
+        ("context > 5", "context is a time"),
+        ("ctx.\"[timer]\" > 3KiB", "the amount is a size"),
+    ] {
+        let (code, said) = with(gate);
+        assert!(code == 2 && said.contains(expected), "{gate}: {said}");
+    }
+    assert_eq!(with("duration_ns > 5000").0, 4);
     assert_eq!(with("duration").0, 2);
     // Halves of the same do not differ.
     let halves = [
@@ -223,6 +236,226 @@ fn databases_grow_and_stay_whole() {
     assert_eq!(std::fs::read_to_string(&other).expect("it is there"), "text");
     let left = std::fs::read_dir(directory.path()).expect("a directory").count();
     assert_eq!(left, 2, "no half files are left");
+}
+
+#[test]
+fn renames_that_contradict_each_other_are_refused() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("renamed.db");
+    let names = directory.path().join("names");
+    std::fs::write(&names, "# renamed\n\nold = new\nolder=old\n").expect("a file");
+    let names = names.to_str().expect("UTF-8");
+    let said = |more: &[&str]| {
+        let output = build(&path, more);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), text)
+    };
+    let (code, text) = said(&["--rename", "old=other", "--rename-file", names]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(
+        text.contains(&format!("{names}:3 (old=new) contradicts --rename (old=other)")),
+        "{text}"
+    );
+    let (code, text) = said(&["--rename", "new=older", "--rename-file", names]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(
+        text.contains("contradicts --rename (new=older)") && text.contains("in a circle"),
+        "{text}"
+    );
+    assert!(!path.exists());
+    // What is in the database counts, too.
+    assert_eq!(said(&["--rename-file", names]).0, Some(0));
+    let (code, text) = said(&["--append", "--label", "two", "--rename", "new=old"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(
+        text.contains("--rename (new=old)") && text.contains("renamed.db (old=new)"),
+        "{text}"
+    );
+    assert_eq!(
+        said(&["--append", "--label", "two", "--rename", "new=newest"]).0,
+        Some(0)
+    );
+}
+
+#[test]
+fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("defined.db");
+    let name = path.to_str().expect("UTF-8");
+    let appended = |label: &str, end: &str| {
+        let trace = recorded_trace("kernel-ust-requests");
+        let begin = "request : $evt.$name == \"app:request_begin\"";
+        let period = format!("{begin} :{end} && $evt.id == $begin.$evt.id");
+        let options = [
+            "executions",
+            "build",
+            &trace,
+            "-o",
+            name,
+            "--label",
+            label,
+            "--period",
+            &period,
+            "--call",
+            "fsync",
+        ];
+        let more: &[&str] = if label == "one" { &[] } else { &["--append"] };
+        let output = run(&[&options[..], more].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let end = "$evt.$name == \"app:request_end\"";
+    assert!(!appended("one", end).contains("otherwise"));
+    // However it is written.
+    assert!(!appended("two", &format!("  ({end})")).contains("otherwise"));
+    let said = appended("three", "$evt.$name == \"app:response\"");
+    assert!(
+        said.contains("warning: request: the executions of that name") && said.contains("otherwise"),
+        "{said}"
+    );
+    assert!(!said.contains("fsync: the executions"), "{said}");
+    let info = text(&["executions", "info", name]);
+    let definition = format!(
+        "\nrequest, fsync, as defined:\n  period request : $evt.$name == \"app:request_begin\" :{end} &&"
+    );
+    assert!(
+        info.contains(&definition) && info.contains("\n  call fsync\n"),
+        "{info}"
+    );
+    let info = json(&["executions", "info", name, "--format", "json"]);
+    let definition = info["kinds"][0]["definition"].as_str().expect("a definition");
+    assert!(definition.starts_with("period request : "), "{definition}");
+}
+
+/// The client's clock is 3.7 s ahead: requests that go over to the server make no sense as they are.
+#[test]
+fn machines_whose_clocks_may_differ_are_warned_of() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("hosts.db");
+    let path = path.to_str().expect("UTF-8");
+    let [client, server] = ["twohost-client", "twohost-server"]
+        .map(|name| recorded("twohost").join(name).to_str().expect("UTF-8").to_owned());
+    let said = |options: &[&str]| {
+        let output = run(options);
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let built = |more: &[&str]| {
+        let options = ["executions", "build", "-o", path, "--call", "accept4"];
+        said(&[&options[..], more].concat())
+    };
+    let text = built(&[&client, &server]);
+    assert!(
+        text.contains("several machines (cli, srv)") && text.contains("--sync auto"),
+        "{text}"
+    );
+    assert!(!built(&[&client, &server, "--sync", "auto"]).contains("several machines"));
+    assert!(!built(&[&client]).contains("several machines"));
+    let text = said(&["critical-path", "--process", "reqapp", &client, &server]);
+    assert!(text.contains("several machines"), "{text}");
+    // The kernel's and the programs' traces of one machine have one clock.
+    let one = recorded_trace("kernel-ust-requests");
+    assert!(!built(&[&one]).contains("several machines"));
+}
+
+/// Steps of a path can be read where there are 40 columns.
+#[test]
+fn executions_are_shown_in_narrow_terminals() {
+    let at = |width: &str| {
+        let command = ["executions", "show", file(), "17", "--gmt", "--top", "6"];
+        let output = tracebraid()
+            .env("TRACEBRAID_COLUMNS", width)
+            .args(command)
+            .output()
+            .expect("the binary runs");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        // The command that shows it in its trace stays whole, to be typed.
+        let lines = text.lines().filter(|line| !line.starts_with("in its trace:"));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let narrow = at("40");
+    insta::assert_snapshot!("executions-show-narrow", narrow);
+    for line in narrow.lines() {
+        assert!(line.chars().count() <= 40, "{line}");
+    }
+    insta::assert_snapshot!("executions-show", at("100"));
+}
+
+/// What was captured of requests that are slow, and in which threads they end.
+#[test]
+fn texts_tell_groups_apart() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("texts.db");
+    let trace = recorded_trace("kernel-ust-requests");
+    let name = path.to_str().expect("UTF-8");
+    let captures = "call : what = $evt.$name : op = $begin.$evt.op_enum";
+    let period = "call : $evt.$name =* \"syscall_entry_f*\" || $evt.$name == \"syscall_entry_epoll_ctl\" :
+        $evt.$name =* \"syscall_exit_*\" && $evt.tid == $begin.$evt.tid";
+    let output = run(&[
+        "executions",
+        "build",
+        &trace,
+        "-o",
+        name,
+        "--period",
+        period,
+        "--captures",
+        captures,
+    ]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let groups = [
+        "--a",
+        "what == syscall_entry_futex",
+        "--b",
+        "what == syscall_entry_fdatasync",
+    ];
+    let shown = shown(&[&["compare", name][..], &groups, &["--top", "5"]].concat());
+    let texts = shown.split("What tells them apart").nth(1).expect("a part");
+    let (_, texts) = texts.trim().split_once("\n\n").expect("two tables");
+    insta::assert_snapshot!("executions-compare-texts", texts);
+    let compared = json(&[&["compare", name][..], &groups, &["--format", "json"]].concat());
+    let what = &compared["texts"][0];
+    assert_eq!(what["text"], "what");
+    assert!(what["association"].as_f64().expect("a number") > 0.999, "{what}");
+    assert!(what["chance"].as_f64().expect("a number") < 1e-6);
+    assert_eq!(
+        what["groups"][0]["share"].as_f64().expect("a number")
+            + what["groups"][1]["share"].as_f64().expect("a number"),
+        1.0
+    );
+    let host = compared["texts"]
+        .as_array()
+        .expect("texts")
+        .iter()
+        .find(|of| of["text"] == "host")
+        .expect("a host");
+    assert_eq!(
+        (host["association"].as_f64(), host["chance"].as_f64()),
+        (Some(0.0), Some(1.0))
+    );
+    let rows = text(
+        &[
+            &["compare", name][..],
+            &groups,
+            &["--format", "csv", "--top", "0"],
+        ]
+        .concat(),
+    );
+    let lines: Vec<&str> = rows
+        .lines()
+        .filter(|line| line.starts_with("text,what,"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{rows}");
+    assert_eq!(
+        lines[0].split(',').count(),
+        rows.lines().next().expect("a head").split(',').count()
+    );
+    assert!(lines[0].contains("syscall_entry_f"), "{}", lines[0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `--fail-if`: what makes a comparison fail, for tests of performance.
 
 use tracebraid_executions::database::{Column, Table};
-use tracebraid_executions::{Difference, Group, SURE, chance_of_more, time_within, with_unit};
+use tracebraid_executions::{Difference, Dimension, Group, SURE, chance_of_more, quantity, time_within};
 
 use super::Compared;
 use crate::commands::executions::amount;
@@ -20,8 +20,8 @@ pub(super) struct Gate {
 enum Most {
     /// Part of the first group's mean.
     Part(f64),
-    /// In the figure's unit.
-    Number(f64),
+    /// In nanoseconds or bytes if it has a unit, else in the figure's.
+    Number(f64, Option<Dimension>),
 }
 
 /// The word for any calling context.
@@ -36,7 +36,7 @@ impl Gate {
         let (what, most) = (what.trim(), most.trim());
         let number = match most.strip_suffix('%') {
             Some(part) => part.trim().parse().ok().map(|part: f64| Most::Part(part / 100.0)),
-            None => with_unit(most).map(Most::Number),
+            None => quantity(most).map(|(number, dimension)| Most::Number(number, dimension)),
         };
         Ok(Gate {
             what: Some(what)
@@ -52,7 +52,35 @@ impl Gate {
     fn most(&self, mean: f64) -> f64 {
         match self.most {
             Most::Part(part) => part * mean.abs(),
-            Most::Number(number) => number,
+            Most::Number(number, _) => number,
+        }
+    }
+
+    /// That the amount is one of what it is about: a time of times, without a unit only where the name has it. None is none in
+    /// any unit.
+    fn fits(&self, unit: &str) -> Result<(), String> {
+        let Most::Number(number, dimension) = self.most else {
+            return Ok(());
+        };
+        let what = &self.what;
+        match (unit, dimension) {
+            _ if number == 0.0 => Ok(()),
+            ("ns", Some(Dimension::Time)) | ("bytes", Some(Dimension::Size)) | ("", None) => Ok(()),
+            ("ns", None) if what.ends_with("_ns") => Ok(()),
+            ("bytes", None) if what.ends_with("_bytes") => Ok(()),
+            ("ns", None) => Err(format!(
+                "{what} is a time: say in which unit, as 5ms, 20us, 3s, or as a part, 5%"
+            )),
+            ("bytes", None) => Err(format!(
+                "{what} is a size: say in which unit, as 64KiB, 2MiB, 100B, or as a part, 5%"
+            )),
+            ("ns", Some(Dimension::Size)) => Err(format!(
+                "{what} is a time, and the amount is a size: give one as 5ms, or 5%"
+            )),
+            ("bytes", Some(Dimension::Time)) => Err(format!(
+                "{what} is a size, and the amount is a time: give one as 64KiB, or 5%"
+            )),
+            (_, _) => Err(format!("{what} is a number without a unit: give one as 5, or 5%")),
         }
     }
 
@@ -84,7 +112,11 @@ pub(super) fn verdict(gates: &[Gate], compared: &Compared<'_>, table: &Table) ->
             return Err(Failure::usage(gate.says(&what)));
         }
         match gate.what.as_str() {
-            CONTEXT => contexts(gate, compared, &mut verdict),
+            CONTEXT => {
+                let fits = gate.fits("ns");
+                fits.map_err(|what| Failure::usage(gate.says(&what)))?;
+                contexts(gate, compared, &mut verdict);
+            }
             what => figure(gate, what, compared, table, &mut verdict)?,
         }
     }
@@ -129,10 +161,11 @@ fn figure(
         None => {
             let figures = table.figure(what);
             let figures = figures.ok_or_else(|| wrong(format!("executions have no figure {what}")))?;
-            let Column { name, unit, .. } = &figures.column;
-            (figures.values.clone(), name.as_str(), unit.as_str())
+            let column = &figures.column;
+            (figures.values.clone(), column.name.as_str(), unit(column))
         }
     };
+    gate.fits(unit).map_err(wrong)?;
     let of_group = |group: &Group| -> Vec<f64> {
         let values = group.iter().filter_map(|&row| values.get(row).copied());
         values.filter(|value| !value.is_nan()).collect()
@@ -146,7 +179,7 @@ fn figure(
     let means = [&first, &second].map(|values| values.iter().sum::<f64>() / values.len() as f64);
     let shifted: Vec<f64> = match gate.most {
         Most::Part(part) => first.iter().map(|value| value + value.abs() * part).collect(),
-        Most::Number(number) => first.iter().map(|value| value + number).collect(),
+        Most::Number(number, _) => first.iter().map(|value| value + number).collect(),
     };
     let chance = chance_of_more(&shifted, &second);
     let more = means[1] - means[0];
@@ -159,6 +192,16 @@ fn figure(
     Ok(())
 }
 
+/// The unit of a figure; of a value that programs tell, as its name says it.
+fn unit(column: &Column) -> &str {
+    let of_name = [("_ns", "ns"), ("_bytes", "bytes")].into_iter();
+    let mut named = of_name.filter(|(end, _)| column.is_value && column.name.ends_with(end));
+    match column.unit.as_str() {
+        "" => named.next().map_or("", |(_, unit)| unit),
+        unit => unit,
+    }
+}
+
 fn maybe(what: &str, chance: f64) -> String {
     format!(
         "undecided: {what}, which may be chance ({:.0} %): more executions would tell",
@@ -169,6 +212,42 @@ fn maybe(what: &str, chance: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_have_the_unit_of_what_they_are_about() {
+        let fits = |text: &str, unit| Gate::parse(text).unwrap().fits(unit);
+        for (text, unit) in [
+            ("duration > 5ms", "ns"),
+            ("duration > 5%", "ns"),
+            ("duration > 0", "ns"),
+            ("duration_ns > 5000", "ns"),
+            ("read > 64KiB", "bytes"),
+            ("read_bytes > 100", "bytes"),
+            ("switches > 3", ""),
+        ] {
+            assert_eq!(fits(text, unit), Ok(()), "{text}");
+        }
+        for (text, unit, what) in [
+            ("duration > 5", "ns", "say in which unit"),
+            ("duration > 64KiB", "ns", "the amount is a size"),
+            ("read > 100", "bytes", "say in which unit"),
+            ("read > 1ms", "bytes", "the amount is a time"),
+            ("switches > 1ms", "", "without a unit"),
+            ("switches > 1KiB", "", "without a unit"),
+        ] {
+            let error = fits(text, unit).unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+        let column = |name: &str, is_value| Column {
+            name: name.to_owned(),
+            is_value,
+            ..Column::default()
+        };
+        assert_eq!(unit(&column("latency_ns", true)), "ns");
+        assert_eq!(unit(&column("size_bytes", true)), "bytes");
+        assert_eq!(unit(&column("columns", true)), "");
+        assert_eq!(unit(&column("migrations_ns", false)), "");
+    }
 
     #[test]
     fn gates_are_amounts_or_parts() {

@@ -8,18 +8,19 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_executions::database::{Database, Table};
-use tracebraid_executions::{Difference, Group, Separation, compare, separations, times, typical_and_slow};
+use tracebraid_executions::{Apart, Difference, Group, compare, separations, times, typical_and_slow};
 
 use crate::commands::executions::{Format, open, rows, table};
 use crate::failure::{Failure, REGRESSION};
 use crate::output::{Output, say};
 
-/// Compares two groups of executions: in which calling contexts they differ, and which figures tell them apart.
+/// Compares two groups of executions: in which calling contexts they differ, and which figures and texts tell them apart.
 ///
 /// Without groups the slowest hundredth (B) is beside the half around the median (A). A difference is sure if one like it has a
 /// probability below 1 % by chance (Welch's test, or for contexts Fisher's of who was there at all and for figures Mann and
 /// Whitney's of ranks; corrected for how many are tested); intervals are of 95 %; the effect is Hedges' g, the difference by the
-/// spread of both groups. Conditions are as in `executions list`.
+/// spread of both groups. Texts (threads, hosts, labels, what was captured) have Pearson's chi-squared test and Fisher's of each text,
+/// and Cramér's V. Conditions are as in `executions list`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid compare requests.db
@@ -48,7 +49,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
     /// End with exit code 4 if the second group surely has more: FIGURE > AMOUNT, where the amount is a part of the first
-    /// group's (5%) or a number (2ms); `ctx.FRAME > AMOUNT` is about the time in frames of a name, `context > AMOUNT` about
+    /// group's (5%) or a number, with a unit if the figure has one (2ms, 64KiB); `ctx.FRAME > AMOUNT` is about the time in frames of a name, `context > AMOUNT` about
     /// any calling context
     #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = gate::Gate::parse)]
     fail_if: Vec<gate::Gate>,
@@ -65,7 +66,7 @@ struct Compared<'t> {
     names: [String; 2],
     groups: [Group; 2],
     differences: Vec<Difference>,
-    separations: Vec<Separation<'t>>,
+    apart: Apart<'t>,
 }
 
 /// Runs it.
@@ -89,7 +90,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let differences = compare(&database.union.contexts, [&of_groups[0], &of_groups[1]]);
     let compared = Compared {
         kind: &kind.name,
-        separations: separations(&table, [&groups[0], &groups[1]]),
+        apart: separations(&database, &table, [&groups[0], &groups[1]]),
         database: &database,
         names,
         groups,

@@ -1,7 +1,7 @@
 //! A comparison as tables, JSON and CSV.
 
 use serde_json::{Value, json};
-use tracebraid_executions::{Contexts, Difference, Separation, Test, ranked};
+use tracebraid_executions::{Contexts, Difference, Separation, Test, TextSeparation, ranked};
 
 use super::{CompareArgs, Compared};
 use crate::commands::executions::{amount, title};
@@ -16,8 +16,8 @@ fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
 }
 
 /// A probability: those too small to matter are not told exactly.
-fn chance(test: &Test) -> String {
-    match test.chance {
+fn chance(chance: f64) -> String {
+    match chance {
         chance if chance < 1e-6 => "< 1e-6".to_owned(),
         chance if chance < 0.001 => format!("{chance:.0e}"),
         chance => format!("{chance:.3}"),
@@ -67,6 +67,12 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     }
     text.push_str("\nWhat tells them apart\n");
     text.push_str(&figures(&shown(args, telling(compared))));
+    let telling = compared.apart.texts.iter().filter(|of| of.association > 0.0);
+    let list = shown(args, telling.collect());
+    if !list.is_empty() {
+        text.push('\n');
+        text.push_str(&texts(&list));
+    }
     text
 }
 
@@ -87,7 +93,8 @@ fn greater(compared: &Compared<'_>, is_whole: bool) -> Vec<Difference> {
 /// Figures that tell anything.
 fn telling<'c, 't>(compared: &'c Compared<'t>) -> Vec<&'c Separation<'t>> {
     compared
-        .separations
+        .apart
+        .figures
         .iter()
         .filter(|of| of.higher != 0.5)
         .collect()
@@ -107,7 +114,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
             signed(of.test.more, "ns"),
             interval(&of.test, "ns"),
             effect(&of.test),
-            chance(&of.test),
+            chance(of.test.chance),
             amount(of.groups[0].mean, "ns"),
             amount(of.groups[1].mean, "ns"),
         ]
@@ -121,7 +128,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
     if shared > 0 {
         let around = words.first().and_then(|first| first.get(..shared));
         text.push_str("  each within\n");
-        text.push_str(&way(around.unwrap_or_default(), width));
+        text.push_str(&table::way(around.unwrap_or_default(), width));
     }
     let mut lines = numbers.lines();
     lines.by_ref().take(HEAD).for_each(|line| put(&mut text, line));
@@ -130,8 +137,8 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         put(&mut text, line);
         let own = words.get(shared..).unwrap_or_default();
         match shared {
-            0 => text.push_str(&way(own, width)),
-            _ => text.push_str(&way(&[&["…".to_owned()][..], own].concat(), width)),
+            0 => text.push_str(&table::way(own, width)),
+            _ => text.push_str(&table::way(&[&["…".to_owned()][..], own].concat(), width)),
         }
     }
     lines.for_each(|line| put(&mut text, line));
@@ -164,33 +171,6 @@ fn put(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// A context below its numbers, the outermost frame first: all of it, on as many lines as it takes.
-fn way(frames: &[String], width: Option<usize>) -> String {
-    const INDENT: usize = 6;
-    const SEPARATOR: &str = " > ";
-    let width = width.unwrap_or(usize::MAX);
-    let mut lines = " ".repeat(INDENT);
-    if frames.is_empty() {
-        lines.push_str("the thread itself");
-    }
-    let mut column = INDENT;
-    for (place, frame) in frames.iter().map(|frame| table::safe(frame)).enumerate() {
-        let separator = if place > 0 { SEPARATOR } else { "" };
-        let length = separator.len() + table::width_of(&frame);
-        if place > 0 && column + length + SEPARATOR.trim_end().len() > width {
-            lines.push_str(" >\n");
-            lines.push_str(&" ".repeat(INDENT + 2));
-            column = INDENT + 2 + table::width_of(&frame);
-        } else {
-            lines.push_str(separator);
-            column += length;
-        }
-        lines.push_str(&frame);
-    }
-    lines.push('\n');
-    lines
-}
-
 fn figures(list: &[&Separation<'_>]) -> String {
     let columns = [
         Column::text("figure"),
@@ -210,9 +190,31 @@ fn figures(list: &[&Separation<'_>]) -> String {
             signed(of.test.more, unit),
             interval(&of.test, unit),
             effect(&of.test),
-            chance(&of.test),
+            chance(of.test.chance),
             amount(of.groups[0].mean, unit),
             amount(of.groups[1].mean, unit),
+        ]
+    };
+    table::render(&columns, list.iter().map(row))
+}
+
+fn texts(list: &[&TextSeparation]) -> String {
+    let columns = [
+        Column::text("text"),
+        Column::text("telling most"),
+        Column::number("of A"),
+        Column::number("of B"),
+        Column::number("V").left_out(2),
+        Column::number("chance").left_out(1),
+    ];
+    let row = |of: &&TextSeparation| {
+        vec![
+            title(&of.name),
+            of.value.clone().unwrap_or_else(|| "(none)".to_owned()),
+            format!("{:.1} %", of.shares[0] * 100.0),
+            format!("{:.1} %", of.shares[1] * 100.0),
+            format!("{:.2}", of.association),
+            chance(of.chance),
         ]
     };
     table::render(&columns, list.iter().map(row))
@@ -255,6 +257,12 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
         });
         with(about, test_json(&of.test))
     };
+    let text = |of: &TextSeparation| {
+        let groups = [0, 1].map(|at| json!({"executions": of.groups[at], "share": of.shares[at]}));
+        json!({
+            "text": of.name, "association": of.association, "value": of.value, "groups": groups, "chance": of.chance,
+        })
+    };
     let contexts = shown(args, ranked(&compared.differences, args.whole));
     let groups = compared.names.iter().zip(&compared.groups);
     let groups = groups.map(|(name, group)| json!({"condition": name, "executions": group.len()}));
@@ -262,11 +270,13 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
         "kind": compared.kind,
         "groups": groups.collect::<Vec<_>>(),
         "contexts": contexts.iter().map(context).collect::<Vec<_>>(),
-        "figures": shown(args, compared.separations.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
+        "figures": shown(args, compared.apart.figures.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
+        "texts": shown(args, compared.apart.texts.iter().collect()).into_iter().map(text).collect::<Vec<_>>(),
     })
 }
 
-/// For spreadsheets: contexts, then figures.
+/// For spreadsheets: contexts, then figures, then texts: of these the text that tells most, which parts of the groups have it, and how
+/// much it tells (the effect).
 pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
     let mut rows = csv::Rows::new(&[
         "what",
@@ -279,6 +289,7 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
         "effect",
         "chance",
         "b_has_more",
+        "value",
     ]);
     let tested = |groups: &[tracebraid_executions::Spread; 2], test: &Test| {
         let (low, high) = test.interval.unzip();
@@ -298,34 +309,30 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
         let cells = ["context".to_owned(), name]
             .into_iter()
             .chain(tested(&of.groups, &of.test));
-        rows.add(cells.chain([String::new()]));
+        rows.add(cells.chain([String::new(), String::new()]));
     }
-    for of in shown(args, compared.separations.iter().collect()) {
+    for of in shown(args, compared.apart.figures.iter().collect()) {
         let cells = ["figure".to_owned(), of.figures.column.name.clone()].into_iter();
         rows.add(
             cells
                 .chain(tested(&of.groups, &of.test))
-                .chain([of.higher.to_string()]),
+                .chain([of.higher.to_string(), String::new()]),
         );
+    }
+    for of in shown(args, compared.apart.texts.iter().collect()) {
+        let [a, b] = of.shares;
+        let numbers = [a, b, b - a].map(|share| share.to_string());
+        let tested = [of.association, of.chance].map(|number| number.to_string());
+        let none = [String::new(), String::new()];
+        let cells = ["text".to_owned(), of.name.clone()].into_iter().chain(numbers);
+        let cells = cells.chain(none).chain(tested).chain([String::new()]);
+        rows.add(cells.chain([of.value.clone().unwrap_or_default()]));
     }
     rows.finish()
 }
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn contexts_are_broken_between_frames() {
-        let frames = ["main", "handle_request", "read()", "[block-device]"].map(str::to_owned);
-        let lines = super::way(&frames, Some(40));
-        assert_eq!(
-            lines,
-            "      main > handle_request > read() >\n        [block-device]\n"
-        );
-        let whole = super::way(&frames, None);
-        assert_eq!(whole, "      main > handle_request > read() > [block-device]\n");
-        assert_eq!(super::way(&frames, Some(3)).lines().count(), 4);
-    }
-
     #[test]
     fn what_all_contexts_begin_with_is_said_once() {
         let contexts = |texts: &[&str]| -> Vec<Vec<String>> {

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use clap::Args;
 use tracebraid_critical_path::Graph;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_executions::database::{About, Database, Writer};
+use tracebraid_executions::database::{About, Database, Writer, delimits_alike};
 use tracebraid_executions::{
     BuildError, BuildRules, Built, ExtraMetric, Finished, FunctionNames, Sink, Union, build,
 };
 use tracebraid_filter::executions::{Definitions, Delimiter};
 use tracebraid_profile::Samples;
 
+use super::renames::{self, Renamed};
 use crate::commands::definitions::ExecutionArgs;
 use crate::commands::report::window;
 use crate::debug_info;
@@ -49,8 +50,8 @@ pub(super) struct BuildArgs {
     #[command(flatten)]
     definitions: ExecutionArgs,
     /// Take a function for that of another name, as it was renamed between versions: OLD=NEW
-    #[arg(long, value_name = "OLD=NEW", value_parser = rename)]
-    rename: Vec<(String, String)>,
+    #[arg(long, value_name = "OLD=NEW", value_parser = renames::one)]
+    rename: Vec<Renamed>,
     /// A file with such renames, one a line
     #[arg(long, value_name = "FILE")]
     rename_file: Vec<PathBuf>,
@@ -72,19 +73,27 @@ pub(super) struct BuildArgs {
 /// Runs it.
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let (definitions, text) = args.definitions.definitions()?;
-    let renames = renames(args)?;
+    let renames = renames::all(&args.rename, &args.rename_file)?;
     let set = options::open(&args.input)?;
     let files = args.definitions.files().iter().cloned();
     let read: Vec<PathBuf> = args.input.read().into_iter().chain(files).collect();
     spare::check(&args.output, &set, &read)?;
-    if args.append {
-        // What cannot be added to is told before anything is read.
-        Database::open(&args.output).map_err(|error| super::unreadable(&error))?;
-    }
     let mut warnings = Warnings::default();
+    // What cannot be added to is told before anything is read.
+    let before = match args.append {
+        true => Some(Database::open(&args.output).map_err(|error| super::unreadable(&error))?),
+        false => None,
+    };
+    renames::check(&renames, before.as_ref())?;
+    if let Some(before) = before {
+        other_definitions(&before, &definitions, &mut warnings);
+    }
     warnings.opening(&set);
+    if let Some(message) = options::several_clocks(&set) {
+        warnings.note(&message);
+    }
     let about = About {
-        renames,
+        renames: renames.into_iter().map(|of| (of.old, of.new)).collect(),
         sync: args.input.sync.as_deref().map(sync),
         ..About::new(&set, |trace| label(args, trace), &definitions, &text)
     };
@@ -110,6 +119,25 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     );
     Output::open(None)?.write(text.as_bytes())?;
     Ok(warnings.finish(args.input.strict))
+}
+
+/// Tells which kinds are delimited otherwise than those of that name that are in the database: compared with each other, they
+/// differ by that.
+fn other_definitions(before: &Database, definitions: &Definitions, warnings: &mut Warnings) {
+    for kind in 0..definitions.list.len() {
+        let name = definitions.path(kind);
+        let Some(known) = before.kinds.iter().find(|known| known.name == name) else {
+            continue;
+        };
+        let mut other = Definitions::default();
+        if other.file(&known.definition).is_ok() && !delimits_alike(definitions, kind, &other) {
+            warnings.note(&format!(
+                "{name}: the executions of that name in {} begin or end otherwise: `executions info` shows their definition, \
+                 which stays; give these another name",
+                before.path().display()
+            ));
+        }
+    }
 }
 
 fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
@@ -262,30 +290,4 @@ fn sync(from: &Path) -> String {
 fn name_of(path: &Path) -> Option<String> {
     let path = std::fs::canonicalize(path).ok()?;
     Some(path.file_name()?.to_string_lossy().into_owned())
-}
-
-/// All renames.
-fn renames(args: &BuildArgs) -> Result<Vec<(String, String)>, Failure> {
-    let mut renames = args.rename.clone();
-    for path in &args.rename_file {
-        let wrong = |error: String| Failure::usage(format!("{}: {error}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        for line in text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        {
-            renames.push(rename(line).map_err(wrong)?);
-        }
-    }
-    Ok(renames)
-}
-
-/// `OLD=NEW`.
-fn rename(text: &str) -> Result<(String, String), String> {
-    // Names of C++ have `operator==` and the like: names of both sides are not empty, and spaces around `=` do not matter.
-    let split = text.split_once(" = ").or_else(|| text.split_once('='));
-    let pair = split.map(|(old, new)| (old.trim().to_owned(), new.trim().to_owned()));
-    pair.filter(|(old, new)| !old.is_empty() && !new.is_empty())
-        .ok_or_else(|| format!("`{text}`: OLD=NEW is expected"))
 }

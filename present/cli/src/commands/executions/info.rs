@@ -121,7 +121,28 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
         bytes(size),
     ));
     for (old, new) in &database.renames {
-        text.push_str(&format!("{old} is taken for {new}\n"));
+        let line = format!("{old} is taken for {new}");
+        text.push_str(&format!("{}\n", table::safe(&line)));
+    }
+    text.push_str(&definitions(&database.kinds));
+    text
+}
+
+/// The definitions of kinds, of which several may stand in one text: as they were given, so that they can be given again.
+fn definitions(kinds: &[Kind]) -> String {
+    let mut text = String::new();
+    let mut told: Vec<&str> = Vec::new();
+    for kind in kinds {
+        if told.contains(&kind.definition.as_str()) {
+            continue;
+        }
+        told.push(&kind.definition);
+        let same = kinds.iter().filter(|other| other.definition == kind.definition);
+        let names: Vec<&str> = same.map(|other| other.name.as_str()).collect();
+        text.push_str(&format!("\n{}, as defined:\n", table::safe(&names.join(", "))));
+        for line in kind.definition.lines().filter(|line| !line.trim().is_empty()) {
+            text.push_str(&format!("  {}\n", table::safe(line)));
+        }
     }
     text
 }

@@ -4,6 +4,7 @@ mod build;
 mod export;
 mod info;
 mod list;
+mod renames;
 mod show;
 mod sql;
 

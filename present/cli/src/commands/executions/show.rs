@@ -83,14 +83,16 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     let zone = options::zone(args.gmt);
     let total: u64 = found.steps.iter().map(|step| step.duration).sum();
     let end = found.begin.saturating_add_unsigned(total);
-    let mut text = format!(
-        "execution {}: {} long, from {} to {}\nin its trace: {}\n\n",
+    let mut text = table::paragraph(&format!(
+        "execution {}: {} long, from {} to {}",
         args.id,
         duration(total),
         time::date(found.begin, &zone),
         time::date(end, &zone),
-        table::safe(&found.command(database)),
-    );
+    ));
+    // To be typed as it stands there: it is not broken.
+    let command = found.command(database);
+    text.push_str(&format!("in its trace: {}\n\n", table::safe(&command)));
     let mut steps = placed(found);
     if args.top > 0 && steps.len() > args.top {
         steps.sort_by_key(|(_, step)| std::cmp::Reverse(step.duration));
@@ -98,32 +100,79 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         steps.sort_by_key(|(begin, _)| *begin);
         let time: u64 = left.iter().map(|(_, step)| step.duration).sum();
         let count = grouped(left.len() as u64);
-        text.push_str(&format!(
-            "the longest steps; {count} more take {} in all, --top 0 shows them\n\n",
+        text.push_str(&table::paragraph(&format!(
+            "the longest steps; {count} more take {} in all, --top 0 shows them",
             duration(time)
-        ));
+        )));
+        text.push('\n');
     }
+    let is_narrow = table::terminal_width().is_some_and(|width| width < NARROW);
+    text.push_str(&if is_narrow {
+        below(database, &steps)
+    } else {
+        beside(database, &steps)
+    });
+    text
+}
+
+/// Where there are fewer columns, contexts stand below the numbers: beside them there is no room for frames.
+const NARROW: usize = 80;
+
+/// A step's context, the outermost frame first.
+fn frames(database: &Database, step: &PathStep) -> Vec<String> {
+    let frames = database.union.words(step.context);
+    if frames.is_empty() {
+        vec!["runs".to_owned()]
+    } else {
+        frames
+    }
+}
+
+/// Steps, each on a line.
+fn beside(database: &Database, steps: &[(u64, PathStep)]) -> String {
     let columns = [
         Column::number("from"),
         Column::number("duration"),
         Column::text("thread"),
         Column::text("context"),
     ];
-    let row = |(begin, step): (u64, PathStep)| {
-        let context = database.union.words(step.context).join(" > ");
-        let context = if context.is_empty() {
-            "runs".to_owned()
-        } else {
-            context
-        };
+    let row = |(begin, step): &(u64, PathStep)| {
         vec![
-            format!("+{}", duration(begin)),
+            format!("+{}", duration(*begin)),
             duration(step.duration),
-            thread(database, &step),
-            context,
+            thread(database, step),
+            frames(database, step).join(" > "),
         ]
     };
-    text.push_str(&table::render(&columns, steps.into_iter().map(row)));
+    table::render(&columns, steps.iter().map(row))
+}
+
+/// Steps, each with its context below it.
+fn below(database: &Database, steps: &[(u64, PathStep)]) -> String {
+    let columns = [
+        Column::number("from"),
+        Column::number("duration"),
+        Column::text("thread"),
+    ];
+    let row = |(begin, step): &(u64, PathStep)| {
+        vec![
+            format!("+{}", duration(*begin)),
+            duration(step.duration),
+            thread(database, step),
+        ]
+    };
+    let numbers = table::render(&columns, steps.iter().map(row));
+    let width = table::terminal_width();
+    let mut text = String::new();
+    let mut steps = steps.iter();
+    for (place, line) in numbers.lines().enumerate() {
+        text.push_str(line);
+        text.push('\n');
+        // Behind the line of titles and the one below it.
+        if let Some((_, step)) = (place > 1).then(|| steps.next()).flatten() {
+            text.push_str(&table::way(&frames(database, step), width));
+        }
+    }
     text
 }
 

@@ -1,0 +1,144 @@
+//! Functions that are taken for those of another name: `--rename` and `--rename-file`.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use tracebraid_executions::database::Database;
+
+use crate::failure::Failure;
+
+/// A rename, and where it was given.
+#[derive(Clone, Debug)]
+pub(super) struct Renamed {
+    pub(super) old: String,
+    pub(super) new: String,
+    place: String,
+}
+
+impl Renamed {
+    fn says(&self) -> String {
+        format!("{} ({}={})", self.place, self.old, self.new)
+    }
+}
+
+/// `OLD=NEW`.
+pub(super) fn one(text: &str) -> Result<Renamed, String> {
+    // Names of C++ have `operator==` and the like: names of both sides are not empty, and spaces around `=` do not matter.
+    let split = text.split_once(" = ").or_else(|| text.split_once('='));
+    let pair = split.map(|(old, new)| (old.trim().to_owned(), new.trim().to_owned()));
+    let pair = pair.filter(|(old, new)| !old.is_empty() && !new.is_empty());
+    let (old, new) = pair.ok_or_else(|| format!("`{text}`: OLD=NEW is expected"))?;
+    let place = "--rename".to_owned();
+    Ok(Renamed { old, new, place })
+}
+
+/// Those of options, then those of files, a line each.
+///
+/// # Errors
+/// When one cannot be understood or read.
+pub(super) fn all(options: &[Renamed], files: &[PathBuf]) -> Result<Vec<Renamed>, Failure> {
+    let mut renames = options.to_vec();
+    for path in files {
+        let wrong = |place: String, error: String| Failure::usage(format!("{place}: {error}"));
+        let name = path.display();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| wrong(name.to_string(), error.to_string()))?;
+        for (line, number) in text.lines().map(str::trim).zip(1..) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let place = format!("{name}:{number}");
+            let renamed = one(line).map_err(|error| wrong(place.clone(), error))?;
+            renames.push(Renamed { place, ..renamed });
+        }
+    }
+    Ok(renames)
+}
+
+/// That they contradict neither each other nor those of the database that they are added to: a function has one other name, and
+/// following names comes to an end.
+///
+/// # Errors
+/// When two do, with both.
+pub(super) fn check(renames: &[Renamed], before: Option<&Database>) -> Result<(), Failure> {
+    let there = before.iter().flat_map(|database| {
+        let place = database.path().display().to_string();
+        let rename = move |(old, new): &(String, String)| Renamed {
+            old: old.clone(),
+            new: new.clone(),
+            place: place.clone(),
+        };
+        database.renames.iter().map(rename)
+    });
+    let all: Vec<Renamed> = there.chain(renames.iter().cloned()).collect();
+    match contradiction(&all) {
+        Some(message) => Err(Failure::usage(message)),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with them, for people.
+fn contradiction(renames: &[Renamed]) -> Option<String> {
+    let mut known: HashMap<&str, &Renamed> = HashMap::new();
+    for renamed in renames {
+        let other = known.insert(&renamed.old, renamed);
+        if let Some(other) = other.filter(|other| other.new != renamed.new) {
+            let (other, own) = (other.says(), renamed.says());
+            return Some(format!(
+                "{own} contradicts {other}: a function can be taken for one other only"
+            ));
+        }
+    }
+    renames.iter().find_map(|renamed| {
+        let next = |of: &&Renamed| known.get(of.new.as_str()).copied();
+        // Who is in no circle leaves it behind after as many names as there are.
+        let mut way = std::iter::successors(Some(renamed), next).take(renames.len());
+        let last = way.find(|of| of.new == renamed.old)?;
+        let own = renamed.says();
+        Some(match std::ptr::eq(last, renamed) {
+            true => format!("{own} takes a function for itself"),
+            false => format!(
+                "{} contradicts {own}: names that lead to each other in a circle name nothing",
+                last.says()
+            ),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(texts: &[&str]) -> Option<String> {
+        let renames = texts.iter().zip(1..).map(|(text, line)| Renamed {
+            place: format!("names:{line}"),
+            ..one(text).unwrap()
+        });
+        contradiction(&renames.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn contradictions_are_told_with_both() {
+        let expected = "names:3 (a=c) contradicts names:1 (a=b): a function can be taken for one other only";
+        assert_eq!(wrong(&["a=b", "x = y", "a=c"]).unwrap(), expected);
+        let circle = wrong(&["a=b", "b=c", "c=a"]).unwrap();
+        assert!(
+            circle.starts_with("names:3 (c=a) contradicts names:1 (a=b)"),
+            "{circle}"
+        );
+        assert!(
+            wrong(&["a=b", "b=a"])
+                .unwrap()
+                .contains("names:2 (b=a) contradicts names:1")
+        );
+        assert!(wrong(&["a = a"]).unwrap().contains("for itself"));
+        // The same twice, several for one, and one name after the other are none.
+        assert_eq!(wrong(&["a=b", "a=b", "c=b", "b=d"]), None);
+        // What leads into a circle is not told of instead of the circle.
+        assert!(
+            wrong(&["x=a", "a=b", "b=a"])
+                .unwrap()
+                .contains("names:3 (b=a) contradicts names:2")
+        );
+    }
+}
