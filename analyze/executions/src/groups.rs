@@ -45,7 +45,7 @@ pub struct Separation<'t> {
     pub figures: &'t Figures,
     /// The groups.
     pub groups: [Spread; 2],
-    /// How they differ; its chance is corrected for the number of figures and texts.
+    /// How they differ; its chance is corrected for the number of figures.
     pub test: Test,
     /// How probable it is that an execution of the second group has more of it than one of the first, ties being half: 1 or
     /// 0 if it tells the groups apart, 0.5 if it tells nothing (the area under the ROC curve; Mann and Whitney, 1947).
@@ -61,14 +61,14 @@ pub struct Apart<'t> {
     pub texts: Vec<TextSeparation>,
 }
 
-/// Which figures and texts tell two groups apart. Chances are corrected for the number of both together.
+/// Which figures and texts tell two groups apart. Chances are corrected for the number of each.
 pub fn separations<'t>(database: &Database, table: &'t Table, groups: [&[usize]; 2]) -> Apart<'t> {
     let mut apart = Apart {
         figures: figures(table, groups),
         texts: texts(database, table, groups),
     };
-    let figures = apart.figures.iter_mut().map(|of| &mut of.test.chance);
-    correct(figures.chain(apart.texts.iter_mut().map(|of| &mut of.chance)));
+    correct(apart.figures.iter_mut().map(|of| &mut of.test.chance));
+    correct(apart.texts.iter_mut().map(|of| &mut of.chance));
     let distance = |of: &Separation<'_>| (of.higher - 0.5).abs();
     apart.figures.sort_by(|one, other| {
         distance(other)

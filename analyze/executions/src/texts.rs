@@ -26,7 +26,7 @@ pub struct TextSeparation {
     pub value: Option<String>,
     /// Which part of each group has that.
     pub shares: [f64; 2],
-    /// How probable texts as different as those of the groups are by chance; corrected for how many things are tested.
+    /// How probable texts as different as those of the groups are by chance; corrected for how many texts are tested.
     pub chance: f64,
 }
 
