@@ -8,7 +8,7 @@ use tracebraid_filter::glob::Glob;
 use tracebraid_filter::parse;
 
 use crate::contexts::{ContextId, FrameKind};
-use crate::database::{Column, Database, Table};
+use crate::database::{Column, Database, Figures, Table};
 
 /// For each execution of a table whether a condition chooses it.
 ///
@@ -65,8 +65,8 @@ struct Chooser<'t> {
 
 /// What a field is of each execution.
 enum Values {
-    /// Numbers.
-    Numbers(Vec<f64>),
+    /// Numbers, and of what they are, if they have a unit.
+    Numbers(Vec<f64>, Option<Dimension>),
     /// Texts, and which of them it is.
     Texts(Vec<String>, Vec<Option<u32>>),
 }
@@ -118,7 +118,7 @@ impl Chooser<'_> {
             Field::Environment(name) => format!("env.{name}"),
             Field::Path(Where::Context, steps) => {
                 let times = time_within(&steps.join("."), self.database, self.table)?;
-                return Ok(Values::Numbers(times));
+                return Ok(Values::Numbers(times, Some(Dimension::Time)));
             }
             Field::Path(_, steps) => steps.join("."),
         };
@@ -128,11 +128,7 @@ impl Chooser<'_> {
         if let Some(values) = values.or_else(|| self.column(|column| column.name == name)) {
             return Ok(values);
         }
-        let shortened = || {
-            self.table
-                .figure(&name)
-                .map(|figures| Values::Numbers(figures.values.clone()))
-        };
+        let shortened = || self.table.figure(&name).map(Values::of);
         self.of_origin(&name)
             .or_else(shortened)
             .ok_or_else(|| self.unknown(&name))
@@ -142,7 +138,7 @@ impl Chooser<'_> {
     fn column(&self, is_it: impl Fn(&Column) -> bool) -> Option<Values> {
         let figures = self.table.figures.iter().find(|figures| is_it(&figures.column));
         let texts = || self.table.texts.iter().find(|texts| is_it(&texts.column));
-        let of_figures = figures.map(|figures| Values::Numbers(figures.values.clone()));
+        let of_figures = figures.map(Values::of);
         of_figures.or_else(|| texts().map(|texts| Values::Texts(texts.texts.clone(), texts.codes.clone())))
     }
 
@@ -176,10 +172,14 @@ impl Chooser<'_> {
                     threads()
                         .map(|id| id.as_ref().and_then(tid).unwrap_or(f64::NAN))
                         .collect(),
+                    None,
                 )
             }
-            "id" => Values::Numbers(table.ids.iter().map(|&id| f64::from(id)).collect()),
-            "begin" | "begin_ns" => Values::Numbers(table.begins.iter().map(|&begin| begin as f64).collect()),
+            "id" => Values::Numbers(table.ids.iter().map(|&id| f64::from(id)).collect(), None),
+            "begin" | "begin_ns" => {
+                let begins = table.begins.iter().map(|&begin| begin as f64);
+                Values::Numbers(begins.collect(), Some(Dimension::Time))
+            }
             _ => return None,
         })
     }
@@ -198,17 +198,26 @@ impl Chooser<'_> {
 }
 
 impl Values {
+    fn of(figures: &Figures) -> Values {
+        let dimension = match figures.column.unit.as_str() {
+            "ns" => Some(Dimension::Time),
+            "bytes" => Some(Dimension::Size),
+            _ => None,
+        };
+        Values::Numbers(figures.values.clone(), dimension)
+    }
+
     fn has(&self) -> Vec<bool> {
         match self {
-            Values::Numbers(numbers) => numbers.iter().map(|number| !number.is_nan()).collect(),
+            Values::Numbers(numbers, _) => numbers.iter().map(|number| !number.is_nan()).collect(),
             Values::Texts(_, codes) => codes.iter().map(Option::is_some).collect(),
         }
     }
 
     fn compare(&self, operator: Operator, value: &Value) -> Result<Vec<bool>, String> {
         match self {
-            Values::Numbers(numbers) => {
-                let wanted = number(value)?;
+            Values::Numbers(numbers, dimension) => {
+                let wanted = number(value, *dimension)?;
                 if matches!(operator, Operator::Matches | Operator::MatchesNot) {
                     return Err("numbers have no pattern".to_owned());
                 }
@@ -239,18 +248,24 @@ impl Values {
 }
 
 /// A number with or without a unit: nanoseconds of times, bytes of sizes.
-fn number(value: &Value) -> Result<f64, String> {
-    match value {
-        Value::Integer(number) => Ok(*number as f64),
-        Value::Float(number, _) => Ok(*number),
-        Value::Text(text) => with_unit(text)
-            .ok_or_else(|| format!("`{text}`: a number is expected, as 10, 1.5ms, 20us, 3s, 64KiB or 2MiB")),
+fn number(value: &Value, of: Option<Dimension>) -> Result<f64, String> {
+    let text = match value {
+        Value::Integer(number) => return Ok(*number as f64),
+        Value::Float(number, _) => return Ok(*number),
+        Value::Text(text) => text,
+    };
+    match (quantity(text), of) {
+        (None, _) => Err(format!(
+            "`{text}`: a number is expected, as 10, 1.5ms, 20us, 3s, 64KiB or 2MiB"
+        )),
+        (Some((_, Some(Dimension::Size))), Some(Dimension::Time)) => Err(format!(
+            "`{text}` is a size, and it is compared with a time: give one as 1.5ms, 20us or 3s"
+        )),
+        (Some((_, Some(Dimension::Time))), Some(Dimension::Size)) => Err(format!(
+            "`{text}` is a time, and it is compared with a size: give one as 64KiB or 2MiB"
+        )),
+        (Some((number, _)), _) => Ok(number),
     }
-}
-
-/// A number with a unit of time, in nanoseconds, or of memory, in bytes.
-pub fn with_unit(text: &str) -> Option<f64> {
-    quantity(text).map(|(number, _)| number)
 }
 
 /// Of what a unit is.
@@ -262,7 +277,7 @@ pub enum Dimension {
     Size,
 }
 
-/// The same with what its unit is of, if it has one.
+/// A number with a unit of time, in nanoseconds, or of memory, in bytes; and what its unit is of, if it has one.
 pub fn quantity(text: &str) -> Option<(f64, Option<Dimension>)> {
     let at = text.find(|digit: char| !digit.is_ascii_digit() && !matches!(digit, '.' | '-' | '+' | '_'));
     let (digits, unit) = text.split_at(at.unwrap_or(text.len()));
@@ -288,7 +303,8 @@ mod tests {
 
     #[test]
     fn numbers_have_units() {
-        let found = ["20ms", "1.5us", "3", "64KiB", "-2s", "x", "3 apples", ""].map(with_unit);
+        let number = |text| quantity(text).map(|(number, _)| number);
+        let found = ["20ms", "1.5us", "3", "64KiB", "-2s", "x", "3 apples", ""].map(number);
         let expected = [
             Some(2e7),
             Some(1500.0),
@@ -303,5 +319,12 @@ mod tests {
         assert_eq!(quantity("64KiB"), Some((65536.0, Some(Dimension::Size))));
         assert_eq!(quantity("2min"), Some((120e9, Some(Dimension::Time))));
         assert_eq!(quantity("7"), Some((7.0, None)));
+        let of = |text: &str, of| super::number(&Value::Text(text.to_owned()), of).map_err(|_| ());
+        let (time, size) = (Some(Dimension::Time), Some(Dimension::Size));
+        assert_eq!(
+            [of("1ms", time), of("1ms", None), of("1KiB", size)],
+            [Ok(1e6), Ok(1e6), Ok(1024.0)]
+        );
+        assert_eq!([of("1ms", size), of("1KiB", time), of("x", None)], [Err(()); 3]);
     }
 }

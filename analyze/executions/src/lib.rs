@@ -29,7 +29,7 @@ mod texts;
 
 pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
 pub use compare::{Difference, SURE, Times, compare, ranked};
-pub use condition::{Dimension, chosen, quantity, time_within, with_unit};
+pub use condition::{Dimension, chosen, quantity, time_within};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use counts::{CountAnalysis, CountLines, CountPartial, ExtraMetric, Quantities};
 pub use delimit::{DelimitedAnalysis, DelimitedPartial, FunctionNames};

@@ -270,6 +270,8 @@ fn conditions_choose_executions() {
     for wrong in [
         "duration",
         "duration > soon",
+        "duration > 20KiB",
+        "ctx.block-device > 1MiB",
         "nothing > 1",
         "ctx.nothing > 1",
         "duration =~ 1*",
