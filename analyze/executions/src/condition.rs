@@ -69,6 +69,8 @@ enum Values {
     Numbers(Vec<f64>, Option<Dimension>),
     /// Texts, and which of them it is.
     Texts(Vec<String>, Vec<Option<u32>>),
+    /// Numbers of some executions, texts of others.
+    Both(Box<[Values; 2]>),
 }
 
 impl Chooser<'_> {
@@ -122,24 +124,27 @@ impl Chooser<'_> {
             }
             Field::Path(_, steps) => steps.join("."),
         };
-        // What was captured under a name that executions have anyway is what the user means by it.
-        let value = |called: &str| self.column(|column| column.is_value && column.name == called);
-        let values = value(&name).or_else(|| value(&format!("{name}_value")));
-        if let Some(values) = values.or_else(|| self.column(|column| column.name == name)) {
-            return Ok(values);
-        }
-        let shortened = || self.table.figure(&name).map(Values::of);
-        self.of_origin(&name)
-            .or_else(shortened)
-            .ok_or_else(|| self.unknown(&name))
+        let exact = |called: &str| self.column(|column| column.name == called);
+        // What was captured under a name that all executions have, or a column has, stands under another one.
+        let captured = || exact(&format!("{name}_value"));
+        let figure = || self.table.figure(&name).map(Values::of);
+        let found = match self.of_origin(&name) {
+            Some(values) => exact(&name).or_else(captured).or(Some(values)),
+            // A figure is one, whatever was captured.
+            None => exact(&name).or_else(figure).or_else(captured),
+        };
+        found.ok_or_else(|| self.unknown(&name))
     }
 
-    /// The first such column.
+    /// The first such column: its numbers, its texts, or both.
     fn column(&self, is_it: impl Fn(&Column) -> bool) -> Option<Values> {
         let figures = self.table.figures.iter().find(|figures| is_it(&figures.column));
         let texts = || self.table.texts.iter().find(|texts| is_it(&texts.column));
-        let of_figures = figures.map(Values::of);
-        of_figures.or_else(|| texts().map(|texts| Values::Texts(texts.texts.clone(), texts.codes.clone())))
+        let of_texts = texts().map(|texts| Values::Texts(texts.texts.clone(), texts.codes.clone()));
+        match (figures.map(Values::of), of_texts) {
+            (Some(numbers), Some(texts)) => Some(Values::Both(Box::new([numbers, texts]))),
+            (numbers, texts) => numbers.or(texts),
+        }
     }
 
     /// What is known of where an execution comes from.
@@ -211,6 +216,7 @@ impl Values {
         match self {
             Values::Numbers(numbers, _) => numbers.iter().map(|number| !number.is_nan()).collect(),
             Values::Texts(_, codes) => codes.iter().map(Option::is_some).collect(),
+            Values::Both(parts) => either(parts[0].has(), parts[1].has()),
         }
     }
 
@@ -243,13 +249,43 @@ impl Values {
                 };
                 Ok(codes.iter().map(of).collect())
             }
+            Values::Both(parts) => {
+                let texts = parts[1].compare(operator, value)?;
+                // Of a text a number is none of those: it has no order among them, and is not equal.
+                match (parts[0].compare(operator, value), operator) {
+                    (Ok(numbers), Operator::Equal | Operator::NotEqual) => Ok(either(numbers, texts)),
+                    (Ok(numbers), _) => Ok(numbers),
+                    (Err(why), Operator::Equal)
+                        if matches!(value, Value::Integer(_)) && !texts.contains(&true) =>
+                    {
+                        Err(why)
+                    }
+                    (Err(_), Operator::NotEqual | Operator::MatchesNot) => Ok(either(parts[0].has(), texts)),
+                    (Err(_), _) => Ok(texts),
+                }
+            }
         }
     }
 }
 
+fn either(one: Vec<bool>, other: Vec<bool>) -> Vec<bool> {
+    one.into_iter()
+        .zip(other)
+        .map(|(one, other)| one || other)
+        .collect()
+}
+
+/// Integers beyond are not told from their neighbours.
+const EXACT: i128 = 1 << 53;
+
 /// A number with or without a unit: nanoseconds of times, bytes of sizes.
 fn number(value: &Value, of: Option<Dimension>) -> Result<f64, String> {
     let text = match value {
+        Value::Integer(number) if number.abs() > EXACT => {
+            return Err(format!(
+                "{number}: integers beyond 2^53 are rounded here: ask for them by `tracebraid executions sql`"
+            ));
+        }
         Value::Integer(number) => return Ok(*number as f64),
         Value::Float(number, _) => return Ok(*number),
         Value::Text(text) => text,

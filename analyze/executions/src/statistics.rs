@@ -104,7 +104,8 @@ pub fn test(groups: [Spread; 2]) -> Test {
     let counts = groups.map(|group| group.executions as f64);
     let errors = [0, 1].map(|at| groups[at].deviation.powi(2) / counts[at].max(1.0));
     let error = (errors[0] + errors[1]).sqrt();
-    let can_tell = one.executions > 1 && other.executions > 1;
+    // Numbers may be infinite, or so great that their squares are.
+    let can_tell = one.executions > 1 && other.executions > 1 && more.is_finite() && error.is_finite();
     let (interval, chance) = match can_tell {
         true => welch(more, error, [0, 1].map(|at| (errors[at], counts[at]))),
         false => (None, 1.0),
@@ -270,6 +271,9 @@ fn effect(more: f64, groups: [Spread; 2]) -> f64 {
     }
     let squares = [0, 1].map(|at| groups[at].deviation.powi(2) * freedoms[at]);
     let spread = ((squares[0] + squares[1]) / freedom).sqrt();
+    if !more.is_finite() || !spread.is_finite() {
+        return 0.0;
+    }
     let few = 1.0 - 3.0 / (4.0 * freedom - 1.0).max(3.0);
     more / spread * if freedom > 1.0 { few.max(0.0) } else { 1.0 }
 }
@@ -292,6 +296,27 @@ mod tests {
 
     fn near(one: f64, other: f64) -> bool {
         (one - other).abs() <= 1e-6 * other.abs().max(1e-3)
+    }
+
+    #[test]
+    fn infinite_numbers_are_told_by_ranks_alone() {
+        let low: Vec<f64> = (0..20).map(f64::from).collect();
+        for high in [f64::INFINITY, f64::NEG_INFINITY, 1e300] {
+            let mut other = low.clone();
+            other.iter_mut().take(3).for_each(|value| *value = high);
+            let spreads = [&low, &other].map(|values| Spread::of(values.iter().copied()));
+            for found in [
+                test(spreads),
+                test([spreads[1], spreads[0]]),
+                test([spreads[1], spreads[1]]),
+            ] {
+                assert_eq!((found.interval, found.effect), (None, 0.0), "{high}: {found:?}");
+                assert!(found.chance == 1.0, "{high}: {found:?}");
+            }
+        }
+        let infinite = [f64::INFINITY; 20];
+        assert!(chance_of_more(&low, &infinite) < 1e-6);
+        assert_eq!(chance_of_more(&infinite, &low), 1.0);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_critical_path::{Graph, GraphAnalysis};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_executions::database::{About, Database, Table, Writer};
+use tracebraid_executions::database::{About, Column, Database, Figures, Table, Texts, Writer};
 use tracebraid_executions::{
     BuildRules, ContextId, ExtraMetric, Finished, FrameKind, Sink, Union, build, chosen, compare, group,
     ranked, separations, times, typical_and_slow,
@@ -575,7 +575,8 @@ value id = app:request_end count
     assert_eq!(captured, column(&requests, "switches_value"));
     assert!(captured.contains(&2499.0));
     let chosen_of = |text: &str| group(&chosen(text, &database, &requests).expect("a condition")).len();
-    assert_eq!(chosen_of("switches == 7"), 2);
+    assert_eq!(chosen_of("id == 7"), 2);
+    assert_eq!(chosen_of("switches_value == 7"), 2);
     assert_eq!(chosen_of("amount == 7"), 2);
     // What belongs to other executions is not known of these.
     assert!(
@@ -585,4 +586,62 @@ value id = app:request_end count
     );
     assert!(column(&calls, "ret").iter().all(|&result| result == 0.0));
     assert!(column(&calls, "system_calls").iter().all(|&begun| begun >= 1.0));
+}
+
+fn figures(name: &str, is_value: bool, values: &[f64]) -> Figures {
+    let column = Column {
+        name: name.to_owned(),
+        unit: if is_value { "" } else { "ns" }.to_owned(),
+        is_value,
+        ..Column::default()
+    };
+    Figures {
+        column,
+        values: values.to_vec(),
+    }
+}
+
+#[test]
+fn what_is_a_number_here_and_a_text_there_is_found_as_both() {
+    let texts = Texts {
+        column: figures("e", true, &[]).column,
+        texts: vec!["OPEN".to_owned(), "9223372036854776106".to_owned()],
+        codes: vec![Some(0), None, Some(1), None],
+    };
+    let recording = recording();
+    let (_directory, path) = place();
+    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    let database = Database::open(&path).expect("a database");
+    let none = f64::NAN;
+    let table = Table {
+        ids: vec![1, 2, 3, 4],
+        figures: vec![
+            figures("duration_ns", false, &[1e6, 2e6, 3e6, 4e6]),
+            figures("duration_value", true, &[500.0, 200.0, 200.0, 200.0]),
+            figures("e", true, &[none, 7.0, none, 4_611_686_018_427_387_904.0]),
+        ],
+        texts: vec![texts],
+        ..Table::default()
+    };
+    let of = |text: &str| {
+        let chosen = chosen(text, &database, &table)?;
+        Ok((1..)
+            .zip(chosen)
+            .filter_map(|(id, is)| is.then_some(id))
+            .collect())
+    };
+    let is = |text: &str, expected: &[u32]| assert_eq!(of(text), Ok(expected.to_vec()), "{text}");
+    is("e == OPEN", &[1]);
+    is("e != OPEN", &[2, 3, 4]);
+    is("e =~ O*", &[1]);
+    is("e == 7", &[2]);
+    is("e != 7", &[1, 3, 4]);
+    is("e > 5", &[2, 4]);
+    is("has(e)", &[1, 2, 3, 4]);
+    is("e == 9223372036854776106", &[3]);
+    let rounded: Result<Vec<u32>, String> = of("e == 4611686018427387905");
+    assert!(rounded.expect_err("not exact").contains("executions sql"));
+    // A figure is one, whatever was captured.
+    is("duration > 1ms", &[2, 3, 4]);
+    is("duration_value > 300", &[1]);
 }

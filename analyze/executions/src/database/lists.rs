@@ -292,7 +292,8 @@ impl<'c> Lists<'c> {
                 unit: row.get(1)?,
                 description: row.get(2)?,
                 is_value: row.get(3)?,
-            };
+            }
+            .with_unit();
             if !met.insert(column.name.clone()) {
                 return Err(RowError::Damaged(format!("`{}` is told of twice", column.name)));
             }

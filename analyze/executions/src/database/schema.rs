@@ -83,11 +83,14 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The column of a value: its own name, unless a column that every execution has, or one of those, is called that.
+/// The column of a value: its own name, unless a column that every execution has, or one of those, is called that, a figure also
+/// without its unit.
 pub(crate) fn value_column(name: &str, columns: &[Column]) -> String {
     let fixed = COLUMNS.into_iter().chain(VIEW_COLUMNS).chain(ROWID);
     let mut taken = fixed.chain(columns.iter().map(|column| column.name.as_str()));
-    match taken.any(|taken| taken.eq_ignore_ascii_case(name)) {
+    let small = name.to_ascii_lowercase();
+    let mut figures = columns.iter().filter(|column| !column.is_value);
+    match taken.any(|taken| taken.eq_ignore_ascii_case(name)) || figures.any(|of| of.is_called(&small)) {
         true => value_column(&format!("{name}_value"), columns),
         false => name.to_owned(),
     }

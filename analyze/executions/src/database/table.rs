@@ -25,6 +25,18 @@ impl Column {
     }
 }
 
+impl Column {
+    /// A value of which nobody says in which unit it is has the one in its name.
+    pub(crate) fn with_unit(mut self) -> Column {
+        let named = [("_ns", "ns"), ("_bytes", "bytes")];
+        let mut named = named.into_iter().filter(|(end, _)| self.name.ends_with(end));
+        if let (true, Some((_, unit))) = (self.is_value && self.unit.is_empty(), named.next()) {
+            self.unit = unit.to_owned();
+        }
+        self
+    }
+}
+
 impl From<Metric> for Column {
     fn from(metric: Metric) -> Column {
         Column {
@@ -128,5 +140,26 @@ impl Table {
     pub fn figure(&self, name: &str) -> Option<&Figures> {
         let exact = self.figures.iter().find(|figures| figures.column.name == name);
         exact.or_else(|| self.figures.iter().find(|figures| figures.column.is_called(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_stand_in_the_names_of_values() {
+        let unit = |name: &str, is_value| {
+            let column = Column {
+                name: name.to_owned(),
+                is_value,
+                ..Column::default()
+            };
+            column.with_unit().unit
+        };
+        assert_eq!(unit("latency_ns", true), "ns");
+        assert_eq!(unit("size_bytes", true), "bytes");
+        assert_eq!(unit("columns", true), "");
+        assert_eq!(unit("migrations_ns", false), "");
     }
 }

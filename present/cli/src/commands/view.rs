@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use tracebraid_server::{Export, Served, export, is_built, serve};
 
 use crate::commands::executions::{open, table};
@@ -33,7 +34,7 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// The token that requests must have; a random one if not given
-    #[arg(long, value_name = "TEXT", conflicts_with = "no_token")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_token", value_parser = NonEmptyStringValueParser::new())]
     token: Option<String>,
     /// Answer everybody who reaches the address
     #[arg(long)]

@@ -1,7 +1,9 @@
 //! `--fail-if`: what makes a comparison fail, for tests of performance.
 
-use tracebraid_executions::database::{Column, Table};
-use tracebraid_executions::{Difference, Dimension, Group, SURE, chance_of_more, quantity, time_within};
+use tracebraid_executions::database::Table;
+use tracebraid_executions::{
+    ContextId, Difference, Dimension, Group, SURE, chance_of_more, quantity, time_within,
+};
 
 use super::Compared;
 use crate::commands::executions::amount;
@@ -32,12 +34,17 @@ impl Gate {
     pub(super) fn parse(text: &str) -> Result<Gate, String> {
         let wrong =
             || format!("`{text}`: FIGURE > AMOUNT is expected, as `duration > 5%` or `context > 1ms`");
-        let (what, most) = text.split_once('>').ok_or_else(wrong)?;
+        // A frame may be called so.
+        let (what, most) = text.rsplit_once('>').ok_or_else(wrong)?;
         let (what, most) = (what.trim(), most.trim());
         let number = match most.strip_suffix('%') {
             Some(part) => part.trim().parse().ok().map(|part: f64| Most::Part(part / 100.0)),
             None => quantity(most).map(|(number, dimension)| Most::Number(number, dimension)),
         };
+        let is_finite = |most: &Most| match most {
+            Most::Part(number) | Most::Number(number, _) => number.is_finite(),
+        };
+        let number = number.filter(is_finite);
         Ok(Gate {
             what: Some(what)
                 .filter(|what| !what.is_empty())
@@ -54,6 +61,15 @@ impl Gate {
             Most::Part(part) => part * mean.abs(),
             Most::Number(number, _) => number,
         }
+    }
+
+    /// The first group's numbers, each as much greater as may be.
+    fn shifted(&self, first: &[f64]) -> Vec<f64> {
+        let shift = |value: &f64| match self.most {
+            Most::Part(part) => value + value.abs() * part,
+            Most::Number(number, _) => value + number,
+        };
+        first.iter().map(shift).collect()
     }
 
     /// That the amount is one of what it is about: a time of times, without a unit only where the name has it. None is none in
@@ -115,7 +131,7 @@ pub(super) fn verdict(gates: &[Gate], compared: &Compared<'_>, table: &Table) ->
             CONTEXT => {
                 let fits = gate.fits("ns");
                 fits.map_err(|what| Failure::usage(gate.says(&what)))?;
-                contexts(gate, compared, &mut verdict);
+                contexts(gate, compared, table, &mut verdict);
             }
             what => figure(gate, what, compared, table, &mut verdict)?,
         }
@@ -123,24 +139,46 @@ pub(super) fn verdict(gates: &[Gate], compared: &Compared<'_>, table: &Table) ->
     Ok(verdict)
 }
 
-fn contexts(gate: &Gate, compared: &Compared<'_>, verdict: &mut Verdict) {
-    let own = compared.differences.iter().filter(|of| !of.is_whole);
-    let too_much = own.filter(|of| of.test.more > gate.most(of.groups[0].mean));
-    let (sure, other): (Vec<&Difference>, Vec<_>) = too_much.partition(|of| of.is_sure());
-    let greatest = |list: Vec<&Difference>| {
-        let most = list
+fn contexts(gate: &Gate, compared: &Compared<'_>, table: &Table, verdict: &mut Verdict) {
+    let own: Vec<&Difference> = compared.differences.iter().filter(|of| !of.is_whole).collect();
+    let too_much = own
+        .iter()
+        .filter(|of| of.test.more > gate.most(of.groups[0].mean));
+    // As many are looked at.
+    let chance = |of: &Difference| {
+        let [first, second] = [0, 1].map(|at: usize| own_times(table, &compared.groups[at], of.context));
+        (chance_of_more(&gate.shifted(&first), &second) * own.len() as f64).min(1.0)
+    };
+    let judged = too_much.map(|of| (*of, chance(of)));
+    // They must differ, and by more than that.
+    let (sure, other): (Vec<_>, Vec<_>) = judged.partition(|(of, chance)| of.is_sure() && *chance < SURE);
+    let greatest = |list: Vec<(&Difference, f64)>| {
+        let (most, chance) = list
             .into_iter()
-            .max_by(|one, other| one.test.more.total_cmp(&other.test.more))?;
+            .max_by(|(one, _), (other, _)| one.test.more.total_cmp(&other.test.more))?;
         let context = compared.database.union.words(most.context).join(" > ");
         let context = safe(&context);
         let more = amount(most.test.more, "ns");
-        Some((format!("{more} more in {context}"), most.test.chance))
+        Some((format!("{more} more in {context}"), chance.max(most.test.chance)))
     };
     match (greatest(sure), greatest(other)) {
         (Some((what, _)), _) => verdict.failed.push(gate.says(&what)),
         (None, Some((what, chance))) => verdict.undecided.push(gate.says(&maybe(&what, chance))),
         (None, None) => {}
     }
+}
+
+/// The time of each execution of a group in a context itself.
+fn own_times(table: &Table, group: &Group, context: ContextId) -> Vec<f64> {
+    let time = |&row: &usize| {
+        let times = table.rows.of(row);
+        let found = times.binary_search_by_key(&context, |(of, _)| *of);
+        found
+            .ok()
+            .and_then(|at| times.get(at))
+            .map_or(0.0, |(_, time)| *time as f64)
+    };
+    group.iter().map(time).collect()
 }
 
 /// A figure of executions, or their time in frames.
@@ -162,7 +200,7 @@ fn figure(
             let figures = table.figure(what);
             let figures = figures.ok_or_else(|| wrong(format!("executions have no figure {what}")))?;
             let column = &figures.column;
-            (figures.values.clone(), column.name.as_str(), unit(column))
+            (figures.values.clone(), column.name.as_str(), column.unit.as_str())
         }
     };
     gate.fits(unit).map_err(wrong)?;
@@ -177,11 +215,7 @@ fn figure(
         )));
     }
     let means = [&first, &second].map(|values| values.iter().sum::<f64>() / values.len() as f64);
-    let shifted: Vec<f64> = match gate.most {
-        Most::Part(part) => first.iter().map(|value| value + value.abs() * part).collect(),
-        Most::Number(number, _) => first.iter().map(|value| value + number).collect(),
-    };
-    let chance = chance_of_more(&shifted, &second);
+    let chance = chance_of_more(&gate.shifted(&first), &second);
     let more = means[1] - means[0];
     let what = format!("{name} has {} more", amount(more, unit));
     if chance < SURE {
@@ -190,16 +224,6 @@ fn figure(
         verdict.undecided.push(gate.says(&maybe(&what, chance)));
     }
     Ok(())
-}
-
-/// The unit of a figure; of a value that programs tell, as its name says it.
-fn unit(column: &Column) -> &str {
-    let of_name = [("_ns", "ns"), ("_bytes", "bytes")].into_iter();
-    let mut named = of_name.filter(|(end, _)| column.is_value && column.name.ends_with(end));
-    match column.unit.as_str() {
-        "" => named.next().map_or("", |(_, unit)| unit),
-        unit => unit,
-    }
 }
 
 fn maybe(what: &str, chance: f64) -> String {
@@ -238,15 +262,6 @@ mod tests {
             let error = fits(text, unit).unwrap_err();
             assert!(error.contains(what), "{text}: {error}");
         }
-        let column = |name: &str, is_value| Column {
-            name: name.to_owned(),
-            is_value,
-            ..Column::default()
-        };
-        assert_eq!(unit(&column("latency_ns", true)), "ns");
-        assert_eq!(unit(&column("size_bytes", true)), "bytes");
-        assert_eq!(unit(&column("columns", true)), "");
-        assert_eq!(unit(&column("migrations_ns", false)), "");
     }
 
     #[test]
@@ -254,7 +269,17 @@ mod tests {
         let part = Gate::parse("duration > 5%").unwrap();
         assert!((part.most(100.0) - 5.0).abs() < 1e-9);
         assert!((Gate::parse("context>2ms").unwrap().most(7.0) - 2e6).abs() < 1e-9);
-        for wrong in ["duration", "> 5%", "duration > much", "duration < 5%"] {
+        let template = Gate::parse("ctx.\"Map<int>::at\" > 1us").unwrap();
+        assert_eq!(template.what, "ctx.\"Map<int>::at\"");
+        for wrong in [
+            "duration",
+            "> 5%",
+            "duration > much",
+            "duration < 5%",
+            "duration > nan%",
+            "duration > NaN",
+            "duration > inf%",
+        ] {
             assert!(Gate::parse(wrong).is_err(), "{wrong}");
         }
     }

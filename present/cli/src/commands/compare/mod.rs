@@ -75,6 +75,11 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let (kind, table) = table(&database, args.kind.as_deref())?;
     let (names, groups) = groups(args, &database, &table)?;
     for (name, group) in names.iter().zip(&groups) {
+        if group.is_empty() {
+            return Err(Failure::usage(format!(
+                "group `{name}` has no executions: there is nothing to compare"
+            )));
+        }
         if group.len() < 2 {
             let count = crate::table::number_of(group.len() as u64, "execution", "executions");
             say!("warning: group `{name}` has {count}: how sure differences are cannot be told");

@@ -1,5 +1,7 @@
 //! `tracebraid executions build`: from traces to a database.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -80,10 +82,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     spare::check(&args.output, &set, &read)?;
     let mut warnings = Warnings::default();
     // What cannot be added to is told before anything is read.
-    let before = match args.append {
-        true => Some(Database::open(&args.output).map_err(|error| super::unreadable(&error))?),
-        false => None,
-    };
+    let before = before(args)?;
     renames::check(&renames, before.as_ref())?;
     if let Some(before) = before {
         other_definitions(&before, &definitions, &mut warnings);
@@ -107,15 +106,23 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let size = writer
         .finish(&built)
         .map_err(|error| Failure::output(error.to_string()))?;
-    let share = size as f64 * 100.0 / options::total_bytes(&set).max(1) as f64;
+    let packets = options::total_bytes(&set);
+    let (added, of_packets) = match args.append {
+        // What was there before is of other packets.
+        true => (" added", String::new()),
+        false => {
+            let share = size as f64 * 100.0 / packets.max(1) as f64;
+            ("", format!(", {share:.1} % of {} of packets", bytes(packets)))
+        }
+    };
     let text = format!(
-        "{}: {}, {}; {} ({} bytes), {share:.1} % of {} of packets\n",
+        "{}: {}{added}, {}{}; {} ({} bytes){of_packets}\n",
         args.output.display(),
         number_of(executions, "execution", "executions"),
         number_of(contexts, "calling context", "calling contexts"),
+        if args.append { " in all" } else { "" },
         bytes(size),
         grouped(size),
-        bytes(options::total_bytes(&set)),
     );
     Output::open(None)?.write(text.as_bytes())?;
     Ok(warnings.finish(args.input.strict))
@@ -138,6 +145,38 @@ fn other_definitions(before: &Database, definitions: &Definitions, warnings: &mu
             ));
         }
     }
+}
+
+/// What is to be added to.
+fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
+    let file = args.output.display();
+    if args.append && !args.output.exists() {
+        return Err(Failure::nothing_readable(format!(
+            "{file}: there is no database to add to: leave out --append"
+        )));
+    }
+    if !args.append && is_something_else(&args.output) {
+        return Err(Failure::usage(format!(
+            "{file}: is no database of executions, and is not written over: give the output another name"
+        )));
+    }
+    match args.append {
+        true => Ok(Some(
+            Database::open(&args.output).map_err(|error| super::unreadable(&error))?,
+        )),
+        false => Ok(None),
+    }
+}
+
+/// Whether a file holds something that is no database.
+fn is_something_else(path: &Path) -> bool {
+    const SQLITE: &[u8] = b"SQLite format 3\0";
+    let is_file = path
+        .metadata()
+        .is_ok_and(|about| about.is_file() && about.len() > 0);
+    let mut begin = [0; SQLITE.len()];
+    let mut read = || File::open(path)?.read_exact(&mut begin);
+    is_file && (read().is_err() || begin != SQLITE)
 }
 
 fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
@@ -215,9 +254,10 @@ fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, count
         }
         if unfinished > 0 {
             let executions = number_of(unfinished, "execution does", "executions do");
+            let are = if unfinished == 1 { "is" } else { "are" };
             let name = &definition.name;
             warnings.note(&format!(
-                "{name}: {executions} not end in the traces, and left out"
+                "{name}: {executions} not end in the traces, and {are} left out"
             ));
         }
     }

@@ -9,6 +9,7 @@ use serde_json::json;
 use tracebraid_executions::ContextId;
 use tracebraid_executions::database::{Database, Table};
 
+use super::list::number;
 use super::{open, rows, table};
 use crate::failure::Failure;
 use crate::output::{self, Output};
@@ -108,11 +109,23 @@ fn as_json(database: &Database, table: &Table, chosen: &[usize]) -> serde_json::
             .map(|(context, time)| json!([context.0, time]));
         let figures = table.figures.iter().filter_map(|of| {
             let value = of.values.get(row).filter(|value| !value.is_nan())?;
-            Some((of.column.name.clone(), json!(value)))
+            Some((of.column.name.clone(), number(*value)))
         });
+        let texts = table.texts.iter().filter_map(|of| {
+            let code = of.codes.get(row).copied().flatten()?;
+            Some((of.column.name.clone(), json!(of.texts.get(code as usize))))
+        });
+        let source = table.sources.get(row);
+        let source = source.and_then(|&source| database.sources.get(source as usize));
+        let thread = table.threads.get(row).copied().flatten();
+        let thread = thread.and_then(|thread| database.threads.get(thread as usize));
         json!({
             "id": table.ids.get(row), "begin_ns": table.begins.get(row),
+            "label": source.map(|of| &of.label), "host": source.and_then(|of| of.host.as_ref()),
+            "trace": source.map(|of| &of.path),
+            "thread": thread.and_then(|of| of.name.as_ref()), "tid": thread.map(|of| of.tid),
             "figures": figures.collect::<serde_json::Map<_, _>>(),
+            "texts": texts.collect::<serde_json::Map<_, _>>(),
             "times": times.collect::<Vec<_>>(),
         })
     };

@@ -119,7 +119,14 @@ fn figures<'t>(args: &ListArgs, table: &'t Table) -> Result<Vec<&'t Figures>, Fa
         }
         Format::Json | Format::Csv => true,
     };
-    Ok(table.figures.iter().filter(is_shown).collect())
+    // What is a text of some executions is shown among the texts.
+    let is_alone = |of: &&Figures| {
+        !table
+            .texts
+            .iter()
+            .any(|texts| texts.column.name == of.column.name)
+    };
+    Ok(table.figures.iter().filter(is_shown).filter(is_alone).collect())
 }
 
 struct Shown<'d> {
@@ -150,6 +157,11 @@ impl Shown<'_> {
         })
     }
 
+    /// The numbers of those executions that have no text of that name.
+    fn beside_texts(&self, name: &str) -> Option<&Figures> {
+        self.table.figures.iter().find(|of| of.column.name == name)
+    }
+
     fn text(&self, chosen: &[usize]) -> String {
         let sources = self.database.sources.len() > 1;
         let titles: Vec<String> = self.figures.iter().map(|of| title(&of.column.name)).collect();
@@ -170,7 +182,10 @@ impl Shown<'_> {
             cells.extend(self.figures.iter().map(|of| cell(of, row)));
             cells.extend(
                 self.texts(row)
-                    .map(|(_, text)| text.unwrap_or_default().to_owned()),
+                    .map(|(name, text)| match (text, self.beside_texts(name)) {
+                        (None, Some(of)) => cell(of, row),
+                        (text, _) => text.unwrap_or_default().to_owned(),
+                    }),
             );
             let thread = self.thread(row);
             cells.push(thread.map_or_else(String::new, |of| {
@@ -200,10 +215,12 @@ impl Shown<'_> {
             );
             object.insert("tid".to_owned(), json!(self.thread(row).map(|of| of.tid)));
             for of in &self.figures {
-                object.insert(of.column.name.clone(), number(of, row));
+                object.insert(of.column.name.clone(), number_at(of, row));
             }
             for (name, text) in self.texts(row) {
-                object.entry(name).or_insert_with(|| json!(text));
+                let of_both = text.is_none().then(|| self.beside_texts(name)).flatten();
+                let value = of_both.map_or_else(|| json!(text), |of| number_at(of, row));
+                object.insert(name.to_owned(), value);
             }
             Value::Object(object)
         };
@@ -233,13 +250,13 @@ impl Shown<'_> {
                 thread.and_then(|of| of.name.clone()).unwrap_or_default(),
                 thread.map_or_else(String::new, |of| of.tid.to_string()),
             ];
-            let figures = self.figures.iter().map(|of| match number(of, row) {
-                Value::Null => String::new(),
-                number => number.to_string(),
-            });
+            let figures = self.figures.iter().map(|of| plain(of, row));
             let texts = self
                 .texts(row)
-                .map(|(_, text)| text.unwrap_or_default().to_owned());
+                .map(|(name, text)| match (text, self.beside_texts(name)) {
+                    (None, Some(of)) => plain(of, row),
+                    (text, _) => text.unwrap_or_default().to_owned(),
+                });
             rows.add(first.into_iter().chain(figures).chain(texts));
         }
         rows.finish()
@@ -249,6 +266,15 @@ impl Shown<'_> {
 /// The name of a figure without its unit, which its values have.
 pub(in crate::commands) fn title(name: &str) -> String {
     name.strip_suffix("_ns").unwrap_or(name).replace('_', " ")
+}
+
+/// A number as it is read by programs; nothing, if it is not known.
+fn plain(of: &Figures, row: usize) -> String {
+    match number_at(of, row) {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        number => number.to_string(),
+    }
 }
 
 /// A number as it is read by people.
@@ -264,17 +290,42 @@ pub(in crate::commands) fn amount(value: f64, unit: &str) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
     match unit {
+        _ if value.is_nan() => "-".to_owned(),
+        _ if value.is_infinite() => format!("{sign}inf"),
         "ns" => format!("{sign}{}", duration(size.round() as u64)),
         "bytes" => format!("{sign}{}", tables::bytes(size.round() as u64)),
         _ if size.fract() == 0.0 && size < 1e15 => format!("{sign}{}", grouped(size as u64)),
+        // No table has room for all digits.
+        _ if size >= 1e15 => format!("{value:.3e}"),
         _ => format!("{value:.2}"),
     }
 }
 
-fn number(of: &Figures, row: usize) -> Value {
-    match of.values.get(row) {
-        Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => json!(*value as i64),
-        Some(value) if !value.is_nan() => json!(value),
-        _ => Value::Null,
+fn number_at(of: &Figures, row: usize) -> Value {
+    of.values.get(row).map_or(Value::Null, |value| number(*value))
+}
+
+/// A whole number as one; what is infinite has no form in JSON but a text.
+pub(super) fn number(value: f64) -> Value {
+    match value {
+        value if value.is_nan() => Value::Null,
+        value if value.is_infinite() => json!(value.to_string()),
+        value if value.fract() == 0.0 && value.abs() < 9e15 => json!(value as i64),
+        value => json!(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_short() {
+        let found = [0.5, -7.0, 1e300, f64::NEG_INFINITY, f64::NAN].map(|value| amount(value, ""));
+        assert_eq!(found, ["0.50", "-7", "1.000e300", "-inf", "-"]);
+        assert_eq!(
+            [amount(-1.5e6, "ns"), amount(2048.0, "bytes")],
+            ["-1.500 ms", "2.00 KiB"]
+        );
     }
 }
