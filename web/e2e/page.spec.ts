@@ -1,4 +1,8 @@
+import { writeFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import AxeBuilder from '@axe-core/playwright';
+import { aloneFrom } from '../tools/alone.mjs';
+import { makePack } from '../tools/synthetic.mjs';
 import { brush, calm, EXECUTIONS, expect, hash, open, openAll, size, test } from './page';
 
 test('brushes change the other histograms, the flame graph, lists and the address while they are dragged', async ({
@@ -52,6 +56,79 @@ test('the automatic groups find the planted cause, and a click goes there', asyn
   await expect(page.locator('.crumbs [aria-current=true]')).toContainText(/sda|copy_tree/);
   expect(hash(page)).toContain('zoom=');
   await expect(page.locator('.crumbs')).toContainText('query_database');
+});
+
+test('figures beyond the first ones are shown when they are asked for', async ({ page }, testInfo) => {
+  const file = testInfo.outputPath('many.html');
+  writeFileSync(file, aloneFrom(makePack({ executions: 1000, contexts: 60, metrics: 25 })));
+  await open(page, pathToFileURL(file).href);
+  const rows = page.locator('.figures tbody tr');
+  const button = page.locator('.figures .more');
+  await expect(rows).toHaveCount(10);
+  await expect(button).toHaveText(/^\d+ more$/);
+  const left = Number.parseInt(await button.innerText(), 10);
+  expect(left).toBeGreaterThan(0);
+  await rows.last().locator('button').focus();
+  await page.keyboard.press('Tab');
+  await expect(button).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(rows).toHaveCount(10 + left);
+  await expect(button).toHaveText('Fewer');
+  await expect(button).toHaveAttribute('aria-expanded', 'true');
+  await expect(button).toBeFocused();
+  await page.keyboard.press('Space');
+  await expect(rows).toHaveCount(10);
+  await expect(button).toHaveText(`${left} more`);
+});
+
+test('infinite and very large numbers are not tested, and harm nothing', async ({ page }, testInfo) => {
+  const pack = makePack({ executions: 1000, contexts: 60, metrics: 28 });
+  const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
+  const durations = new Uint32Array(pack.bytes.buffer, base + pack.header.sections['metric:0'][1], 1000);
+  // Columns of doubles: infinite ones among others, in each execution, very large ones.
+  const wanted: [number, (duration: number, one: number) => number][] = [
+    [6, (duration, one) => (one % 3 === 0 ? Infinity : one % 3 === 1 ? -Infinity : duration)],
+    [13, (duration) => (duration > 5e6 ? Infinity : -Infinity)],
+    [20, (duration) => duration * 1e300],
+    [27, (duration, one) => (one % 5 === 0 ? 1.7e308 : -1.7e308) * (duration > 5e6 ? 1 : 0.5)],
+  ];
+  for (const [metric, of] of wanted) {
+    const values = new Float64Array(pack.bytes.buffer, base + pack.header.sections[`metric:${metric}`][1], 1000);
+    values.forEach((_, one) => {
+      values[one] = of(durations[one], one);
+    });
+  }
+  const file = testInfo.outputPath('infinite.html');
+  writeFileSync(file, aloneFrom(pack));
+  await open(page, pathToFileURL(file).href);
+  await page.locator('.figures .more').click();
+  for (const name of ['metric 13', 'metric 20']) {
+    const row = page.locator('.figures tbody tr', { hasText: name });
+    await expect(row).toHaveClass('doubtful');
+    await expect(row.locator('td').last()).toHaveText('-');
+  }
+  await expect(page.locator('.figures')).not.toContainText(/NaN|∞|unknown/);
+  for (const key of ['m.metric_20', 'm.metric_27']) {
+    const histogram = page.locator(`[data-histogram^="b ${key}"]`);
+    await brush(page, (await histogram.getAttribute('data-histogram'))!, 0.1, 0.9);
+    await histogram.press('Shift+ArrowRight');
+    await histogram.press('End');
+    await page.locator('[aria-label^="Logarithmic scale of metric 2"]').first().click();
+    await calm(page);
+    await expect(histogram).not.toHaveAttribute('aria-valuetext', /NaN|∞|unknown/);
+    await expect(histogram).toHaveAttribute('aria-valuenow', /^\d+$/);
+  }
+  await expect(page.locator('.groups')).not.toContainText(/NaN|∞|unknown/);
+  await page.click('button:text-is("Reset")');
+  const lists = page.locator('.executions select');
+  for (const at of [6, 13, 20, 27]) {
+    await lists.selectOption({ index: at });
+    await calm(page);
+    await expect(page.locator('.list.side-b td:nth-child(3)').first()).toHaveText(at < 20 ? '∞' : /e\+\d{3}/);
+  }
+  await page.locator('.list.side-b [data-execution]').first().click();
+  await page.waitForSelector('[data-timeline]');
+  await expect(page.locator('body')).not.toContainText('NaN');
 });
 
 test('the graph scrolls to a frame that is deeper than it is high', async ({ page, alone }) => {
@@ -578,7 +655,7 @@ test('no script can be added to the page: the policy refuses it', async ({ page,
 });
 
 test('damaged data is told of', async ({ page, alone }) => {
-  const { readFileSync, writeFileSync } = await import('node:fs');
+  const { readFileSync } = await import('node:fs');
   const { fileURLToPath } = await import('node:url');
   const whole = readFileSync(fileURLToPath(alone), 'utf8');
   const at = whole.indexOf('id="pack" data-encoding="gzip+base64">') + 38;

@@ -41,6 +41,7 @@ export function unitFor(size: number, unit: string): [number, string] {
 /** A number with its unit: `1.23 ms`. */
 export function quantity(value: number, unit: string, places = 3): string {
   if (Number.isNaN(value)) return 'unknown';
+  if (!Number.isFinite(value)) return digits(value);
   const [factor, name] = unitFor(Math.abs(value), unit);
   return name === '' ? digits(value, places) : `${digits(value / factor, places)} ${name}`;
 }

@@ -89,6 +89,8 @@ describe('numbers for people', () => {
     expect(quantity(1536, 'bytes')).toBe('1.5 KiB');
     expect(quantity(1234567, '')).toBe('1,234,567');
     expect(quantity(NaN, 'ns')).toBe('unknown');
+    expect(quantity(-Infinity, 'ns')).toBe('−∞');
+    expect(quantity(1e300, '')).toBe('1.00e+300');
     expect(signed(-2500, 'ns')).toBe('−2.5 µs');
     expect(digits(Infinity)).toBe('∞');
     expect(percent(1, 3)).toBe('33 %');

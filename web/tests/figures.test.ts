@@ -70,6 +70,48 @@ describe('figures', () => {
     expect(apart).toEqual([...apart].sort((one, other) => other - one));
   });
 
+  it('with infinite or too large numbers in a group are not tested, others are as without them', () => {
+    const { pack, table } = given(4, 900);
+    const { high } = table.numbers[0].range;
+    const others = [...pack.metrics];
+    const last = others.length;
+    const work = (...added: Float64Array[]) => {
+      pack.metrics = [...others, ...added.map((values) => ({ ...others[0], name: 'added', values }))];
+      const table = new Table(pack);
+      const groups: [Group, Group] = [new Group(table, forward(pack)), new Group(table, forward(pack))];
+      groups[0].setRange(0, { low: 0, high: high * 0.2 });
+      groups[1].setRange(0, { low: high * 0.4, high });
+      const separating = new Separating(table, groups, pack.metrics.length);
+      while (!separating.step());
+      return { ranked: separating.ranked(), groups };
+    };
+    const durations = Float64Array.from(pack.metrics[0].values);
+    const { groups, ranked: plain } = work();
+    const inB = durations.findIndex((_, one) => groups[1].has(one));
+    const outside = durations.findIndex((_, one) => groups.every((group) => !group.has(one)));
+    for (const value of [Infinity, -Infinity, 1e300, -1e300]) {
+      const found = work(durations.map((duration, one) => (one === inB ? value : duration))).ranked;
+      const own = found.find(({ column }) => column === last)!;
+      expect(own.chance).toBe(NaN);
+      expect(own.chance < 1).toBe(false);
+      expect(own.higher > 0.9 && own.higher <= 1).toBe(true);
+      expect(Number.isFinite(own.groups[0].mean)).toBe(true);
+      // It counts for nothing where chances of others are corrected.
+      expect(found.filter(({ column }) => column !== last).length).toBe(plain.length);
+      for (const one of plain) expect(found).toContainEqual({ ...one, chance: expect.closeTo(one.chance, 12) });
+      // Of executions in neither group it does not matter.
+      const elsewhere = work(durations.map((duration, one) => (one === outside ? value : duration))).ranked;
+      expect(elsewhere.find(({ column }) => column === last)!.chance).toBeLessThan(1e-6);
+    }
+    // As good as durations, but without a chance: behind these.
+    const tied = work(
+      durations.map((duration, one) => (one === inB ? duration : duration > high * 0.3 ? 1e300 : duration)),
+    );
+    const at = (column: number) => tied.ranked.findIndex((one) => one.column === column);
+    expect(tied.ranked[at(last)]).toMatchObject({ higher: 1, chance: NaN });
+    expect(at(0)).toBeLessThan(at(last));
+  });
+
   it('tell nothing of groups that are the same, or empty', () => {
     const { pack, table, groups } = given(5, 50);
     const ranked = () => {

@@ -1,14 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { automatic } from '../src/engine/automatic';
-import { axisOf, binInto, placeOf, rangeOf, UNKNOWN, valueAt } from '../src/engine/axis';
+import { axisOf, binInto, fitting, placeOf, rangeOf, UNKNOWN, valueAt } from '../src/engine/axis';
+import { between, edgesOf, moved, nudged, resized } from '../src/engine/brush';
 import { type Comparison, compare, ranked, SURE, spreads, unsure } from '../src/engine/compare';
 import { AROUND, layout, VANISHED } from '../src/engine/flame';
 import { Group, ROOM } from '../src/engine/group';
 import { forward, inverted, type Layer, pathOf, timesIn } from '../src/engine/layer';
 import { orderOf, rank } from '../src/engine/order';
 import { decodePack, type Entries, type Pack } from '../src/engine/pack';
+import { rowsOf } from '../src/engine/rows';
 import { hedges } from '../src/engine/statistics';
 import { Table } from '../src/engine/table';
+import { quantity, span, ticks } from '../src/format';
 import { makePack, random } from '../tools/synthetic.mjs';
 
 function given(seed: number, executions = 400): Pack {
@@ -332,7 +335,7 @@ describe('bins', () => {
         for (let at = 0; at < values.length; at++) {
           const value = values[at];
           const bin = table[3 * at + 1];
-          if (Number.isNaN(value)) expect(bin).toBe(UNKNOWN);
+          if (!Number.isFinite(value)) expect(bin).toBe(UNKNOWN);
           else {
             expect(bin).toBeLessThan(axis.bins);
             expect(
@@ -352,6 +355,84 @@ describe('bins', () => {
           }
         }
       }
+    }
+  });
+});
+
+describe('infinite and very large numbers', () => {
+  const lists = [
+    [Infinity],
+    [-Infinity, NaN],
+    [Infinity, -Infinity, 5],
+    [Infinity, 1, 2, 3, -Infinity],
+    [0.5, 1e300, Infinity],
+    [1e300, 1e300],
+    [-1e300, 1e300],
+    [Number.MAX_VALUE, -Number.MAX_VALUE, 1],
+    [2 ** 53, 2 ** 53],
+    [2 ** 60, 2 ** 60 + 256],
+  ];
+
+  it('leave axes, brushes, bins and rows finite', () => {
+    for (const list of lists) {
+      const values = Float64Array.from(list);
+      const finite = list.filter(Number.isFinite);
+      const range = rangeOf(values);
+      expect(range.known).toBe(finite.length);
+      for (const scale of ['linear', 'log', fitting(values, range)] as const) {
+        const axis = axisOf(range, scale);
+        const of = { axis, range };
+        const about = `${list} ${scale}`;
+        expect([axis.low, axis.high, axis.high - axis.low].every(Number.isFinite), about).toBe(true);
+        expect(axis.high, about).toBeGreaterThan(axis.low);
+        const bins = new Uint8Array(list.length);
+        binInto(bins, 1, 0, values, axis);
+        list.forEach((value, at) => {
+          if (Number.isFinite(value)) expect(bins[at], about).toBeLessThan(axis.bins);
+          else expect(bins[at], about).toBe(UNKNOWN);
+        });
+        const brushes = [between(of, 0, 1), between(of, 0.25, 0.75), between(of, 0.9, 1)];
+        for (const one of brushes.slice()) {
+          brushes.push(moved(of, one, 0.3), resized(of, one, 'low', 0.1), nudged(of, one, -0.01, true));
+        }
+        for (const one of brushes) {
+          expect(Number.isFinite(one.low) && one.low <= one.high && one.high < Infinity, about).toBe(true);
+          expect(
+            edgesOf(of, one).every((place) => place >= 0 && place <= 1),
+            about,
+          ).toBe(true);
+        }
+        const all = brushes[0];
+        expect(
+          finite.every((value) => value >= all.low && value <= all.high),
+          about,
+        ).toBe(true);
+        const texts = rowsOf(axis, range).map(({ low, high }) => span(low, high, 'ns'));
+        texts.push(...ticks(axis.low, axis.high, 'ns', 4).map((mark) => quantity(mark, 'ns')));
+        for (const text of texts) expect(text, about).not.toMatch(/∞|NaN|unknown/);
+      }
+    }
+  });
+
+  it('come and go with groups, infinite ones in no bin', () => {
+    for (const list of lists) {
+      const pack = decodePack(makePack({ executions: 60, metrics: 9, contexts: 60, entries: 6 }).bytes.buffer);
+      const values = Float64Array.from({ length: 60 }, (_, one) => list[one % list.length]);
+      pack.metrics[6] = { ...pack.metrics[6], values };
+      const table = new Table(pack);
+      const group = new Group(table, forward(pack));
+      const { axis, range } = table.numbers[6];
+      const finite = values.filter(Number.isFinite).length;
+      const counted = () =>
+        group.histograms.subarray(6 * ROOM, 6 * ROOM + axis.bins).reduce((all, one) => all + one, 0);
+      expect(counted()).toBe(finite);
+      group.setRange(6, between({ axis, range }, 0, 1));
+      expect(group.size).toBe(finite);
+      group.setRange(6, { low: -Infinity, high: Infinity });
+      expect(group.size).toBe(values.filter((value) => !Number.isNaN(value)).length);
+      group.setRange(6, null);
+      expect(group.size).toBe(60);
+      expect(counted()).toBe(finite);
     }
   });
 });

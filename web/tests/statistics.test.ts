@@ -93,6 +93,27 @@ describe('statistics', () => {
     expect(chanceOf(a, { ...a, executions: 1 }, 0)).toBe(1);
   });
 
+  it('tests nothing that is infinite, or becomes so', () => {
+    const a = { executions: 3, present: 3, mean: 1, deviation: 1 };
+    for (const wrong of [
+      { mean: Infinity },
+      { mean: -Infinity, deviation: 0 },
+      { mean: NaN },
+      { mean: Infinity, executions: 1 },
+      { deviation: Infinity },
+      { deviation: 1e300 },
+      { deviation: 1e100 },
+    ]) {
+      expect(chanceOf(a, { ...a, ...wrong }, 0)).toBe(NaN);
+      expect(chanceOf({ ...a, ...wrong }, a, 0)).toBe(NaN);
+      expect(chanceOf({ ...a, ...wrong }, { ...a, ...wrong }, 0)).toSatisfy((one) => Number.isNaN(one) || one === 1);
+      expect(surer(chanceOf(a, { ...a, ...wrong }, 0), 1e-9)).toBe(NaN);
+    }
+    const far = { ...a, mean: -1.7e308, deviation: 0 };
+    expect(chanceOf(far, { ...far, mean: 1.7e308 }, 0)).toBe(NaN);
+    expect(chanceOf(a, { ...a, mean: 1e300, deviation: 0 }, 0)).toBe(0);
+  });
+
   it('tells much of few by who was there, as the terminal does', () => {
     const of = (executions: number, present: number): Spread => ({ executions, present, mean: 0, deviation: 0 });
     // The numbers of `who_was_there_tells_much_of_few` in analyze/executions/src/statistics.rs.

@@ -6,7 +6,7 @@ export type Scale = 'linear' | 'log';
 
 /** Bins of a histogram at most; their numbers fit into a byte, with one left for what is unknown. */
 export const BINS = 96;
-/** The bin of what is unknown: it is not shown. */
+/** The bin of what is unknown or infinite: it is not shown. */
 export const UNKNOWN = 255;
 
 export interface Axis {
@@ -21,7 +21,7 @@ export interface Axis {
   isByOne: boolean;
 }
 
-/** What numbers there are. */
+/** What numbers there are; infinite ones have no place on an axis, they are as good as unknown. */
 export interface Range {
   low: number;
   high: number;
@@ -32,9 +32,12 @@ export interface Range {
   known: number;
 }
 
-/** Whether all numbers are whole ones that can be told from each other. */
+/** Of a column of which nothing is known. */
+const NOTHING: Range = { low: 0, high: 0, positive: Infinity, isWhole: true, known: 0 };
+
+/** Whether all numbers are whole ones that can be told from what is half between them. */
 export function isWholeRange({ isWhole, low, high }: Range): boolean {
-  return isWhole && low >= -(2 ** 53) && high <= 2 ** 53;
+  return isWhole && low >= -(2 ** 52) && high <= 2 ** 52;
 }
 
 export function rangeOf(values: Numbers): Range {
@@ -42,14 +45,14 @@ export function rangeOf(values: Numbers): Range {
   const found = { low: Infinity, high: -Infinity, positive: Infinity, isWhole: true, known: 0 };
   for (let at = 0; at < values.length; at++) {
     const value = values[at];
-    if (Number.isNaN(value)) continue;
+    if (!Number.isFinite(value)) continue;
     found.known++;
     if (value < found.low) found.low = value;
     if (value > found.high) found.high = value;
     if (value > 0 && value < found.positive) found.positive = value;
     if (found.isWhole && value !== Math.floor(value)) found.isWhole = false;
   }
-  return found;
+  return found.known === 0 ? NOTHING : found;
 }
 
 /** The same of numbers that are whole and known: most are. */
@@ -64,27 +67,28 @@ function wholeRange(values: Uint32Array): Range {
     if (value < positive && value > 0) positive = value;
   }
   const known = values.length;
-  if (known === 0) return { low: Infinity, high: -Infinity, positive: Infinity, isWhole: true, known };
+  if (known === 0) return NOTHING;
   return { low, high, positive: high === 0 ? Infinity : positive, isWhole: true, known };
 }
 
-/** Infinite bounds cannot be drawn. */
-function finite(value: number, otherwise: number): number {
-  if (Number.isFinite(value)) return value;
-  return value === Infinity ? Number.MAX_VALUE / 4 : value === -Infinity ? -Number.MAX_VALUE / 4 : otherwise;
+/** What lies beyond is held at the ends of an axis, as the length of one that reaches there would be infinite. */
+const FARTHEST = Number.MAX_VALUE / 4;
+
+function within(value: number): number {
+  return Math.min(FARTHEST, Math.max(-FARTHEST, value));
 }
 
 export function axisOf(range: Range, scale: Scale): Axis {
-  const low = range.known > 0 ? finite(range.low, 0) : 0;
-  const high = range.known > 0 ? finite(range.high, 1) : 1;
+  const low = within(range.low);
+  const high = within(range.high);
   if (scale === 'log' && high > 0) {
-    const positive = Math.min(finite(range.positive, high), high);
+    const positive = Math.min(range.positive, high);
     // Beyond such a span numbers cannot be divided.
     const from = Math.max(positive === high ? high / 2 : positive, high / 1e300);
     return { scale, low: from, high, bins: BINS, zero: low <= 0 ? 4 / BINS : 0, isByOne: false };
   }
   // Few whole numbers: each has its own bin.
-  if (range.isWhole && high - low < BINS) {
+  if (isWholeRange(range) && high - low < BINS) {
     return {
       scale: 'linear',
       low: low - 0.5,
@@ -94,7 +98,9 @@ export function axisOf(range: Range, scale: Scale): Axis {
       isByOne: true,
     };
   }
-  return { scale: 'linear', low, high: high > low ? high : low + 1, bins: BINS, zero: 0, isByOne: false };
+  // A single number has some room, as far as there are greater ones beside it.
+  const end = high > low ? high : low + Math.max(1, Math.abs(low) * 2 ** -40);
+  return { scale: 'linear', low, high: end, bins: BINS, zero: 0, isByOne: false };
 }
 
 /** Where a number stands, from 0 to 1; beyond the ends it is held there. */
@@ -129,7 +135,7 @@ export function binner(values: Numbers, axis: Axis): Binner {
     return (table, stride, column, from, to) => {
       for (let at = from, cell = from * stride + column; at < to; at++, cell += stride) {
         const value = values[at];
-        if (Number.isNaN(value)) table[cell] = UNKNOWN;
+        if (!Number.isFinite(value)) table[cell] = UNKNOWN;
         else {
           const bin = (value - low) * factor;
           table[cell] = bin >= last ? last : bin <= 0 ? 0 : bin;
@@ -143,7 +149,7 @@ export function binner(values: Numbers, axis: Axis): Binner {
   return (table, stride, column, from, to) => {
     for (let at = from, cell = from * stride + column; at < to; at++, cell += stride) {
       const value = values[at];
-      if (Number.isNaN(value)) table[cell] = UNKNOWN;
+      if (!Number.isFinite(value)) table[cell] = UNKNOWN;
       else if (value <= 0) table[cell] = 0;
       else {
         float[0] = value;
@@ -181,7 +187,9 @@ export function fitting(values: Numbers, range: Range): Scale {
   if (!(range.high > 0) || range.low < 0 || (range.isWhole && range.high - range.low < BINS)) return 'linear';
   const step = Math.max(1, Math.floor(values.length / 1000));
   const sample: number[] = [];
-  for (let at = 0; at < values.length; at += step) if (values[at] > 0) sample.push(values[at]);
+  for (let at = 0; at < values.length; at += step) {
+    if (values[at] > 0 && values[at] < Infinity) sample.push(values[at]);
+  }
   if (sample.length === 0) return 'linear';
   sample.sort((one, other) => one - other);
   const middle = sample[sample.length >> 1];

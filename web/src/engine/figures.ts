@@ -13,7 +13,7 @@ export interface Separation {
   /** Its column. */
   column: number;
   groups: [Spread, Spread];
-  /** Corrected for the number of figures. */
+  /** Corrected for the number of figures; NaN if it cannot be tested, its numbers being infinite or too large. */
   chance: number;
   /** How probable it is that an execution of B has more of it than one of A, equal ones being half. */
   higher: number;
@@ -116,14 +116,15 @@ export class Separating {
     return found.length >= figures;
   }
 
-  /** Those that tell anything: the best first, of those as good as each other the surest. */
+  /** Those that tell anything: the best first, of those as good as each other the surest, those without a chance last. */
   ranked(): Separation[] {
     const chances = Float64Array.from(this.found, ({ chance }) => chance);
     correct(chances);
     const all = this.found.map((one, at) => ({ ...one, chance: chances[at] }));
     const apart = (one: Separation) => Math.abs(one.higher - 0.5);
+    const doubt = ({ chance }: Separation) => (Number.isNaN(chance) ? 2 : chance);
     return all
       .filter((one) => one.higher !== 0.5)
-      .sort((one, other) => apart(other) - apart(one) || one.chance - other.chance);
+      .sort((one, other) => apart(other) - apart(one) || doubt(one) - doubt(other));
   }
 }

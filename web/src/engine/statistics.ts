@@ -126,8 +126,18 @@ function welchFreedom(one: number, other: number, a: number, b: number): number 
   return Math.max(1, (error * error) / ((one * one) / (a - 1) + (other * other) / (b - 1)));
 }
 
-/** How probable a difference like that would be if there were none; `least` is that of so few executions. */
+/** Whether neither a number nor what is reckoned from it is infinite. */
+function isTestable(a: Spread, b: Spread): boolean {
+  const squares = a.deviation * a.deviation + b.deviation * b.deviation;
+  return Number.isFinite(b.mean - a.mean) && Number.isFinite(squares * squares);
+}
+
+/**
+ * How probable a difference like that would be if there were none; `least` is that of so few executions. NaN if it cannot be
+ * tested.
+ */
 export function chanceOf(a: Spread, b: Spread, least: number): number {
+  if (!isTestable(a, b)) return NaN;
   if (a.executions < 2 || b.executions < 2) return 1;
   const one = (a.deviation * a.deviation) / a.executions;
   const other = (b.deviation * b.deviation) / b.executions;
@@ -172,7 +182,7 @@ export function hedges(a: Spread, b: Spread): number {
 /** What is called a large effect: Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988). */
 const LARGE = 0.8;
 
-/** The chance of the surer of two tests, as there were two. */
+/** The chance of the surer of two tests, as there were two; NaN if one of them could not be made. */
 export function surer(one: number, other: number): number {
   return Math.min(1, 2 * Math.min(one, other));
 }

@@ -1,18 +1,24 @@
 /** Which figures tell the groups apart. */
 
+import { useState } from 'preact/hooks';
 import { SURE } from '../engine/compare';
-import { chance, clean, quantity, signed } from '../format';
+import { chance, clean, count, quantity, signed } from '../format';
 import { useModel, useTopics } from './hooks';
 
-/** Figures that are shown. */
+/** Figures that are shown at once. */
 const FIGURES = 10;
+
+const UNTESTED = 'Some of its numbers are infinite, or too large to be tested';
 
 export function Figures() {
   const model = useModel();
   useTopics(model, 'figures');
+  const [isAll, setAll] = useState(false);
   const { numbers } = model.table;
-  const shown = model.separations.slice(0, FIGURES);
-  if (shown.length === 0) return null;
+  const { separations } = model;
+  if (separations.length === 0) return null;
+  const shown = isAll ? separations : separations.slice(0, FIGURES);
+  const left = separations.length - FIGURES;
   return (
     <section class="panel figures" aria-label="What tells the groups apart">
       <h2>What tells them apart</h2>
@@ -41,17 +47,27 @@ export function Figures() {
                   </button>
                 </td>
                 <td>{`${Math.round(100 * of.higher)} %`}</td>
-                <td>{quantity(a.mean, unit)}</td>
-                <td>{quantity(b.mean, unit)}</td>
-                <td>{signed(b.mean - a.mean, unit)}</td>
-                <td>{chance(of.chance)}</td>
+                <td>{known(a.mean, quantity(a.mean, unit))}</td>
+                <td>{known(b.mean, quantity(b.mean, unit))}</td>
+                <td>{known(b.mean - a.mean, signed(b.mean - a.mean, unit))}</td>
+                <td title={Number.isNaN(of.chance) ? UNTESTED : ''}>{known(of.chance, chance(of.chance))}</td>
               </tr>
             );
           })}
         </tbody>
       </table>
+      {left > 0 ? (
+        <button type="button" class="quiet more" aria-expanded={isAll} onClick={() => setAll(!isAll)}>
+          {isAll ? 'Fewer' : `${count(left)} more`}
+        </button>
+      ) : null}
     </section>
   );
+}
+
+/** What is told of a number; nothing of one that cannot be reckoned. */
+function known(value: number, text: string): string {
+  return Number.isFinite(value) ? text : '-';
 }
 
 /** Goes to the histogram of a figure in group B. */
