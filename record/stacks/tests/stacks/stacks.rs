@@ -59,7 +59,10 @@ fn depth_30_without_frame_pointers() {
 fn after_exec() {
     let session = Session::new();
     session.run(&["exec"], "");
-    check_deep(&session.read_one());
+    // If it took long to get there, the program before has left a stack, too.
+    let all = session.read("chains").into_iter();
+    let after = all.max_by_key(|process| process.of(CPU).count());
+    check_deep(&after.expect("the program itself"));
 }
 
 #[test]
