@@ -8,7 +8,7 @@ use tracebraid_filter::glob::Glob;
 use tracebraid_filter::parse;
 
 use crate::contexts::{ContextId, FrameKind};
-use crate::database::{Column, Database, Figures, Table};
+use crate::database::{Database, Figures, Table};
 
 /// For each execution of a table whether a condition chooses it.
 ///
@@ -124,23 +124,24 @@ impl Chooser<'_> {
             }
             Field::Path(_, steps) => steps.join("."),
         };
-        let exact = |called: &str| self.column(|column| column.name == called);
         // What was captured under a name that all executions have, or a column has, stands under another one.
-        let captured = || exact(&format!("{name}_value"));
+        let captured = || self.column(&format!("{name}_value"));
         let figure = || self.table.figure(&name).map(Values::of);
         let found = match self.of_origin(&name) {
-            Some(values) => exact(&name).or_else(captured).or(Some(values)),
+            Some(values) => self.column(&name).or_else(captured).or(Some(values)),
             // A figure is one, whatever was captured.
-            None => exact(&name).or_else(figure).or_else(captured),
+            None => self.column(&name).or_else(figure).or_else(captured),
         };
         found.ok_or_else(|| self.unknown(&name))
     }
 
-    /// The first such column: its numbers, its texts, or both.
-    fn column(&self, is_it: impl Fn(&Column) -> bool) -> Option<Values> {
-        let figures = self.table.figures.iter().find(|figures| is_it(&figures.column));
-        let texts = || self.table.texts.iter().find(|texts| is_it(&texts.column));
-        let of_texts = texts().map(|texts| Values::Texts(texts.texts.clone(), texts.codes.clone()));
+    /// The column of that name: its numbers, its texts, or both.
+    fn column(&self, name: &str) -> Option<Values> {
+        let mut figures = self.table.figures.iter();
+        let figures = figures.find(|figures| figures.column.name == name);
+        let mut texts = self.table.texts.iter();
+        let texts = texts.find(|texts| texts.column.name == name);
+        let of_texts = texts.map(|texts| Values::Texts(texts.texts.clone(), texts.codes.clone()));
         match (figures.map(Values::of), of_texts) {
             (Some(numbers), Some(texts)) => Some(Values::Both(Box::new([numbers, texts]))),
             (numbers, texts) => numbers.or(texts),

@@ -14,6 +14,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use tracebraid_aside as aside;
+
 /// A place in a file: the letter of what is counted (`v` addresses, `o` offsets), and the number.
 pub(crate) type Place = (char, u64);
 
@@ -103,7 +105,7 @@ fn place(directory: &Path, of: &Path) -> PathBuf {
 
 fn put(directory: &Path, place: &Path, text: &str) -> std::io::Result<()> {
     fs::create_dir_all(directory)?;
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    let mut file = aside::beside(place)?;
     file.write_all(text.as_bytes())?;
     file.persist(place)?;
     forget_oldest(directory)

@@ -99,6 +99,19 @@ pub struct Recorded {
     pub steps: Vec<PathStep>,
 }
 
+impl Database {
+    /// Where an execution of a table comes from, by its place there.
+    pub fn source_of(&self, table: &Table, row: usize) -> Option<&Source> {
+        self.sources.get(*table.sources.get(row)? as usize)
+    }
+
+    /// The thread in which one ends, by its place there.
+    pub fn thread_of(&self, table: &Table, row: usize) -> Option<&Thread> {
+        let thread = table.threads.get(row).copied().flatten()?;
+        self.threads.get(thread as usize)
+    }
+}
+
 impl Recorded {
     /// When it ends, in nanoseconds from the origin.
     pub fn end(&self) -> i64 {

@@ -98,6 +98,14 @@ pub struct Texts {
     pub codes: Vec<Option<u32>>,
 }
 
+impl Texts {
+    /// That of an execution, by its place in the table.
+    pub fn at(&self, row: usize) -> Option<&str> {
+        let code = self.codes.get(row).copied().flatten()?;
+        self.texts.get(code as usize).map(String::as_str)
+    }
+}
+
 /// Times by execution and context, without those that are 0.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {

@@ -65,11 +65,7 @@ impl Gate {
 
     /// The first group's numbers, each as much greater as may be.
     fn shifted(&self, first: &[f64]) -> Vec<f64> {
-        let shift = |value: &f64| match self.most {
-            Most::Part(part) => value + value.abs() * part,
-            Most::Number(number, _) => value + number,
-        };
-        first.iter().map(shift).collect()
+        first.iter().map(|value| value + self.most(*value)).collect()
     }
 
     /// That the amount is one of what it is about: a time of times, without a unit only where the name has it. None is none in

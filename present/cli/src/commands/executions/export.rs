@@ -112,13 +112,11 @@ fn as_json(database: &Database, table: &Table, chosen: &[usize]) -> serde_json::
             Some((of.column.name.clone(), number(*value)))
         });
         let texts = table.texts.iter().filter_map(|of| {
-            let code = of.codes.get(row).copied().flatten()?;
-            Some((of.column.name.clone(), json!(of.texts.get(code as usize))))
+            let text = of.at(row)?;
+            Some((of.column.name.clone(), json!(text)))
         });
-        let source = table.sources.get(row);
-        let source = source.and_then(|&source| database.sources.get(source as usize));
-        let thread = table.threads.get(row).copied().flatten();
-        let thread = thread.and_then(|thread| database.threads.get(thread as usize));
+        let source = database.source_of(table, row);
+        let thread = database.thread_of(table, row);
         json!({
             "id": table.ids.get(row), "begin_ns": table.begins.get(row),
             "label": source.map(|of| &of.label), "host": source.and_then(|of| of.host.as_ref()),

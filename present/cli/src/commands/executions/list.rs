@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
-use tracebraid_executions::database::{Database, Figures, Table};
+use tracebraid_executions::database::{Database, Figures, Source, Table, Texts, Thread};
 
 use super::{Format, open, rows, table};
 use crate::csv;
@@ -137,24 +137,25 @@ struct Shown<'d> {
 }
 
 impl Shown<'_> {
-    fn thread(&self, row: usize) -> Option<&tracebraid_executions::database::Thread> {
-        let thread = self.table.threads.get(row).copied().flatten()?;
-        self.database.threads.get(thread as usize)
+    fn thread(&self, row: usize) -> Option<&Thread> {
+        self.database.thread_of(self.table, row)
     }
 
-    fn source(&self, row: usize) -> Option<&tracebraid_executions::database::Source> {
-        let source = self.table.sources.get(row)?;
-        self.database.sources.get(*source as usize)
+    fn source(&self, row: usize) -> Option<&Source> {
+        self.database.source_of(self.table, row)
     }
 
-    fn texts(&self, row: usize) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.table.texts.iter().map(move |of| {
-            let code = of.codes.get(row).copied().flatten();
-            let text = code
-                .and_then(|code| of.texts.get(code as usize))
-                .map(String::as_str);
-            (of.column.name.as_str(), text)
-        })
+    /// The texts, and numbers as `number` shows them where values are both.
+    fn texts<'s>(
+        &'s self,
+        row: usize,
+        number: fn(&Figures, usize) -> String,
+    ) -> impl Iterator<Item = String> + 's {
+        let text = move |of: &Texts| match (of.at(row), self.beside_texts(&of.column.name)) {
+            (None, Some(figures)) => number(figures, row),
+            (text, _) => text.unwrap_or_default().to_owned(),
+        };
+        self.table.texts.iter().map(text)
     }
 
     /// The numbers of those executions that have no text of that name.
@@ -180,13 +181,7 @@ impl Shown<'_> {
                 time::clock(begin, &self.zone),
             ];
             cells.extend(self.figures.iter().map(|of| cell(of, row)));
-            cells.extend(
-                self.texts(row)
-                    .map(|(name, text)| match (text, self.beside_texts(name)) {
-                        (None, Some(of)) => cell(of, row),
-                        (text, _) => text.unwrap_or_default().to_owned(),
-                    }),
-            );
+            cells.extend(self.texts(row, cell));
             let thread = self.thread(row);
             cells.push(thread.map_or_else(String::new, |of| {
                 format!("{} ({})", of.name.as_deref().unwrap_or("?"), of.tid)
@@ -217,10 +212,13 @@ impl Shown<'_> {
             for of in &self.figures {
                 object.insert(of.column.name.clone(), number_at(of, row));
             }
-            for (name, text) in self.texts(row) {
-                let of_both = text.is_none().then(|| self.beside_texts(name)).flatten();
-                let value = of_both.map_or_else(|| json!(text), |of| number_at(of, row));
-                object.insert(name.to_owned(), value);
+            for of in &self.table.texts {
+                let name = &of.column.name;
+                let value = match (of.at(row), self.beside_texts(name)) {
+                    (None, Some(figures)) => number_at(figures, row),
+                    (text, _) => json!(text),
+                };
+                object.insert(name.clone(), value);
             }
             Value::Object(object)
         };
@@ -251,12 +249,7 @@ impl Shown<'_> {
                 thread.map_or_else(String::new, |of| of.tid.to_string()),
             ];
             let figures = self.figures.iter().map(|of| plain(of, row));
-            let texts = self
-                .texts(row)
-                .map(|(name, text)| match (text, self.beside_texts(name)) {
-                    (None, Some(of)) => plain(of, row),
-                    (text, _) => text.unwrap_or_default().to_owned(),
-                });
+            let texts = self.texts(row, plain);
             rows.add(first.into_iter().chain(figures).chain(texts));
         }
         rows.finish()
