@@ -1,7 +1,7 @@
 /* Interrupts, softirqs and timers. */
 #pragma once
 
-#include "ring.h"
+#include "running.h"
 
 struct irq_began {
 	struct head head;

@@ -1,7 +1,7 @@
 /* Page faults, and waiting for locks. */
 #pragma once
 
-#include "ring.h"
+#include "running.h"
 #include "targets.h"
 
 /* Elsewhere there are no such tracepoints. */

@@ -1,7 +1,7 @@
 /* Packets at the network devices, with their headers. */
 #pragma once
 
-#include "ring.h"
+#include "running.h"
 
 #define ETHERTYPE_IPV4 0x0008 /* As it stands in memory: big endian. */
 #define ETHERTYPE_IPV6 0xdd86

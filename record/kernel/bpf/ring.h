@@ -58,7 +58,7 @@ INLINE void set_head(struct head *head, u32 cpu, u16 kind, u16 more)
 }
 
 /* Room for a record of a constant size. */
-INLINE void *begin(u16 kind, u64 size)
+INLINE void *reserve(u16 kind, u64 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	void *ring = is_on ? ring_of(cpu) : 0;
@@ -90,9 +90,3 @@ INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 	if (!ring || bpf_ringbuf_output(ring, head, size, NO_WAKEUP))
 		count_loss(cpu);
 }
-
-/* Begins a record as a variable of that type, or leaves the program. */
-#define BEGIN(record, type, kind) \
-	struct type *record = begin(KIND_##kind, sizeof(struct type)); \
-	if (!record) \
-		return 0

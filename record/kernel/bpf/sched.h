@@ -1,11 +1,8 @@
 /* Scheduling: who runs, who is woken, who begins and ends. */
 #pragma once
 
-#include "ring.h"
 #include "targets.h"
 
-/* The kernel counts real-time priorities below this one, and tracers show what is above. */
-#define MAX_RT_PRIO 100
 /* TASK_REPORT and the states behind it (include/linux/sched.h). */
 #define STATE_REPORTED 0x7f
 #define STATE_IDLE 0x80
@@ -14,26 +11,6 @@
 #define STATE_NOLOAD 0x400
 #define STATE_RTLOCK_WAIT 0x1000
 #define STATE_FROZEN 0x8000
-
-struct comm {
-	char text[16];
-};
-
-INLINE void copy_comm(struct comm *to, struct task_struct *task)
-{
-	bpf_probe_read_kernel(to, sizeof(*to), task->comm);
-}
-
-struct switched {
-	struct head head;
-	struct comm prev_comm;
-	s32 prev_tid;
-	s32 prev_prio;
-	s64 prev_state;
-	struct comm next_comm;
-	s32 next_tid;
-	s32 next_prio;
-} PACKED;
 
 /* The highest bit of the state as `ps` would show it. */
 INLINE s64 reported_state(u32 state, u32 exit_state)
@@ -60,13 +37,10 @@ int on_sched_switch(u64 *args)
 	u32 state = args[3];
 
 	BEGIN(record, switched, sched_switch);
-	copy_comm(&record->prev_comm, prev);
-	record->prev_tid = prev->pid;
-	record->prev_prio = prev->prio - MAX_RT_PRIO;
+	set_runner(&record->prev, prev);
 	record->prev_state = preempted ? STATE_PREEMPTED : reported_state(state, prev->exit_state);
-	copy_comm(&record->next_comm, next);
-	record->next_tid = next->pid;
-	record->next_prio = next->prio - MAX_RT_PRIO;
+	set_runner(&record->next, next);
+	now_runs(&record->next);
 	end(record);
 	return 0;
 }

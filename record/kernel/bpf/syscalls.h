@@ -1,7 +1,6 @@
 /* System calls, with their arguments and what these point at. */
 #pragma once
 
-#include "ring.h"
 #include "targets.h"
 
 /* Bytes of a part at most, with the two that say how many. */
@@ -229,6 +228,7 @@ INLINE int send_with_parts(struct pt_regs *regs, s64 result, u16 kind, u16 numbe
 
 	if (!call)
 		return 0;
+	notice_switch();
 	call->result = result;
 	copy_arguments(call->arguments, regs, number);
 	send_call(call, kind, number, parts);

@@ -1,7 +1,7 @@
 /* Whose system calls and page faults are wanted. */
 #pragma once
 
-#include "ring.h"
+#include "running.h"
 
 /* What is set before loading. */
 struct options {

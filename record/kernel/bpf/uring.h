@@ -1,7 +1,7 @@
 /* Requests to io_uring. */
 #pragma once
 
-#include "ring.h"
+#include "running.h"
 #include "targets.h"
 
 /* The kernel's own thread takes what programs hand in (include/uapi/linux/io_uring.h). */

@@ -1,5 +1,7 @@
 //! What holds for every recording.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::support::{self, reads_alike, run, skipped, text};
@@ -42,6 +44,20 @@ pub(crate) fn is_sound(trace: &str) {
     let counted = json("count", trace);
     assert_eq!(counted["discarded_events"].as_u64().unwrap_or(0), 0);
     runs_on_cpus_that_there_are(trace);
+    switches_fit(trace);
+}
+
+/// On each CPU the thread that a switch begins with is the one that the switch before ended with.
+fn switches_fit(trace: &str) {
+    let mut running = BTreeMap::new();
+    for line in events(trace, "sched_switch") {
+        let cpu = line.split("cpu_id = ").nth(1).and_then(|rest| rest.split(' ').next());
+        let cpu = cpu.expect("a CPU").to_owned();
+        let of = |name: &str| field(&line, name).expect("a thread").to_owned();
+        if let Some(before) = running.insert(cpu, of("next_tid")) {
+            assert_eq!(before, of("prev_tid"), "{line}");
+        }
+    }
 }
 
 /// No CPU works longer than the recording lasts, and nobody longer than all CPUs.
@@ -81,13 +97,10 @@ pub(crate) fn calls(trace: &str, name: &str) -> u64 {
 }
 
 /// Bytes that were read from and written to sockets.
-///
-/// Where the kernel tells nothing of a switch between threads (some machines' managers hide theirs), the descriptor of a
-/// call is not known: all but files count.
 pub(crate) fn network_bytes(trace: &str) -> (u64, u64) {
     let report = json("io", trace);
     let of = |field: &str| {
-        let is_socket = |row: &&Value| row["type"] == "network" || row["type"] == "unknown";
+        let is_socket = |row: &&Value| row["type"] == "network";
         let rows = rows(&report["types"]).iter().filter(is_socket);
         rows.map(|row| number(&row[field])).sum()
     };
