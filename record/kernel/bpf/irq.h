@@ -83,7 +83,8 @@ int on_hrtimer_start(u64 *args)
 {
 	struct hrtimer *timer = (void *)args[0];
 
-	BEGIN(record, hrtimer_started, timer_hrtimer_start);
+	/* Clocks start and stop while the kernel switches, too. */
+	RESERVE(record, hrtimer_started, timer_hrtimer_start);
 	record->hrtimer = args[0];
 	record->function = (u64)timer->function;
 	record->expires = timer->node.expires;
@@ -122,7 +123,7 @@ struct pointed {
 	SEC("tp_btf/" #event) \
 	int on_##event(u64 *args) \
 	{ \
-		BEGIN(record, pointed, name); \
+		RESERVE(record, pointed, name); \
 		record->pointer = args[0]; \
 		end(record); \
 		return 0; \

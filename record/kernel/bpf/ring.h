@@ -90,3 +90,9 @@ INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 	if (!ring || bpf_ringbuf_output(ring, head, size, NO_WAKEUP))
 		count_loss(cpu);
 }
+
+/* Begins a record as a variable of that type, or leaves the program. */
+#define RESERVE(record, type, kind) \
+	struct type *record = reserve(KIND_##kind, sizeof(struct type)); \
+	if (!record) \
+		return 0

@@ -56,19 +56,16 @@ INLINE void now_runs(const struct runner *runner)
 #define STATE_SLEEPING 1
 
 /* Some kernels do not tell of all switches: what keeps a machine may hide those out of its own threads. What the next
- * thread did would be the hidden one's, so the trace tells of a switch as soon as it is noticed. Not to be called by
- * what may come between the event of a switch and the switch. */
+ * thread did would be the hidden one's, so the trace tells of a switch as soon as it is noticed. Not to be called where
+ * the kernel may be between telling of a switch and switching, when it stops clocks of the thread that goes. */
 __attribute__((noinline)) static int notice_switch(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 cpu = bpf_get_smp_processor_id();
-	struct switched *record;
 
 	if (cpu >= MOST_CPUS || !running[cpu].is_known || running[cpu].runner.tid == task->pid)
 		return 0;
-	record = reserve(KIND_sched_switch, sizeof(*record));
-	if (!record)
-		return 0;
+	RESERVE(record, switched, sched_switch);
 	record->prev = running[cpu].runner;
 	record->prev_state = STATE_SLEEPING;
 	set_runner(&record->next, task);
@@ -77,15 +74,7 @@ __attribute__((noinline)) static int notice_switch(void)
 	return 0;
 }
 
-/* Room for a record of a constant size. */
-INLINE void *begin(u16 kind, u64 size)
-{
-	notice_switch();
-	return reserve(kind, size);
-}
-
-/* Begins a record as a variable of that type, or leaves the program. */
+/* Begins a record that tells what the running thread does, or what comes between. */
 #define BEGIN(record, type, kind) \
-	struct type *record = begin(KIND_##kind, sizeof(struct type)); \
-	if (!record) \
-		return 0
+	notice_switch(); \
+	RESERVE(record, type, kind)

@@ -51,7 +51,10 @@ pub(crate) fn is_sound(trace: &str) {
 fn switches_fit(trace: &str) {
     let mut running = BTreeMap::new();
     for line in events(trace, "sched_switch") {
-        let cpu = line.split("cpu_id = ").nth(1).and_then(|rest| rest.split(' ').next());
+        let cpu = line
+            .split("cpu_id = ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
         let cpu = cpu.expect("a CPU").to_owned();
         let of = |name: &str| field(&line, name).expect("a thread").to_owned();
         if let Some(before) = running.insert(cpu, of("next_tid")) {

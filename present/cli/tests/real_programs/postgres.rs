@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::checks::{calls, events, is_sound, json, number, rows};
 use crate::programs::{Program, program};
-use crate::server::{Recorded, client, free_port, process_in, signal};
+use crate::server::{PATIENCE, Recorded, client, free_port, process_in, signal};
 use crate::support::recording_directory;
 
 /// pgbench's, of one client.
@@ -87,8 +88,18 @@ impl Cluster {
         client(command.args(arguments).arg("postgres"))
     }
 
+    /// Where the server tells of itself.
+    fn state(&self) -> PathBuf {
+        Path::new(&self.data).join("postmaster.pid")
+    }
+
     fn process(&self) -> Option<String> {
-        process_in(&Path::new(&self.data).join("postmaster.pid"))
+        process_in(&self.state())
+    }
+
+    /// Whether it takes commands: it takes connections before, and refuses them.
+    fn is_ready(&self) -> bool {
+        fs::read_to_string(self.state()).is_ok_and(|state| state.contains("ready"))
     }
 }
 
@@ -104,12 +115,10 @@ fn unrecorded(cluster: &Cluster, client: impl FnOnce()) {
         .stdout(null())
         .spawn()
         .unwrap();
-    let address = format!("127.0.0.1:{}", cluster.port);
-    for _ in 0..500 {
-        if std::net::TcpStream::connect(&address).is_ok() && cluster.process().is_some() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+    let since = Instant::now();
+    while !cluster.is_ready() {
+        assert!(since.elapsed() < PATIENCE, "the server does not begin");
+        std::thread::sleep(Duration::from_millis(20));
     }
     client();
     signal("-INT", &server.id().to_string());
@@ -132,7 +141,7 @@ fn postgresql_writes_its_log_for_each_transaction() {
     // Without stacks: of a user that may not write where the trace is there are none.
     let options = ["--kernel", "sched,irq,net,block"];
     let mut recorded = Recorded::start(&directory, &cluster.server, &options, &cluster.command());
-    recorded.wait_for(cluster.port.parse().unwrap());
+    recorded.wait_until("the server is ready", || cluster.is_ready());
     let transactions = TRANSACTIONS.to_string();
     let told = cluster.bench(&pgbench, &["-n", "-c", "1", "-t", &transactions]);
     assert!(told.contains(&format!("{TRANSACTIONS}/{TRANSACTIONS}")), "{told}");

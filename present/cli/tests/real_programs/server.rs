@@ -19,7 +19,7 @@ pub(crate) struct Recorded {
 }
 
 /// How long a server may take to begin and to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A port of this machine that nobody listens at.
 pub(crate) fn free_port() -> u16 {
