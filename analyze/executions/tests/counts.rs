@@ -87,6 +87,41 @@ fn truth(set: &TraceSet) -> BTreeMap<i128, [u64; 4]> {
     ended.periods.iter().map(row).collect()
 }
 
+/// Counters of threads that LTTng-UST recorded, beside what the program says it did in each of its two threads.
+#[test]
+fn counters_of_threads_are_those_of_their_requests() {
+    let directory = tracebraid_testkit::recorded::unpacked("ust-counters").join("ust-counters");
+    let set = traces("ust-counters", &["ust-counters"]);
+    let texts = [
+        r#"period request : $evt.$name == "lttng_ust_tracef:event" && $evt.msg =* "begin*" : $evt.$name == "lttng_ust_tracef:event" && $evt.msg =* "end*" && $evt.vtid == $begin.$evt.vtid"#,
+        "captures request : $evt.msg",
+    ];
+    let found: HashMap<String, Figures> = figures(&set, &texts)
+        .into_iter()
+        .map(|(execution, figures)| {
+            let text = execution.values[0].bytes().expect("text");
+            (String::from_utf8_lossy(text).into_owned(), figures)
+        })
+        .collect();
+    let truth = std::fs::read_to_string(directory.join("truth")).expect("what the program says");
+    assert_eq!((truth.lines().count(), found.len()), (200, 200));
+    for line in truth.lines() {
+        let numbers: Vec<u64> = line
+            .split(' ')
+            .map(|word| word.parse().expect("a number"))
+            .collect();
+        let [thread, number, pages, sleeps] = numbers[..] else {
+            panic!("{line}");
+        };
+        let figures = &found[&format!("begin {thread}/{number}")];
+        assert_eq!(figures["perf_thread_page_fault"], Some(pages), "{line}");
+        assert!(
+            figures["timer_ns"] >= Some(sleeps * 100_000),
+            "{line}: {figures:?}"
+        );
+    }
+}
+
 #[test]
 fn requests_cost_what_the_program_says() {
     let set = requests();
