@@ -84,6 +84,6 @@ fn history(data: &[u8]) -> Corpus {
     let Some((&flag, body)) = data.split_first() else {
         return Corpus::Reject;
     };
-    tracebraid_history::fuzzing::block(body, flag & 1 == 1);
+    tracebraid_history::fuzzing::block(body, flag & 3);
     Corpus::Keep
 }

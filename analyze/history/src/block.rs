@@ -10,10 +10,12 @@
 //!            code when the block begins
 //! runs       see [`crate::run`]; times in grids
 //! ```
+//! If flag 2 is set, all behind the head is packed (see [`crate::packing`]).
 //! Numbers of the body are of variable length (LEB128). In a coarse block (level 1 and above) the grid is some nanoseconds, and
 //! codes of texts are those of the file.
 
 use crate::attribute::{Attribute, Form};
+use crate::packing;
 use crate::run::{Change, Run, Steps};
 use crate::varint::{self, NULL, Numbers};
 
@@ -21,6 +23,9 @@ use crate::varint::{self, NULL, Numbers};
 pub(crate) const HEAD: usize = 48;
 const MAGIC: [u8; 4] = *b"TBhb";
 const HAS_SNAPSHOT: u8 = 1;
+const IS_PACKED: u8 = 2;
+/// Bytes for each run, below which a body is packed.
+const LONG_RUNS: usize = 64;
 
 /// Which block it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,15 +86,27 @@ pub(crate) fn write(place: Place, content: &Content) -> Vec<u8> {
     for (_, run, _) in &content.runs {
         bytes.extend_from_slice(&run.bytes);
     }
-    write_head(&mut bytes, place, content.snapshot.is_some());
+    let mut flags = if content.snapshot.is_some() {
+        HAS_SNAPSHOT
+    } else {
+        0
+    };
+    if bytes.len() - HEAD < content.runs.len() * LONG_RUNS
+        && let Some(packed) = packing::pack(&bytes[HEAD..])
+    {
+        flags |= IS_PACKED;
+        bytes.truncate(HEAD);
+        bytes.extend_from_slice(&packed);
+    }
+    write_head(&mut bytes, place, flags);
     bytes
 }
 
-fn write_head(bytes: &mut [u8], place: Place, has_snapshot: bool) {
+fn write_head(bytes: &mut [u8], place: Place, flags: u8) {
     let length = (bytes.len() - HEAD) as u64;
     bytes[..4].copy_from_slice(&MAGIC);
     bytes[4] = place.level;
-    bytes[5] = if has_snapshot { HAS_SNAPSHOT } else { 0 };
+    bytes[5] = flags;
     bytes[8..16].copy_from_slice(&place.begin.to_le_bytes());
     bytes[16..24].copy_from_slice(&place.end.to_le_bytes());
     bytes[24..32].copy_from_slice(&place.grid.to_le_bytes());
@@ -151,8 +168,11 @@ impl Block {
         if found != Some(sum(&bytes)) {
             return Err(BlockError::Sum);
         }
-        let has_snapshot = bytes[5] & HAS_SNAPSHOT != 0;
-        let parts = Parts::parse(&bytes[HEAD..], place, has_snapshot).ok_or(BlockError::Content)?;
+        let [is_packed, has_snapshot] = [IS_PACKED, HAS_SNAPSHOT].map(|flag| bytes[5] & flag != 0);
+        let unpacked = is_packed.then(|| packing::unpack(&bytes[HEAD..]).ok_or(BlockError::Content));
+        let unpacked = unpacked.transpose()?;
+        let body = unpacked.as_deref().unwrap_or(&bytes[HEAD..]);
+        let parts = Parts::parse(body, place, has_snapshot).ok_or(BlockError::Content)?;
         let Parts {
             texts,
             snapshot,
@@ -171,7 +191,7 @@ impl Block {
 
     /// From a body behind a head that says what a sound one would: for fuzzing, which finds no check sums.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn of_body(body: &[u8], has_snapshot: bool) -> Result<Block, BlockError> {
+    pub(crate) fn of_body(body: &[u8], flags: u8) -> Result<Block, BlockError> {
         let mut bytes = vec![0; HEAD];
         bytes.extend_from_slice(body);
         let place = Place {
@@ -180,7 +200,7 @@ impl Block {
             begin: 1000,
             end: 2000,
         };
-        write_head(&mut bytes, place, has_snapshot);
+        write_head(&mut bytes, place, flags);
         Block::parse(bytes)
     }
 
@@ -381,6 +401,25 @@ mod tests {
         assert_eq!(changes(Kind::DiskRead), counted);
     }
 
+    #[test]
+    fn blocks_of_many_short_runs_are_packed() {
+        let runs = (0..1000).map(|thread| {
+            let mut run = Run::new((1000 + i64::from(thread) / 10, 2));
+            run.push(5, 900);
+            (Attribute::new(Kind::ThreadState, 1, thread), run, NULL)
+        });
+        let content = Content {
+            runs: runs.collect(),
+            ..Content::default()
+        };
+        let bytes = write(PLACE, &content);
+        assert!(bytes.len() < 4000, "{}", bytes.len());
+        let block = Block::parse(bytes).unwrap();
+        assert_eq!(block.directory.len(), 1000);
+        let entry = block.entry(Attribute::new(Kind::ThreadState, 1, 77)).unwrap();
+        assert_eq!(block.changes(entry).collect::<Vec<_>>(), [(1007, 2), (1012, 900)]);
+    }
+
     proptest! {
         #[test]
         fn damage_is_noticed(at in any::<prop::sample::Index>(), bit in 0u32..8) {
@@ -392,8 +431,8 @@ mod tests {
         }
 
         #[test]
-        fn any_body_is_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..80), flag in 0u8..2) {
-            if let Ok(block) = Block::of_body(&body, flag == 1) {
+        fn any_body_is_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..80), flags in 0u8..4) {
+            if let Ok(block) = Block::of_body(&body, flags) {
                 for entry in &block.directory {
                     block.changes(entry).for_each(drop);
                 }

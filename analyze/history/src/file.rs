@@ -28,7 +28,7 @@ use crate::origin;
 pub(crate) const HEAD: u64 = 64;
 const MAGIC: [u8; 8] = *b"TBHISTRY";
 /// Files of other versions are refused: they are quickly built again.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What a history is of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

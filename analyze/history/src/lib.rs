@@ -26,6 +26,7 @@ mod kernel;
 mod levels;
 mod marks;
 mod origin;
+mod packing;
 mod piece;
 mod query;
 mod report;
@@ -43,8 +44,8 @@ pub mod fuzzing {
     use crate::block::Block;
 
     /// Reads all of a block with that body.
-    pub fn block(body: &[u8], has_snapshot: bool) {
-        if let Ok(block) = Block::of_body(body, has_snapshot) {
+    pub fn block(body: &[u8], flags: u8) {
+        if let Ok(block) = Block::of_body(body, flags) {
             let changes = block.directory.iter().flat_map(|entry| block.changes(entry));
             std::hint::black_box(changes.last());
         }
