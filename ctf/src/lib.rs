@@ -29,6 +29,7 @@ mod packets;
 pub mod reader;
 pub mod scan;
 pub mod schema;
+mod source;
 mod stack;
 pub mod stream;
 pub mod trace;

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::fs::File;
 use std::ops::Range;
 
 use crate::bits::{Cursor, DecodeError};
@@ -12,6 +11,7 @@ use crate::event::{Event, EventHead, decode_head};
 use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
 use crate::packets;
+use crate::source::Source;
 use crate::stream::{Packet, Stream};
 use crate::trace::{Trace, TraceSet};
 use crate::walk::{Silent, Visitor, walk};
@@ -27,8 +27,7 @@ pub struct StreamReader<'t> {
     layout: &'t StreamLayout,
     conversion: Option<ClockConversion>,
     packets: Range<usize>,
-    file: Option<(u32, File)>,
-    window: Window,
+    source: Source,
     window_size: usize,
     /// The packet that is being read.
     packet: Option<Packet>,
@@ -75,8 +74,7 @@ impl<'t> StreamReader<'t> {
             layout,
             conversion: trace.clock(stream),
             packets,
-            file: None,
-            window: Window::default(),
+            source: Source::default(),
             window_size,
             packet: None,
             head: PacketHead::default(),
@@ -173,7 +171,7 @@ impl<'t> StreamReader<'t> {
         }
         let found = self.next.as_ref()?;
         let packet = self.packet.as_ref()?;
-        let (data, base) = slice(&self.window, packet)?;
+        let (data, base) = slice(self.source.window(), packet)?;
         let end = (base + data.len() as u64)
             .saturating_mul(8)
             .min(packet.content_bits);
@@ -231,7 +229,7 @@ impl<'t> StreamReader<'t> {
     fn decode(&mut self) -> Result<(), DecodeError> {
         loop {
             let Some(packet) = &self.packet else { return Ok(()) };
-            let (data, base) = slice(&self.window, packet).unwrap_or((&[], self.pos >> 3));
+            let (data, base) = slice(self.source.window(), packet).unwrap_or((&[], self.pos >> 3));
             let have = (base + data.len() as u64).saturating_mul(8);
             let content = packet.content_bits;
             let mut cursor = Cursor {
@@ -272,13 +270,13 @@ impl<'t> StreamReader<'t> {
             return More::None;
         };
         let from = packet.offset.saturating_add(self.pos >> 3);
-        let had = self.window.end().saturating_sub(from);
+        let had = self.source.window().end().saturating_sub(from);
         if had >= MOST_RECORD_BYTES {
             return More::TooMany;
         }
         // Twice as many each time: a long record is then decoded a few times, not very often.
         self.fill(from, (had as usize).saturating_mul(2).max(64));
-        if self.window.end().saturating_sub(from) > had {
+        if self.source.window().end().saturating_sub(from) > had {
             More::Bytes
         } else {
             More::None
@@ -287,30 +285,10 @@ impl<'t> StreamReader<'t> {
 
     fn fill(&mut self, from: u64, want: usize) {
         let Some(packet) = self.packet else { return };
-        let Some(data_file) = self.stream.files.get(packet.file as usize) else {
-            return;
-        };
-        if self.file.as_ref().is_none_or(|(index, _)| *index != packet.file) {
-            self.window.clear();
-            match File::open(&data_file.path) {
-                Ok(file) => self.file = Some((packet.file, file)),
-                Err(error) => {
-                    self.file = None;
-                    self.damage
-                        .push(Damage::of(&data_file.path, format!("cannot be opened: {error}")));
-                    return;
-                }
-            }
-        }
-        if let Some((_, file)) = &self.file {
-            let size = self.window_size.max(want);
-            if let Err(error) = self.window.ensure(file, from, want, data_file.bytes, size) {
-                self.damage.push(Damage::at(
-                    &data_file.path,
-                    from,
-                    format!("cannot be read: {error}"),
-                ));
-            }
+        let size = self.window_size.max(want);
+        let files = &self.stream.files;
+        if let Err(damage) = self.source.fill(files, packet.file, (from, want), size) {
+            self.damage.push(damage);
         }
     }
 
@@ -322,7 +300,7 @@ impl<'t> StreamReader<'t> {
         let mut want = 256;
         loop {
             self.fill(packet.offset, want);
-            let (data, base) = slice(&self.window, &packet).unwrap_or((&[], 0));
+            let (data, base) = slice(self.source.window(), &packet).unwrap_or((&[], 0));
             let have = data.len() as u64;
             let end = (have * 8).min(packet.content_bits);
             let mut cursor = Cursor {

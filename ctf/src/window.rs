@@ -101,6 +101,14 @@ impl Window {
         true
     }
 
+    /// Whether `from..from + want` is at hand as far as it lies before `limit`.
+    pub(crate) fn holds(&self, from: u64, want: usize, limit: u64) -> bool {
+        let want = u64::try_from(want).unwrap_or(u64::MAX);
+        let want = want.min(limit.saturating_sub(from));
+        let have = self.end().saturating_sub(from);
+        from >= self.offset && have >= want && have > 0
+    }
+
     /// Makes `from..from + want` of the file available as far as it lies before `limit`, reading
     /// ahead as far as the buffer goes; the buffer has at least `size` bytes. What is before
     /// `from` is forgotten.
@@ -108,13 +116,13 @@ impl Window {
     /// # Errors
     /// Those of reading. A file that ended early leaves fewer bytes at hand, which is no error here.
     pub fn ensure(&mut self, file: &File, from: u64, want: usize, limit: u64, size: usize) -> io::Result<()> {
+        if self.holds(from, want, limit) {
+            return Ok(());
+        }
         let want = u64::try_from(want)
             .unwrap_or(u64::MAX)
             .min(limit.saturating_sub(from)) as usize;
         let have = (self.offset + self.filled as u64).saturating_sub(from);
-        if from >= self.offset && have >= want as u64 && have > 0 {
-            return Ok(());
-        }
         // Less is wanted at a time where many files are read at once.
         if size >= WINDOW && self.map(file, from, want, limit) {
             return Ok(());

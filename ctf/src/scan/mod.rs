@@ -11,7 +11,6 @@ mod guess;
 mod lanes;
 mod sink;
 
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,9 +20,10 @@ use crate::event::decode_head;
 use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
 use crate::reader::{MOST_HEAD, MOST_RECORD_BYTES, describe, may_go_on};
+use crate::source::Source;
 use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
-use crate::window::{WINDOW, Window};
+use crate::window::WINDOW;
 use fast::Fast;
 pub use lanes::LANES;
 pub use sink::Counts;
@@ -97,8 +97,7 @@ pub struct Scanner<'t> {
     /// Taken out while it is used, so that threads that share it need not count references.
     table: Option<Arc<ScanTable>>,
     packets: Range<usize>,
-    file: Option<(u32, File)>,
-    window: Window,
+    source: Source,
     packet: Option<Packet>,
     head: PacketHead,
     /// Position in the packet: in bits.
@@ -208,8 +207,7 @@ impl<'t> Scanner<'t> {
             layout: trace.layout.streams.get(stream.class)?,
             table: Some(table),
             packets,
-            file: None,
-            window: Window::default(),
+            source: Source::default(),
             packet: None,
             head: PacketHead::default(),
             pos: 0,
@@ -284,7 +282,7 @@ impl<'t> Scanner<'t> {
         let mut want = 4096usize;
         loop {
             self.fill(packet, packet.offset, want);
-            let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], 0));
+            let (data, base) = crate::reader::slice(self.source.window(), packet).unwrap_or((&[], 0));
             let have = (base + data.len() as u64) * 8;
             let mut cursor = Cursor {
                 data,
@@ -329,29 +327,9 @@ impl<'t> Scanner<'t> {
     }
 
     fn fill(&mut self, packet: &Packet, from: u64, want: usize) {
-        let Some(data_file) = self.stream.files.get(packet.file as usize) else {
-            return;
-        };
-        if self.file.as_ref().is_none_or(|(index, _)| *index != packet.file) {
-            self.window.clear();
-            self.file = None;
-            match File::open(&data_file.path) {
-                Ok(file) => self.file = Some((packet.file, file)),
-                Err(error) => {
-                    self.damage
-                        .push(Damage::of(&data_file.path, format!("cannot be opened: {error}")));
-                    return;
-                }
-            }
-        }
-        if let Some((_, file)) = &self.file
-            && let Err(error) = self.window.ensure(file, from, want, data_file.bytes, WINDOW)
-        {
-            self.damage.push(Damage::at(
-                &data_file.path,
-                from,
-                format!("cannot be read: {error}"),
-            ));
+        let files = &self.stream.files;
+        if let Err(damage) = self.source.fill(files, packet.file, (from, want), WINDOW) {
+            self.damage.push(damage);
         }
     }
 
@@ -443,7 +421,7 @@ impl<'t> Scanner<'t> {
     /// The content of the current packet that is at hand, and where it begins in the packet.
     fn content(&self) -> (&[u8], u64) {
         let packet = self.packet.unwrap_or(EMPTY);
-        let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
+        let (data, base) = crate::reader::slice(self.source.window(), &packet).unwrap_or((&[], 0));
         let end = (packet.content_bits / 8)
             .saturating_sub(base)
             .min(data.len() as u64) as usize;
@@ -509,7 +487,7 @@ impl<'t> Scanner<'t> {
     pub fn batch(&mut self) -> Batch<'_> {
         let View { from, to, base, end } = self.view;
         let cursor = Cursor {
-            data: self.window.bytes().get(from..to).unwrap_or_default(),
+            data: self.source.window().bytes().get(from..to).unwrap_or_default(),
             base,
             pos: 0,
             end,
@@ -524,8 +502,8 @@ impl<'t> Scanner<'t> {
 
     fn view(&self) -> View {
         let packet = self.packet.unwrap_or(EMPTY);
-        let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
-        let from = packet.offset.saturating_sub(self.window.offset()) as usize;
+        let (data, base) = crate::reader::slice(self.source.window(), &packet).unwrap_or((&[], 0));
+        let from = packet.offset.saturating_sub(self.source.window().offset()) as usize;
         View {
             from,
             to: from + data.len(),
@@ -543,7 +521,7 @@ impl<'t> Scanner<'t> {
             return Progress::PacketEnd;
         }
         // Less than this is left at the end of a window before more is read.
-        let (data, base) = crate::reader::slice(&self.window, &packet).unwrap_or((&[], 0));
+        let (data, base) = crate::reader::slice(self.source.window(), &packet).unwrap_or((&[], 0));
         let have = (base + data.len() as u64) * 8;
         if have < packet.content_bits && have.saturating_sub(self.pos) < LOW {
             self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
@@ -591,7 +569,7 @@ impl<'t> Scanner<'t> {
     /// True if little is left of the window, but not of the packet.
     #[inline(always)]
     fn low(&self, packet: &Packet) -> bool {
-        let have = self.window.offset() + self.window.bytes().len() as u64;
+        let have = self.source.window().offset() + self.source.window().bytes().len() as u64;
         let at = packet.offset + (self.pos >> 3);
         have < packet.offset + packet.content_bits / 8 && have.saturating_sub(at) < LOW / 8
     }
@@ -611,7 +589,8 @@ impl<'t> Scanner<'t> {
             if sink.is_full() {
                 return Progress::More;
             }
-            let (data, base) = crate::reader::slice(&self.window, packet).unwrap_or((&[], self.pos >> 3));
+            let (data, base) =
+                crate::reader::slice(self.source.window(), packet).unwrap_or((&[], self.pos >> 3));
             let have = (base + data.len() as u64) * 8;
             let end = have.min(packet.content_bits);
             let mut cursor = Cursor {
@@ -644,7 +623,7 @@ impl<'t> Scanner<'t> {
                         return self.give_up(packet, DecodeError::TooLarge { at: self.pos });
                     }
                     self.fill(packet, from, (had * 2).max(WINDOW));
-                    let now = self.window.offset() + self.window.bytes().len() as u64;
+                    let now = self.source.window().offset() + self.source.window().bytes().len() as u64;
                     if now.saturating_sub(from) as usize <= had {
                         return self.give_up(packet, error);
                     }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::small::Small;
-use crate::support::{failure, recorded, run, text, tracebraid};
+use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
 
 fn small(directory: &Path) -> String {
     Small::default()
@@ -280,5 +280,28 @@ fn a_selection_of_nothing_says_why() {
             let output = run(&[&[command][..], options, &[trace]].concat());
             assert!(!String::from_utf8_lossy(&output.stderr).contains("no event record"));
         }
+    }
+}
+
+/// A trace of many streams is read by a process that may have few files open.
+#[test]
+fn few_files_may_be_open() {
+    let traces = ["kernel-mix-small", "kernel-ust-requests"].map(recorded_trace);
+    let program = tracebraid().get_program().to_owned();
+    let limited = |limit: &str, command: &[&str]| {
+        let shell = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+        let output = Command::new("sh")
+            .args(["-c", &shell])
+            .arg(&program)
+            .args(command)
+            .args(&traces)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{command:?}: {said}");
+        output.stdout
+    };
+    for command in [&["print"][..], &["cpu", "-j", "2"], &["count"]] {
+        assert_eq!(limited("9", command), limited("1024", command), "{command:?}");
     }
 }

@@ -1,0 +1,104 @@
+//! The files of a stream, of one of which a part is at hand.
+//!
+//! A trace may have thousands of streams, all of which are read at once where event records are put in the order of time, and a
+//! process may have few files open (often 1,024). So where many are open, a file is closed when its part is at hand, and opened
+//! again for the next one.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::damage::Damage;
+use crate::stream::DataFile;
+use crate::window::Window;
+
+/// Files that stay open, if the process may have several times as many.
+const MOST_OPEN: u64 = 256;
+/// What part of the files that the process may have open may stay so.
+const SHARE: u64 = 4;
+
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Reads from the files of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    window: Window,
+    /// Which file the window is of.
+    index: Option<u32>,
+    file: Option<Opened>,
+}
+
+impl Source {
+    /// The part that is at hand.
+    #[inline(always)]
+    pub(crate) fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// Makes `from..from + want` of a file available, as [`Window::ensure`] does, in a window of `size` bytes.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub(crate) fn fill(
+        &mut self,
+        files: &[DataFile],
+        index: u32,
+        (from, want): (u64, usize),
+        size: usize,
+    ) -> Result<(), Damage> {
+        let Some(DataFile { path, bytes, .. }) = files.get(index as usize) else {
+            return Ok(());
+        };
+        if self.index != Some(index) {
+            self.window.clear();
+            self.file = None;
+            self.index = Some(index);
+        }
+        if self.window.holds(from, want, *bytes) {
+            return Ok(());
+        }
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                Opened::new(path).map_err(|error| Damage::of(path, format!("cannot be opened: {error}")))?
+            }
+        };
+        let filled = self.window.ensure(&file.0, from, want, *bytes, size);
+        self.file = file.kept();
+        filled.map_err(|error| Damage::at(path, from, format!("cannot be read: {error}")))
+    }
+}
+
+/// A file that is counted as long as it is open.
+#[derive(Debug)]
+struct Opened(File);
+
+impl Opened {
+    fn new(path: &Path) -> io::Result<Opened> {
+        let file = File::open(path)?;
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Ok(Opened(file))
+    }
+
+    /// None where too many are open.
+    fn kept(self) -> Option<Opened> {
+        (OPEN.load(Ordering::Relaxed) <= most()).then_some(self)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn most() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let most = limit.map_or(MOST_OPEN, |limit| (limit / SHARE).min(MOST_OPEN));
+        usize::try_from(most).unwrap_or(usize::MAX)
+    })
+}
