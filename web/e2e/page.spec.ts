@@ -81,7 +81,7 @@ test('figures beyond the first ones are shown when they are asked for', async ({
   await expect(button).toHaveText(`${left} more`);
 });
 
-test('infinite and very large numbers are not tested, and harm nothing', async ({ page }, testInfo) => {
+test('infinite and very large numbers are told apart by ranks, and harm nothing', async ({ page }, testInfo) => {
   const pack = makePack({ executions: 1000, contexts: 60, metrics: 28 });
   const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
   const durations = new Uint32Array(pack.bytes.buffer, base + pack.header.sections['metric:0'][1], 1000);
@@ -102,11 +102,15 @@ test('infinite and very large numbers are not tested, and harm nothing', async (
   writeFileSync(file, aloneFrom(pack));
   await open(page, pathToFileURL(file).href);
   await page.locator('.figures .more').click();
+  // All that is more in B is, and its means cannot be told.
   for (const name of ['metric 13', 'metric 20']) {
-    const row = page.locator('.figures tbody tr', { hasText: name });
-    await expect(row).toHaveClass('doubtful');
-    await expect(row.locator('td').last()).toHaveText('-');
+    const cells = page.locator('.figures tbody tr', { hasText: name }).locator('td');
+    await expect(cells.nth(1)).toHaveText('100 %');
+    await expect(cells.last()).toHaveText(/^< 10⁻/);
   }
+  const infinite = page.locator('.figures tbody tr', { hasText: 'metric 13' });
+  await expect(infinite).not.toHaveClass('doubtful');
+  await expect(infinite.locator('td').nth(3)).toHaveText('-');
   await expect(page.locator('.figures')).not.toContainText(/NaN|∞|unknown/);
   for (const key of ['m.metric_20', 'm.metric_27']) {
     const histogram = page.locator(`[data-histogram^="b ${key}"]`);

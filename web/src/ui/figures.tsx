@@ -8,8 +8,6 @@ import { useModel, useTopics } from './hooks';
 /** Figures that are shown at once. */
 const FIGURES = 10;
 
-const UNTESTED = 'Some of its numbers are infinite, or too large to be tested';
-
 export function Figures() {
   const model = useModel();
   useTopics(model, 'figures');
@@ -50,7 +48,7 @@ export function Figures() {
                 <td>{known(a.mean, quantity(a.mean, unit))}</td>
                 <td>{known(b.mean, quantity(b.mean, unit))}</td>
                 <td>{known(b.mean - a.mean, signed(b.mean - a.mean, unit))}</td>
-                <td title={Number.isNaN(of.chance) ? UNTESTED : ''}>{known(of.chance, chance(of.chance))}</td>
+                <td>{chance(of.chance)}</td>
               </tr>
             );
           })}
