@@ -99,6 +99,41 @@ export function twoSided(t: number, freedom: number): number {
   return beta(freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square));
 }
 
+/** Terms that are summed up at most; of a million texts less than this many are needed. */
+const TERMS = 100_000;
+
+/** How probable it is that a sum of so many squared normal deviates is at least that: the tail of the chi-squared distribution. */
+export function chanceOfSquares(sum: number, freedom: number): number {
+  const [a, x] = [freedom / 2, sum / 2];
+  if (!(x > 0)) return 1;
+  const front = Math.exp(a * Math.log(x) - x - logGamma(a));
+  if (x < a + 1) {
+    // The series of the lower incomplete gamma function.
+    let term = 1 / a;
+    let below = term;
+    for (let n = 1; n < TERMS && term > 1e-17 * below; n++) {
+      term *= x / (a + n);
+      below += term;
+    }
+    return Math.max(0, 1 - front * below);
+  }
+  // The continued fraction of the upper one (Lentz's way to reckon it).
+  let b = x + 1 - a;
+  let c = 1e300;
+  let d = 1 / b;
+  let result = d;
+  for (let n = 1; n < TERMS; n++) {
+    const part = -n * (n - a);
+    b += 2;
+    d = 1 / (part * d + b);
+    c = b + part / c;
+    const step = c * d;
+    result *= step;
+    if (Math.abs(step - 1) < 1e-15) break;
+  }
+  return Math.min(1, front * result);
+}
+
 /** What Student's t exceeds on both sides together with a probability of 5 %. */
 export function reach95(freedom: number): number {
   let low = 1.9;
