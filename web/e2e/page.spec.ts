@@ -97,6 +97,10 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   await expect(cells.last()).toHaveText(/^< 10⁻/);
   // What tells nothing surely is pale, behind it.
   for (const row of (await rows.all()).slice(1)) await expect(row).toHaveClass('doubtful');
+  // They are below the figures: what leads there is in sight.
+  await page.locator('.figures button', { hasText: /^and a text, below$/ }).click();
+  await expect(name).toBeFocused();
+  await expect(name).toBeInViewport();
   // The name goes to the list of texts.
   await name.press('Enter');
   await expect(page.locator('[data-checklist="b t.cause"] input').first()).toBeFocused();

@@ -16,9 +16,18 @@ export function Apart() {
   // What tells nothing is left out.
   const texts = model.texts.filter(({ association }) => association > 0);
   if (model.separations.length === 0 && texts.length === 0) return null;
+  // Behind many figures they are out of sight.
+  const sure = texts.filter((of) => of.chance < SURE).length;
   return (
     <section class="panel figures" aria-label="What tells the groups apart">
-      <h2>What tells them apart</h2>
+      <div class="bar">
+        <h2>What tells them apart</h2>
+        {sure > 0 && model.separations.length > 0 ? (
+          <button type="button" class="quiet link" onClick={() => goTo('.texts button')}>
+            {sure === 1 ? 'and a text, below' : `and ${count(sure)} texts, below`}
+          </button>
+        ) : null}
+      </div>
       <Figures />
       <Texts texts={texts} />
     </section>
@@ -177,7 +186,7 @@ function known(value: number, text: string): string {
   return Number.isFinite(value) ? text : '-';
 }
 
-/** Goes to what chooses executions by that, in group B. */
+/** Goes to what chooses executions by something, or tells of it. */
 function goTo(selector: string): void {
   const found = document.querySelector<HTMLElement>(selector);
   found?.scrollIntoView({ block: 'nearest' });

@@ -173,8 +173,8 @@ function Checklist({ side, column }: { side: Side; column: number }) {
   const allowed = group.allowed.get(column) ?? null;
   // There may be a text for each execution: what is looked for is not looked for with each step of a brush.
   const all = useMemo(() => matches(of, wanted), [of, wanted]);
-  let most = 1;
-  for (const code of all) if (counts[code] > most) most = counts[code];
+  const shown = [...all.subarray(0, MOST)];
+  const most = Math.max(1, ...shown.map((code) => counts[code]));
   const toggle = (code: number) => {
     const next = allowed === null ? new Uint8Array(of.values.length) : allowed.slice();
     // The first one that is chosen is chosen alone.
@@ -197,7 +197,7 @@ function Checklist({ side, column }: { side: Side; column: number }) {
         />
       ) : null}
       <div class="values">
-        {[...all.subarray(0, MOST)].map((code) => (
+        {shown.map((code) => (
           <label key={code} class={allowed !== null && allowed[code] === 0 ? 'off' : ''} title={clean(of.values[code])}>
             <input type="checkbox" checked={allowed !== null && allowed[code] === 1} onChange={() => toggle(code)} />
             <span class="value">{clean(of.values[code], 60)}</span>
