@@ -62,7 +62,7 @@ test('figures beyond the first ones are shown when they are asked for', async ({
   const file = testInfo.outputPath('many.html');
   writeFileSync(file, aloneFrom(makePack({ executions: 1000, contexts: 60, metrics: 25 })));
   await open(page, pathToFileURL(file).href);
-  const rows = page.locator('.figures tbody tr');
+  const rows = page.locator('table[aria-label="Figures that tell the groups apart"] tbody tr');
   const button = page.locator('.figures .more');
   await expect(rows).toHaveCount(10);
   await expect(button).toHaveText(/^\d+ more$/);
@@ -81,7 +81,79 @@ test('figures beyond the first ones are shown when they are asked for', async ({
   await expect(button).toHaveText(`${left} more`);
 });
 
-test('infinite and very large numbers are not tested, and harm nothing', async ({ page }, testInfo) => {
+test('texts that tell the groups apart are listed, and a click leaves what tells most', async ({
+  page,
+  alone,
+  context,
+}) => {
+  await open(page, alone);
+  const rows = page.locator('table[aria-label="Texts that tell the groups apart"] tbody tr');
+  const [name, most] = [rows.first().locator('button').first(), rows.first().locator('button').nth(1)];
+  await expect(name).toHaveText('cause');
+  await expect(most).toHaveText('none');
+  const cells = rows.first().locator('td');
+  await expect(cells.nth(2)).toHaveText('0 %');
+  await expect(cells.nth(3)).toHaveText(/^(0\.9\d|1\.00)$/);
+  await expect(cells.last()).toHaveText(/^< 10⁻/);
+  // What tells nothing surely is pale, behind it.
+  for (const row of (await rows.all()).slice(1)) await expect(row).toHaveClass('doubtful');
+  // They are below the figures: what leads there is in sight.
+  await page.locator('.figures button', { hasText: /^and a text, below$/ }).click();
+  await expect(name).toBeFocused();
+  await expect(name).toBeInViewport();
+  // The name goes to the list of texts.
+  await name.press('Enter');
+  await expect(page.locator('[data-checklist="b t.cause"] input').first()).toBeFocused();
+  // With all in A: a click leaves those in A that have it.
+  await page.goto('about:blank');
+  await open(page, `${alone}#b=m.duration_ns:5000000:1e12`);
+  await expect(most).toHaveText('none');
+  await expect(most).toHaveAttribute('title', /in A$/);
+  const sizes = async () => [await size(page, 'A'), await size(page, 'B')];
+  const before = await sizes();
+  await most.press('Enter');
+  await calm(page);
+  await expect(most).toHaveAttribute('aria-pressed', 'true');
+  const after = await sizes();
+  expect(after[0]).toBeLessThan(before[0]);
+  expect(after[0]).toBeGreaterThan(0);
+  expect(after[1]).toBe(before[1]);
+  await expect(page.locator('.head.side-a .chips')).toContainText('cause: none');
+  await expect(cells.nth(1)).toHaveText('100 %');
+  // It stands in the address.
+  const copy = await context.newPage();
+  await open(copy, page.url());
+  expect([await size(copy, 'A'), await size(copy, 'B')]).toEqual(after);
+  await copy.close();
+  await most.click();
+  await calm(page);
+  expect(await sizes()).toEqual(before);
+  await expect(most).toHaveAttribute('aria-pressed', 'false');
+  await page.click('button:text-is("Reset")');
+  await calm(page);
+  await expect(rows).toHaveCount(0);
+});
+
+test('a text for each execution neither slows the page nor tells anything', async ({ page }, testInfo) => {
+  test.setTimeout(120_000);
+  const file = testInfo.outputPath('texts.html');
+  writeFileSync(file, aloneFrom(makePack({ executions: 200_000, contexts: 60, identifiers: true })));
+  await open(page, pathToFileURL(file).href);
+  await page.waitForFunction(
+    () => (window as unknown as { tracebraid: { isSeparated: boolean } }).tracebraid.isSeparated,
+  );
+  const table = page.locator('table[aria-label="Texts that tell the groups apart"]');
+  await expect(table).toContainText('cause');
+  await expect(table).not.toContainText('identifier');
+  const list = page.locator('[data-checklist="b t.identifier"]');
+  await expect(list).toContainText('and 199,940 more');
+  await list.locator('input[type=search]').fill('request 123456');
+  await list.locator('input[type=checkbox]').check();
+  await calm(page);
+  expect(await size(page, 'B')).toBeLessThanOrEqual(1);
+});
+
+test('infinite and very large numbers are told apart by ranks, and harm nothing', async ({ page }, testInfo) => {
   const pack = makePack({ executions: 1000, contexts: 60, metrics: 28 });
   const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
   const durations = new Uint32Array(pack.bytes.buffer, base + pack.header.sections['metric:0'][1], 1000);
@@ -102,11 +174,15 @@ test('infinite and very large numbers are not tested, and harm nothing', async (
   writeFileSync(file, aloneFrom(pack));
   await open(page, pathToFileURL(file).href);
   await page.locator('.figures .more').click();
+  // All that is more in B is, and its means cannot be told.
   for (const name of ['metric 13', 'metric 20']) {
-    const row = page.locator('.figures tbody tr', { hasText: name });
-    await expect(row).toHaveClass('doubtful');
-    await expect(row.locator('td').last()).toHaveText('-');
+    const cells = page.locator('.figures tbody tr', { hasText: name }).locator('td');
+    await expect(cells.nth(1)).toHaveText('100 %');
+    await expect(cells.last()).toHaveText(/^< 10⁻/);
   }
+  const infinite = page.locator('.figures tbody tr', { hasText: 'metric 13' });
+  await expect(infinite).not.toHaveClass('doubtful');
+  await expect(infinite.locator('td').nth(3)).toHaveText('-');
   await expect(page.locator('.figures')).not.toContainText(/NaN|∞|unknown/);
   for (const key of ['m.metric_20', 'm.metric_27']) {
     const histogram = page.locator(`[data-histogram^="b ${key}"]`);
@@ -628,6 +704,15 @@ test('hostile names are nothing but text', async ({ page, alone, served }) => {
     for (const tag of ['img', 'svg']) expect(await page.locator(tag).count()).toBe(0);
     // The name is there as text, in the lists and as a value.
     await expect(page.locator('fieldset', { hasText: '<img src=x onerror=alert(1)>' }).first()).toBeAttached();
+    // One that tells the groups apart, too: executions with it are all of one.
+    const route = page.locator('[data-checklist="b t.route"] label', { hasText: '<img src=x onerror=alert(1)>' });
+    await route.locator('input').check();
+    await calm(page);
+    const telling = page.locator('table[aria-label="Texts that tell the groups apart"] tbody tr', { hasText: 'route' });
+    await expect(telling.locator('button').nth(1)).toContainText('<img src=x onerror=alert(1)>');
+    for (const tag of ['img', 'svg']) expect(await page.locator(tag).count()).toBe(0);
+    await telling.locator('button').nth(1).click();
+    await calm(page);
     await page.locator('.list.side-a [data-execution]').first().click();
     await page.waitForSelector('[data-timeline]');
     expect(await page.evaluate(() => document.querySelectorAll('script').length)).toBeLessThanOrEqual(3);

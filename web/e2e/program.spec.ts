@@ -11,9 +11,23 @@ import type { Group } from '../src/engine/group';
 import type { Layer } from '../src/engine/layer';
 import { FrameKind } from '../src/engine/pack';
 import { hedges, intervalOf, type Spread } from '../src/engine/statistics';
+import type { TextSeparation } from '../src/engine/texts';
 import type { Model } from '../src/model';
 import { brush, calm, expect, hash, open, size } from './page';
-import { BUILT, compared, dress, dressed, goes, IS_PAGE_OF_DIST, STUDIES, type Tested, test, told } from './program';
+import {
+  BUILT,
+  type ComparedText,
+  callsOf,
+  compared,
+  dress,
+  dressed,
+  goes,
+  IS_PAGE_OF_DIST,
+  STUDIES,
+  type Tested,
+  test,
+  told,
+} from './program';
 
 const [CPU, DISK, LOCK, SLEEP] = STUDIES;
 
@@ -43,6 +57,13 @@ async function wordsOf(page: Page): Promise<string[][]> {
 async function ranked(page: Page): Promise<number[]> {
   const rows = page.locator('table[aria-label="Differences that are sure"] [data-ranked]');
   return rows.evaluateAll((found) => found.map((row) => Number(row.getAttribute('data-ranked'))));
+}
+
+/** Waits until figures and texts have been tested. */
+async function settled(page: Page): Promise<void> {
+  await page.waitForFunction(
+    () => (window as unknown as { tracebraid: { isSeparated: boolean } }).tracebraid.isSeparated,
+  );
 }
 
 async function sizes(page: Page): Promise<number[]> {
@@ -149,29 +170,45 @@ interface Reckoned {
   own: [Spread, Spread, chance: number][];
   whole: [Spread, Spread, chance: number][];
   figures: { name: string; groups: [Spread, Spread]; chance: number; higher: number }[];
+  texts: TextSeparation[];
 }
 
-/** What the page reckoned of all contexts and figures: from its sums, as it does it to show them. */
+/** What the page reckoned of all contexts, figures and texts: from its sums, as it does it to show them. */
 async function reckoned(page: Page): Promise<Reckoned> {
-  const { same, sums, chances, figures } = await page.evaluate(() => {
+  const { same, sums, chances, figures, texts } = await page.evaluate(() => {
     const model = (window as unknown as { tracebraid: Model }).tracebraid;
-    const { groups, layer, rankedBy, whole, pack, separations } = model;
+    const { groups, layer, rankedBy, whole, pack, separations, texts } = model;
     const tally = ({ sums, applied }: Group['own']) => ({ sums: [...sums], applied });
     return {
       same: [...layer.same],
       sums: groups.map((group) => ({ own: tally(group.own), whole: tally(group.whole) })),
       chances: { own: [...rankedBy.chance], whole: [...whole.chance] },
       figures: separations.map((one) => ({ ...one, name: pack.metrics[one.column].name })),
+      texts,
     };
   });
   const [layer, groups] = [{ same }, sums] as unknown as [Layer, [Group, Group]];
   const all = (part: Part) =>
     chances[part].map((chance, at): [Spread, Spread, number] => [...spreads(layer, groups, part, at), chance]);
-  return { own: all('own'), whole: all('whole'), figures };
+  return { own: all('own'), whole: all('whole'), figures, texts };
+}
+
+/** Texts of the page beside those of the terminal: what tells most of each, and how much. */
+function compareTexts(found: TextSeparation[], expected: ComparedText[], differences: Differences): void {
+  const what = ({ name, value }: { name: string; value: string | null }) => [name, value];
+  expect(found.map(what)).toEqual(expected.map(({ text, value }) => [text, value]));
+  for (const [at, one] of expected.entries()) {
+    const { association, chance, shares } = found[at];
+    differences.number(association, one.association, `${one.text}, V`);
+    differences.number(chance, one.chance, `${one.text}, chance`);
+    differences.number(Number(chance < SURE), Number(one.chance < SURE), `${one.text}, sure`);
+    for (const side of [0, 1])
+      differences.number(shares[side], one.groups[side].share, `${one.text}, of ${'AB'[side]}`);
+  }
 }
 
 for (const study of STUDIES) {
-  test(`${study.name}: groups, contexts and figures are those of tracebraid compare`, async ({ page, view }) => {
+  test(`${study.name}: groups, contexts, figures and texts are those of tracebraid compare`, async ({ page, view }) => {
     const { address } = await view(study);
     for (const conditions of [null, study.conditions]) {
       await page.goto('about:blank');
@@ -197,6 +234,7 @@ for (const study of STUDIES) {
           differences.test(found.figures[at].groups, found.figures[at].chance, one, one.figure);
           differences.number(found.figures[at].higher, one.b_has_more, one.figure);
         }
+        compareTexts(found.texts, expected.texts, differences);
       }
       expect(differences.found).toEqual([]);
       // What is listed is what the terminal lists, in its order.
@@ -219,6 +257,68 @@ for (const study of STUDIES) {
     }
   });
 }
+
+test('texts that tell groups apart are those of tracebraid compare, and filter by what tells most', async ({
+  page,
+  view,
+}, testInfo) => {
+  const file = callsOf(testInfo.outputPath());
+  const { address } = await view({ file });
+  const differences = new Differences();
+  // Durations in nanoseconds: of one and the other.
+  for (const [a, b] of [
+    [
+      [0, 99_999],
+      [1_000_000, 1e12],
+    ],
+    [
+      [0, 1500],
+      [1501, 3000],
+    ],
+    [
+      [5_000_000, 1e12],
+      [0, 1e12],
+    ],
+    [
+      [1598, 1599],
+      [2_000_000_000, 1e12],
+    ],
+    [
+      [109, 200],
+      [300_000, 400_000],
+    ],
+  ]) {
+    await page.goto('about:blank');
+    await open(page, `${address}#a=m.duration_ns:${a.join(':')}&b=m.duration_ns:${b.join(':')}`);
+    await settled(page);
+    const range = ([low, high]: number[]) => `duration_ns >= ${low} && duration_ns <= ${high}`;
+    const expected = compared(file, [range(a), range(b)]);
+    expect(await sizes(page)).toEqual(expected.groups.map(({ executions }) => executions));
+    compareTexts((await reckoned(page)).texts, expected.texts, differences);
+    const rows = page.locator('table[aria-label="Texts that tell the groups apart"] tbody tr');
+    const telling = expected.texts.filter(({ association }) => association > 0);
+    const shown = await rows.evaluateAll((all) =>
+      all.map((row) => [...row.querySelectorAll('button')].map((one) => one.textContent)),
+    );
+    expect(shown).toEqual(telling.map(({ text, value }) => [text, value ?? '(none)']));
+  }
+  expect(differences.found).toEqual([]);
+  // With a filter by a text: that of the terminal.
+  await open(page, `${address}#a=m.duration_ns:0:99999&b=m.duration_ns:1000000:1000000000000`);
+  await settled(page);
+  const rows = page.locator('table[aria-label="Texts that tell the groups apart"] tbody tr');
+  const ranges: [string, string] = ['duration_ns <= 99999', 'duration_ns >= 1000000'];
+  const [most] = compared(file, ranges).texts;
+  await rows.first().locator('button').nth(1).click();
+  await calm(page);
+  await settled(page);
+  // In the group that has more of it.
+  ranges[most.groups[1].share > most.groups[0].share ? 1 : 0] += ` && ${most.text} == ${most.value}`;
+  const left = compared(file, ranges);
+  expect(await sizes(page)).toEqual(left.groups.map(({ executions }) => executions));
+  compareTexts((await reckoned(page)).texts, left.texts, differences);
+  expect(differences.found).toEqual([]);
+});
 
 test('contexts are told apart by frames around them, and only the browser abbreviates these', async ({
   page,

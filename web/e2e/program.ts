@@ -1,8 +1,8 @@
 /** The real program with the databases of the case studies: what it serves, exports, and says in the terminal. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BrowserContext } from '@playwright/test';
 import { withDataOf } from '../tools/alone.mjs';
@@ -106,6 +106,29 @@ export interface Compared {
   groups: { condition: string; executions: number }[];
   contexts: (Tested & { context: string[]; is_sure: boolean })[];
   figures: (Tested & { figure: string; unit: string; b_has_more: number })[];
+  texts: ComparedText[];
+}
+
+export interface ComparedText {
+  text: string;
+  association: number;
+  value: string | null;
+  groups: { executions: number; share: number }[];
+  chance: number;
+}
+
+/** A database of the system calls in the recordings of two case studies: these have texts, hosts, labels and threads that differ. */
+export function callsOf(folder: string): string {
+  const file = join(folder, 'calls.db');
+  mkdirSync(folder, { recursive: true });
+  for (const [name, ...more] of [
+    ['cpu-contention'],
+    ['lock-contention', '--append', '--label', '<img src=x onerror=alert(1)>'],
+  ]) {
+    execFileSync('tar', ['-xJf', here(`../../docs/case-studies/${name}/recording.tar.xz`), '-C', folder]);
+    told('executions', 'build', join(folder, name), '--call', 'all : *', '-o', file, ...more);
+  }
+  return file;
 }
 
 /** Two groups of a database as the terminal compares them; all contexts and figures. */
@@ -183,8 +206,8 @@ export async function dress(context: BrowserContext, origin: string): Promise<vo
 
 /** `view(study)` serves a study's database: one server for each, as long as the worker lives. */
 export const test = base.extend<
-  { view: (study: Study) => Promise<Server> },
-  { running: (study: Study) => Promise<Server> }
+  { view: (study: Pick<Study, 'file'>) => Promise<Server> },
+  { running: (study: Pick<Study, 'file'>) => Promise<Server> }
 >({
   running: [
     // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the pattern

@@ -16,6 +16,7 @@ import { Group, type Interval } from './engine/group';
 import { forward, inverted, type Layer, timesIn } from './engine/layer';
 import { FrameKind, type Pack } from './engine/pack';
 import { SPARE, Table } from './engine/table';
+import { type TextColumn, type TextSeparation, TextWork, textColumns } from './engine/texts';
 import { clean } from './format';
 
 /** Milliseconds of a frame for sums by context. */
@@ -36,7 +37,7 @@ export type Side = 0 | 1;
 
 /**
  * `step`: groups changed; `sums`: their sums by context, too; `view`: how it is looked at; `calm`: nothing moves any more;
- * `figures`: which figures tell the groups apart is known.
+ * `figures`: which figures and texts tell the groups apart is known.
  */
 export type Topic = 'step' | 'sums' | 'view' | 'calm' | 'figures';
 
@@ -57,6 +58,8 @@ export class Model {
   rankedBy!: Comparison;
   /** Which figures tell the groups apart, the best first; of the groups as they were when nothing moved for the last time. */
   separations: Separation[] = [];
+  /** The same of texts. */
+  texts: TextSeparation[] = [];
   /** Contexts whose names have the searched text; null if none is searched. */
   found: Uint8Array | null = null;
   /** How long the last frames took, in ms. */
@@ -80,6 +83,7 @@ export class Model {
   private isDiscrete = false;
   private isClosed = false;
   private automaticOnes: Automatic | null | undefined;
+  private textColumns: TextColumn[] | undefined;
 
   constructor(
     readonly pack: Pack,
@@ -210,7 +214,10 @@ export class Model {
       this.rank();
       this.emit('calm');
       this.writeAddress();
-      if (!this.isSeparated) this.separate(new Separating(this.table, this.groups, this.pack.metrics.length));
+      if (this.isSeparated) return;
+      this.textColumns ??= textColumns(this.table, this.pack);
+      const figures = new Separating(this.table, this.groups, this.pack.metrics.length);
+      this.separate(figures, new TextWork(this.textColumns, this.groups));
     }, CALM);
   }
 
@@ -224,19 +231,21 @@ export class Model {
     this.unsure = unsure(own, UNSURE, isWanted);
   }
 
-  /** Tests figures, some at a time: with very many executions each takes longer than a frame. */
-  private separate(work: Separating): void {
+  /** Tests figures and texts, some at a time: with very many executions each takes longer than a frame. */
+  private separate(figures: Separating, texts: TextWork): void {
     clearTimeout(this.figuresTimer);
     if (this.isScheduled || this.isClosed) return;
     const end = performance.now() + BUDGET;
-    let isDone = work.step();
-    while (!isDone && performance.now() < end) isDone = work.step();
+    const step = () => figures.step() && texts.step();
+    let isDone = step();
+    while (!isDone && performance.now() < end) isDone = step();
     if (!isDone) {
-      this.figuresTimer = window.setTimeout(() => this.separate(work), PAUSE);
+      this.figuresTimer = window.setTimeout(() => this.separate(figures, texts), PAUSE);
       return;
     }
     this.isSeparated = true;
-    this.separations = work.ranked();
+    this.separations = figures.ranked();
+    this.texts = texts.ranked();
     this.emit('figures');
   }
 

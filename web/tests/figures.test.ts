@@ -3,6 +3,7 @@ import { membership, ranksOf, Separating, spreadOf } from '../src/engine/figures
 import { Group } from '../src/engine/group';
 import { forward } from '../src/engine/layer';
 import { decodePack, type Pack } from '../src/engine/pack';
+import { chanceOfRanks } from '../src/engine/statistics';
 import { Table } from '../src/engine/table';
 import { makePack } from '../tools/synthetic.mjs';
 
@@ -70,46 +71,68 @@ describe('figures', () => {
     expect(apart).toEqual([...apart].sort((one, other) => other - one));
   });
 
-  it('with infinite or too large numbers in a group are not tested, others are as without them', () => {
-    const { pack, table } = given(4, 900);
-    const { high } = table.numbers[0].range;
-    const others = [...pack.metrics];
-    const last = others.length;
-    const work = (...added: Float64Array[]) => {
-      pack.metrics = [...others, ...added.map((values) => ({ ...others[0], name: 'added', values }))];
+  it('with infinite or too large numbers in a group are told apart by ranks alone', () => {
+    const { pack } = given(4, 900);
+    const durations = Float64Array.from(pack.metrics[0].values);
+    const high = durations.reduce((most, value) => Math.max(most, value));
+    /** The figure of these numbers, alone; groups are those of durations, which stand behind it. */
+    const tested = (of: (duration: number, one: number) => number) => {
+      pack.metrics = [{ ...pack.metrics[0], name: 'added', values: durations.map(of) }, { ...pack.metrics[0] }];
+      pack.metrics[1].values = durations;
       const table = new Table(pack);
       const groups: [Group, Group] = [new Group(table, forward(pack)), new Group(table, forward(pack))];
-      groups[0].setRange(0, { low: 0, high: high * 0.2 });
-      groups[1].setRange(0, { low: high * 0.4, high });
-      const separating = new Separating(table, groups, pack.metrics.length);
+      groups[0].setRange(1, { low: 0, high: high * 0.2 });
+      groups[1].setRange(1, { low: high * 0.4, high });
+      const separating = new Separating(table, groups, 1);
       while (!separating.step());
-      return { ranked: separating.ranked(), groups };
+      const values = groups.map((group) => members(table, group, 0));
+      return { found: separating.ranked()[0], groups, values };
     };
-    const durations = Float64Array.from(pack.metrics[0].values);
-    const { groups, ranked: plain } = work();
+    const { groups } = tested((duration) => duration);
     const inB = durations.findIndex((_, one) => groups[1].has(one));
     const outside = durations.findIndex((_, one) => groups.every((group) => !group.has(one)));
     for (const value of [Infinity, -Infinity, 1e300, -1e300]) {
-      const found = work(durations.map((duration, one) => (one === inB ? value : duration))).ranked;
-      const own = found.find(({ column }) => column === last)!;
-      expect(own.chance).toBe(NaN);
-      expect(own.chance < 1).toBe(false);
-      expect(own.higher > 0.9 && own.higher <= 1).toBe(true);
-      expect(Number.isFinite(own.groups[0].mean)).toBe(true);
-      // It counts for nothing where chances of others are corrected.
-      expect(found.filter(({ column }) => column !== last).length).toBe(plain.length);
-      for (const one of plain) expect(found).toContainEqual({ ...one, chance: expect.closeTo(one.chance, 12) });
+      const { found, values } = tested((duration, one) => (one === inB ? value : duration));
+      // Each number beside each other one.
+      let above = 0;
+      for (const b of values[1]) for (const a of values[0]) above += a < b ? 1 : a === b ? 0.5 : 0;
+      const counts: [number, number] = [values[0].length, values[1].length];
+      expect(found.higher).toBe(above / (counts[0] * counts[1]));
+      const byRanks = chanceOfRanks({ counts, above, ties: 0 });
+      expect(byRanks).toBeLessThan(1e-6);
+      expect(found.chance / (2 * byRanks)).toBeCloseTo(1, 6);
+      expect(Number.isFinite(found.groups[0].mean)).toBe(true);
       // Of executions in neither group it does not matter.
-      const elsewhere = work(durations.map((duration, one) => (one === outside ? value : duration))).ranked;
-      expect(elsewhere.find(({ column }) => column === last)!.chance).toBeLessThan(1e-6);
+      const elsewhere = tested((duration, one) => (one === outside ? value : duration)).found;
+      expect(elsewhere.groups).toEqual(tested((duration) => duration).found.groups);
     }
-    // As good as durations, but without a chance: behind these.
-    const tied = work(
-      durations.map((duration, one) => (one === inB ? duration : duration > high * 0.3 ? 1e300 : duration)),
-    );
-    const at = (column: number) => tied.ranked.findIndex((one) => one.column === column);
-    expect(tied.ranked[at(last)]).toMatchObject({ higher: 1, chance: NaN });
-    expect(at(0)).toBeLessThan(at(last));
+    // All of B have the same infinite number, and of A none has.
+    const { found } = tested((duration) => (duration > high * 0.3 ? Infinity : duration));
+    expect(found.higher).toBe(1);
+    expect(found.chance).toBeLessThan(1e-6);
+    // Both infinities in both groups say nothing.
+    const mixed = tested((_, one) => (one % 2 === 0 ? Infinity : -Infinity)).found;
+    expect(mixed === undefined || mixed.chance > 0.01).toBe(true);
+  });
+
+  it('whose sums are too large for a number have the mean that they have', () => {
+    const values = Float64Array.from([1.5e308, 1.2e308, 1.5e308, NaN, 7]);
+    const bits = Uint8Array.from([1, 3, 1, 1, 2]);
+    const one = spreadOf(values, bits, 1);
+    expect(one.executions).toBe(3);
+    expect(one.mean / 1.4e308).toBeCloseTo(1, 12);
+    expect(one.deviation).toBe(Infinity);
+    expect(spreadOf(values, bits, 2).mean / 0.6e308).toBeCloseTo(1, 12);
+    // As the terminal has it: without a spread, as there is none.
+    const same = Float64Array.from([1.5e308, 1.5e308, 1.5e308]);
+    expect(spreadOf(same, Uint8Array.of(1, 1, 1), 1)).toEqual({
+      executions: 3,
+      present: 3,
+      mean: 1.5e308,
+      deviation: 0,
+    });
+    const infinite = spreadOf(Float64Array.from([1, Infinity, 2]), Uint8Array.of(1, 1, 1), 1);
+    expect(Number.isFinite(infinite.mean) || Number.isFinite(infinite.deviation)).toBe(false);
   });
 
   it('tell nothing of groups that are the same, or empty', () => {

@@ -1,6 +1,7 @@
 /**
  * Measures the page in the browser: opening a pack, and each step of dragging brushes.
- * `npm run bench [executions] [metrics] [contexts]`; needs `npm run build` first. Exits 1 if it is too slow.
+ * `npm run bench [executions] [metrics] [contexts] [texts]`; needs `npm run build` first. Exits 1 if it is too slow. With `texts` each
+ * execution has a text of its own, too.
  */
 import { loadavg } from 'node:os';
 import { chromium as browserType } from '@playwright/test';
@@ -8,7 +9,8 @@ import { ARGUMENTS, chromium } from './chromium.mjs';
 import { serve } from './serve.mjs';
 import { makePack } from './synthetic.mjs';
 
-const [executions = 1_000_000, metrics = 20, contexts = 5000] = process.argv.slice(2).map(Number);
+const [executions = 1_000_000, metrics = 20, contexts = 5000] = process.argv.slice(2, 5).map(Number);
+const identifiers = process.argv[5] === 'texts';
 const STEPS = 120;
 const OPEN = 3000;
 const STEP = 50;
@@ -17,7 +19,7 @@ const part = (values, at) =>
   [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * at))];
 const ms = (value) => `${value.toFixed(1)} ms`;
 
-const made = makePack({ executions, metrics, contexts, hostile: false, title: 'bench.db' });
+const made = makePack({ executions, metrics, contexts, hostile: false, identifiers, title: 'bench.db' });
 const entries = made.header.sections.context[2];
 console.log(
   `${executions} executions, ${metrics} metrics, ${contexts} contexts, ${(entries / executions).toFixed(1)} entries each, ${(made.bytes.length / 1e6).toFixed(0)} MB; load ${loadavg()[0].toFixed(2)}`,

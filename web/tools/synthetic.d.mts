@@ -6,6 +6,7 @@ export interface Options {
   seed?: number;
   hostile?: boolean;
   paths?: boolean;
+  identifiers?: boolean;
   title?: string;
 }
 // biome-ignore lint/suspicious/noExplicitAny: tests break headers in every way

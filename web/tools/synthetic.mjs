@@ -132,6 +132,7 @@ export function makePack({
   seed = 1,
   hostile = true,
   paths = true,
+  identifiers = false,
   title = hostile ? 'requests <b>&"\'.db' : 'requests.db',
 } = {}) {
   const next = random(seed);
@@ -232,6 +233,13 @@ export function makePack({
   for (let one = 0; one < executions; one++) route[one] = next() < 0.02 ? 0xffffffff : template[one] % routes.length;
   section('text:0', cause);
   section('text:1', route);
+  // A text that is another one in each execution.
+  const own = identifiers ? Array.from(id, (one) => `request ${one}`) : [];
+  if (identifiers)
+    section(
+      'text:2',
+      id.map((one) => one - 1),
+    );
   section('parent', Uint32Array.from(t.parent));
   section('kind', Uint8Array.from(t.kind));
   section('name', Uint32Array.from(t.name));
@@ -249,6 +257,7 @@ export function makePack({
     texts: [
       { name: 'cause', values: causes },
       { name: 'route', values: routes },
+      ...(identifiers ? [{ name: 'identifier', values: own }] : []),
     ],
     sources: [
       { path: '/traces/web-1/kernel', host: 'web-1', label: 'v1.2' },

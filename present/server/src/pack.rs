@@ -135,17 +135,17 @@ fn executions(sections: &mut Sections, table: &Table, origin: i64) {
     }
 }
 
-/// Names of threads, each once; and which each execution ends in.
+/// Names of threads, each once; and which each execution ends in. A thread without a name is none, as it is in the terminal.
 fn threads(sections: &mut Sections, database: &Database, table: &Table) -> Vec<String> {
     let mut names = tracebraid_executions::Names::default();
-    let codes: Vec<u32> = database
+    let codes: Vec<Option<u32>> = database
         .threads
         .iter()
-        .map(|thread| names.id(thread.name.as_deref().unwrap_or("?")).0)
+        .map(|thread| thread.name.as_deref().map(|name| names.id(name).0))
         .collect();
     let code = |thread: &Option<u32>| {
         thread
-            .and_then(|id| codes.get(id as usize).copied())
+            .and_then(|id| codes.get(id as usize).copied().flatten())
             .unwrap_or(NONE)
     };
     sections.words("thread", table.threads.iter().map(code));

@@ -13,7 +13,7 @@ export interface Separation {
   /** Its column. */
   column: number;
   groups: [Spread, Spread];
-  /** Corrected for the number of figures; NaN if it cannot be tested, its numbers being infinite or too large. */
+  /** Corrected for the number of figures. Where numbers are infinite or too large it is that of ranks alone. */
   chance: number;
   /** How probable it is that an execution of B has more of it than one of A, equal ones being half. */
   higher: number;
@@ -42,12 +42,32 @@ export function spreadOf(values: Numbers, bits: Uint8Array, bit: number): Spread
     executions++;
     sum += value;
   }
+  if (!Number.isFinite(sum)) return runningSpread(values, bits, bit);
   const mean = executions === 0 ? 0 : sum / executions;
   let squares = 0;
   for (let one = 0; one < bits.length; one++) {
     if ((bits[one] & bit) === 0) continue;
     const away = values[one] - mean;
     if (!Number.isNaN(away)) squares += away * away;
+  }
+  const deviation = executions < 2 ? 0 : Math.sqrt(squares / (executions - 1));
+  return { executions, present: executions, mean, deviation };
+}
+
+/**
+ * The same of numbers whose sum is infinite, by a mean that runs along (Welford 1962), as the terminal has it: such a mean is infinite, or
+ * none, only if a number is; which costs a division each.
+ */
+function runningSpread(values: Numbers, bits: Uint8Array, bit: number): Spread {
+  let executions = 0;
+  let mean = 0;
+  let squares = 0;
+  for (let one = 0; one < bits.length; one++) {
+    if ((bits[one] & bit) === 0 || Number.isNaN(values[one])) continue;
+    executions++;
+    const fromMean = values[one] - mean;
+    mean += fromMean / executions;
+    squares += fromMean * (values[one] - mean);
   }
   const deviation = executions < 2 ? 0 : Math.sqrt(squares / (executions - 1));
   return { executions, present: executions, mean, deviation };
@@ -116,15 +136,14 @@ export class Separating {
     return found.length >= figures;
   }
 
-  /** Those that tell anything: the best first, of those as good as each other the surest, those without a chance last. */
+  /** Those that tell anything: the best first, of those as good as each other the surest. */
   ranked(): Separation[] {
     const chances = Float64Array.from(this.found, ({ chance }) => chance);
     correct(chances);
     const all = this.found.map((one, at) => ({ ...one, chance: chances[at] }));
     const apart = (one: Separation) => Math.abs(one.higher - 0.5);
-    const doubt = ({ chance }: Separation) => (Number.isNaN(chance) ? 2 : chance);
     return all
       .filter((one) => one.higher !== 0.5)
-      .sort((one, other) => apart(other) - apart(one) || doubt(one) - doubt(other));
+      .sort((one, other) => apart(other) - apart(one) || one.chance - other.chance);
   }
 }

@@ -34,7 +34,8 @@ export interface Text {
 
 export interface Source {
   path: string;
-  host: string;
+  /** Null if the trace does not tell. */
+  host: string | null;
   label: string;
 }
 
@@ -250,7 +251,7 @@ export function decodePack(buffer: ArrayBuffer): Pack {
     const source = object(one, `source ${at}`);
     return {
       path: text(source.path, `the path of source ${at}`),
-      host: text(source.host ?? '', `the host of source ${at}`),
+      host: source.host === null || source.host === undefined ? null : text(source.host, `the host of source ${at}`),
       label: text(source.label ?? '', `the label of source ${at}`),
     };
   });

@@ -99,6 +99,41 @@ export function twoSided(t: number, freedom: number): number {
   return beta(freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square));
 }
 
+/** Terms that are summed up at most; of a million texts less than this many are needed. */
+const TERMS = 100_000;
+
+/** How probable it is that a sum of so many squared normal deviates is at least that: the tail of the chi-squared distribution. */
+export function chanceOfSquares(sum: number, freedom: number): number {
+  const [a, x] = [freedom / 2, sum / 2];
+  if (!(x > 0)) return 1;
+  const front = Math.exp(a * Math.log(x) - x - logGamma(a));
+  if (x < a + 1) {
+    // The series of the lower incomplete gamma function.
+    let term = 1 / a;
+    let below = term;
+    for (let n = 1; n < TERMS && term > 1e-17 * below; n++) {
+      term *= x / (a + n);
+      below += term;
+    }
+    return Math.max(0, 1 - front * below);
+  }
+  // The continued fraction of the upper one (Lentz's way to reckon it).
+  let b = x + 1 - a;
+  let c = 1e300;
+  let d = 1 / b;
+  let result = d;
+  for (let n = 1; n < TERMS; n++) {
+    const part = -n * (n - a);
+    b += 2;
+    d = 1 / (part * d + b);
+    c = b + part / c;
+    const step = c * d;
+    result *= step;
+    if (Math.abs(step - 1) < 1e-15) break;
+  }
+  return Math.min(1, front * result);
+}
+
 /** What Student's t exceeds on both sides together with a probability of 5 %. */
 export function reach95(freedom: number): number {
   let low = 1.9;
@@ -120,48 +155,47 @@ export function leastChance(one: number, other: number): number {
   return 2 / ways;
 }
 
-/** Variance of the mean of each group's sample, and the degrees of freedom of their difference. */
-function welchFreedom(one: number, other: number, a: number, b: number): number {
-  const error = one + other;
-  return Math.max(1, (error * error) / ((one * one) / (a - 1) + (other * other) / (b - 1)));
+/** What Welch's test is made of: the difference, its standard error, and the degrees of freedom. */
+interface Welch {
+  more: number;
+  error: number;
+  freedom: number;
 }
 
-/** Whether neither a number nor what is reckoned from it is infinite. */
-function isTestable(a: Spread, b: Spread): boolean {
-  const squares = a.deviation * a.deviation + b.deviation * b.deviation;
-  return Number.isFinite(b.mean - a.mean) && Number.isFinite(squares * squares);
-}
-
-/**
- * How probable a difference like that would be if there were none; `least` is that of so few executions. NaN if it cannot be
- * tested.
- */
-export function chanceOf(a: Spread, b: Spread, least: number): number {
-  if (!isTestable(a, b)) return NaN;
-  if (a.executions < 2 || b.executions < 2) return 1;
-  const one = (a.deviation * a.deviation) / a.executions;
-  const other = (b.deviation * b.deviation) / b.executions;
+/** Null if nothing can be told: of too few executions, or where numbers are infinite, or so large that their squares are. */
+function welch(a: Spread, b: Spread): Welch | null {
+  const one = (a.deviation * a.deviation) / Math.max(1, a.executions);
+  const other = (b.deviation * b.deviation) / Math.max(1, b.executions);
   const more = b.mean - a.mean;
-  const error = one + other;
+  const error = Math.sqrt(one + other);
+  if (a.executions < 2 || b.executions < 2 || !Number.isFinite(more) || !Number.isFinite(error)) return null;
+  const freedom = error ** 4 / ((one * one) / (a.executions - 1) + (other * other) / (b.executions - 1));
+  // It may be no number, or infinite, where what it is made of is beyond all numbers.
+  return { more, error, freedom: freedom > 1 ? Math.min(freedom, 1e15) : 1 };
+}
+
+/** How probable a difference like that would be if there were none, or 1 if that cannot be told; `least` is that of so few executions. */
+export function chanceOf(a: Spread, b: Spread, least: number): number {
+  const found = welch(a, b);
+  if (found === null) return 1;
+  const { more, error, freedom } = found;
   let chance: number;
   if (error === 0) chance = more === 0 ? 1 : 0;
-  else chance = twoSided(more / Math.sqrt(error), welchFreedom(one, other, a.executions, b.executions));
+  else chance = twoSided(more / error, freedom);
   return Math.min(1, Math.max(chance, least));
 }
 
-/** In which the difference lies with a probability of 95 %. */
+/** In which the difference lies with a probability of 95 %; null if that cannot be told. */
 export function intervalOf(a: Spread, b: Spread): [number, number] | null {
-  if (a.executions < 2 || b.executions < 2) return null;
-  const one = (a.deviation * a.deviation) / a.executions;
-  const other = (b.deviation * b.deviation) / b.executions;
-  const more = b.mean - a.mean;
-  const error = Math.sqrt(one + other);
+  const found = welch(a, b);
+  if (found === null) return null;
+  const { more, error, freedom } = found;
   if (error === 0) return [more, more];
-  const reach = reach95(welchFreedom(one, other, a.executions, b.executions)) * error;
+  const reach = reach95(freedom) * error;
   return [more - reach, more + reach];
 }
 
-/** The difference by the standard deviation that both groups have in common: in how many deviations they differ. */
+/** The difference by the standard deviation that both groups have in common: in how many deviations they differ; 0 if that cannot be told. */
 export function deviations(a: Spread, b: Spread): number {
   const free = Math.max(0, a.executions - 1) + Math.max(0, b.executions - 1);
   const more = b.mean - a.mean;
@@ -169,7 +203,8 @@ export function deviations(a: Spread, b: Spread): number {
   const squares =
     a.deviation * a.deviation * Math.max(0, a.executions - 1) +
     b.deviation * b.deviation * Math.max(0, b.executions - 1);
-  return more / Math.sqrt(squares / free);
+  const spread = Math.sqrt(squares / free);
+  return Number.isFinite(more) && Number.isFinite(spread) ? more / spread : 0;
 }
 
 /** Hedges' g: those deviations, made smaller for few executions. */
@@ -182,7 +217,7 @@ export function hedges(a: Spread, b: Spread): number {
 /** What is called a large effect: Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988). */
 const LARGE = 0.8;
 
-/** The chance of the surer of two tests, as there were two; NaN if one of them could not be made. */
+/** The chance of the surer of two tests, as there were two. */
 export function surer(one: number, other: number): number {
   return Math.min(1, 2 * Math.min(one, other));
 }

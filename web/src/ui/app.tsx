@@ -6,8 +6,8 @@ import { type DataSource, openSource } from '../data/source';
 import { decodePack } from '../engine/pack';
 import { clean } from '../format';
 import { Model } from '../model';
+import { Apart } from './apart';
 import { Executions } from './executions';
-import { Figures } from './figures';
 import { Flame } from './flame';
 import { filterBy, steer } from './flame-keys';
 import { Groups } from './groups';
@@ -115,7 +115,7 @@ export function App() {
               <div class="beside">
                 <Pins />
                 <Ranking />
-                <Figures />
+                <Apart />
               </div>
             </div>
             <Executions />

@@ -192,7 +192,7 @@ function traceOf({ pack }: Model, one: number): string {
 }
 
 function traceText({ path, host, label }: Source): string {
-  return clean([label, host].filter((part) => part !== '').join(' · ') || path, 60);
+  return clean([label, host].filter(Boolean).join(' · ') || path, 60);
 }
 
 /** The moment of an execution's begin. */

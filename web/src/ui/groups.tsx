@@ -1,6 +1,7 @@
 /** The filters: two columns, of histograms and of lists to check. */
 
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
+import type { CodeColumn } from '../engine/table';
 import { clean, count, percent, quantity } from '../format';
 import type { Side } from '../model';
 import { Histogram } from './histogram';
@@ -85,8 +86,7 @@ function Head({ side }: { side: Side }) {
         })}
         {[...group.allowed].map(([column, allowed]) => {
           const { label, values, key } = model.table.codes[column];
-          const names = values.filter((_, code) => allowed[code] === 1).map((value) => clean(value, 24));
-          const few = names.length > 2 ? `${names.length} of ${values.length}` : names.join(', ') || 'none';
+          const few = chosenText(values, allowed);
           return (
             <Chip key={key} text={`${clean(label, 30)}: ${few}`} onClose={() => model.setAllowed(side, column, null)} />
           );
@@ -101,6 +101,16 @@ function Head({ side }: { side: Side }) {
       </div>
     </div>
   );
+}
+
+/** The texts that are allowed: by name if they are few. */
+function chosenText(values: string[], allowed: Uint8Array): string {
+  const names: string[] = [];
+  let chosen = 0;
+  for (let code = 0; code < allowed.length; code++) {
+    if (allowed[code] === 1 && ++chosen <= 2) names.push(clean(values[code], 24));
+  }
+  return chosen > 2 ? `${count(chosen)} of ${count(values.length)}` : names.join(', ') || 'none';
 }
 
 function Chip({ text, onClose }: { text: string; onClose: () => void }) {
@@ -141,6 +151,18 @@ function Label({ column }: { column: number }) {
 /** Entries of a list that are shown at once. */
 const MOST = 60;
 
+/** The codes whose texts have that in them. */
+function matches({ values, hasNone }: CodeColumn, wanted: string): Uint32Array {
+  const found = new Uint32Array(values.length);
+  const text = wanted.toLowerCase();
+  const end = hasNone ? values.length : values.length - 1;
+  let count = 0;
+  for (let code = 0; code < end; code++) {
+    if (text === '' || values[code].toLowerCase().includes(text)) found[count++] = code;
+  }
+  return found.subarray(0, count);
+}
+
 function Checklist({ side, column }: { side: Side; column: number }) {
   const model = useModel();
   useTopics(model, 'step');
@@ -149,11 +171,10 @@ function Checklist({ side, column }: { side: Side; column: number }) {
   const group = model.groups[side];
   const counts = group.facets[column];
   const allowed = group.allowed.get(column) ?? null;
-  const isMatch = (value: string) => wanted === '' || value.toLowerCase().includes(wanted.toLowerCase());
-  const all = [...of.values.keys()].filter(
-    (code) => (code < of.values.length - 1 || of.hasNone) && isMatch(of.values[code]),
-  );
-  const most = Math.max(1, ...all.map((code) => counts[code]));
+  // There may be a text for each execution: what is looked for is not looked for with each step of a brush.
+  const all = useMemo(() => matches(of, wanted), [of, wanted]);
+  const shown = [...all.subarray(0, MOST)];
+  const most = Math.max(1, ...shown.map((code) => counts[code]));
   const toggle = (code: number) => {
     const next = allowed === null ? new Uint8Array(of.values.length) : allowed.slice();
     // The first one that is chosen is chosen alone.
@@ -164,7 +185,7 @@ function Checklist({ side, column }: { side: Side; column: number }) {
   };
   const group_ = `${clean(of.label, 40)}, group ${'AB'[side]}`;
   return (
-    <fieldset class={`checklist side-${'ab'[side]}`}>
+    <fieldset class={`checklist side-${'ab'[side]}`} data-checklist={`${'ab'[side]} ${of.key}`}>
       <legend class="unseen">{group_}</legend>
       {of.values.length > 12 ? (
         <input
@@ -176,7 +197,7 @@ function Checklist({ side, column }: { side: Side; column: number }) {
         />
       ) : null}
       <div class="values">
-        {all.slice(0, MOST).map((code) => (
+        {shown.map((code) => (
           <label key={code} class={allowed !== null && allowed[code] === 0 ? 'off' : ''} title={clean(of.values[code])}>
             <input type="checkbox" checked={allowed !== null && allowed[code] === 1} onChange={() => toggle(code)} />
             <span class="value">{clean(of.values[code], 60)}</span>

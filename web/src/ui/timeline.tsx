@@ -93,7 +93,7 @@ function Where({ model, row }: { model: Model; row: number }) {
   const duration = model.table.numbers[0];
   const facts: [string, string][] = [
     ['trace', clean(path, 300)],
-    ['host', clean(host)],
+    ['host', clean(host ?? '')],
     ['label', clean(label)],
     ['begins', momentOf(model, row)],
     [duration.label, quantity(duration.values[row], duration.unit)],

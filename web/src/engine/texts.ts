@@ -1,0 +1,273 @@
+/**
+ * Which texts tell two groups apart: in which thread they ended, on which host, what was captured. As `analyze/executions/src/texts.rs` has
+ * it: Pearson's chi-squared test of all texts of a column, Fisher's of each one, and Cramér's V without what it is by chance.
+ *
+ * Groups count their texts anyway, so no execution is visited here: a column takes as long as it has texts.
+ */
+
+import type { Group } from './group';
+import type { Pack, Source } from './pack';
+import { chanceOfSquares, correct, leastChance, presence, surer } from './statistics';
+import type { Table } from './table';
+
+type Both = readonly [Group, Group];
+
+/** A column of texts in two groups. */
+export interface TextSeparation {
+  /** What it is: `thread`, `host`, `label`, or the name of what was captured. */
+  name: string;
+  /** The column of codes to filter by. */
+  column: number;
+  /** The text that tells most; null if it is that there is none. */
+  value: string | null;
+  /** The codes that are that text. */
+  codes: number[];
+  /** Which part of each group has it. */
+  shares: [number, number];
+  /** Cramér's V: 0 if it tells nothing, 1 if it tells the groups apart. */
+  association: number;
+  /** Corrected for the number of columns. */
+  chance: number;
+}
+
+/** Of a code that no execution has. */
+const UNSEEN = 0xffffffff;
+
+/** A text of each execution. */
+export interface TextColumn {
+  name: string;
+  column: number;
+  texts: string[];
+  /** By code: its place among the texts, behind all if there is none. */
+  places: Uint32Array;
+}
+
+/** Places of codes, texts in the order in which executions have them: each text once, whatever number of codes it has. */
+function byFirst(table: Table, column: number, textOf: (code: number) => string | null): Omit<TextColumn, 'name'> {
+  const { codeTable, codes } = table;
+  const places = new Uint32Array(codes[column].values.length).fill(UNSEEN);
+  const known = new Map<string, number>();
+  const none: number[] = [];
+  let left = places.length;
+  for (let cell = column; cell < codeTable.length && left > 0; cell += codes.length) {
+    const code = codeTable[cell];
+    if (places[code] !== UNSEEN) continue;
+    const text = textOf(code);
+    const place = text === null ? 0 : (known.get(text) ?? known.size);
+    places[code] = place;
+    if (text === null) none.push(code);
+    else known.set(text, place);
+    left--;
+  }
+  for (const code of none) places[code] = known.size;
+  return { column, texts: [...known.keys()], places };
+}
+
+/** All columns of texts, in the terminal's order. */
+export function textColumns(table: Table, pack: Pack): TextColumn[] {
+  const at = (key: string) => table.codes.findIndex((one) => one.key === key);
+  const bySource = (name: string, of: (source: Source) => string | null) => ({
+    name,
+    ...byFirst(table, at('source'), (code) => (code < pack.sources.length ? of(pack.sources[code]) : null)),
+  });
+  const thread = (code: number) => (code < pack.threads.length ? pack.threads[code] : null);
+  return [
+    { name: 'thread', ...byFirst(table, at('thread'), thread) },
+    bySource('host', ({ host }) => host),
+    bySource('label', ({ label }) => label),
+    // Columns of captured texts are the first ones, in their order.
+    ...pack.texts.map(({ name, values }, column) => {
+      const places = Uint32Array.from({ length: values.length + 1 }, (_, code) => code);
+      return { name, column, texts: values, places };
+    }),
+  ];
+}
+
+/** By text, and behind them for none: how many executions of a group have it. */
+export function countsOf({ column, texts, places }: TextColumn, group: Group): Uint32Array {
+  const counts = new Uint32Array(texts.length + 1);
+  // These are counts as if there were no filter by this very column.
+  const all = group.facets[column];
+  const allowed = group.allowed.get(column);
+  for (let code = 0; code < places.length; code++) {
+    if (places[code] === UNSEEN || (allowed !== undefined && allowed[code] !== 1)) continue;
+    counts[places[code]] += all[code];
+  }
+  return counts;
+}
+
+/** How many executions of both groups have each text. */
+export interface Counts {
+  a: ArrayLike<number>;
+  b: ArrayLike<number>;
+  sizes: [number, number];
+}
+
+/** So many of each group are expected to have a text that is tested by itself. */
+const ENOUGH = 5;
+
+/** How far what one group has of a text is from what it is expected to have, of so many that both have. */
+function away(found: number, both: number, size: number, all: number): number {
+  const expected = (both * size) / all;
+  return expected > 0 ? ((found - expected) * (found - expected)) / expected : 0;
+}
+
+/** How far what there is is from what is expected. */
+export function distance({ a, b, sizes }: Counts): number {
+  const all = Math.max(1, sizes[0] + sizes[1]);
+  let sum = 0;
+  for (let at = 0; at < a.length; at++) {
+    const both = a[at] + b[at];
+    sum += away(a[at], both, sizes[0], all) + away(b[at], both, sizes[1], all);
+  }
+  return sum;
+}
+
+/** How probable parts as different as those of all texts are by chance. */
+export function chiSquared({ a, b, sizes }: Counts): number {
+  const all = Math.max(1, sizes[0] + sizes[1]);
+  const isEnough = (both: number) => (both * sizes[0]) / all >= ENOUGH && (both * sizes[1]) / all >= ENOUGH;
+  const tested: [number, number][] = [];
+  // Texts that few have count as one.
+  const few: [number, number] = [0, 0];
+  for (let at = 0; at < a.length; at++) {
+    if (isEnough(a[at] + b[at])) tested.push([a[at], b[at]]);
+    else {
+      few[0] += a[at];
+      few[1] += b[at];
+    }
+  }
+  if (isEnough(few[0] + few[1])) tested.push(few);
+  else if (tested.length > 0) {
+    const least = tested.reduce((one, other) => (other[0] + other[1] < one[0] + one[1] ? other : one));
+    least[0] += few[0];
+    least[1] += few[1];
+  }
+  if (tested.length < 2) return 1;
+  const found = distance({ a: tested.map(([one]) => one), b: tested.map(([, other]) => other), sizes });
+  return chanceOfSquares(found, tested.length - 1);
+}
+
+/** Cramér's V, corrected for its bias. */
+export function association(counts: Counts): number {
+  const { a, b, sizes } = counts;
+  const all = sizes[0] + sizes[1];
+  let texts = 0;
+  for (let at = 0; at < a.length; at++) if (a[at] + b[at] > 0) texts++;
+  if (sizes.includes(0) || texts < 2 || all < 3) return 0;
+  const byChance = (rows: number) => (rows - 1) / (all - 1);
+  const square = distance(counts) / all - byChance(texts);
+  const narrower = (rows: number) => rows - (rows - 1) * byChance(rows);
+  const most = Math.min(narrower(2) - 1, narrower(texts) - 1);
+  return most > 0 ? Math.min(1, Math.sqrt(Math.max(0, square) / most)) : 0;
+}
+
+/** Counts below that are so frequent that what is known of them has a place of its own. */
+const SMALL = 64;
+
+/** Fisher's test, each pair of counts tested once: most texts of a long list have few executions. */
+class Presence {
+  private readonly small = new Float64Array(SMALL * SMALL).fill(-1);
+  private readonly others = new Map<number, number>();
+
+  constructor(private readonly sizes: [number, number]) {}
+
+  of(a: number, b: number): number {
+    if (a < SMALL && b < SMALL) {
+      const at = a * SMALL + b;
+      if (this.small[at] < 0) this.small[at] = this.tested(a, b);
+      return this.small[at];
+    }
+    const key = a * (this.sizes[1] + 1) + b;
+    let known = this.others.get(key);
+    if (known === undefined) {
+      known = this.tested(a, b);
+      this.others.set(key, known);
+    }
+    return known;
+  }
+
+  private tested(a: number, b: number): number {
+    const of = (present: number, executions: number) => ({ executions, present, mean: 0, deviation: 0 });
+    return presence(of(a, this.sizes[0]), of(b, this.sizes[1]));
+  }
+}
+
+/**
+ * The text of which it is least probable by chance that so different parts of both groups have it (behind all if there is none), and
+ * how probable that is of the surest of so many; of texts as sure as each other that of which the parts differ most.
+ */
+export function surest({ a, b, sizes }: Counts): { place: number; chance: number } {
+  const known = new Presence(sizes);
+  let place = a.length;
+  let chance = Infinity;
+  let most = 0;
+  let texts = 0;
+  for (let at = 0; at < a.length; at++) {
+    if (a[at] + b[at] === 0) continue;
+    texts++;
+    const found = known.of(a[at], b[at]);
+    if (found > chance) continue;
+    const apart = Math.abs(a[at] / Math.max(1, sizes[0]) - b[at] / Math.max(1, sizes[1]));
+    if (found === chance && apart <= most) continue;
+    [place, chance, most] = [at, found, apart];
+  }
+  if (texts === 0) return { place, chance: 1 };
+  // Of two texts, one says what the other says.
+  return { place, chance: Math.min(1, chance * (texts === 2 ? 1 : texts)) };
+}
+
+/** One column, in some steps; its chance is not corrected yet. */
+function* tested(of: TextColumn, groups: Both): Generator<void, TextSeparation> {
+  const sizes: [number, number] = [groups[0].size, groups[1].size];
+  const counts: Counts = { a: countsOf(of, groups[0]), b: countsOf(of, groups[1]), sizes };
+  yield;
+  const { place, chance: byOne } = surest(counts);
+  yield;
+  const chance = surer(chiSquared(counts), byOne);
+  yield;
+  const codes: number[] = [];
+  for (let code = 0; code < of.places.length; code++) if (of.places[code] === place) codes.push(code);
+  return {
+    name: of.name,
+    column: of.column,
+    value: of.texts[place] ?? null,
+    codes,
+    shares: [(counts.a[place] ?? 0) / Math.max(1, sizes[0]), (counts.b[place] ?? 0) / Math.max(1, sizes[1])],
+    association: association(counts),
+    chance: Math.min(1, Math.max(chance, leastChance(...sizes))),
+  };
+}
+
+/** Tests one column after the other, as each takes a while with very many texts. */
+export class TextWork {
+  private readonly found: TextSeparation[] = [];
+  private running: Generator<void, TextSeparation> | null = null;
+
+  constructor(
+    private readonly columns: TextColumn[],
+    private readonly groups: Both,
+  ) {}
+
+  /** Does a part of the work. Whether that was the last. */
+  step(): boolean {
+    const { found, columns } = this;
+    if (found.length < columns.length) {
+      this.running ??= tested(columns[found.length], this.groups);
+      const { done, value } = this.running.next();
+      if (done === true) {
+        found.push(value);
+        this.running = null;
+      }
+    }
+    return found.length >= columns.length;
+  }
+
+  /** All columns, those that tell most first. */
+  ranked(): TextSeparation[] {
+    const chances = Float64Array.from(this.found, ({ chance }) => chance);
+    correct(chances);
+    const all = this.found.map((one, at) => ({ ...one, chance: chances[at] }));
+    return all.sort((one, other) => other.association - one.association);
+  }
+}
