@@ -5,17 +5,19 @@
 
 use tracebraid_filter::ast::{Expr, Field, Operator, Value, Where};
 use tracebraid_filter::glob::Glob;
-use tracebraid_filter::parse;
+use tracebraid_filter::parse::parse_with_units;
 
-use crate::contexts::{ContextId, FrameKind};
-use crate::database::{Database, Figures, Table};
+use crate::contexts::ContextId;
+use crate::database::{Database, Table};
+use crate::values::{Named, Values, named};
 
 /// For each execution of a table whether a condition chooses it.
 ///
 /// # Errors
 /// For people: when the text is no condition, or is about what executions do not have.
 pub fn chosen(text: &str, database: &Database, table: &Table) -> Result<Vec<bool>, String> {
-    let expr = parse(text).map_err(|error| error.to_string())?;
+    let is_quantity = |text: &str| quantity(text).is_some();
+    let expr = parse_with_units(text, &is_quantity).map_err(|error| error.to_string())?;
     Chooser { database, table }.choose(&expr)
 }
 
@@ -63,16 +65,6 @@ struct Chooser<'t> {
     table: &'t Table,
 }
 
-/// What a field is of each execution.
-enum Values {
-    /// Numbers, and of what they are, if they have a unit.
-    Numbers(Vec<f64>, Option<Dimension>),
-    /// Texts, and which of them it is.
-    Texts(Vec<String>, Vec<Option<u32>>),
-    /// Numbers of some executions, texts of others.
-    Both(Box<[Values; 2]>),
-}
-
 impl Chooser<'_> {
     fn choose(&self, expr: &Expr) -> Result<Vec<bool>, String> {
         match expr {
@@ -84,10 +76,11 @@ impl Chooser<'_> {
                 name.text(),
                 name.text()
             )),
-            Expr::Has(field) => Ok(self.values(field)?.has()),
+            Expr::Has(field) => Ok(self.values(field)?.values.has()),
             Expr::Compare(field, operator, value) => {
-                let values = self.values(field)?;
-                values.compare(*operator, value)
+                let Named { name, values } = self.values(field)?;
+                let compared = values.compare(*operator, value);
+                compared.map_err(|error| format!("{name}: {error}"))
             }
         }
     }
@@ -108,7 +101,7 @@ impl Chooser<'_> {
         Ok(all)
     }
 
-    fn values(&self, field: &Field) -> Result<Values, String> {
+    fn values(&self, field: &Field) -> Result<Named<'_>, String> {
         let name = match field {
             Field::Name => "name".to_owned(),
             Field::Time => "time".to_owned(),
@@ -120,109 +113,30 @@ impl Chooser<'_> {
             Field::Environment(name) => format!("env.{name}"),
             Field::Path(Where::Context, steps) => {
                 let times = time_within(&steps.join("."), self.database, self.table)?;
-                return Ok(Values::Numbers(times, Some(Dimension::Time)));
+                return Ok(Named {
+                    name: format!("ctx.{}", steps.join(".")),
+                    values: Values::Numbers(times.into(), Some(Dimension::Time)),
+                });
             }
             Field::Path(_, steps) => steps.join("."),
         };
-        // What was captured under a name that all executions have, or a column has, stands under another one.
-        let captured = || self.column(&format!("{name}_value"));
-        let figure = || self.table.figure(&name).map(Values::of);
-        let found = match self.of_origin(&name) {
-            Some(values) => self.column(&name).or_else(captured).or(Some(values)),
-            // A figure is one, whatever was captured.
-            None => self.column(&name).or_else(figure).or_else(captured),
-        };
-        found.ok_or_else(|| self.unknown(&name))
-    }
-
-    /// The column of that name: its numbers, its texts, or both.
-    fn column(&self, name: &str) -> Option<Values> {
-        let mut figures = self.table.figures.iter();
-        let figures = figures.find(|figures| figures.column.name == name);
-        let mut texts = self.table.texts.iter();
-        let texts = texts.find(|texts| texts.column.name == name);
-        let of_texts = texts.map(|texts| Values::Texts(texts.texts.clone(), texts.codes.clone()));
-        match (figures.map(Values::of), of_texts) {
-            (Some(numbers), Some(texts)) => Some(Values::Both(Box::new([numbers, texts]))),
-            (numbers, texts) => numbers.or(texts),
-        }
-    }
-
-    /// What is known of where an execution comes from.
-    fn of_origin(&self, name: &str) -> Option<Values> {
-        let (database, table) = (self.database, self.table);
-        let by_source = |text: fn(&crate::database::Source) -> String| {
-            let texts = database.sources.iter().map(text).collect();
-            Values::Texts(texts, table.sources.iter().map(|&source| Some(source)).collect())
-        };
-        let threads = || table.threads.iter();
-        Some(match name {
-            "label" => by_source(|source| source.label.clone()),
-            "host" => by_source(|source| source.host.clone().unwrap_or_default()),
-            "trace" => by_source(|source| source.path.clone()),
-            "thread" => {
-                let texts = database
-                    .threads
-                    .iter()
-                    .map(|thread| thread.name.clone().unwrap_or_default());
-                Values::Texts(texts.collect(), table.threads.clone())
-            }
-            "tid" => {
-                let tid = |id: &u32| {
-                    database
-                        .threads
-                        .get(*id as usize)
-                        .map(|thread| f64::from(thread.tid))
-                };
-                Values::Numbers(
-                    threads()
-                        .map(|id| id.as_ref().and_then(tid).unwrap_or(f64::NAN))
-                        .collect(),
-                    None,
-                )
-            }
-            "id" => Values::Numbers(table.ids.iter().map(|&id| f64::from(id)).collect(), None),
-            "begin" | "begin_ns" => {
-                let begins = table.begins.iter().map(|&begin| begin as f64);
-                Values::Numbers(begins.collect(), Some(Dimension::Time))
-            }
-            _ => return None,
-        })
-    }
-
-    fn unknown(&self, name: &str) -> String {
-        let columns = self.table.figures.iter().map(|figures| &figures.column);
-        let columns = columns.chain(self.table.texts.iter().map(|texts| &texts.column));
-        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
-        let names: String = names.iter().map(|name| format!("{name}, ")).collect();
-        format!(
-            "executions have no `{name}`, but {names}id, label, host, trace, thread, tid, begin_ns, and ctx.FRAME, the time in \
-             frames of a name ({}); ctx.\"FRAME\" where that is no word",
-            FrameKind::ALL.map(FrameKind::word).join(", ")
-        )
+        named(&name, self.database, self.table)
     }
 }
 
-impl Values {
-    fn of(figures: &Figures) -> Values {
-        let dimension = match figures.column.unit.as_str() {
-            "ns" => Some(Dimension::Time),
-            "bytes" => Some(Dimension::Size),
-            _ => None,
-        };
-        Values::Numbers(figures.values.clone(), dimension)
-    }
-
+impl Values<'_> {
     fn has(&self) -> Vec<bool> {
         match self {
             Values::Numbers(numbers, _) => numbers.iter().map(|number| !number.is_nan()).collect(),
             Values::Texts(_, codes) => codes.iter().map(Option::is_some).collect(),
             Values::Both(parts) => either(parts[0].has(), parts[1].has()),
+            Values::Unknown(executions) => vec![false; *executions],
         }
     }
 
     fn compare(&self, operator: Operator, value: &Value) -> Result<Vec<bool>, String> {
         match self {
+            Values::Unknown(executions) => Ok(vec![false; *executions]),
             Values::Numbers(numbers, dimension) => {
                 let wanted = number(value, *dimension)?;
                 if matches!(operator, Operator::Matches | Operator::MatchesNot) {
@@ -314,11 +228,12 @@ pub enum Dimension {
     Size,
 }
 
-/// A number with a unit of time, in nanoseconds, or of memory, in bytes; and what its unit is of, if it has one.
+/// A number with a unit of time, in nanoseconds, or of memory, in bytes; and what its unit is of, if it has one. The unit may stand
+/// apart: `5 ms`.
 pub fn quantity(text: &str) -> Option<(f64, Option<Dimension>)> {
     let at = text.find(|digit: char| !digit.is_ascii_digit() && !matches!(digit, '.' | '-' | '+' | '_'));
     let (digits, unit) = text.split_at(at.unwrap_or(text.len()));
-    let (factor, dimension) = match unit {
+    let (factor, dimension) = match unit.trim_start() {
         "" => (1.0, None),
         "ns" => (1.0, Some(Dimension::Time)),
         "us" | "\u{b5}s" | "\u{3bc}s" => (1e3, Some(Dimension::Time)),
@@ -353,6 +268,8 @@ mod tests {
             None,
         ];
         assert_eq!(found, expected);
+        assert_eq!(quantity("5 ms"), quantity("5ms"));
+        assert_eq!((quantity("5 ms ms"), quantity(" ms")), (None, None));
         assert_eq!(quantity("64KiB"), Some((65536.0, Some(Dimension::Size))));
         assert_eq!(quantity("2min"), Some((120e9, Some(Dimension::Time))));
         assert_eq!(quantity("7"), Some((7.0, None)));

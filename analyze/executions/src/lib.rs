@@ -26,6 +26,7 @@ mod stacks;
 mod statistics;
 mod stream;
 mod texts;
+mod values;
 
 pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
 pub use compare::{Difference, SURE, Times, compare, ranked};
@@ -42,3 +43,4 @@ pub use sampled::Sampled;
 pub use stacks::{StackId, Stacks, ThreadStacks};
 pub use statistics::{Spread, Test, chance_of_more, correct, test};
 pub use texts::TextSeparation;
+pub use values::{Named, Values, named};

@@ -260,6 +260,8 @@ fn conditions_choose_executions() {
     let longer = durations.iter().filter(|&&duration| duration > 20e6).count();
     assert!(longer > 0);
     assert_eq!(of("duration > 20ms"), Ok(longer));
+    // The unit may stand apart.
+    assert_eq!(of("(duration > 20 ms) && duration < 3600 s"), Ok(longer));
     assert_eq!(of("duration_ns > 20000000 || label == other"), Ok(longer));
     assert_eq!(of("!(duration > 20ms)"), Ok(2500 - longer));
     assert_eq!(of("thread =~ worker* && has(id)"), Ok(2500));
@@ -267,9 +269,17 @@ fn conditions_choose_executions() {
     let devices = of("ctx.block-device > 0").expect("a condition");
     assert_eq!(of("block_device > 0"), Ok(devices));
     assert!(devices > 0);
+    // Of several it is said which is wrong.
+    let error = of("duration > 1ms && switches > many").expect_err("no number");
+    assert!(
+        error.starts_with("switches: `many`: a number is expected"),
+        "{error}"
+    );
     for wrong in [
         "duration",
         "duration > soon",
+        "duration > 20 parsecs",
+        "duration > 20 KiB",
         "duration > 20KiB",
         "ctx.block-device > 1MiB",
         "nothing > 1",
@@ -462,6 +472,14 @@ fn hostile_databases_are_refused() {
             "UPDATE execution SET times = 'text' WHERE id = 9".to_owned(),
             "execution 9: its times",
         ),
+        (
+            "UPDATE execution SET duration_ns = duration_ns + 1 WHERE id = 9".to_owned(),
+            "execution 9: its times add up to",
+        ),
+        (
+            "UPDATE execution SET duration_ns = -1 WHERE id = 9".to_owned(),
+            "and its duration is 18446744073709551615 ns",
+        ),
     ];
     for (statements, expected) in cases {
         std::fs::write(&path, &sound).expect("a file");
@@ -476,6 +494,21 @@ fn hostile_databases_are_refused() {
         let error = read.expect_err(&statements).to_string();
         assert!(error.contains(expected), "{statements}: {error}");
     }
+    // Steps that are not the duration are not shown as if they were; of one without any nobody knows where its time went.
+    std::fs::write(&path, &sound).expect("a file");
+    let connection = rusqlite::Connection::open(&path).expect("a database");
+    let statements = "UPDATE execution SET duration_ns = 5 WHERE id = 9;
+        UPDATE execution SET duration_ns = 5, path = x'', times = NULL WHERE id = 10";
+    connection.execute_batch(statements).expect("statements");
+    drop(connection);
+    let database = Database::open(&path).expect("a database");
+    let error = database.execution(9).expect_err("it is refused").to_string();
+    assert!(
+        error.contains("execution 9: its steps add up to") && error.contains("its duration is 5 ns"),
+        "{error}"
+    );
+    let unknown = database.execution(10).expect("it is read").expect("it is there");
+    assert_eq!((unknown.duration, unknown.end() - unknown.begin), (5, 5));
     // Executions of no kind are passed over.
     std::fs::write(&path, &sound).expect("a file");
     let connection = rusqlite::Connection::open(&path).expect("a database");

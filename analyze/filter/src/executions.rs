@@ -242,7 +242,9 @@ impl Definitions {
     ) -> Result<(), FilterError> {
         let wrong = |message| Err(FilterError::new(text, place, message));
         if self.find(&name).is_some() {
-            return wrong(format!("`{name}` is defined already"));
+            return wrong(format!(
+                "`{name}` is defined already: give this one another name, as in `other : {name}` for a pattern"
+            ));
         }
         if self.list.len() >= MOST {
             return wrong("these are too many definitions".to_owned());

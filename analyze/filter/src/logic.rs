@@ -30,6 +30,12 @@ impl<'a> Tokens<'a> {
         self.tokens.get(self.at).map_or(&Token::End, |(token, _)| token)
     }
 
+    /// What comes behind that.
+    pub(crate) fn after(&self) -> &Token {
+        let after = self.tokens.get(self.at + 1);
+        after.map_or(&Token::End, |(token, _)| token)
+    }
+
     /// Byte offset of what comes next.
     pub(crate) fn offset(&self) -> usize {
         self.tokens

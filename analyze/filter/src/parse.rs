@@ -59,6 +59,20 @@ pub fn parse(text: &str) -> Result<Expr, FilterError> {
     parse_with_times(text, &|_| Ok(()))
 }
 
+/// Parses an expression in which numbers may have a unit that stands apart, as in `duration > 5 ms`, where that is a quantity when
+/// both stand together: it is the text `5ms` then.
+///
+/// # Errors
+/// With the place of what cannot be understood.
+pub fn parse_with_units(text: &str, is_quantity: &dyn Fn(&str) -> bool) -> Result<Expr, FilterError> {
+    Parser {
+        tokens: Tokens::new(text, tokens(text)?),
+        check_time: &|_| Ok(()),
+        is_quantity,
+    }
+    .whole()
+}
+
 /// Says why a text is not a time.
 pub type TimeCheck<'c> = &'c dyn Fn(&str) -> Result<(), String>;
 
@@ -67,20 +81,19 @@ pub type TimeCheck<'c> = &'c dyn Fn(&str) -> Result<(), String>;
 /// # Errors
 /// With the place of what cannot be understood.
 pub fn parse_with_times(text: &str, check_time: TimeCheck<'_>) -> Result<Expr, FilterError> {
-    let mut parser = Parser {
+    Parser {
         tokens: Tokens::new(text, tokens(text)?),
         check_time,
-    };
-    let expr = parser.alternatives()?;
-    match parser.peek() {
-        Token::End => Ok(expr),
-        _ => Err(parser.error("`&&`, `||` or the end is expected here")),
+        is_quantity: &|_| false,
     }
+    .whole()
 }
 
 struct Parser<'a> {
     tokens: Tokens<'a>,
     check_time: TimeCheck<'a>,
+    /// Whether a number and what stands behind it are one.
+    is_quantity: &'a dyn Fn(&str) -> bool,
 }
 
 impl<'a> Logic<'a> for Parser<'a> {
@@ -154,7 +167,10 @@ impl<'a> Logic<'a> for Parser<'a> {
         }
         let numeric = matches!(field, Field::Cpu | Field::Tid | Field::Pid);
         if numeric && !matches!(value, Value::Integer(_)) {
-            return Err(self.error("a whole number is expected here"));
+            return Err(self.error(match field {
+                Field::Cpu => "a whole number is expected here, as 42",
+                _ => "a whole number is expected here, as 42; names go with procname",
+            }));
         }
         if matches!(field, Field::Time) && matching {
             self.tokens.at = sign;
@@ -163,12 +179,35 @@ impl<'a> Logic<'a> for Parser<'a> {
         if matches!(field, Field::Time) {
             (self.check_time)(&value.text()).map_err(|message| self.error(message))?;
         }
-        self.tokens.at += 1;
+        let whole = match numeric {
+            true => None,
+            false => self.quantity(),
+        };
+        self.tokens.at += 1 + usize::from(whole.is_some());
+        let value = whole.map_or(value, Value::Text);
         Ok(Expr::Compare(field, operator, value))
     }
 }
 
 impl Parser<'_> {
+    /// The expression up to the end.
+    fn whole(mut self) -> Result<Expr, FilterError> {
+        let expr = self.alternatives()?;
+        match self.peek() {
+            Token::End => Ok(expr),
+            _ => Err(self.error("`&&`, `||` or the end is expected here")),
+        }
+    }
+
+    /// The number that comes next with the unit that stands behind it, neither of which is taken.
+    fn quantity(&self) -> Option<String> {
+        let (Token::Number(number), Token::Word(unit)) = (self.peek(), self.tokens.after()) else {
+            return None;
+        };
+        let quantity = format!("{number}{unit}");
+        (self.is_quantity)(&quantity).then_some(quantity)
+    }
+
     fn peek(&self) -> &Token {
         self.tokens.peek()
     }
@@ -336,6 +375,21 @@ mod tests {
     }
 
     #[test]
+    fn units_may_stand_apart_from_numbers() {
+        let of = |text: &str| parse_with_units(text, &|quantity| quantity.ends_with("ms"));
+        assert_eq!(of("a > 5 ms").unwrap(), parse("a > 5ms").unwrap());
+        assert_eq!(
+            of("(a > 5 ms) && b == 1.5 ms").unwrap(),
+            parse("(a > 5ms) && b == 1.5ms").unwrap()
+        );
+        for wrong in ["a > 5 s", "a > 5 ms ms", "a > x ms", "tid == 5 ms"] {
+            let message = of(wrong).unwrap_err().message;
+            assert!(message.contains("the end is expected"), "{wrong}: {message}");
+        }
+        assert!(parse("a > 5 ms").is_err());
+    }
+
+    #[test]
     fn errors_have_their_place() {
         let cases = [
             ("a && ", 5, "missing"),
@@ -343,7 +397,12 @@ mod tests {
             ("(a", 2, "`)`"),
             ("a b", 2, "expected"),
             ("x == ", 5, "expected"),
-            ("tid == abc", 7, "whole number"),
+            (
+                "tid == abc",
+                7,
+                "a whole number is expected here, as 42; names go with procname",
+            ),
+            ("cpu > 1.5", 6, "a whole number is expected here, as 42"),
             ("f =~ 3", 5, "pattern"),
             ("f == \"abc", 5, "no end"),
             ("f* == 3", 0, "not the name"),

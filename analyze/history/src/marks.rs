@@ -63,16 +63,23 @@ impl StreamMark {
         place == (index, stream.class, stream.id) && self.file == name(stream)
     }
 
+    /// Where its first file is, for people: files of several traces may have one name.
+    fn place(&self, trace: &Trace) -> String {
+        let directory = trace.paths.first().cloned().unwrap_or_default();
+        directory.join(&self.file).display().to_string()
+    }
+
     /// The first packet that is new, or has become another one.
     fn first_new(&self, trace: &Trace, stream: &Stream) -> Result<usize, String> {
         let known = usize::try_from(self.packets).unwrap_or(usize::MAX);
         if known > stream.packets.len() {
             let left = stream.packets.len();
-            return Err(format!("{} has {left} packets, and had {known}", self.file));
+            let place = self.place(trace);
+            return Err(format!("{place} has {left} packets, and had {known}"));
         }
         let (before, last) = sums(trace, stream, known);
         match (before == self.before, last == self.last) {
-            (false, _) => Err(format!("{} holds other packets", self.file)),
+            (false, _) => Err(format!("{} holds other packets", self.place(trace))),
             (_, true) => Ok(known),
             (_, false) => Ok(known.saturating_sub(1)),
         }
@@ -137,8 +144,19 @@ fn lost(marks: &[StreamMark], set: &TraceSet) -> String {
         trace.is_some_and(|trace| trace.streams.iter().any(|stream| mark.is_of(mark.trace, stream)))
     };
     let lost = marks.iter().find(|mark| !is_there(mark));
-    let file = lost.map_or("a stream", |mark| &mark.file);
-    format!("{file} is not there")
+    let Some(mark) = lost else {
+        return "a stream is not there".to_owned();
+    };
+    match set.traces.get(mark.trace as usize) {
+        Some(trace) => format!("{} is not there", mark.place(trace)),
+        None => {
+            let (file, number) = (&mark.file, u64::from(mark.trace) + 1);
+            format!(
+                "{file} of the trace number {number} is not there, since there are {} traces",
+                set.traces.len()
+            )
+        }
+    }
 }
 
 fn name(stream: &Stream) -> String {

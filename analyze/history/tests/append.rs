@@ -530,6 +530,8 @@ fn what_is_no_longer_that_trace_is_refused() {
     };
     grow(&other, &place.file("other"), &[1000], false);
     refused(&place.file("other"), "holds other packets");
+    // It is said of which trace the file is.
+    refused(&place.file("other"), &place.file("other").display().to_string());
     grow(&set, &place.file("less"), &[500, 400], false);
     refused(&place.file("less"), "packets, and had");
     grow(&set, &place.file("fewer"), &[600], false);

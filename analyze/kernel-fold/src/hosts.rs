@@ -56,6 +56,12 @@ fn apart(traces: &[(usize, &Trace)], index: usize) -> String {
     name.unwrap_or_else(|| format!("trace {index}"))
 }
 
+/// What tells paths apart: each without what all begin and end with. What is the same has the same.
+pub fn paths_apart(paths: &[&Path]) -> Vec<String> {
+    let paths: Vec<(usize, &Path)> = paths.iter().copied().enumerate().collect();
+    without_common(&paths).into_iter().map(|(_, rest)| rest).collect()
+}
+
 /// The paths without what they all begin and end with.
 fn without_common(paths: &[(usize, &Path)]) -> Vec<(usize, String)> {
     let parts: Vec<(usize, Vec<_>)> = paths
@@ -87,9 +93,9 @@ mod tests {
 
     #[test]
     fn paths_keep_what_differs() {
-        let of = |paths: &[&str]| -> Vec<String> {
-            let paths: Vec<_> = paths.iter().map(Path::new).enumerate().collect();
-            without_common(&paths).into_iter().map(|(_, rest)| rest).collect()
+        let of = |paths: &[&str]| {
+            let paths: Vec<&Path> = paths.iter().map(Path::new).collect();
+            paths_apart(&paths)
         };
         assert_eq!(of(&["/t/a-1/kernel", "/t/a-2/kernel"]), ["a-1", "a-2"]);
         assert_eq!(of(&["/t/kernel", "/t/ust/uid/0"]), ["kernel", "ust/uid/0"]);

@@ -43,7 +43,7 @@ pub use calls::{
     Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited, OpenCall,
 };
 pub use candidates::{Candidate, Candidates};
-pub use hosts::hosts;
+pub use hosts::{hosts, paths_apart};
 pub use lane::{Items, Lane};
 pub use learn::{learn, learn_named_switch, learn_switch, taken_over};
 pub use losses::Losses;

@@ -38,8 +38,7 @@ pub(crate) fn some_not_selected(
     lacks_threads: bool,
     warnings: &mut Warnings,
 ) {
-    if let Some(reason) = outside(set, range, 0, zone) {
-        warnings.note(&format!("no event record is selected: {reason}"));
+    if told_outside(set, (range, zone), warnings) {
         return;
     }
     if let Some(reason) = other_cpus(set, select) {
@@ -48,6 +47,19 @@ pub(crate) fn some_not_selected(
     if let Some(reason) = options(select).filter(|_| lacks_threads) {
         warnings.note(&format!("no thread is selected: {reason}"));
     }
+}
+
+/// Says that the range is before or behind all event records, if it is.
+pub(crate) fn told_outside(
+    set: &TraceSet,
+    (range, zone): (TimeRange, &TimeZone),
+    warnings: &mut Warnings,
+) -> bool {
+    let reason = outside(set, range, 0, zone);
+    if let Some(reason) = &reason {
+        warnings.note(&format!("no event record is selected: {reason}"));
+    }
+    reason.is_some()
 }
 
 /// The range is before or behind all event records. (Packets may begin long before their first one.)

@@ -30,6 +30,7 @@ impl About {
         let kind = |kind| KindAbout {
             name: definitions.path(kind),
             definition: text.to_owned(),
+            is_otherwise: false,
             values: definitions.captures(kind),
         };
         About {
@@ -102,6 +103,8 @@ pub struct KindAbout {
     pub name: String,
     /// Its delimiters, as the user defined them.
     pub definition: String,
+    /// They delimit executions otherwise than those of that name which are in the database: both are told.
+    pub is_otherwise: bool,
     /// Names of values that are captured, in the order of [`crate::Execution::values`].
     pub values: Vec<String>,
 }

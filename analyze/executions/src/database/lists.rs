@@ -12,6 +12,7 @@ use rusqlite::{Connection, Row};
 
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::database::error::DatabaseError;
+use crate::database::otherwise;
 use crate::database::reader::{Kind, Source, Thread};
 use crate::database::schema::{APPLICATION, VERSION};
 use crate::database::table::Column;
@@ -240,10 +241,13 @@ impl<'c> Lists<'c> {
         self.each("SELECT id, name, definition FROM kind ORDER BY id", |row| {
             let id = row.get(0)?;
             ascends(&mut last, id, "kinds of executions")?;
+            let definition: String = row.get(2)?;
+            let (definition, otherwise) = otherwise::apart(&definition);
             kinds.push(Kind {
                 id,
                 name: row.get(1)?,
-                definition: row.get(2)?,
+                definition,
+                otherwise,
                 executions: counts.get(&id).copied().unwrap_or(0),
             });
             Ok(())

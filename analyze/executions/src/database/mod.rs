@@ -6,6 +6,7 @@ mod about;
 mod blobs;
 mod error;
 mod lists;
+mod otherwise;
 mod reader;
 mod schema;
 mod store;

@@ -60,6 +60,8 @@ pub struct Kind {
     pub name: String,
     /// Its delimiters.
     pub definition: String,
+    /// Labels of recordings that were added with other delimiters, and those.
+    pub otherwise: Vec<(String, String)>,
     /// How many there are.
     pub executions: u64,
 }
@@ -95,7 +97,9 @@ pub struct Recorded {
     pub source: usize,
     /// The thread in which it ends.
     pub thread: Option<u32>,
-    /// Its steps.
+    /// How long it is, in nanoseconds: what its steps add up to, if it has any.
+    pub duration: u64,
+    /// Its steps; none if nobody knows in which thread it was.
     pub steps: Vec<PathStep>,
 }
 
@@ -115,11 +119,7 @@ impl Database {
 impl Recorded {
     /// When it ends, in nanoseconds from the origin.
     pub fn end(&self) -> i64 {
-        let total = self
-            .steps
-            .iter()
-            .fold(0u64, |sum, step| sum.saturating_add(step.duration));
-        self.begin.saturating_add_unsigned(total)
+        self.begin.saturating_add_unsigned(self.duration)
     }
 
     /// The command line that shows it in its trace.
@@ -159,6 +159,9 @@ const CAREFUL: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;
 /// Columns of times, and of the path where it tells them.
 const TIMES: &str = "times, CASE WHEN times IS NULL THEN path END";
 const NO_TIMES: &str = "x'', NULL";
+
+/// The column of durations.
+const DURATION: &str = "duration_ns";
 
 impl Database {
     /// Opens a database; it is not written to.
@@ -258,12 +261,16 @@ impl Database {
         let mut rows = statement.query([kind.id]).map_err(&sqlite)?;
         let mut table = Table::default();
         let mut room = Room::of(&self.connection).map_err(&sqlite)?;
+        let duration = self.columns.iter().position(|column| column.name == DURATION);
         let mut columns: Vec<Filling> = self.columns.iter().map(|_| Filling::default()).collect();
         while let Some(row) = rows.next().map_err(&sqlite)? {
             self.take(&mut table, row, &mut room)?;
             for (place, column) in columns.iter_mut().enumerate() {
                 let value = row.get_ref(fixed + place).map_err(&sqlite)?;
                 room.take(value).ok_or_else(|| self.is_too_much())?;
+                if Some(place) == duration {
+                    self.check_times(&table, value)?;
+                }
                 column.push(table.len() - 1, value);
             }
         }
@@ -306,6 +313,24 @@ impl Database {
         let times = times.ok_or_else(|| damaged("its times cannot be read"))?;
         table.rows.push(&times);
         Ok(())
+    }
+
+    /// That the times of the last execution, if it has any, add up to its duration.
+    fn check_times(&self, table: &Table, duration: ValueRef<'_>) -> Result<(), DatabaseError> {
+        let times = table.rows.of(table.len() - 1).iter().map(|(_, time)| *time);
+        let id = table.ids.last().copied().unwrap_or_default();
+        match known(duration).filter(|&duration| !adds_up(times.clone(), duration)) {
+            None => Ok(()),
+            Some(duration) => Err(self.differs(id.into(), "times", times, duration)),
+        }
+    }
+
+    /// Both are not told: nobody knows which of them is right.
+    fn differs(&self, id: i64, what: &str, parts: impl Iterator<Item = u64>, duration: u64) -> DatabaseError {
+        let sum: u128 = parts.map(u128::from).sum();
+        let told =
+            format!("execution {id}: its {what} add up to {sum} ns, and its duration is {duration} ns");
+        DatabaseError::damaged(&self.path, told)
     }
 
     fn is_too_much(&self) -> DatabaseError {
@@ -352,33 +377,8 @@ impl Database {
     /// # Errors
     /// When it cannot be read.
     pub fn execution(&self, id: u32) -> Result<Option<Recorded>, DatabaseError> {
-        let select = "SELECT begin_ns, source, thread, path FROM execution WHERE id = ?1";
-        let found = all_of(&self.connection, select, [id], |row| {
-            let path = match row.get_ref(3)?.as_blob() {
-                Ok(bytes) => blobs::read_steps(bytes, self.merged.len(), self.threads.len()),
-                Err(_) => None,
-            };
-            Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<u32>>(2)?, path))
-        });
-        let found = found.map_err(DatabaseError::sqlite(&self.path))?;
-        let Some((begin, source, thread, path)) = found.into_iter().next() else {
-            return Ok(None);
-        };
-        let damaged =
-            || DatabaseError::damaged(&self.path, format!("execution {id}: its path cannot be read"));
-        let source = self.source(source).ok_or_else(damaged)?;
-        let steps = path.ok_or_else(damaged)?.into_iter();
-        let steps = steps.map(|(thread, context, duration)| PathStep {
-            thread,
-            context: self.merged(context),
-            duration,
-        });
-        Ok(Some(Recorded {
-            begin,
-            source,
-            thread,
-            steps: steps.collect(),
-        }))
+        let found = self.execution_from(id.into())?;
+        Ok(found.and_then(|(found, recorded)| (found == i64::from(id)).then_some(recorded)))
     }
 
     /// The first execution whose id is not less, with its id and its steps; none if there is none any more.
@@ -386,9 +386,12 @@ impl Database {
     /// # Errors
     /// When it cannot be read.
     pub fn execution_from(&self, id: i64) -> Result<Option<(i64, Recorded)>, DatabaseError> {
-        let select =
-            "SELECT id, begin_ns, source, thread, path FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1";
-        self.first(select, id, |row| {
+        let has_durations = self.columns.iter().any(|column| column.name == DURATION);
+        let duration = if has_durations { DURATION } else { "NULL" };
+        let select = format!(
+            "SELECT id, begin_ns, source, thread, path, {duration} FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1"
+        );
+        let found = self.first(&select, id, |row| {
             let thread: Option<i64> = row.get(3).ok()?;
             let thread = match thread.map(u32::try_from) {
                 Some(thread) => Some(thread.ok().filter(|&id| (id as usize) < self.threads.len())?),
@@ -401,13 +404,28 @@ impl Database {
                 context: self.merged(context),
                 duration,
             });
+            let steps: Vec<PathStep> = steps.collect();
+            let duration = known(row.get_ref(5).ok()?);
+            let sum = || {
+                steps
+                    .iter()
+                    .fold(0u64, |sum, step| sum.saturating_add(step.duration))
+            };
             Some(Recorded {
                 begin: row.get(1).ok()?,
                 source: self.source(row.get(2).ok()?)?,
                 thread,
-                steps: steps.collect(),
+                duration: duration.unwrap_or_else(sum),
+                steps,
             })
-        })
+        })?;
+        if let Some((id, recorded)) = &found {
+            let parts = recorded.steps.iter().map(|step| step.duration);
+            if has_durations && !adds_up(parts.clone(), recorded.duration) {
+                return Err(self.differs(*id, "steps", parts, recorded.duration));
+            }
+        }
+        Ok(found)
     }
 
     /// The times of the first execution whose id is not less, with its id: contexts ascending, and the nanoseconds in them
@@ -444,6 +462,25 @@ impl Database {
         });
         Ok(Some((id, found?)))
     }
+}
+
+/// A duration, as SQLite keeps it; none if it is none.
+fn known(duration: ValueRef<'_>) -> Option<u64> {
+    match duration {
+        // One below 0 is longer than any is.
+        ValueRef::Integer(number) => Some(number.cast_unsigned()),
+        ValueRef::Real(number) => Some(number as u64),
+        _ => None,
+    }
+}
+
+/// Whether parts of a duration are all of it. Of executions without any nobody knows where their time went. What is too long for
+/// SQLite is kept as the longest.
+fn adds_up(parts: impl Iterator<Item = u64> + Clone, duration: u64) -> bool {
+    let sum: u128 = parts.clone().map(u128::from).sum();
+    parts.clone().next().is_none()
+        || sum == u128::from(duration)
+        || duration == i64::MAX as u64 && sum > u128::from(duration)
 }
 
 /// The contexts when functions have other names, and which of them each is.
@@ -494,15 +531,6 @@ fn followed(known: &HashMap<NameId, NameId>) -> HashMap<NameId, NameId> {
         }
     }
     ends
-}
-
-fn all_of<T, P: rusqlite::Params>(
-    connection: &Connection,
-    select: &str,
-    params: P,
-    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare(select)?.query_map(params, map)?.collect()
 }
 
 /// A column that is being read: of what kind it is shows in its values. Where there are none yet there is no room for them.

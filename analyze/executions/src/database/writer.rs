@@ -15,6 +15,7 @@ use crate::counts::ExtraMetric;
 use crate::database::about::{About, KindAbout, SourceAbout};
 use crate::database::blobs;
 use crate::database::error::DatabaseError;
+use crate::database::otherwise;
 use crate::database::reader::Database;
 use crate::database::schema::{APPLICATION, TABLES, VERSION, value_column};
 use crate::database::store::{Constant, Row, State, Store, StoredColumn, StoredKind, Writing};
@@ -360,14 +361,26 @@ fn tell(store: &mut Store, about: &About) -> rusqlite::Result<Vec<i64>> {
         let insert = "INSERT OR REPLACE INTO rename (old, new) VALUES (?1, ?2)";
         connection.execute(insert, params![old, new])?;
     }
-    let kinds = about.kinds.iter().map(|kind| stored_kind(connection, kind));
+    let mut labels: Vec<&str> = about.sources.iter().map(|source| source.label.as_str()).collect();
+    labels.dedup();
+    let labels = labels.join(", ");
+    let kinds = about
+        .kinds
+        .iter()
+        .map(|kind| stored_kind(connection, kind, &labels));
     store.kinds = kinds.collect::<rusqlite::Result<_>>()?;
     Ok(sources)
 }
 
-fn stored_kind(connection: &Connection, kind: &KindAbout) -> rusqlite::Result<StoredKind> {
+/// A kind that recordings of these labels have.
+fn stored_kind(connection: &Connection, kind: &KindAbout, labels: &str) -> rusqlite::Result<StoredKind> {
     let insert = "INSERT INTO kind (name, definition) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
     connection.execute(insert, params![kind.name, kind.definition])?;
+    if kind.is_otherwise {
+        let more = otherwise::comment(labels, &kind.definition);
+        let update = "UPDATE kind SET definition = definition || ?2 WHERE name = ?1";
+        connection.execute(update, params![kind.name, more])?;
+    }
     let of_name = "SELECT id FROM kind WHERE name = ?1";
     Ok(StoredKind {
         id: connection.query_row(of_name, [&kind.name], |row| row.get(0))?,

@@ -14,6 +14,7 @@ use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use crate::commands::report::{Subject, window};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::hints;
 use crate::options::{self, InputArgs, TimeArgs};
 use crate::output;
 use crate::spare;
@@ -51,7 +52,7 @@ pub(crate) struct CriticalPathArgs {
     /// Of the longest of these system calls (a pattern with * and ?) that begin in the time that is given
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     longest: Vec<String>,
-    /// So many paths at most
+    /// So many paths at most; 0 for all
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
     /// How to show them
@@ -77,6 +78,19 @@ enum Format {
     Csv,
     /// A line for each stack of threads that wait for each other, and nanoseconds
     Folded,
+}
+
+/// Paths that are shown at most, where all are: they are in memory together.
+const MOST: usize = 100_000;
+
+impl CriticalPathArgs {
+    /// Paths that are shown at most.
+    fn rows(&self) -> usize {
+        match self.top {
+            0 => MOST,
+            top => top,
+        }
+    }
 }
 
 /// So much behind the end of the time that is given is read to tell what ended waits that go on there, in nanoseconds.
@@ -110,7 +124,7 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
         window: window(subject.range),
         behind: BEHIND,
         calls: options::globs(&args.longest),
-        rows: args.top,
+        rows: args.rows(),
         ..Selection::default()
     };
     let analysis = GraphAnalysis::new(&subject.set, selection);
@@ -120,18 +134,48 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     let until = analysis.input().until();
     let graph = fold::run(&subject.set, &analysis, &args.fold, until, &mut subject.warnings)?;
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
-    if asked.is_empty() {
-        subject
-            .warnings
-            .note("nothing in the trace is what was asked for");
+    let around = (subject.range, &subject.zone);
+    if asked.is_empty() && !hints::told_outside(&subject.set, around, &mut subject.warnings) {
+        subject.warnings.note(&nothing(args));
     }
-    if asked.len() > args.top {
-        let more = asked.len() - args.top;
+    if asked.len() > args.rows() {
+        let more = asked.len() - args.rows();
         let note = format!("{more} more that were asked for are not shown; --top shows more");
         subject.warnings.note(&note);
-        asked.truncate(args.top);
+        asked.truncate(args.rows());
     }
     Ok(graph.report(&asked))
+}
+
+/// That there is nothing of what was asked for, and what helps.
+fn nothing(args: &CriticalPathArgs) -> String {
+    let [number] = args.longest.as_slice() else {
+        return unknown(args);
+    };
+    match number.parse::<u64>() {
+        Ok(number) => format!(
+            "no system call is called {number}: --longest takes a pattern of names, as in --longest 'f*sync', and --top {number} \
+             says how many"
+        ),
+        Err(_) => unknown(args),
+    }
+}
+
+/// The same where what was asked for can be.
+fn unknown(args: &CriticalPathArgs) -> String {
+    match (args.tid, &args.process) {
+        (Some(tid), _) => format!(
+            "thread {tid} is not in the traces at that time: `tracebraid cpu` shows which threads there are"
+        ),
+        (None, Some(name)) => format!(
+            "no process and no thread is called {name} at that time: `tracebraid processes` and `tracebraid cpu` show which \
+             there are"
+        ),
+        (None, None) => format!(
+            "no system call {} is in the traces from begin to end: `tracebraid syscalls` shows which there are",
+            args.longest.join(", ")
+        ),
+    }
 }
 
 /// What is asked for: of several threads those that were there longest come first.

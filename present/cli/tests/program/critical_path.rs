@@ -51,6 +51,35 @@ fn the_longest_calls_as_tables() {
     assert_eq!(text.matches("Critical path of ").count(), 2, "{text}");
 }
 
+/// Where there is nothing, what would help is said.
+#[test]
+fn what_is_not_there_is_told_with_a_remedy() {
+    let trace = trace();
+    let said = |arguments: &[&str]| {
+        let (code, said) = failure(&[&["critical-path", trace.as_str()], arguments].concat());
+        assert_eq!(code, 0, "{said}");
+        said
+    };
+    for (arguments, expected) in [
+        (&["--longest", "5"][..], "--top 5 says how many"),
+        (
+            &["--longest", "read,nosuch*,5", "--from", "+3600s"],
+            "the last one of",
+        ),
+        (&["--longest", "nosuch*"], "tracebraid syscalls"),
+        (&["--tid", "99999"], "thread 99999 is not in the traces"),
+        (&["--process", "nobody"], "tracebraid processes"),
+    ] {
+        let said = said(arguments);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+    // 0 is all, as everywhere.
+    let all = json(&["--process", "worker*", "--top", "0"]);
+    assert!(all["paths"].as_array().is_some_and(|paths| paths.len() > 1));
+    let all = json(&["--longest", "fsync,fdatasync", "--top", "0"]);
+    assert_eq!(all["paths"].as_array().map(Vec::len), Some(871));
+}
+
 #[test]
 fn all_ways_to_add_up_give_the_same() {
     let report = json(&["--longest", "fdatasync,futex", "--top", "7"]);

@@ -177,6 +177,15 @@ fn comparisons_fail_tests_when_asked_to() {
     }
     assert_eq!(with("duration_ns > 5000").0, 4);
     assert_eq!(with("duration").0, 2);
+    // The unit may stand apart.
+    assert_eq!(with("duration > 3600 s").0, 0);
+    let (code, said) = with("page_faults > 5");
+    assert!(
+        code == 2 && said.contains("no execution's page_faults is known"),
+        "{said}"
+    );
+    let (code, said) = with("label > 5");
+    assert!(code == 2 && said.contains("label is a text"), "{said}");
     // Halves of the same do not differ.
     let halves = [
         "compare",
@@ -190,6 +199,322 @@ fn comparisons_fail_tests_when_asked_to() {
     ];
     let (code, said) = failure(&halves);
     assert_eq!(code, 0, "{said}");
+}
+
+/// What gates decided stands in what programs read, too.
+#[test]
+fn decisions_of_gates_are_told_to_programs() {
+    let gates = [
+        "duration > 5%",
+        "ctx.\"[timer]\" > 3600s",
+        "context > 1ms",
+        "switches > 100000",
+        "context > 3600s",
+    ];
+    let groups = ["--a", "duration < 10ms", "--b", "duration > 30ms"];
+    let options = gates.iter().flat_map(|gate| ["--fail-if", gate]);
+    let options: Vec<&str> = groups.into_iter().chain(options).collect();
+    let compared = |format| {
+        let output = run(&[&["compare", file(), "--format", format], &options[..]].concat());
+        assert_eq!(output.status.code(), Some(4));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let told: Value = serde_json::from_str(&compared("json")).expect("JSON");
+    let told = told["gates"].as_array().expect("gates");
+    let outcomes: Vec<(&str, &str)> = told
+        .iter()
+        .map(|of| {
+            (
+                of["condition"].as_str().expect("a text"),
+                of["outcome"].as_str().expect("a text"),
+            )
+        })
+        .collect();
+    let expected = ["failed", "passed", "failed", "passed", "passed"];
+    assert_eq!(outcomes, gates.into_iter().zip(expected).collect::<Vec<_>>());
+    let duration = &told[0];
+    let number = |of: &Value| of.as_f64().expect("a number");
+    let (first, second) = (number(&duration["means"][0]), number(&duration["means"][1]));
+    assert!((number(&duration["difference"]) - (second - first)).abs() < 1e-3);
+    assert!(
+        (number(&duration["allowed"]) - first * 0.05).abs() < 1e-6,
+        "{duration}"
+    );
+    assert!(number(&duration["chance"]) < 0.01, "{duration}");
+    assert_eq!(duration["figure"], "duration_ns");
+    assert!(
+        duration["why"]
+            .as_str()
+            .expect("a text")
+            .contains("duration_ns has"),
+        "{duration}"
+    );
+    assert!(
+        told[2]["context"]
+            .as_array()
+            .is_some_and(|frames| !frames.is_empty())
+    );
+    assert!(told[1]["why"].is_null() && number(&told[4]["chance"]) > 0.99);
+    let rows = compared("csv");
+    let rows: Vec<&str> = rows.lines().filter(|line| line.starts_with("gate,")).collect();
+    assert_eq!(rows.len(), 5, "{rows:?}");
+    assert!(rows[0].starts_with("gate,duration > 5%,") && rows[0].ends_with(",failed"));
+    // What may be so, and may be chance.
+    let few = [
+        "compare",
+        file(),
+        "--a",
+        "id >= 1 && id <= 3",
+        "--b",
+        "id == 23 || id == 4",
+        "--fail-if",
+        "duration > 0",
+        "--format",
+        "json",
+    ];
+    let told = &json(&few)["gates"][0];
+    assert_eq!(told["outcome"], "undecided", "{told}");
+    assert!(told["why"].as_str().expect("a text").contains("may be chance"));
+}
+
+/// A database of what the documentation defines.
+fn documented() -> &'static str {
+    static DONE: OnceLock<(TempDir, String)> = OnceLock::new();
+    let (_, path) = DONE.get_or_init(|| {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/executions.md");
+        let docs = std::fs::read_to_string(docs).expect("the documentation");
+        let (_, rest) = docs.split_once("\n## An example\n").expect("the example");
+        let definitions = rest.split("```\n").nth(1).expect("its definitions");
+        let directory = TempDir::new().expect("a temporary directory");
+        let file = directory.path().join("requests.definitions");
+        std::fs::write(&file, definitions).expect("a file");
+        let path = directory.path().join("documented.db");
+        let path = path.to_str().expect("UTF-8").to_owned();
+        let trace = recorded_trace("kernel-ust-requests");
+        let file = file.to_str().expect("UTF-8");
+        let output = run(&["executions", "build", &trace, "-o", &path, "--file", file]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{said}");
+        (directory, path)
+    });
+    path
+}
+
+#[test]
+fn the_example_of_the_documentation_is_one() {
+    let info = json(&["executions", "info", documented(), "--format", "json"]);
+    let kinds = info["kinds"].as_array().expect("kinds").iter();
+    let kinds: Vec<(&str, u64)> = kinds
+        .map(|of| {
+            (
+                of["name"].as_str().expect("a name"),
+                of["executions"].as_u64().expect("a number"),
+            )
+        })
+        .collect();
+    assert_eq!(kinds, [("request", 2500), ("backend", 895), ("sync", 871)]);
+    let slow = [
+        "executions",
+        "list",
+        documented(),
+        "--kind",
+        "request",
+        "--top",
+        "1",
+        "--format",
+        "json",
+    ];
+    let slow = &json(&slow)[0];
+    assert_eq!(
+        (&slow["op"], &slow["phases"], &slow["worker"]),
+        (&"STORE".into(), &4.into(), &2.into())
+    );
+}
+
+/// Texts are columns, and something to sort by, as figures are.
+#[test]
+fn executions_are_listed_and_sorted_by_texts() {
+    fn listed<'m>(more: &[&'m str]) -> Vec<&'m str> {
+        let list = ["executions", "list", documented(), "--kind", "request"];
+        [&list[..], more].concat()
+    }
+    let columns = ["--columns", "thread,op,duration,ctx.[timer],host,trace"];
+    let sorted = [&columns[..], &["--sort", "op", "--top", "0"]].concat();
+    let rows = text(&listed(&[&sorted[..], &["--format", "csv"]].concat()));
+    let mut lines = rows.lines();
+    assert_eq!(
+        lines.next(),
+        Some("id,begin_ns,label,host,thread,tid,op,duration_ns,ctx.[timer],trace")
+    );
+    let ops: Vec<&str> = lines
+        .map(|line| line.split(',').nth(6).expect("a text"))
+        .collect();
+    assert!(
+        ops.is_sorted() && ops.contains(&"RPC") && ops.contains(&"STORE"),
+        "{ops:?}"
+    );
+    let first = &json(&listed(&[&sorted[..], &["--format", "json"]].concat()))[0];
+    assert_eq!((&first["op"], &first["host"]), (&"LOOKUP".into(), &"vm1".into()));
+    assert!(
+        first["trace"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("64-bit") || path.ends_with("kernel"))
+    );
+    assert!(
+        first["running_ns"].is_null() && first["duration_ns"].is_u64(),
+        "{first}"
+    );
+    let table = shown(&listed(&[
+        "--columns",
+        "op,thread",
+        "--sort",
+        "thread",
+        "--top",
+        "1",
+        "--gmt",
+    ]));
+    let head: Vec<&str> = table.lines().next().expect("a head").split_whitespace().collect();
+    assert_eq!(head, ["id", "begin", "op", "thread", "label"]);
+    assert!(table.contains("worker-0 "), "{table}");
+    for option in ["--columns", "--sort"] {
+        let (code, said) = failure(&listed(&[option, "speed"]));
+        assert_eq!(code, 2, "{said}");
+        assert!(
+            said.contains(option) && said.contains("duration_ns") && said.contains("host"),
+            "{said}"
+        );
+    }
+}
+
+/// What the database has, and knows of no execution of a kind, holds for none.
+#[test]
+fn what_is_known_of_no_execution_can_be_asked_for() {
+    let listed = |condition: &'static str| {
+        let list = ["executions", "list", documented(), "--kind", "backend"];
+        let more = ["--where", condition, "--columns", "op", "--sort", "op"];
+        json(&[&list[..], &more, &["--top", "0", "--format", "json"]].concat())
+    };
+    assert_eq!(
+        listed("op == STORE || op > 3 || op =~ *"),
+        Value::Array(Vec::new())
+    );
+    assert_eq!(listed("!has(op)").as_array().map(Vec::len), Some(895));
+    let (code, said) = failure(&[
+        "executions",
+        "list",
+        documented(),
+        "--kind",
+        "backend",
+        "--where",
+        "oq == 1",
+    ]);
+    assert!(code == 2 && said.contains("executions have no `oq`"), "{said}");
+}
+
+#[test]
+fn what_is_no_database_of_executions_is_not_written_over() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("browser.db");
+    let trace = recorded_trace("kernel-mix-small");
+    let name = path.to_str().expect("UTF-8");
+    let built = || {
+        let output = run(&["executions", "build", &trace, "-o", name, "--call", "read"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    // The head of a file of SQLite that says nothing of whose it is.
+    let mut other = b"SQLite format 3\0".to_vec();
+    other.resize(4096, 0);
+    std::fs::write(&path, &other).expect("a file");
+    let (code, said) = built();
+    assert!(
+        code == Some(2) && said.contains("is no database of executions") && said.contains("another name"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read(&path).expect("it is there"), other);
+    // A file that is empty, as `mktemp` makes it, and one of executions are.
+    std::fs::write(&path, b"").expect("a file");
+    assert_eq!(built().0, Some(0));
+    assert_eq!(built().0, Some(0));
+}
+
+/// Why there are no executions, and what helps.
+#[test]
+fn what_is_not_in_the_traces_is_told_with_a_remedy() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("empty.db");
+    let name = path.to_str().expect("UTF-8");
+    let trace = recorded_trace("kernel-mix-small");
+    let said = |more: &[&str]| {
+        let output = run(&[&["executions", "build", &trace, "-o", name], more].concat());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let text = said(&[
+        "--call",
+        "read",
+        "--from",
+        "2020-01-01",
+        "--to",
+        "2020-01-02",
+        "--clock-gmt",
+    ]);
+    assert!(
+        text.contains("no event record is selected: the first one is of 2026-")
+            && text.contains("the last one"),
+        "{text}"
+    );
+    assert!(!text.contains("there are none"), "{text}");
+    for (option, pattern, remedy) in [
+        ("--span", "*", "tb_span_begin"),
+        ("--process", "nobody", "tracebraid processes"),
+        ("--call", "readahead", "tracebraid syscalls"),
+        ("--period", "p : $evt.$name == \"zz\"", "tracebraid count"),
+    ] {
+        let text = said(&[option, pattern]);
+        assert!(text.contains(remedy), "{option}: {text}");
+    }
+    // A trace that has begun, and no packets yet.
+    let begun = directory.path().join("begun");
+    std::fs::create_dir(&begun).expect("a directory");
+    let metadata = recorded("kernel-ust-requests").join("kernel-ust-requests/kernel/metadata");
+    std::fs::copy(metadata, begun.join("metadata")).expect("a file");
+    let output = run(&[
+        "executions",
+        "build",
+        begun.to_str().expect("UTF-8"),
+        "-o",
+        name,
+        "--call",
+        "read",
+    ]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains("have no packets") && !text.contains("there are none"),
+        "{text}"
+    );
+    assert!(!String::from_utf8_lossy(&output.stdout).contains('%'));
+    let text = said(&["--span", "*", "--process", "*"]);
+    assert!(
+        text.contains("`*` is defined already") && text.contains("`other : *`"),
+        "{text}"
+    );
+    assert!(said(&["--span", "*", "--process", "other : *"]).contains("tb_span_begin"));
+    let text = said(&["--call", "read", "--rename", "operator===equals"]);
+    assert!(text.contains("'operator== = equals'"), "{text}");
+}
+
+/// Several traces of one machine can be told apart where there is no room for their paths.
+#[test]
+fn traces_of_one_machine_are_told_apart() {
+    let output = tracebraid()
+        .env("TRACEBRAID_COLUMNS", "60")
+        .args(["executions", "info", file()])
+        .output()
+        .expect("the binary runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("vm1/kernel") && text.contains("vm1/ust"), "{text}");
+    let info = json(&["executions", "info", file(), "--format", "json"]);
+    assert_eq!(info["sources"][0]["host"], "vm1");
 }
 
 #[test]
@@ -326,6 +651,28 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     let info = json(&["executions", "info", name, "--format", "json"]);
     let definition = info["kinds"][0]["definition"].as_str().expect("a definition");
     assert!(definition.starts_with("period request : "), "{definition}");
+    assert!(!definition.contains("app:response"), "{definition}");
+    // The other one is told, too, of which recording it is.
+    let others = info["kinds"][0]["defined_otherwise"]
+        .as_array()
+        .expect("definitions");
+    assert_eq!((others.len(), &others[0]["label"]), (1, &"three".into()));
+    let other = others[0]["definition"].as_str().expect("a definition");
+    assert!(
+        other.contains("$evt.$name == \"app:response\"") && other.contains("call fsync"),
+        "{other}"
+    );
+    assert_eq!(
+        info["kinds"][1]["defined_otherwise"].as_array().map(Vec::len),
+        Some(0)
+    );
+    let info = text(&["executions", "info", name]);
+    assert!(
+        info.contains("\nrequest of three, defined otherwise:\n  period request : "),
+        "{info}"
+    );
+    // It goes on to be compared with the first one.
+    assert!(!appended("four", end).contains("otherwise"));
 }
 
 /// The client's clock is 3.7 s ahead: requests that go over to the server make no sense as they are.

@@ -1,8 +1,9 @@
 //! `--fail-if`: what makes a comparison fail, for tests of performance.
 
-use tracebraid_executions::database::Table;
+use tracebraid_executions::database::{Database, Table};
 use tracebraid_executions::{
-    ContextId, Difference, Dimension, Group, SURE, chance_of_more, quantity, time_within,
+    ContextId, Difference, Dimension, Group, Named, SURE, Values, chance_of_more, named, quantity,
+    time_within,
 };
 
 use super::Compared;
@@ -101,22 +102,87 @@ impl Gate {
     }
 }
 
-/// What came of gates, in words.
-#[derive(Debug, Default)]
-pub(super) struct Verdict {
-    /// What was to be found and was.
-    pub(super) failed: Vec<String>,
-    /// What may be so, and may be chance.
-    pub(super) undecided: Vec<String>,
+/// What came of a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// There is not surely more, nor may there be.
+    Passed,
+    /// There is surely more.
+    Failed,
+    /// There may be more, and that may be chance.
+    Undecided,
+}
+
+impl Outcome {
+    /// Of more than is allowed, and how sure that is.
+    fn of(is_more: bool, is_sure: bool) -> Outcome {
+        match (is_sure, is_more) {
+            (true, _) => Outcome::Failed,
+            (false, true) => Outcome::Undecided,
+            (false, false) => Outcome::Passed,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "failed",
+            Outcome::Undecided => "undecided",
+        }
+    }
+}
+
+/// What a gate is about.
+#[derive(Clone, Debug)]
+pub(super) enum About {
+    /// A figure, or the time in frames of a name.
+    Figure(String),
+    /// The time in a context itself: that which has most more of those that decide; none if there are none.
+    Context(Option<ContextId>),
+}
+
+/// What a gate decided, and by what.
+#[derive(Clone, Debug)]
+pub(super) struct Decision {
+    /// As it was given.
+    pub(super) condition: String,
+    pub(super) outcome: Outcome,
+    pub(super) about: About,
+    pub(super) unit: String,
+    /// The groups' means.
+    pub(super) means: Option<[f64; 2]>,
+    /// How much more the second group may have.
+    pub(super) allowed: Option<f64>,
+    /// How probable it is by chance that it has more than that.
+    pub(super) chance: Option<f64>,
+    /// What was found, in words, if there is more than is allowed.
+    pub(super) why: Option<String>,
+}
+
+impl Decision {
+    /// How much more the second group has.
+    pub(super) fn difference(&self) -> Option<f64> {
+        self.means.map(|[first, second]| second - first)
+    }
+
+    /// What is said on standard error.
+    pub(super) fn says(&self) -> Option<String> {
+        self.why
+            .as_ref()
+            .map(|why| format!("--fail-if {}: {why}", self.condition))
+    }
 }
 
 /// What came of them.
 ///
 /// # Errors
 /// When executions do not have what is asked for, or groups have too few of them to tell anything.
-pub(super) fn verdict(gates: &[Gate], compared: &Compared<'_>, table: &Table) -> Result<Verdict, Failure> {
-    let mut verdict = Verdict::default();
-    for gate in gates {
+pub(super) fn decisions(
+    gates: &[Gate],
+    compared: &Compared<'_>,
+    table: &Table,
+) -> Result<Vec<Decision>, Failure> {
+    let decide = |gate: &Gate| {
         let mut groups = compared.groups.iter().zip(&compared.names);
         if let Some((group, name)) = groups.find(|(group, _)| group.len() < 2) {
             let count = number_of(group.len() as u64, "execution", "executions");
@@ -127,41 +193,55 @@ pub(super) fn verdict(gates: &[Gate], compared: &Compared<'_>, table: &Table) ->
             CONTEXT => {
                 let fits = gate.fits("ns");
                 fits.map_err(|what| Failure::usage(gate.says(&what)))?;
-                contexts(gate, compared, table, &mut verdict);
+                Ok(contexts(gate, compared, table))
             }
-            what => figure(gate, what, compared, table, &mut verdict)?,
+            what => figure(gate, what, compared, table),
         }
-    }
-    Ok(verdict)
+    };
+    gates.iter().map(decide).collect()
 }
 
-fn contexts(gate: &Gate, compared: &Compared<'_>, table: &Table, verdict: &mut Verdict) {
+fn contexts(gate: &Gate, compared: &Compared<'_>, table: &Table) -> Decision {
     let own: Vec<&Difference> = compared.differences.iter().filter(|of| !of.is_whole).collect();
-    let too_much = own
-        .iter()
-        .filter(|of| of.test.more > gate.most(of.groups[0].mean));
+    let allowed = |of: &Difference| gate.most(of.groups[0].mean);
     // As many are looked at.
     let chance = |of: &Difference| {
         let [first, second] = [0, 1].map(|at: usize| own_times(table, &compared.groups[at], of.context));
         (chance_of_more(&gate.shifted(&first), &second) * own.len() as f64).min(1.0)
     };
-    let judged = too_much.map(|of| (*of, chance(of)));
+    let too_much = own.iter().copied().filter(|of| of.test.more > allowed(of));
     // They must differ, and by more than that.
-    let (sure, other): (Vec<_>, Vec<_>) = judged.partition(|(of, chance)| of.is_sure() && *chance < SURE);
-    let greatest = |list: Vec<(&Difference, f64)>| {
-        let (most, chance) = list
-            .into_iter()
-            .max_by(|(one, _), (other, _)| one.test.more.total_cmp(&other.test.more))?;
-        let context = compared.database.union.words(most.context).join(" > ");
-        let context = safe(&context);
-        let more = amount(most.test.more, "ns");
-        Some((format!("{more} more in {context}"), chance.max(most.test.chance)))
+    let (sure, other): (Vec<_>, Vec<_>) = too_much.partition(|of| of.is_sure() && chance(of) < SURE);
+    let outcome = Outcome::of(!other.is_empty(), !sure.is_empty());
+    let deciding = match outcome {
+        Outcome::Failed => greatest(&sure),
+        Outcome::Undecided => greatest(&other),
+        Outcome::Passed => greatest(&own),
     };
-    match (greatest(sure), greatest(other)) {
-        (Some((what, _)), _) => verdict.failed.push(gate.says(&what)),
-        (None, Some((what, chance))) => verdict.undecided.push(gate.says(&maybe(&what, chance))),
-        (None, None) => {}
+    let judged = deciding.map(|of| chance(of).max(of.test.chance));
+    let what = |of: &Difference| {
+        let context = compared.database.union.words(of.context).join(" > ");
+        let context = safe(&context);
+        let more = amount(of.test.more, "ns");
+        format!("{more} more in {context}")
+    };
+    Decision {
+        condition: gate.text.clone(),
+        outcome,
+        about: About::Context(deciding.map(|of| of.context)),
+        unit: "ns".to_owned(),
+        means: deciding.map(|of| of.groups.map(|group| group.mean)),
+        allowed: deciding.map(allowed),
+        chance: judged,
+        why: deciding.and_then(|of| why(outcome, what(of), judged.unwrap_or(1.0))),
     }
+}
+
+/// That with most more.
+fn greatest<'d>(list: &[&'d Difference]) -> Option<&'d Difference> {
+    let more = |of: &Difference| of.test.more;
+    let greatest = list.iter().max_by(|one, other| more(one).total_cmp(&more(other)));
+    greatest.copied()
 }
 
 /// The time of each execution of a group in a context itself.
@@ -178,13 +258,7 @@ fn own_times(table: &Table, group: &Group, context: ContextId) -> Vec<f64> {
 }
 
 /// A figure of executions, or their time in frames.
-fn figure(
-    gate: &Gate,
-    what: &str,
-    compared: &Compared<'_>,
-    table: &Table,
-    verdict: &mut Verdict,
-) -> Result<(), Failure> {
+fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Result<Decision, Failure> {
     let wrong = |error: String| Failure::usage(gate.says(&error));
     let (values, name, unit) = match what.strip_prefix("ctx.") {
         Some(frame) => {
@@ -194,7 +268,7 @@ fn figure(
         }
         None => {
             let figures = table.figure(what);
-            let figures = figures.ok_or_else(|| wrong(format!("executions have no figure {what}")))?;
+            let figures = figures.ok_or_else(|| wrong(no_figure(what, compared.database, table)))?;
             let column = &figures.column;
             (figures.values.clone(), column.name.as_str(), column.unit.as_str())
         }
@@ -213,13 +287,44 @@ fn figure(
     let means = [&first, &second].map(|values| values.iter().sum::<f64>() / values.len() as f64);
     let chance = chance_of_more(&gate.shifted(&first), &second);
     let more = means[1] - means[0];
+    let allowed = gate.most(means[0]);
+    let outcome = Outcome::of(more > allowed, chance < SURE);
     let what = format!("{name} has {} more", amount(more, unit));
-    if chance < SURE {
-        verdict.failed.push(gate.says(&what));
-    } else if more > gate.most(means[0]) {
-        verdict.undecided.push(gate.says(&maybe(&what, chance)));
+    Ok(Decision {
+        condition: gate.text.clone(),
+        outcome,
+        about: About::Figure(name.to_owned()),
+        unit: unit.to_owned(),
+        means: Some(means),
+        allowed: Some(allowed),
+        chance: Some(chance),
+        why: why(outcome, what, chance),
+    })
+}
+
+/// That a gate is about nothing that has numbers, for people.
+fn no_figure(what: &str, database: &Database, table: &Table) -> String {
+    match named(what, database, table) {
+        Ok(found) if found.values.has_texts() => {
+            format!("{} is a text: a gate is about a figure", found.name)
+        }
+        Ok(Named {
+            name,
+            values: Values::Unknown(_),
+        }) => format!("cannot be decided: no execution's {name} is known"),
+        _ => format!(
+            "executions have no figure {what}: `executions info --format json` lists what they have as columns"
+        ),
     }
-    Ok(())
+}
+
+/// What is said of more than is allowed.
+fn why(outcome: Outcome, what: String, chance: f64) -> Option<String> {
+    match outcome {
+        Outcome::Passed => None,
+        Outcome::Failed => Some(what),
+        Outcome::Undecided => Some(maybe(&what, chance)),
+    }
 }
 
 fn maybe(what: &str, chance: f64) -> String {

@@ -10,6 +10,7 @@ use clap::Args;
 use tracebraid_executions::database::{Database, Table};
 use tracebraid_executions::{Apart, Difference, Group, compare, separations, times, typical_and_slow};
 
+use self::gate::{Decision, Outcome};
 use crate::commands::executions::{Format, open, rows, table};
 use crate::failure::{Failure, REGRESSION};
 use crate::output::{Output, say};
@@ -101,16 +102,18 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         groups,
         differences,
     };
-    let verdict = gate::verdict(&args.fail_if, &compared, &table)?;
+    let decisions = gate::decisions(&args.fail_if, &compared, &table)?;
     let mut output = Output::open(None)?;
     match args.format {
         Format::Table => output.write(show::text(args, &compared).as_bytes())?,
-        Format::Json => output.write_json(&show::json(args, &compared))?,
-        Format::Csv => output.write(show::csv(args, &compared).as_bytes())?,
+        Format::Json => output.write_json(&show::json(args, &compared, &decisions))?,
+        Format::Csv => output.write(show::csv(args, &compared, &decisions).as_bytes())?,
     };
-    let said = verdict.undecided.iter().chain(&verdict.failed);
+    let failed = |of: &&Decision| of.outcome == Outcome::Failed;
+    let (failed, other): (Vec<_>, Vec<_>) = decisions.iter().partition(failed);
+    let said = other.iter().chain(&failed).filter_map(|of| of.says());
     said.for_each(|said| say!("{said}"));
-    Ok(match verdict.failed.is_empty() {
+    Ok(match failed.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(REGRESSION),
     })

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tracebraid_executions::{Contexts, Difference, Separation, Test, TextSeparation, ranked};
 
+use super::gate::{About, Decision};
 use super::{CompareArgs, Compared};
 use crate::commands::executions::{amount, title};
 use crate::csv;
@@ -237,7 +238,7 @@ fn with(mut value: Value, more: Value) -> Value {
 }
 
 /// For programs.
-pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
+pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Decision]) -> Value {
     let spreads = |groups: &[tracebraid_executions::Spread; 2]| {
         groups.map(|of| {
             json!({"executions": of.executions, "present": of.present, "mean": of.mean, "deviation": of.deviation})
@@ -263,12 +264,23 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
             "text": of.name, "association": of.association, "value": of.value, "groups": groups, "chance": of.chance,
         })
     };
+    let gate = |of: &Decision| {
+        let (figure, context) = match &of.about {
+            About::Figure(name) => (Some(name), None),
+            About::Context(context) => (None, context.map(|of| compared.database.union.words(of))),
+        };
+        json!({
+            "condition": of.condition, "outcome": of.outcome.word(), "figure": figure, "context": context, "unit": of.unit,
+            "means": of.means, "difference": of.difference(), "allowed": of.allowed, "chance": of.chance, "why": of.why,
+        })
+    };
     let contexts = shown(args, ranked(&compared.differences, args.whole));
     let groups = compared.names.iter().zip(&compared.groups);
     let groups = groups.map(|(name, group)| json!({"condition": name, "executions": group.len()}));
     json!({
         "kind": compared.kind,
         "groups": groups.collect::<Vec<_>>(),
+        "gates": decisions.iter().map(gate).collect::<Vec<_>>(),
         "contexts": contexts.iter().map(context).collect::<Vec<_>>(),
         "figures": shown(args, compared.apart.figures.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
         "texts": shown(args, compared.apart.texts.iter().collect()).into_iter().map(text).collect::<Vec<_>>(),
@@ -276,8 +288,8 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>) -> Value {
 }
 
 /// For spreadsheets: contexts, then figures, then texts: of these the text that tells most, which parts of the groups have it, and how
-/// much it tells (the effect).
-pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
+/// much it tells (the effect); then gates: of these the condition, and what came of it as the value.
+pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Decision]) -> String {
     let mut rows = csv::Rows::new(&[
         "what",
         "name",
@@ -327,6 +339,24 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>) -> String {
         let cells = ["text".to_owned(), of.name.clone()].into_iter().chain(numbers);
         let cells = cells.chain(none).chain(tested).chain([String::new()]);
         rows.add(cells.chain([of.value.clone().unwrap_or_default()]));
+    }
+    for of in decisions {
+        let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let [a, b] = of.means.map_or([None, None], |means| means.map(Some)).map(text);
+        let none = String::new;
+        rows.add([
+            "gate".to_owned(),
+            of.condition.clone(),
+            a,
+            b,
+            text(of.difference()),
+            none(),
+            none(),
+            none(),
+            text(of.chance),
+            none(),
+            of.outcome.word().to_owned(),
+        ]);
     }
     rows.finish()
 }

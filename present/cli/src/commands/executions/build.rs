@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tracebraid_critical_path::Graph;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_executions::database::{About, Database, Writer, delimits_alike};
+use tracebraid_executions::database::{APPLICATION, About, Database, Writer, delimits_alike};
 use tracebraid_executions::{
     BuildError, BuildRules, Built, ExtraMetric, Finished, FunctionNames, Sink, Union, build,
 };
@@ -21,7 +21,8 @@ use crate::commands::report::window;
 use crate::debug_info;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
-use crate::options::{self, InputArgs, TimeArgs};
+use crate::hints;
+use crate::options::{self, InputArgs, TimeArgs, TimeRange};
 use crate::output::Output;
 use crate::spare;
 use crate::table::{bytes, grouped, number_of};
@@ -84,21 +85,44 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     // What cannot be added to is told before anything is read.
     let before = before(args)?;
     renames::check(&renames, before.as_ref())?;
-    if let Some(before) = before {
-        other_definitions(&before, &definitions, &mut warnings);
-    }
+    let otherwise = before.map_or_else(Vec::new, |before| {
+        other_definitions(&before, &definitions, &mut warnings)
+    });
     warnings.opening(&set);
     if let Some(message) = options::several_clocks(&set) {
         warnings.note(&message);
     }
-    let about = About {
+    let mut about = About {
         renames: renames.into_iter().map(|of| (of.old, of.new)).collect(),
         sync: args.input.sync.as_deref().map(sync),
         ..About::new(&set, |trace| label(args, trace), &definitions, &text)
     };
+    for (place, kind) in about.kinds.iter_mut().enumerate() {
+        kind.is_otherwise = otherwise.contains(&place);
+    }
+    let zone = options::zone(args.clock_gmt);
+    let range = args.time.range(&set, &zone, 0)?;
     let (mut counting, union) = open(args, &about)?;
-    let built = make(args, &set, &definitions, union, &mut counting, &mut warnings)?;
-    tell(&mut warnings, &definitions, &built, &counting);
+    let built = make(
+        args,
+        &set,
+        &definitions,
+        (range, union),
+        &mut counting,
+        &mut warnings,
+    )?;
+    let packets = options::total_bytes(&set);
+    if packets == 0 {
+        warnings.note(
+            "the traces have no packets: nothing was recorded, or nothing is written yet (that of `tracebraid start` is by \
+             `tracebraid stop` or `snapshot`)",
+        );
+    }
+    let is_outside = counting.executions == 0 && hints::told_outside(&set, (range, &zone), &mut warnings);
+    // Of nothing there is nothing else to tell.
+    if !is_outside && packets > 0 {
+        tell(&mut warnings, &set, &definitions, &built, &counting);
+    }
     let Counting {
         writer, executions, ..
     } = counting;
@@ -106,13 +130,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let size = writer
         .finish(&built)
         .map_err(|error| Failure::output(error.to_string()))?;
-    let packets = options::total_bytes(&set);
-    let (added, of_packets) = match args.append {
+    let added = if args.append { " added" } else { "" };
+    let of_packets = match args.append || packets == 0 {
         // What was there before is of other packets.
-        true => (" added", String::new()),
+        true => String::new(),
         false => {
-            let share = size as f64 * 100.0 / packets.max(1) as f64;
-            ("", format!(", {share:.1} % of {} of packets", bytes(packets)))
+            let share = size as f64 * 100.0 / packets as f64;
+            format!(", {share:.1} % of {} of packets", bytes(packets))
         }
     };
     let text = format!(
@@ -129,8 +153,9 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Tells which kinds are delimited otherwise than those of that name that are in the database: compared with each other, they
-/// differ by that.
-fn other_definitions(before: &Database, definitions: &Definitions, warnings: &mut Warnings) {
+/// differ by that. Gives their places.
+fn other_definitions(before: &Database, definitions: &Definitions, warnings: &mut Warnings) -> Vec<usize> {
+    let mut otherwise = Vec::new();
     for kind in 0..definitions.list.len() {
         let name = definitions.path(kind);
         let Some(known) = before.kinds.iter().find(|known| known.name == name) else {
@@ -139,12 +164,14 @@ fn other_definitions(before: &Database, definitions: &Definitions, warnings: &mu
         let mut other = Definitions::default();
         if other.file(&known.definition).is_ok() && !delimits_alike(definitions, kind, &other) {
             warnings.note(&format!(
-                "{name}: the executions of that name in {} begin or end otherwise: `executions info` shows their definition, \
-                 which stays; give these another name",
+                "{name}: the executions of that name in {} begin or end otherwise: `executions info` shows both definitions; \
+                 give these another name",
                 before.path().display()
             ));
+            otherwise.push(kind);
         }
     }
+    otherwise
 }
 
 /// What is to be added to.
@@ -168,15 +195,17 @@ fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
     }
 }
 
-/// Whether a file holds something that is no database.
+/// Whether a file holds something that is no database of executions: one of SQLite is told by its head, in which the
+/// application stands whose it is.
 fn is_something_else(path: &Path) -> bool {
     const SQLITE: &[u8] = b"SQLite format 3\0";
+    const APPLICATION_AT: usize = 68;
     let is_file = path
         .metadata()
         .is_ok_and(|about| about.is_file() && about.len() > 0);
-    let mut begin = [0; SQLITE.len()];
-    let mut read = || File::open(path)?.read_exact(&mut begin);
-    is_file && (read().is_err() || begin != SQLITE)
+    let mut head = [0; APPLICATION_AT + 4];
+    let mut read = || File::open(path)?.read_exact(&mut head);
+    is_file && (read().is_err() || !head.starts_with(SQLITE) || !head.ends_with(&APPLICATION.to_be_bytes()))
 }
 
 fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
@@ -201,11 +230,10 @@ fn make(
     args: &BuildArgs,
     set: &TraceSet,
     definitions: &Definitions,
-    union: Union,
+    (range, union): (TimeRange, Union),
     sink: &mut Counting,
     warnings: &mut Warnings,
 ) -> Result<Built, Failure> {
-    let range = args.time.range(set, &options::zone(args.clock_gmt), 0)?;
     let mut symbols = debug_info::open(&args.debug_dir);
     let names = fold::watched(|control| {
         let options = args.fold.options(None);
@@ -239,17 +267,18 @@ fn make(
 }
 
 /// What could not be made, and what makes what was made worth less.
-fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, counting: &Counting) {
+fn tell(
+    warnings: &mut Warnings,
+    set: &TraceSet,
+    definitions: &Definitions,
+    built: &Built,
+    counting: &Counting,
+) {
     built.doubts.iter().for_each(|doubt| warnings.note(doubt));
     built.lacks.iter().for_each(|lack| warnings.note(lack));
     for (kind, (definition, &unfinished)) in definitions.list.iter().zip(&built.unfinished).enumerate() {
         if unfinished == 0 && counting.of_kinds.get(kind).is_none_or(|&count| count == 0) {
-            let nothing = match definition.delimiter {
-                Delimiter::Function(_) => {
-                    "no function is called so (without its symbols one is called [program+0x...]: see --debug-dir)"
-                }
-                _ => "there are none in the traces",
-            };
+            let nothing = nothing(set, &definition.delimiter);
             warnings.note(&format!("{}: {nothing}", definition.name));
         }
         if unfinished > 0 {
@@ -278,6 +307,34 @@ fn tell(warnings: &mut Warnings, definitions: &Definitions, built: &Built, count
              tells who ran (sched_switch), and the thread or the CPU of the event records",
             grouped(counting.executions)
         ));
+    }
+}
+
+/// Why there are no executions of a kind, and what helps.
+fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
+    let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
+    let mut events = streams.flat_map(|stream| &stream.events);
+    let has_spans = events.any(|event| event.name == "tracebraid:span_begin");
+    match delimiter {
+        Delimiter::Period(_) => {
+            "there are none in the traces: `tracebraid count` shows which events there are, and `tracebraid print` what is in them"
+        }
+        Delimiter::Call(_) => {
+            "there are none in the traces: `tracebraid syscalls` shows which system calls there are"
+        }
+        Delimiter::Function(_) => {
+            "no function is called so (without its symbols one is called [program+0x...]: see --debug-dir)"
+        }
+        Delimiter::Span(_) if has_spans => {
+            "no span is called so: `tracebraid print --filter 'tracebraid:span_begin'` shows what spans are called"
+        }
+        Delimiter::Span(_) => {
+            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/probe.md)"
+        }
+        Delimiter::Process(_) => {
+            "none ends in the traces that is known to be called so: `tracebraid processes` shows which there are, which takes \
+             sched_process_fork, sched_process_exec and sched_process_exit in the trace of the kernel"
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! `tracebraid executions info`: what is in a database.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tracebraid_executions::database::{Database, Kind, Table};
+use tracebraid_executions::database::{Database, Kind, Source, Table};
+use tracebraid_reports::kernel::paths_apart;
 
 use super::{Format, open, unreadable};
 use crate::csv;
@@ -94,13 +95,7 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
     let mut text = table::render(&columns, kinds.iter().map(row));
     let columns = [Column::text("label"), Column::text("host"), Column::text("trace")];
     let sources = database.sources.iter();
-    let sources = sources.map(|of| {
-        vec![
-            of.label.clone(),
-            of.host.clone().unwrap_or_default(),
-            of.path.clone(),
-        ]
-    });
+    let sources = sources.map(|of| vec![of.label.clone(), host(database, of), of.path.clone()]);
     text.push('\n');
     text.push_str(&table::render(&columns, sources));
     let values: Vec<&str> = database
@@ -128,10 +123,35 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
     text
 }
 
+/// The machine of a trace; of several traces of one machine with what tells their paths apart, which may not be seen where there are
+/// few columns.
+fn host(database: &Database, source: &Source) -> String {
+    let Some(name) = source.host.clone() else {
+        return String::new();
+    };
+    let of_host = database.sources.iter().filter(|other| other.host == source.host);
+    let same: Vec<&Path> = of_host.map(|other| Path::new(&other.path)).collect();
+    let place = same.iter().position(|path| *path == Path::new(&source.path));
+    let apart = paths_apart(&same);
+    let apart = place
+        .and_then(|place| apart.get(place))
+        .filter(|apart| !apart.is_empty());
+    match apart {
+        Some(apart) => format!("{name}/{apart}"),
+        None => name,
+    }
+}
+
 /// The definitions of kinds, of which several may stand in one text: as they were given, so that they can be given again.
 fn definitions(kinds: &[Kind]) -> String {
     let mut text = String::new();
     let mut told: Vec<&str> = Vec::new();
+    let defined = |text: &mut String, whose: &str, definition: &str| {
+        text.push_str(&format!("\n{}:\n", table::safe(whose)));
+        for line in definition.lines().filter(|line| !line.trim().is_empty()) {
+            text.push_str(&format!("  {}\n", table::safe(line)));
+        }
+    };
     for kind in kinds {
         if told.contains(&kind.definition.as_str()) {
             continue;
@@ -139,9 +159,13 @@ fn definitions(kinds: &[Kind]) -> String {
         told.push(&kind.definition);
         let same = kinds.iter().filter(|other| other.definition == kind.definition);
         let names: Vec<&str> = same.map(|other| other.name.as_str()).collect();
-        text.push_str(&format!("\n{}, as defined:\n", table::safe(&names.join(", "))));
-        for line in kind.definition.lines().filter(|line| !line.trim().is_empty()) {
-            text.push_str(&format!("  {}\n", table::safe(line)));
+        let whose = format!("{}, as defined", names.join(", "));
+        defined(&mut text, &whose, &kind.definition);
+    }
+    for kind in kinds {
+        for (label, definition) in &kind.otherwise {
+            let whose = format!("{} of {label}, defined otherwise", kind.name);
+            defined(&mut text, &whose, definition);
         }
     }
     text
@@ -149,8 +173,12 @@ fn definitions(kinds: &[Kind]) -> String {
 
 fn as_json(database: &Database, kinds: &[Durations<'_>]) -> serde_json::Value {
     let kind = |of: &Durations<'_>| {
+        let otherwise = of.kind.otherwise.iter();
+        let otherwise =
+            otherwise.map(|(label, definition)| json!({"label": label, "definition": definition}));
         json!({
             "name": of.kind.name, "definition": of.kind.definition, "executions": of.kind.executions,
+            "defined_otherwise": otherwise.collect::<Vec<_>>(),
             "duration_ns": SHARES.iter().zip(&of.quantiles)
                 .map(|(share, ns)| (format!("{}%", share * 100.0), json!(ns))).collect::<serde_json::Map<_, _>>(),
         })

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
-use tracebraid_executions::database::{Database, Figures, Source, Table, Texts, Thread};
+use tracebraid_executions::database::{Column as Stored, Database, Source, Table, Thread};
+use tracebraid_executions::{Named, Values, named};
 
 use super::{Format, open, rows, table};
 use crate::csv;
@@ -22,7 +23,8 @@ use crate::time;
   tracebraid executions list requests.db
   tracebraid executions list requests.db --where 'duration > 50ms && cause == \"disk\"'
   tracebraid executions list requests.db --where 'ctx.block-device > 1ms' --sort begin --top 0
-  tracebraid executions list requests.db --columns running,timer,switches --format csv")]
+  tracebraid executions list requests.db --columns running,timer,switches --format csv
+  tracebraid executions list requests.db --columns thread,cause,duration --sort cause")]
 pub(super) struct ListArgs {
     /// The database
     #[arg(value_name = "DB")]
@@ -33,14 +35,16 @@ pub(super) struct ListArgs {
     /// Only those of which this holds: figures, values, label, host, thread, and ctx.FRAME, the time in frames of that name
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// By this figure, the greatest first; `begin` for the order of time
-    #[arg(long, value_name = "FIGURE", default_value = "duration")]
+    /// By this figure, the greatest first, or by this text (what was captured, thread, label, host), in the order of the
+    /// alphabet; `begin` for the order of time
+    #[arg(long, value_name = "NAME", default_value = "duration")]
     sort: String,
     /// Rows at most; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// These figures (in JSON and CSV all, if not given)
-    #[arg(long, value_name = "FIGURE", value_delimiter = ',')]
+    /// These figures and texts (what was captured, thread, tid, label, host, trace), and ctx.FRAME, in this order (in JSON and
+    /// CSV all figures and what was captured, if not given)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     columns: Vec<String>,
     /// How to show them
     #[arg(long, value_enum, default_value_t)]
@@ -55,7 +59,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let (_, table) = table(&database, args.kind.as_deref())?;
     let mut chosen = rows("--where", args.condition.as_deref(), &database, &table)?;
-    sort(&args.sort, &table, &mut chosen)?;
+    sort(&args.sort, &database, &table, &mut chosen)?;
     let more = chosen.len().saturating_sub(args.top);
     if args.top > 0 {
         chosen.truncate(args.top);
@@ -63,7 +67,8 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let shown = Shown {
         database: &database,
         table: &table,
-        figures: figures(args, &table)?,
+        columns: columns(args, &database, &table)?,
+        is_asked: !args.columns.is_empty(),
         zone: options::zone(args.gmt),
     };
     let mut output = Output::open(None)?;
@@ -81,62 +86,80 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn figure<'t>(table: &'t Table, name: &str) -> Result<&'t Figures, Failure> {
-    let known = || {
-        let names: Vec<&str> = table.figures.iter().map(|of| of.column.name.as_str()).collect();
-        names.join(", ")
-    };
-    let found = table.figure(name);
-    found.ok_or_else(|| Failure::usage(format!("executions have no figure {name}, but {}", known())))
+fn column<'t>(
+    option: &str,
+    name: &str,
+    database: &'t Database,
+    table: &'t Table,
+) -> Result<Named<'t>, Failure> {
+    named(name.trim(), database, table).map_err(|error| Failure::usage(format!("{option}: {error}")))
 }
 
-fn sort(by: &str, table: &Table, chosen: &mut [usize]) -> Result<(), Failure> {
-    if by == "begin" {
+fn sort(by: &str, database: &Database, table: &Table, chosen: &mut [usize]) -> Result<(), Failure> {
+    if matches!(by, "begin" | "begin_ns") {
         chosen.sort_by_key(|&row| table.begins.get(row).copied());
         return Ok(());
     }
-    let values = &figure(table, by)?.values;
-    // What is not known comes last.
-    let value = |row: usize| {
-        values
-            .get(row)
-            .copied()
-            .filter(|value| !value.is_nan())
-            .unwrap_or(f64::NEG_INFINITY)
-    };
-    chosen.sort_by(|&one, &other| value(other).total_cmp(&value(one)));
+    let values = column("--sort", by, database, table)?.values;
+    chosen.sort_by(|&one, &other| values.order(one, other));
     Ok(())
 }
 
 /// What is shown besides what an execution is.
-fn figures<'t>(args: &ListArgs, table: &'t Table) -> Result<Vec<&'t Figures>, Failure> {
+fn columns<'t>(args: &ListArgs, database: &'t Database, table: &'t Table) -> Result<Vec<Named<'t>>, Failure> {
     if !args.columns.is_empty() {
-        return args.columns.iter().map(|name| figure(table, name)).collect();
+        let asked = args.columns.iter();
+        let mut asked = asked
+            .map(|name| column("--columns", name, database, table))
+            .collect::<Result<Vec<_>, _>>()?;
+        // Those are there in any case.
+        asked.retain(|of| !matches!(of.name.as_str(), "id" | "begin_ns"));
+        return Ok(asked);
     }
-    let is_shown = |of: &&Figures| match args.format {
-        Format::Table => {
-            of.column.is_value || matches!(of.column.name.as_str(), "duration_ns" | "running_ns")
-        }
+    let is_shown = |of: &Stored| match args.format {
+        Format::Table => of.is_value || matches!(of.name.as_str(), "duration_ns" | "running_ns"),
         Format::Json | Format::Csv => true,
     };
+    let texts = || table.texts.iter().map(|of| &of.column);
+    let figures = table.figures.iter().map(|of| &of.column);
+    let figures = figures.filter(|of| is_shown(of));
     // What is a text of some executions is shown among the texts.
-    let is_alone = |of: &&Figures| {
-        !table
-            .texts
-            .iter()
-            .any(|texts| texts.column.name == of.column.name)
-    };
-    Ok(table.figures.iter().filter(is_shown).filter(is_alone).collect())
+    let figures = figures.filter(|of| !texts().any(|text| text.name == of.name));
+    let all = figures.chain(texts());
+    let all = all.filter_map(|of| {
+        Some(Named {
+            name: of.name.clone(),
+            values: Values::of_column(table, &of.name)?,
+        })
+    });
+    Ok(all.collect())
 }
+
+/// What executions have in JSON and CSV, whatever is asked for.
+const FIXED: [&str; 6] = ["id", "begin_ns", "label", "host", "thread", "tid"];
 
 struct Shown<'d> {
     database: &'d Database,
     table: &'d Table,
-    figures: Vec<&'d Figures>,
+    columns: Vec<Named<'d>>,
+    /// The user said which columns.
+    is_asked: bool,
     zone: TimeZone,
 }
 
 impl Shown<'_> {
+    /// Whether that is a column which is asked for.
+    fn asks(&self, name: &str) -> bool {
+        self.is_asked && self.columns.iter().any(|of| of.name == name)
+    }
+
+    /// The columns besides those that are there in any case, for programs.
+    fn others(&self) -> impl Iterator<Item = &Named<'_>> {
+        self.columns
+            .iter()
+            .filter(|of| !FIXED.contains(&of.name.as_str()))
+    }
+
     fn thread(&self, row: usize) -> Option<&Thread> {
         self.database.thread_of(self.table, row)
     }
@@ -145,32 +168,20 @@ impl Shown<'_> {
         self.database.source_of(self.table, row)
     }
 
-    /// The texts, and numbers as `number` shows them where values are both.
-    fn texts<'s>(
-        &'s self,
-        row: usize,
-        number: fn(&Figures, usize) -> String,
-    ) -> impl Iterator<Item = String> + 's {
-        let text = move |of: &Texts| match (of.at(row), self.beside_texts(&of.column.name)) {
-            (None, Some(figures)) => number(figures, row),
-            (text, _) => text.unwrap_or_default().to_owned(),
-        };
-        self.table.texts.iter().map(text)
-    }
-
-    /// The numbers of those executions that have no text of that name.
-    fn beside_texts(&self, name: &str) -> Option<&Figures> {
-        self.table.figures.iter().find(|of| of.column.name == name)
-    }
-
     fn text(&self, chosen: &[usize]) -> String {
-        let sources = self.database.sources.len() > 1;
-        let titles: Vec<String> = self.figures.iter().map(|of| title(&of.column.name)).collect();
+        let has_thread = !self.asks("thread");
+        let has_label = self.database.sources.len() > 1 && !self.asks("label");
+        let titles: Vec<String> = self.columns.iter().map(|of| title(&of.name)).collect();
         let mut columns = vec![Column::number("id"), Column::whole("begin")];
-        columns.extend(titles.iter().map(|title| Column::number(title)));
-        columns.extend(self.table.texts.iter().map(|of| Column::text(&of.column.name)));
-        columns.push(Column::text("thread"));
-        if sources {
+        let titled = self.columns.iter().zip(&titles);
+        columns.extend(titled.map(|(of, title)| match of.values.has_texts() {
+            true => Column::text(&of.name),
+            false => Column::number(title),
+        }));
+        if has_thread {
+            columns.push(Column::text("thread"));
+        }
+        if has_label {
             columns.push(Column::text("label"));
         }
         let row = |&row: &usize| {
@@ -180,13 +191,14 @@ impl Shown<'_> {
                 table.ids.get(row).map_or_else(String::new, u32::to_string),
                 time::clock(begin, &self.zone),
             ];
-            cells.extend(self.figures.iter().map(|of| cell(of, row)));
-            cells.extend(self.texts(row, cell));
-            let thread = self.thread(row);
-            cells.push(thread.map_or_else(String::new, |of| {
-                format!("{} ({})", of.name.as_deref().unwrap_or("?"), of.tid)
-            }));
-            if sources {
+            cells.extend(self.columns.iter().map(|of| cell(of, row)));
+            if has_thread {
+                let thread = self.thread(row);
+                cells.push(thread.map_or_else(String::new, |of| {
+                    format!("{} ({})", of.name.as_deref().unwrap_or("?"), of.tid)
+                }));
+            }
+            if has_label {
                 cells.push(self.source(row).map_or_else(String::new, |of| of.label.clone()));
             }
             cells
@@ -209,16 +221,8 @@ impl Shown<'_> {
                 json!(self.thread(row).and_then(|of| of.name.as_ref())),
             );
             object.insert("tid".to_owned(), json!(self.thread(row).map(|of| of.tid)));
-            for of in &self.figures {
-                object.insert(of.column.name.clone(), number_at(of, row));
-            }
-            for of in &self.table.texts {
-                let name = &of.column.name;
-                let value = match (of.at(row), self.beside_texts(name)) {
-                    (None, Some(figures)) => number_at(figures, row),
-                    (text, _) => json!(text),
-                };
-                object.insert(name.clone(), value);
+            for of in self.others() {
+                object.insert(of.name.clone(), value(of, row));
             }
             Value::Object(object)
         };
@@ -226,13 +230,8 @@ impl Shown<'_> {
     }
 
     fn csv(&self, chosen: &[usize]) -> String {
-        let figures = self.figures.iter().map(|of| of.column.name.as_str());
-        let texts = self.table.texts.iter().map(|of| of.column.name.as_str());
-        let head: Vec<&str> = ["id", "begin_ns", "label", "host", "thread", "tid"]
-            .into_iter()
-            .chain(figures)
-            .chain(texts)
-            .collect();
+        let others = self.others().map(|of| of.name.as_str());
+        let head: Vec<&str> = FIXED.into_iter().chain(others).collect();
         let mut rows = csv::Rows::new(&head);
         for &row in chosen {
             let source = self.source(row);
@@ -248,9 +247,8 @@ impl Shown<'_> {
                 thread.and_then(|of| of.name.clone()).unwrap_or_default(),
                 thread.map_or_else(String::new, |of| of.tid.to_string()),
             ];
-            let figures = self.figures.iter().map(|of| plain(of, row));
-            let texts = self.texts(row, plain);
-            rows.add(first.into_iter().chain(figures).chain(texts));
+            let others = self.others().map(|of| plain(of, row));
+            rows.add(first.into_iter().chain(others));
         }
         rows.finish()
     }
@@ -261,20 +259,31 @@ pub(in crate::commands) fn title(name: &str) -> String {
     name.strip_suffix("_ns").unwrap_or(name).replace('_', " ")
 }
 
-/// A number as it is read by programs; nothing, if it is not known.
-fn plain(of: &Figures, row: usize) -> String {
-    match number_at(of, row) {
+/// What an execution has there as it is read by programs; nothing, if it is not known.
+fn plain(of: &Named<'_>, row: usize) -> String {
+    match value(of, row) {
         Value::Null => String::new(),
         Value::String(text) => text,
         number => number.to_string(),
     }
 }
 
-/// A number as it is read by people.
-fn cell(of: &Figures, row: usize) -> String {
-    match of.values.get(row) {
-        Some(value) if !value.is_nan() => amount(*value, &of.column.unit),
-        _ => String::new(),
+/// The same as it is read by people.
+fn cell(of: &Named<'_>, row: usize) -> String {
+    match (of.values.text(row), of.values.number(row)) {
+        (Some(text), _) => text.to_owned(),
+        // The id of a thread is a name.
+        (None, Some(tid)) if of.name == "tid" => tid.to_string(),
+        (None, Some(number)) => amount(number, of.values.unit()),
+        (None, None) => String::new(),
+    }
+}
+
+/// The same as a value of JSON.
+fn value(of: &Named<'_>, row: usize) -> Value {
+    match (of.values.text(row), of.values.number(row)) {
+        (Some(text), _) => json!(text),
+        (None, of) => of.map_or(Value::Null, number),
     }
 }
 
@@ -292,10 +301,6 @@ pub(in crate::commands) fn amount(value: f64, unit: &str) -> String {
         _ if size >= 1e15 => format!("{value:.3e}"),
         _ => format!("{value:.2}"),
     }
-}
-
-fn number_at(of: &Figures, row: usize) -> Value {
-    of.values.get(row).map_or(Value::Null, |value| number(*value))
 }
 
 /// A whole number as one; what is infinite has no form in JSON but a text.

@@ -21,11 +21,24 @@ impl Renamed {
     }
 }
 
-/// `OLD=NEW`.
+/// `OLD=NEW`, or `OLD = NEW`, where the names may have `=` in them: `operator== = equals`.
 pub(super) fn one(text: &str) -> Result<Renamed, String> {
-    // Names of C++ have `operator==` and the like: names of both sides are not empty, and spaces around `=` do not matter.
-    let split = text.split_once(" = ").or_else(|| text.split_once('='));
-    let pair = split.map(|(old, new)| (old.trim().to_owned(), new.trim().to_owned()));
+    let signs: Vec<usize> = text.match_indices('=').map(|(at, _)| at).collect();
+    let is_blank = |at: Option<usize>| at.and_then(|at| text.get(at..=at)) == Some(" ");
+    let is_apart = |at: &usize| is_blank(at.checked_sub(1)) && is_blank(at.checked_add(1));
+    let apart: Vec<usize> = signs.iter().copied().filter(is_apart).collect();
+    let sign = match (apart.as_slice(), signs.as_slice()) {
+        ([sign], _) | (_, [sign]) => Some(*sign),
+        (_, []) => None,
+        _ => {
+            return Err(format!(
+                "`{text}`: there are several `=`, and only one of them stands between the names: put blanks around that one, \
+                 and none around others, as in 'operator== = equals'"
+            ));
+        }
+    };
+    let pair = sign.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)));
+    let pair = pair.map(|(old, new)| (old.trim().to_owned(), new.trim().to_owned()));
     let pair = pair.filter(|(old, new)| !old.is_empty() && !new.is_empty());
     let (old, new) = pair.ok_or_else(|| format!("`{text}`: OLD=NEW is expected"))?;
     let place = "--rename".to_owned();
@@ -115,6 +128,31 @@ mod tests {
             ..one(text).unwrap()
         });
         contradiction(&renames.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_may_have_signs_of_equality_in_them() {
+        let pair = |text: &str| one(text).map(|of| (of.old, of.new));
+        let is = |text: &str, old: &str, new: &str| {
+            assert_eq!(pair(text), Ok((old.to_owned(), new.to_owned())), "{text}");
+        };
+        is("a=b", "a", "b");
+        is(" a =b ", "a", "b");
+        is("operator== = equals", "operator==", "equals");
+        is("equals = operator==(A, B)", "equals", "operator==(A, B)");
+        for text in [
+            "operator===equals",
+            "operator==",
+            "a = b = c",
+            "a=b=c",
+            "operator = = assign",
+        ] {
+            let error = pair(text).unwrap_err();
+            assert!(error.contains("put blanks around"), "{text}: {error}");
+        }
+        for text in ["a", "=b", "a=", " = "] {
+            assert!(pair(text).unwrap_err().contains("OLD=NEW"), "{text}");
+        }
     }
 
     #[test]

@@ -81,18 +81,20 @@ fn thread(database: &Database, step: &PathStep) -> String {
 
 fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     let zone = options::zone(args.gmt);
-    let total: u64 = found.steps.iter().map(|step| step.duration).sum();
-    let end = found.begin.saturating_add_unsigned(total);
     let mut text = table::paragraph(&format!(
         "execution {}: {} long, from {} to {}",
         args.id,
-        duration(total),
+        duration(found.duration),
         time::date(found.begin, &zone),
-        time::date(end, &zone),
+        time::date(found.end(), &zone),
     ));
     // To be typed as it stands there: it is not broken.
     let command = found.command(database);
     text.push_str(&format!("in its trace: {}\n\n", table::safe(&command)));
+    if found.steps.is_empty() {
+        text.push_str(&table::paragraph("where its time went is not known"));
+        return text;
+    }
     let mut steps = placed(found);
     if args.top > 0 && steps.len() > args.top {
         steps.sort_by_key(|(_, step)| std::cmp::Reverse(step.duration));
@@ -183,10 +185,8 @@ fn as_json(database: &Database, found: &Recorded) -> serde_json::Value {
             "context": database.union.words(step.context),
         })
     };
-    let total: u64 = found.steps.iter().map(|step| step.duration).sum();
-    let end = found.begin.saturating_add_unsigned(total);
     json!({
-        "begin_ns": found.begin, "end_ns": end, "command": found.command(database),
+        "begin_ns": found.begin, "end_ns": found.end(), "command": found.command(database),
         "steps": placed(found).into_iter().map(step).collect::<Vec<_>>(),
     })
 }
