@@ -4,7 +4,7 @@
 //! `docs/view-formats.md` has the format.
 
 use serde_json::{Map, Value, json};
-use tracebraid_executions::database::{Database, Kind, Table};
+use tracebraid_executions::database::{Database, Kind, Table, Thread};
 use tracebraid_executions::{ContextId, FrameKind};
 
 /// What a pack begins with: format and version.
@@ -135,21 +135,26 @@ fn executions(sections: &mut Sections, table: &Table, origin: i64) {
     }
 }
 
-/// Names of threads, each once; and which each execution ends in. A thread without a name is none, as it is in the terminal.
+/// Names of threads, each once; and which each execution ends in.
 fn threads(sections: &mut Sections, database: &Database, table: &Table) -> Vec<String> {
-    let mut names = tracebraid_executions::Names::default();
-    let codes: Vec<Option<u32>> = database
-        .threads
-        .iter()
-        .map(|thread| thread.name.as_deref().map(|name| names.id(name).0))
-        .collect();
+    let (names, codes) = named(&database.threads);
     let code = |thread: &Option<u32>| {
         thread
             .and_then(|id| codes.get(id as usize).copied().flatten())
             .unwrap_or(NONE)
     };
     sections.words("thread", table.threads.iter().map(code));
-    names.texts().to_vec()
+    names
+}
+
+/// Names of threads, each once, and the place of each thread's. A thread without a name is none, as it is in the terminal.
+fn named(threads: &[Thread]) -> (Vec<String>, Vec<Option<u32>>) {
+    let mut names = tracebraid_executions::Names::default();
+    let codes = threads
+        .iter()
+        .map(|thread| thread.name.as_deref().map(|name| names.id(name).0))
+        .collect();
+    (names.texts().to_vec(), codes)
 }
 
 fn contexts(sections: &mut Sections, database: &Database) {
@@ -190,4 +195,22 @@ fn times(sections: &mut Sections, database: &Database, table: &Table) {
         false => sections.words("context", rows.entries.iter().map(|(context, _)| context.0)),
     }
     sections.numbers("time", rows.entries.iter().map(|(_, time)| *time as f64));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_without_a_name_are_none_and_other_names_are_there_once() {
+        let threads = [Some("worker"), None, Some("?"), Some("worker"), Some("")];
+        let threads = threads.map(|name| Thread {
+            source: 1,
+            tid: 7,
+            name: name.map(str::to_owned),
+        });
+        let (names, codes) = named(&threads);
+        assert_eq!(names, ["worker", "?", ""]);
+        assert_eq!(codes, [Some(0), None, Some(1), Some(0), Some(2)]);
+    }
 }
