@@ -3,7 +3,7 @@
 use crate::compare::Times;
 use crate::database::{Database, Figures, Table};
 use crate::statistics::{Spread, Test, correct, ranks, surer, test};
-use crate::texts::{TextSeparation, texts};
+use crate::texts::{TextSeparation, rank, texts};
 
 /// Places of executions in their table, ascending.
 pub type Group = Vec<usize>;
@@ -69,6 +69,7 @@ pub fn separations<'t>(database: &Database, table: &'t Table, groups: [&[usize];
     };
     correct(apart.figures.iter_mut().map(|of| &mut of.test.chance));
     correct(apart.texts.iter_mut().map(|of| &mut of.chance));
+    rank(&mut apart.texts);
     let distance = |of: &Separation<'_>| (of.higher - 0.5).abs();
     apart.figures.sort_by(|one, other| {
         distance(other)

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
+use crate::compare::SURE;
 use crate::database::{Database, Source, Table};
 use crate::names::Names;
 use crate::statistics::{least_chance, presence, surer};
@@ -38,12 +39,30 @@ struct Column<'t> {
     codes: Vec<Option<u32>>,
 }
 
-/// All texts in two groups, those that tell most first. Their chances are not corrected.
+/// All texts in two groups. Their chances are not corrected.
 pub(crate) fn texts(database: &Database, table: &Table, groups: [&[usize]; 2]) -> Vec<TextSeparation> {
     let columns = columns(database, table);
-    let mut found: Vec<TextSeparation> = columns.iter().map(|column| tested(column, groups)).collect();
-    found.sort_by(|one, other| other.association.total_cmp(&one.association));
-    found
+    columns.iter().map(|column| tested(column, groups)).collect()
+}
+
+/// Sure ones first, of those as sure as each other what tells most.
+pub(crate) fn rank(texts: &mut [TextSeparation]) {
+    texts.sort_by(|one, other| {
+        let by_sureness = other.is_sure().cmp(&one.is_sure());
+        by_sureness.then(other.association.total_cmp(&one.association))
+    });
+}
+
+impl TextSeparation {
+    /// If its chance is corrected.
+    fn is_sure(&self) -> bool {
+        self.chance < SURE
+    }
+
+    /// Whether it is worth a row: of many different texts the association may be 0 where one of them surely tells the groups apart.
+    pub fn tells(&self) -> bool {
+        self.association > 0.0 || self.is_sure()
+    }
 }
 
 fn columns<'t>(database: &'t Database, table: &'t Table) -> Vec<Column<'t>> {
@@ -262,6 +281,33 @@ mod tests {
         let found = tested(&of_texts("id", &texts), [&rows[..20], &rows[20..40]]);
         assert!(found.association > 0.9 && found.chance < 1e-6, "{found:?}");
         assert!(found.shares.contains(&0.0) && found.shares.contains(&1.0));
+    }
+
+    #[test]
+    fn one_text_among_very_many_tells() {
+        // Three of five of the second group have it, one in fifty of the first; all others are different.
+        let text = |row: usize| match (row < 500, row % 50, row % 5) {
+            (true, 0, _) | (false, _, 0..3) => "/report".to_owned(),
+            _ => format!("/item/{row}"),
+        };
+        let texts: Vec<String> = (0..525).map(text).collect();
+        let rows: Vec<usize> = (0..525).collect();
+        let found = tested(&of_texts("op", &texts), [&rows[..500], &rows[500..]]);
+        assert_eq!(
+            (found.association, found.value.as_deref()),
+            (0.0, Some("/report"))
+        );
+        assert!(found.tells() && found.chance < 1e-6, "{found:?}");
+        let mut list = [
+            TextSeparation {
+                chance: 0.5,
+                association: 0.1,
+                ..found.clone()
+            },
+            found,
+        ];
+        rank(&mut list);
+        assert!(list[0].is_sure());
     }
 
     #[test]

@@ -5,6 +5,7 @@
  * Groups count their texts anyway, so no execution is visited here: a column takes as long as it has texts.
  */
 
+import { SURE } from './compare';
 import type { Group } from './group';
 import type { Pack, Source } from './pack';
 import { chanceOfSquares, correct, leastChance, presence, surer } from './statistics';
@@ -29,6 +30,9 @@ export interface TextSeparation {
   /** Corrected for the number of columns. */
   chance: number;
 }
+
+/** Whether it is worth a row: of many different texts V may be 0 where one of them surely tells the groups apart. */
+export const tells = ({ association, chance }: TextSeparation) => association > 0 || chance < SURE;
 
 /** Of a code that no execution has. */
 const UNSEEN = 0xffffffff;
@@ -263,11 +267,14 @@ export class TextWork {
     return found.length >= columns.length;
   }
 
-  /** All columns, those that tell most first. */
+  /** All columns, those that tell most first, sure ones before all others. */
   ranked(): TextSeparation[] {
     const chances = Float64Array.from(this.found, ({ chance }) => chance);
     correct(chances);
     const all = this.found.map((one, at) => ({ ...one, chance: chances[at] }));
-    return all.sort((one, other) => other.association - one.association);
+    const order = (one: TextSeparation, other: TextSeparation) => other.association - one.association;
+    const sure = all.filter(({ chance }) => chance < SURE);
+    const other = all.filter(({ chance }) => !(chance < SURE));
+    return [...sure.sort(order), ...other.sort(order)];
   }
 }

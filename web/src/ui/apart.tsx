@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { SURE } from '../engine/compare';
-import type { TextSeparation } from '../engine/texts';
+import { type TextSeparation, tells } from '../engine/texts';
 import { chance, clean, count, percent, quantity, signed } from '../format';
 import type { Model, Side } from '../model';
 import { useModel, useTopics } from './hooks';
@@ -14,7 +14,7 @@ export function Apart() {
   const model = useModel();
   useTopics(model, 'figures');
   // What tells nothing is left out.
-  const texts = model.texts.filter(({ association }) => association > 0);
+  const texts = model.texts.filter(tells);
   if (model.separations.length === 0 && texts.length === 0) return null;
   // Behind many figures they are out of sight.
   const sure = texts.filter((of) => of.chance < SURE).length;

@@ -169,6 +169,13 @@ impl Database {
     /// # Errors
     /// When it is none, or what stands in it cannot be.
     pub fn open(path: &Path) -> Result<Database, DatabaseError> {
+        // Nobody may write to a pipe.
+        let about = std::fs::metadata(path).map_err(|source| DatabaseError::file(path, source))?;
+        if !about.is_file() {
+            return Err(DatabaseError::Foreign {
+                path: path.to_owned(),
+            });
+        }
         std::fs::File::open(path).map_err(|source| DatabaseError::file(path, source))?;
         let sqlite = DatabaseError::sqlite(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

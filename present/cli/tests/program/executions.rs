@@ -210,6 +210,8 @@ fn decisions_of_gates_are_told_to_programs() {
         "context > 1ms",
         "switches > 100000",
         "context > 3600s",
+        // What cannot be decided hides nothing.
+        "page_faults > 5",
     ];
     let groups = ["--a", "duration < 10ms", "--b", "duration > 30ms"];
     let options = gates.iter().flat_map(|gate| ["--fail-if", gate]);
@@ -230,7 +232,7 @@ fn decisions_of_gates_are_told_to_programs() {
             )
         })
         .collect();
-    let expected = ["failed", "passed", "failed", "passed", "passed"];
+    let expected = ["failed", "passed", "failed", "passed", "passed", "undecidable"];
     assert_eq!(outcomes, gates.into_iter().zip(expected).collect::<Vec<_>>());
     let duration = &told[0];
     let number = |of: &Value| of.as_f64().expect("a number");
@@ -257,7 +259,7 @@ fn decisions_of_gates_are_told_to_programs() {
     assert!(told[1]["why"].is_null() && number(&told[4]["chance"]) > 0.99);
     let rows = compared("csv");
     let rows: Vec<&str> = rows.lines().filter(|line| line.starts_with("gate,")).collect();
-    assert_eq!(rows.len(), 5, "{rows:?}");
+    assert_eq!(rows.len(), 6, "{rows:?}");
     assert!(rows[0].starts_with("gate,duration > 5%,") && rows[0].ends_with(",failed"));
     // What may be so, and may be chance.
     let few = [

@@ -111,6 +111,8 @@ pub(super) enum Outcome {
     Failed,
     /// There may be more, and that may be chance.
     Undecided,
+    /// Too few executions have it.
+    Undecidable,
 }
 
 impl Outcome {
@@ -128,6 +130,7 @@ impl Outcome {
             Outcome::Passed => "passed",
             Outcome::Failed => "failed",
             Outcome::Undecided => "undecided",
+            Outcome::Undecidable => "undecidable",
         }
     }
 }
@@ -160,6 +163,23 @@ pub(super) struct Decision {
 }
 
 impl Decision {
+    /// There are too few executions, as that says.
+    fn undecidable(gate: &Gate, what: &str) -> Decision {
+        Decision {
+            condition: gate.text.clone(),
+            outcome: Outcome::Undecidable,
+            about: match gate.what.as_str() {
+                CONTEXT => About::Context(None),
+                figure => About::Figure(figure.to_owned()),
+            },
+            unit: String::new(),
+            means: None,
+            allowed: None,
+            chance: None,
+            why: Some(format!("cannot be decided: {what}")),
+        }
+    }
+
     /// How much more the second group has.
     pub(super) fn difference(&self) -> Option<f64> {
         self.means.map(|[first, second]| second - first)
@@ -176,7 +196,7 @@ impl Decision {
 /// What came of them.
 ///
 /// # Errors
-/// When executions do not have what is asked for, or groups have too few of them to tell anything.
+/// When executions do not have what is asked for.
 pub(super) fn decisions(
     gates: &[Gate],
     compared: &Compared<'_>,
@@ -186,8 +206,10 @@ pub(super) fn decisions(
         let mut groups = compared.groups.iter().zip(&compared.names);
         if let Some((group, name)) = groups.find(|(group, _)| group.len() < 2) {
             let count = number_of(group.len() as u64, "execution", "executions");
-            let what = format!("cannot be decided: group `{name}` has {count}");
-            return Err(Failure::usage(gate.says(&what)));
+            return Ok(Decision::undecidable(
+                gate,
+                &format!("group `{name}` has {count}"),
+            ));
         }
         match gate.what.as_str() {
             CONTEXT => {
@@ -216,7 +238,7 @@ fn contexts(gate: &Gate, compared: &Compared<'_>, table: &Table) -> Decision {
     let deciding = match outcome {
         Outcome::Failed => greatest(&sure),
         Outcome::Undecided => greatest(&other),
-        Outcome::Passed => greatest(&own),
+        Outcome::Passed | Outcome::Undecidable => greatest(&own),
     };
     let judged = deciding.map(|of| chance(of).max(of.test.chance));
     let what = |of: &Difference| {
@@ -267,8 +289,9 @@ fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Re
             (values, what, "ns")
         }
         None => {
-            let figures = table.figure(what);
-            let figures = figures.ok_or_else(|| wrong(no_figure(what, compared.database, table)))?;
+            let Some(figures) = table.figure(what) else {
+                return no_figure(gate, compared.database, table);
+            };
             let column = &figures.column;
             (figures.values.clone(), column.name.as_str(), column.unit.as_str())
         }
@@ -280,9 +303,8 @@ fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Re
     };
     let [first, second] = [0, 1].map(|at: usize| of_group(&compared.groups[at]));
     if first.len() < 2 || second.len() < 2 {
-        return Err(wrong(format!(
-            "cannot be decided: too few executions have {what}"
-        )));
+        let what = format!("too few executions have {what}");
+        return Ok(Decision::undecidable(gate, &what));
     }
     let means = [&first, &second].map(|values| values.iter().sum::<f64>() / values.len() as f64);
     let chance = chance_of_more(&gate.shifted(&first), &second);
@@ -302,26 +324,33 @@ fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Re
     })
 }
 
-/// That a gate is about nothing that has numbers, for people.
-fn no_figure(what: &str, database: &Database, table: &Table) -> String {
-    match named(what, database, table) {
-        Ok(found) if found.values.has_texts() => {
-            format!("{} is a text: a gate is about a figure", found.name)
-        }
+/// Of a gate that is about nothing that has numbers.
+fn no_figure(gate: &Gate, database: &Database, table: &Table) -> Result<Decision, Failure> {
+    let what = &gate.what;
+    let wrong = match named(what, database, table) {
         Ok(Named {
             name,
             values: Values::Unknown(_),
-        }) => format!("cannot be decided: no execution's {name} is known"),
+        }) => {
+            return Ok(Decision::undecidable(
+                gate,
+                &format!("no execution's {name} is known"),
+            ));
+        }
+        Ok(found) if found.values.has_texts() => {
+            format!("{} is a text: a gate is about a figure", found.name)
+        }
         _ => format!(
             "executions have no figure {what}: `executions info --format json` lists what they have as columns"
         ),
-    }
+    };
+    Err(Failure::usage(gate.says(&wrong)))
 }
 
 /// What is said of more than is allowed.
 fn why(outcome: Outcome, what: String, chance: f64) -> Option<String> {
     match outcome {
-        Outcome::Passed => None,
+        Outcome::Passed | Outcome::Undecidable => None,
         Outcome::Failed => Some(what),
         Outcome::Undecided => Some(maybe(&what, chance)),
     }

@@ -12,7 +12,7 @@ use tracebraid_executions::{Apart, Difference, Group, compare, separations, time
 
 use self::gate::{Decision, Outcome};
 use crate::commands::executions::{Format, open, rows, table};
-use crate::failure::{Failure, REGRESSION};
+use crate::failure::{Failure, REGRESSION, USAGE};
 use crate::output::{Output, say};
 
 /// Compares two groups of executions: in which calling contexts they differ, and which figures and texts tell them apart.
@@ -28,7 +28,7 @@ use crate::output::{Output, say};
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
 
-Exit codes: 4 if what --fail-if names is sure; 2 if it cannot be decided, as a group has less than two executions; else as of all
+Exit codes: 4 if what --fail-if names is sure; else 2 if one cannot be decided, as a group has less than two executions; else as of all
 commands. What may be so and is not sure is said on standard error.")]
 pub(crate) struct CompareArgs {
     /// The database
@@ -113,10 +113,12 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let (failed, other): (Vec<_>, Vec<_>) = decisions.iter().partition(failed);
     let said = other.iter().chain(&failed).filter_map(|of| of.says());
     said.for_each(|said| say!("{said}"));
-    Ok(match failed.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(REGRESSION),
-    })
+    let is_undecidable = other.iter().any(|of| of.outcome == Outcome::Undecidable);
+    Ok(ExitCode::from(match (failed.is_empty(), is_undecidable) {
+        (false, _) => REGRESSION,
+        (true, true) => USAGE,
+        (true, false) => 0,
+    }))
 }
 
 fn groups(

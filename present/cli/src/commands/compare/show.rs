@@ -68,7 +68,7 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     }
     text.push_str("\nWhat tells them apart\n");
     text.push_str(&figures(&shown(args, telling(compared))));
-    let telling = compared.apart.texts.iter().filter(|of| of.association > 0.0);
+    let telling = compared.apart.texts.iter().filter(|of| of.tells());
     let list = shown(args, telling.collect());
     if !list.is_empty() {
         text.push('\n');
