@@ -569,7 +569,7 @@ impl<'t> Scanner<'t> {
     /// True if little is left of the window, but not of the packet.
     #[inline(always)]
     fn low(&self, packet: &Packet) -> bool {
-        let have = self.source.window().offset() + self.source.window().bytes().len() as u64;
+        let have = self.source.window().end();
         let at = packet.offset + (self.pos >> 3);
         have < packet.offset + packet.content_bits / 8 && have.saturating_sub(at) < LOW / 8
     }
@@ -623,7 +623,7 @@ impl<'t> Scanner<'t> {
                         return self.give_up(packet, DecodeError::TooLarge { at: self.pos });
                     }
                     self.fill(packet, from, (had * 2).max(WINDOW));
-                    let now = self.source.window().offset() + self.source.window().bytes().len() as u64;
+                    let now = self.source.window().end();
                     if now.saturating_sub(from) as usize <= had {
                         return self.give_up(packet, error);
                     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::{failure, recorded_trace, run, text, tracebraid};
+use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -87,7 +87,7 @@ fn each_way_to_ask_says_the_same() {
 fn machines_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("history").display().to_string();
-    let hosts = crate::support::recorded("twohost");
+    let hosts = recorded("twohost");
     let hosts = ["twohost-client", "twohost-server"].map(|host| hosts.join(host).display().to_string());
     text(&["history", "build", &hosts[0], &hosts[1], "-o", &file]);
     let at = text(&["history", "query", &file, "--at", "+30s", "*/cpu/0/thread"]);
