@@ -32,8 +32,9 @@ pub struct Selection {
     pub paths: Vec<Glob>,
     /// Patterns of names of system calls; none: all.
     pub calls: Vec<Glob>,
-    /// True if calls in which threads wait for work are no longest calls.
-    pub skips_waits: bool,
+    /// True if one page is made of it, which shows sums of all and what took longest: how values are distributed and
+    /// whose they are need not be known, and calls in which threads wait for work are no longest calls.
+    pub is_summary: bool,
     /// Patterns of names of disks and interfaces; none: all.
     pub devices: Vec<Glob>,
     /// Patterns of names or numbers of interrupts; none: all, unless there are some of softirqs.
@@ -79,7 +80,7 @@ impl Default for Selection {
             sizes: Limits::default(),
             paths: Vec::new(),
             calls: Vec::new(),
-            skips_waits: false,
+            is_summary: false,
             devices: Vec::new(),
             interrupts: Vec::new(),
             softirqs: Vec::new(),
@@ -132,7 +133,7 @@ impl Selection {
     pub fn longest_calls(&self) -> ChosenCalls {
         let works = |call: Syscall| !call.waits_for_work();
         let chosen = self
-            .skips_waits
+            .is_summary
             .then(|| (0..Syscall::count()).map(Syscall).map(works).collect());
         ChosenCalls(chosen)
     }

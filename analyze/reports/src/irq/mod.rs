@@ -60,6 +60,8 @@ impl Rules for IrqRules {
     fn wants(&self, event: &KernelEvent) -> bool {
         use KernelEvent::*;
         match event {
+            // When softirqs were raised is not on the page.
+            Softirq(softirq) if self.selection.is_summary => softirq.step != SoftirqStep::Raise,
             IrqEntry(_) | IrqExit(_) | Softirq(_) | Tasklet(_) | Vector(_) | Ipi(_) => true,
             Hrtimer(timer) => is_expiry(timer.step),
             Timer(timer) => is_expiry(timer.step),
@@ -199,7 +201,10 @@ impl IrqRules {
                 partial.lane(event.cpu).raise(vector, event.time);
             }
             SoftirqStep::Entry => {
-                let raised = partial.lane(event.cpu).take(vector);
+                let raised = match self.selection.is_summary {
+                    true => Raised::No,
+                    false => partial.lane(event.cpu).take(vector),
+                };
                 self.enter_raised(partial, event, handler, told, raised);
             }
             SoftirqStep::Exit => self.exit(partial, event, handler),
@@ -343,7 +348,11 @@ impl IrqRules {
                 .bin(&run, |what| ranges.get(&key?.group(what)).copied());
             return;
         }
-        partial.stats(run.place).count(run, self.top);
+        let stats = partial.stats(run.place);
+        match self.selection.is_summary {
+            true => stats.list(run, self.top),
+            false => stats.count(run, self.top),
+        }
         if self.is_logged {
             partial.log.push(run);
         }

@@ -71,11 +71,19 @@ pub(super) struct Stats {
 }
 
 impl Stats {
+    /// Counts one, which may be among so many of the longest.
+    #[inline]
     pub(super) fn count(&mut self, run: Run, top: usize) {
         self.durations.add(run.duration);
         if let Some(latency) = run.latency() {
             self.latencies.add(latency);
         }
+        self.top.add(run, top);
+    }
+
+    /// Only looks whether it is among so many of the longest.
+    #[inline]
+    pub(super) fn list(&mut self, run: Run, top: usize) {
         self.top.add(run, top);
     }
 

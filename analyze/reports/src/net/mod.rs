@@ -115,6 +115,8 @@ impl Rules for NetRules {
                 PacketStep::Queue | PacketStep::Xmit | PacketStep::Receive
             ),
             PacketFree(_) | Tcp(_) => true,
+            // Who sends is not on the page.
+            _ if self.selection.is_summary => false,
             Softirq(softirq) => softirq.step != SoftirqStep::Raise,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             _ => false,
@@ -352,7 +354,7 @@ impl NetRules {
             is_sent,
         };
         self.passes(partial, cpu, time, Passing::Begin(buffer, begun));
-        if !self.selection.counts(time, cpu.cpu) {
+        if !self.selection.counts(time, cpu.cpu) || self.selection.is_summary {
             return None;
         }
         if is_sent {
@@ -530,7 +532,9 @@ impl NetRules {
             }
             return;
         }
-        interface.durations.add(passed.duration);
+        if !self.selection.is_summary {
+            interface.durations.add(passed.duration);
+        }
         interface.top.add(passed, self.selection.top());
         if self.selection.shows(View::Log) {
             partial.log.push(passed);

@@ -54,7 +54,7 @@ pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
     let mut selection = selection.clone();
     // Of each kind only the worst is shown.
     selection.rows = 1;
-    selection.skips_waits = true;
+    selection.is_summary = true;
     OverviewAnalysis::new(set, &selection)
 }
 

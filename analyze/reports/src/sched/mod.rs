@@ -76,8 +76,10 @@ impl Rules for SchedRules {
     fn wants(&self, event: &KernelEvent) -> bool {
         use KernelEvent::*;
         match event {
-            Wakeup(_) | Migrate(_) | IrqEntry(_) | IrqExit(_) => true,
-            Softirq(softirq) => softirq.step != SoftirqStep::Raise,
+            Wakeup(_) | Migrate(_) => true,
+            // Who woke whom is not on the page.
+            IrqEntry(_) | IrqExit(_) => !self.selection.is_summary,
+            Softirq(softirq) => softirq.step != SoftirqStep::Raise && !self.selection.is_summary,
             ThreadEnd(end) => end.step == EndStep::Free,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             _ => false,

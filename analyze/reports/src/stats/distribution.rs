@@ -20,6 +20,12 @@ impl Distribution {
         self.sketch.add(value);
     }
 
+    /// Adds a value to the exact part alone: quantiles are not asked for.
+    #[inline]
+    pub fn add_exactly(&mut self, value: u64) {
+        self.summary.add(value);
+    }
+
     /// Adds all values of another one.
     pub fn merge(&mut self, other: &Distribution) {
         self.summary.merge(&other.summary);

@@ -86,10 +86,14 @@ impl Calls {
         self.stats.get(call)
     }
 
+    /// Counts one, which may be among so many of the longest; `exactly`: without quantiles.
     #[inline(always)]
-    pub(super) fn count(&mut self, call: Call, top: usize) {
+    pub(super) fn count(&mut self, call: Call, top: usize, exactly: bool) {
         let stats = self.of(call.call);
-        stats.durations.add(call.duration);
+        match exactly {
+            true => stats.durations.add_exactly(call.duration),
+            false => stats.durations.add(call.duration),
+        }
         if let Some(errno) = call.error() {
             stats.add_error(errno as u16, 1);
         }

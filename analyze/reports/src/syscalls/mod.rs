@@ -300,7 +300,8 @@ impl SyscallRules {
             return;
         }
         let is_listed = self.longest.contain(call.call);
-        calls.count(call, if is_listed { self.top } else { 0 });
+        let top = if is_listed { self.top } else { 0 };
+        calls.count(call, top, self.selection.is_summary);
         if self.is_logged {
             partial.log.push(call);
         }

@@ -1,7 +1,7 @@
 //! Values by key: found fast, kept in the order in which the keys were met.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,18 +11,20 @@ use crate::kernel::KeyHasher;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Keyed<K, V> {
     entries: Vec<(K, V)>,
-    /// Where the last one was found: the next one is often the same.
+    /// By some bits of the hash: where the last one was found. Few are asked for at a time.
     #[serde(skip)]
-    last: usize,
+    near: Vec<u32>,
     #[serde(skip, default = "HashMap::default")]
-    index: HashMap<K, usize, BuildHasherDefault<KeyHasher>>,
+    index: HashMap<K, u32, BuildHasherDefault<KeyHasher>>,
 }
+
+const NEAR: usize = 128;
 
 impl<K, V> Default for Keyed<K, V> {
     fn default() -> Self {
         Keyed {
             entries: Vec::new(),
-            last: 0,
+            near: Vec::new(),
             index: HashMap::default(),
         }
     }
@@ -30,37 +32,59 @@ impl<K, V> Default for Keyed<K, V> {
 
 impl<K: Copy + Eq + Hash, V: Default> Keyed<K, V> {
     #[inline]
-    fn place(&mut self, key: K) -> Option<usize> {
-        if self.entries.get(self.last).is_some_and(|entry| entry.0 == key) {
-            return Some(self.last);
+    fn search(&mut self, key: K) -> Option<usize> {
+        let hash = self.index.hasher().hash_one(key) as usize;
+        let near = self.near.get(hash % NEAR).copied();
+        if let Some(at) = near.map(|at| at as usize)
+            && self.entries.get(at).is_some_and(|entry| entry.0 == key)
+        {
+            return Some(at);
         }
-        let found = self.search(key);
-        self.last = found.unwrap_or(self.last);
-        found
+        self.search_far(key, hash)
     }
 
-    fn search(&mut self, key: K) -> Option<usize> {
+    #[inline(never)]
+    fn search_far(&mut self, key: K, hash: usize) -> Option<usize> {
         if self.index.len() != self.entries.len() {
             // It was deserialized.
-            let places = self.entries.iter().enumerate();
+            let places = (0..).zip(&self.entries);
             self.index = places.map(|(at, (key, _))| (*key, at)).collect();
         }
-        self.index.get(&key).copied()
+        let found = *self.index.get(&key)?;
+        self.near.resize(NEAR, 0);
+        self.near[hash % NEAR] = found;
+        Some(found as usize)
     }
 
     /// The value of a key, if there is one.
+    #[inline]
     pub(super) fn find(&mut self, key: K) -> Option<&mut V> {
-        let at = self.place(key)?;
-        self.entries.get_mut(at).map(|(_, value)| value)
+        let at = self.search(key)?;
+        self.at(at)
+    }
+
+    /// The place of a key, which is made if it is new; it stays there.
+    #[inline]
+    pub(super) fn place(&mut self, key: K) -> usize {
+        self.search(key).unwrap_or_else(|| {
+            let at = self.entries.len();
+            self.entries.push((key, V::default()));
+            self.index.insert(key, at as u32);
+            at
+        })
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub(super) fn at(&mut self, place: usize) -> Option<&mut V> {
+        self.entries.get_mut(place).map(|(_, value)| value)
     }
 
     /// The value of a key, which is made if it is new.
+    #[inline]
     pub(super) fn get(&mut self, key: K) -> &mut V {
-        let at = self.place(key).unwrap_or_else(|| {
-            self.entries.push((key, V::default()));
-            self.index.insert(key, self.entries.len() - 1);
-            self.entries.len() - 1
-        });
+        let at = self.place(key);
+        // `place` has made it.
         &mut self.entries[at].1
     }
 

@@ -42,6 +42,9 @@ pub(super) enum Measure {
     Response,
 }
 
+/// How many there are.
+const MEASURES: usize = 5;
+
 impl Measure {
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -61,6 +64,9 @@ struct Socket {
     end: End,
     /// End of the last call that sent something, if nothing was received since.
     sent: Option<i64>,
+    /// By measure: the thread that was counted last, and the place of its sums.
+    #[serde(skip)]
+    near: [Option<(i32, u32)>; MEASURES],
 }
 
 /// Which end of which connection: that to which peer. Of those that connected to this machine the
@@ -103,11 +109,11 @@ impl Sockets {
             Kind::Socket if done.result >= 0 => self.make(done.owner, done.result, End::default()),
             Kind::Connect if done.result >= 0 || done.result == IN_PROGRESS => {
                 self.make(done.owner, descriptor, End::client(peer));
-                self.add(done, End::client(peer), Measure::Connect, done.begin);
+                self.add(done, descriptor, Measure::Connect, done.begin);
             }
             Kind::Accept if done.result >= 0 => {
                 self.make(done.owner, done.result, End::server(peer));
-                self.add(done, End::server(peer), Measure::Accept, done.begin);
+                self.add(done, done.result, Measure::Accept, done.begin);
             }
             Kind::Send | Kind::Write | Kind::Copy if done.result > 0 => self.sends(done, descriptor),
             Kind::Receive | Kind::Read if done.result > 0 => self.receives(done, descriptor),
@@ -124,7 +130,7 @@ impl Sockets {
         *self.open.get((owner, descriptor)) = Socket {
             is_open: true,
             end,
-            sent: None,
+            ..Socket::default()
         };
     }
 
@@ -144,24 +150,36 @@ impl Sockets {
             return;
         };
         socket.sent = Some(done.time);
-        let end = socket.end;
-        self.add(done, end, Measure::Send, done.begin);
+        self.add(done, descriptor, Measure::Send, done.begin);
     }
 
     fn receives(&mut self, done: &Done, descriptor: i64) {
         let Some(socket) = self.socket(done, descriptor) else {
             return;
         };
-        let (end, sent) = (socket.end, socket.sent.take());
-        self.add(done, end, Measure::Receive, done.begin);
+        let sent = socket.sent.take();
+        self.add(done, descriptor, Measure::Receive, done.begin);
         if let Some(sent) = sent {
-            self.add(done, end, Measure::Response, sent);
+            self.add(done, descriptor, Measure::Response, sent);
         }
     }
 
-    fn add(&mut self, done: &Done, end: End, measure: Measure, begin: i64) {
-        if done.counts {
-            let sums = self.sums.get((done.thread, end, measure));
+    /// Counts how long something took, of the socket that has that descriptor now.
+    fn add(&mut self, done: &Done, descriptor: i64, measure: Measure, begin: i64) {
+        if !done.counts {
+            return;
+        }
+        let socket = self.open.get((done.owner, descriptor));
+        let near = &mut socket.near[measure as usize];
+        let place = match *near {
+            Some((tid, place)) if tid == done.thread.tid => place as usize,
+            _ => {
+                let place = self.sums.place((done.thread, socket.end, measure));
+                *near = Some((done.thread.tid, place as u32));
+                place
+            }
+        };
+        if let Some(sums) = self.sums.at(place) {
             sums.add(begin.abs_diff(done.time));
         }
     }
