@@ -46,28 +46,52 @@ class Measure:
         self.cpu, self.wall, self.resident, self.anonymous = [], [], [], []
 
     def run(self, command):
-        if "-o" in command:
-            # To take away what was there before is not what is measured.
-            Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
         start = time.perf_counter()
-        with subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as process:
-            peak = [0]
-            watcher = threading.Thread(target=watch_anonymous, args=(process.pid, peak))
-            watcher.start()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            wall = time.perf_counter() - start
-            watcher.join()
-        if process.returncode != 0:
-            sys.exit(f"bench: {' '.join(map(str, command))} ended with {process.returncode}")
+        with begin(command) as process:
+            usage = end(process, command)
+        wall = time.perf_counter() - start
         self.cpu.append(usage.ru_utime + usage.ru_stime)
         self.wall.append(wall)
         self.resident.append(usage.ru_maxrss)
+
+    def watch(self, command):
+        """A run of its own for the peak of anonymous memory: looking takes time of the CPUs."""
+        with begin(command) as process:
+            peak = [0]
+            watcher = threading.Thread(target=watch_anonymous, args=(process.pid, peak))
+            watcher.start()
+            end(process, command)
+            watcher.join()
         self.anonymous.append(peak[0])
 
     def spread(self, values):
         return f"{statistics.median(values):.3f} ({min(values):.3f}-{max(values):.3f})"
+
+
+def beside_each_other(commands):
+    """Wall seconds until all of these are done that run at the same time."""
+    start = time.perf_counter()
+    processes = [begin(command) for command in commands]
+    for process, command in zip(processes, commands):
+        end(process, command)
+    return time.perf_counter() - start
+
+
+def begin(command):
+    if "-o" in command:
+        # To take away what was there before is not what is measured.
+        Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
+    parts = [str(part) for part in command]
+    return subprocess.Popen(parts, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def end(process, command):
+    """What it took."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"bench: {' '.join(map(str, command))} ended with {process.returncode}")
+    return usage
 
 
 def watch_anonymous(pid, peak):

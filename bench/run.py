@@ -18,7 +18,7 @@ import subprocess
 from pathlib import Path
 
 import common
-from common import TARGET, TRACEBRAID, Measure, count_events, size_of, warm
+from common import TARGET, TRACEBRAID, Measure, beside_each_other, count_events, size_of, warm
 
 CACHE = common.CACHE / "bench"
 TESTKIT = TARGET / "tracebraid-testkit"
@@ -69,25 +69,45 @@ def history_of(trace):
     return trace.with_name(trace.name + ".history")
 
 
+def with_one_thread(command):
+    """Twice the same, each with one thread, and with a file of its own."""
+    one = [*command]
+    one[one.index("-j") + 1] = "1"
+    other = [*one]
+    if "-o" in other:
+        at = other.index("-o") + 1
+        other[at] = other[at].with_name(other[at].name + ".other")
+    return [one, other]
+
+
 def side_by_side(trace, events, out):
     rows = [(name, command, runs, Measure()) for name, command, runs in commands(trace)]
+    pairs = {name: [] for name, *_ in rows if name.endswith("-j 2")}
     # Rounds, not runs in a row: a disturbance meets all of them.
     for round_number in range(max(runs for _, _, runs, _ in rows)):
-        for _, command, runs, measure in rows:
+        for name, command, runs, measure in rows:
             if round_number < runs:
                 measure.run(command)
+                if name in pairs:
+                    pairs[name].append(beside_each_other(with_one_thread(command)))
+    for _, command, _, measure in rows:
+        measure.watch(command)
     peer = next((statistics.median(m.cpu) for name, _, _, m in rows if name == "babeltrace2, counter"), None)
     out(f"| {events:,} events | CPU s (spread) | wall s (spread) | M events/s of CPU | x babeltrace2 "
-        "| efficiency | peak RSS | peak anonymous |")
-    out("|---|---|---|---|---|---|---|---|")
+        "| efficiency | of the machine | peak RSS | peak anonymous |")
+    out("|---|---|---|---|---|---|---|---|---|")
     walls = {name: statistics.median(m.wall) for name, _, _, m in rows}
     for name, _, _, m in rows:
         cpu = statistics.median(m.cpu)
         ratio = f"{peer / cpu:.1f}" if peer else "-"
         one = walls.get(name.replace("-j 2", "-j 1"))
-        efficiency = f"{one / (2 * walls[name]):.2f}" if name.endswith("-j 2") else ""
+        # Of the machine: what two programs get that have nothing to do with each other.
+        ours, machines = "", ""
+        if name in pairs:
+            ours = f"{one / (2 * walls[name]):.2f}"
+            machines = f"{one / statistics.median(pairs[name]):.2f}"
         out(f"| {name} | {m.spread(m.cpu)} | {m.spread(m.wall)} | {events / cpu / 1e6:.1f} | {ratio} "
-            f"| {efficiency} | {max(m.resident) / 1024:.1f} MiB | {max(m.anonymous) / 1024:.1f} MiB |")
+            f"| {ours} | {machines} | {max(m.resident) / 1024:.1f} MiB | {max(m.anonymous) / 1024:.1f} MiB |")
     out("")
     return peer
 

@@ -224,6 +224,10 @@ fn thread_rows(
             priorities: sum.priorities.all().to_vec(),
         })
         .filter(|row| analysis.input.selection.threads.shows(&row.thread))
+        .filter(|row| {
+            let priorities = &analysis.input.selection.priorities;
+            priorities.is_empty() || row.priorities.iter().any(|own| priorities.contains(own))
+        })
         .collect();
     rows.sort_by_key(|row| {
         (

@@ -9,7 +9,7 @@ use crate::files::machine::{Machine, Thread};
 use crate::files::names::{FileId, Files};
 use crate::files::{FilesPartial, FilesRules};
 use crate::io::descriptors::Descriptors;
-use crate::kernel::{CpuKey, Lane, Selection, Table};
+use crate::kernel::{CpuKey, Lane, Rules, Selection, Table};
 
 /// What is known of descriptors and of calls that are open, when everything before a marked time has been played. It is the same
 /// however the trace was cut.
@@ -27,9 +27,8 @@ impl FilesRules {
     /// Rules for whoever follows descriptors ([`FilesRules::follow`]) and asks at these times, given in their order, what is known.
     pub fn marked(marks: Vec<i64>) -> FilesRules {
         FilesRules {
-            selection: Selection::default(),
-            ranges: None,
             marks,
+            ..<FilesRules as Rules>::new(&Selection::default())
         }
     }
 }

@@ -28,7 +28,8 @@ use crate::files::item::{Item, Made, Step, What};
 use crate::files::machine::{Around, Machine};
 use crate::io::call::Deed;
 use crate::kernel::{
-    ByCpu, CpuKey, EndedCall, Event, Input, Items, Lane, Packet, People, PerCpu, Rules, Selection, ThreadKey,
+    ByCpu, ChosenCalls, CpuKey, EndedCall, Event, Input, Items, Lane, Packet, People, PerCpu, Rules,
+    Selection, ThreadKey,
 };
 use crate::report::Report;
 
@@ -42,6 +43,7 @@ pub type FilesAnalysis = PerCpu<FilesRules>;
 #[derive(Debug)]
 pub struct FilesRules {
     selection: Selection,
+    chosen: ChosenCalls,
     /// For a second pass, the bounds of durations.
     ranges: Option<Vec<(Class, (u64, u64))>>,
     /// Times at which it may be asked what is known, in their order.
@@ -75,6 +77,7 @@ impl Rules for FilesRules {
         let of = |(name, range): (&String, &(u64, u64))| Some((Class::from_name(name)?, *range));
         FilesRules {
             selection: selection.clone(),
+            chosen: selection.chosen_calls(),
             ranges: ranges.map(|ranges| ranges.iter().filter_map(of).collect()),
             marks: Vec::new(),
         }
@@ -331,6 +334,8 @@ impl FilesRules {
     #[inline(always)]
     fn counts(&self, call: &Call) -> bool {
         let Selection { limits, sizes, .. } = &self.selection;
-        limits.contain(call.duration) && call.bytes().is_none_or(|bytes| sizes.contain(bytes))
+        limits.contain(call.duration)
+            && call.bytes().is_none_or(|bytes| sizes.contain(bytes))
+            && self.chosen.contain(call.call)
     }
 }

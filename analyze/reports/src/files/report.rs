@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tracebraid_kernel_model::Syscall;
+
 use crate::files::class::Class;
 use crate::files::machine::{Machine, Thread as Calls};
 use crate::files::names::FileId;
@@ -38,7 +40,10 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     }
     let by_class = by_class(&machine, &threads);
     let by_process = by_process(&people, &machine, &threads);
-    let notes = machine.files.unmatched(&texts, &rules.selection.paths);
+    let mut notes = machine.files.unmatched(&texts, &rules.selection.paths);
+    // Which calls there were is not kept, but whether there were any.
+    let counted = Syscall::all().take_while(|_| !by_class.is_empty());
+    notes.extend(rules.selection.unmatched_calls(counted));
     let names = Names::new(&machine.files, &texts, input.head());
     let mut sections = vec![
         rows::files(&names, &by_process),

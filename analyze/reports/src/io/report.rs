@@ -9,7 +9,7 @@ use crate::io::IoAnalysis;
 use crate::io::partial::IoPartial;
 use crate::io::settle::{Losses, Sheet};
 use crate::io::sums::Sums;
-use crate::kernel::{Head, KernelReport, People, Process, Thread, ThreadKey};
+use crate::kernel::{Head, KernelReport, People, Process, Selection, Thread, ThreadKey};
 use crate::report::Lists;
 
 /// What was read and written. Times and latencies in nanoseconds, sizes in bytes.
@@ -120,6 +120,14 @@ impl KernelReport for IoReport {
     }
 }
 
+impl IoReport {
+    /// What is amiss with the patterns that chose none of the system calls, for people.
+    pub fn unmatched(&self, selection: &Selection) -> Vec<String> {
+        let seen = |call: &Syscall| self.syscalls.iter().any(|row| row.name == call.name());
+        selection.unmatched_calls(Syscall::all().filter(seen))
+    }
+}
+
 /// Sums that are being added up.
 #[derive(Clone, Debug, Default)]
 struct Account {
@@ -190,16 +198,25 @@ pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> IoReport {
     let mut syscalls: BTreeMap<Syscall, Sums> = BTreeMap::new();
     let mut total = Account::default();
     let filter = &analysis.input.selection.threads;
+    let chosen = analysis.input.selection.chosen_calls();
     for (key, sheet) in settled
         .sheets
         .entries()
         .filter(|(key, _)| filter.shows(&people.thread(*key)))
     {
+        let sheet: Sheet = sheet
+            .iter()
+            .filter(|(call, ..)| chosen.contain(*call))
+            .copied()
+            .collect();
+        if sheet.is_empty() {
+            continue;
+        }
         accounts
             .entry(key)
             .or_default()
-            .add(&Account::of(sheet, Losses::default()));
-        for (call, _, sums) in sheet {
+            .add(&Account::of(&sheet, Losses::default()));
+        for (call, _, sums) in &sheet {
             syscalls.entry(*call).or_default().add(sums);
         }
     }

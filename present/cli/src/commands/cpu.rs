@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport, CpuUsage};
+use tracebraid_reports::kernel::Selection;
 use tracebraid_reports::report::Lists;
 use tracebraid_reports::report::Report;
 
 use crate::commands::cells;
 use crate::commands::report::{ReportArgs, Show};
 use crate::commands::sections::{lengths, other_csv, other_tables};
-use crate::commands::views::{self, Framed, ViewArgs};
+use crate::commands::views::{self, Framed, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::table::{self, Column, grouped, percent};
 
@@ -25,11 +26,14 @@ use crate::table::{self, Column, grouped, percent};
     mut_arg("view", views::only_stats),
     mut_arg("min", |min| min.help("Only stretches of at least that long (active times count all): 10us, 2.5ms, 1s")),
     mut_arg("max", |max| max.help("Only stretches of at most that long")),
+    mut_arg("prio", |prio| prio.help("Only threads that had one of these priorities, numbers and ranges, as the kernel counts them: -1 \
+        deadline, 0-99 real time, 100-139 others (120 for a nice value of 0)")),
     after_help = "Examples:
   tracebraid cpu ~/lttng-traces/my-session
   tracebraid cpu --from +1s --to +2s --cpu 0,1 TRACE
   tracebraid cpu --procname 'nginx*' --format csv TRACE
   tracebraid cpu --view top,freq --cpu 2 TRACE
+  tracebraid cpu --prio -1-99 TRACE
   tracebraid cpu --view log --min 10ms TRACE
   tracebraid cpu --format json TRACE | jq '.cpus[].active_share'"
 )]
@@ -38,16 +42,25 @@ pub(crate) struct CpuArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    priorities: PriorityArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
-    views::run_framed::<CpuAnalysis>(&args.report, &args.views)
+    views::run_framed::<CpuAnalysis>(&args.report, &args.views, |selection| {
+        selection.priorities = args.priorities.numbers();
+    })
 }
 
 impl Framed for CpuReport {
     fn lists(&mut self) -> &mut Lists {
         &mut self.lists
+    }
+
+    fn unmatched(&self, selection: &Selection) -> Option<&'static str> {
+        let chose_none = !selection.priorities.is_empty() && self.threads.is_empty();
+        chose_none.then_some("--prio matches no thread of what was chosen")
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use tracebraid_reports::files::FilesAnalysis;
 
 use crate::commands::report::ReportArgs;
-use crate::commands::views::{self, SizeArgs, ViewArgs};
+use crate::commands::views::{self, CallArgs, SizeArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
@@ -23,6 +23,7 @@ use crate::options;
   tracebraid files --path '/var/lib/*' --procname postgres TRACE
   tracebraid files --min 10ms --view top,log TRACE
   tracebraid files --minsize 64k --view freq TRACE
+  tracebraid files --syscall 'f*sync' --view top TRACE
   tracebraid files --format json TRACE | jq '.files[] | {path, written_bytes}'")]
 pub(crate) struct FilesArgs {
     #[command(flatten)]
@@ -31,6 +32,8 @@ pub(crate) struct FilesArgs {
     views: ViewArgs,
     #[command(flatten)]
     sizes: SizeArgs,
+    #[command(flatten)]
+    calls: CallArgs,
     /// Only these files (a pattern with * and ?, which match / too)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     path: Vec<String>,
@@ -41,5 +44,6 @@ pub(super) fn run(args: &FilesArgs) -> Result<ExitCode, Failure> {
     views::run::<FilesAnalysis>(&args.report, &args.views, |selection| {
         selection.paths = options::globs(&args.path);
         selection.sizes = args.sizes.limits();
+        selection.calls = args.calls.globs();
     })
 }

@@ -6,12 +6,13 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::{IoAnalysis, IoReport, IoStats};
+use tracebraid_reports::kernel::Selection;
 use tracebraid_reports::report::{Report, View};
 
 use crate::commands::cells;
 use crate::commands::report::{ReportArgs, Show};
 use crate::commands::sections::{other_csv, other_tables};
-use crate::commands::views::{self, ViewArgs};
+use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::lami::{self, Analysis};
 use crate::table::{self, Column, grouped};
@@ -30,6 +31,7 @@ use crate::table::{self, Column, grouped};
   tracebraid io --pid 1234 --top 5 TRACE
   tracebraid io --view top,freq --procname postgres TRACE
   tracebraid io --view stats,log --min 10ms TRACE
+  tracebraid io --syscall 'sendfile*,splice' TRACE
   tracebraid io --from +1s --to +2s --format csv TRACE
   tracebraid io --format json TRACE | jq '.types[] | select(.type == \"network\")'"
 )]
@@ -38,19 +40,25 @@ pub(crate) struct IoArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    calls: CallArgs,
 }
 
 /// Runs it: statistics are this command's own, single calls are those of `files`.
 pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     let mut others = args.views.views();
     if !others.contains(&View::Stats) {
-        return views::run::<FilesAnalysis>(&args.report, &args.views, |_| ());
+        let choose = |selection: &mut Selection| selection.calls = args.calls.globs();
+        return views::run::<FilesAnalysis>(&args.report, &args.views, choose);
     }
     others.retain(|view| *view != View::Stats);
     let mut subject = args.report.open()?;
     let mut selection = args.report.selection(&subject);
     selection.limits = args.views.limits();
+    selection.calls = args.calls.globs();
     let mut report = args.report.fold::<IoAnalysis>(&mut subject, selection.clone())?;
+    let notes = report.unmatched(&selection);
+    notes.iter().for_each(|note| subject.warnings.note(note));
     if !others.is_empty() {
         selection.views = others;
         let calls = views::report::<FilesAnalysis>(&args.report, &mut subject, selection)?;

@@ -46,7 +46,7 @@ pub(crate) struct ProcessesArgs {
 
 /// Runs it.
 pub(super) fn run(args: &ProcessesArgs) -> Result<ExitCode, Failure> {
-    views::run_framed::<ProcessAnalysis>(&args.report, &args.views)
+    views::run_framed::<ProcessAnalysis>(&args.report, &args.views, |_| ())
 }
 
 impl Framed for ProcessesReport {

@@ -6,9 +6,8 @@ use clap::Args;
 use tracebraid_reports::sched::SchedAnalysis;
 
 use crate::commands::report::ReportArgs;
-use crate::commands::views::{self, ViewArgs};
+use crate::commands::views::{self, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
-use crate::numbers::{self, Numbers};
 
 /// Shows what the scheduler does: how long threads take from being woken to running, and who woke
 /// them; why threads leave their CPUs; how many wait for each CPU, and how long; who goes from which
@@ -28,15 +27,13 @@ pub(crate) struct SchedArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Only latencies of threads with these priorities, numbers and ranges, as the kernel counts them:
-    /// -1 deadline, 0-99 real time, 100-139 others (120 for a nice value of 0)
-    #[arg(long, value_name = "PRIO", value_delimiter = ',', allow_hyphen_values = true, value_parser = numbers::priorities)]
-    prio: Vec<Numbers<i32>>,
+    #[command(flatten)]
+    priorities: PriorityArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &SchedArgs) -> Result<ExitCode, Failure> {
     views::run::<SchedAnalysis>(&args.report, &args.views, |selection| {
-        selection.priorities = numbers::all(&args.prio).into_iter().collect();
+        selection.priorities = args.priorities.numbers();
     })
 }

@@ -6,9 +6,8 @@ use clap::Args;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use crate::commands::report::ReportArgs;
-use crate::commands::views::{self, ViewArgs};
+use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
-use crate::options;
 
 /// Shows the system calls of a kernel trace: how many, how long they took, what errors they gave, by
 /// call and by thread; the longest ones; each one; how often each length occurred.
@@ -26,14 +25,13 @@ pub(crate) struct SyscallsArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Only of these system calls (a pattern with * and ?)
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    syscall: Vec<String>,
+    #[command(flatten)]
+    calls: CallArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &SyscallsArgs) -> Result<ExitCode, Failure> {
     views::run::<SyscallAnalysis>(&args.report, &args.views, |selection| {
-        selection.calls = options::globs(&args.syscall);
+        selection.calls = args.calls.globs();
     })
 }

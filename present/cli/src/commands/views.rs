@@ -6,8 +6,12 @@ use clap::{Arg, Args};
 use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Limits, Selection};
 use tracebraid_reports::report::{Lists, Report, View};
 
+use tracebraid_filter::glob::Glob;
+
 use crate::commands::report::{ReportArgs, Show, Subject};
 use crate::failure::Failure;
+use crate::numbers::{self, Numbers};
+use crate::options;
 
 /// Which views, and of what lengths.
 #[derive(Args, Debug)]
@@ -60,6 +64,37 @@ impl SizeArgs {
             min: self.minsize,
             max: self.maxsize,
         }
+    }
+}
+
+/// Of which system calls.
+#[derive(Args, Debug)]
+pub(crate) struct CallArgs {
+    /// Only of these system calls (a pattern with * and ?)
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    syscall: Vec<String>,
+}
+
+impl CallArgs {
+    /// Patterns of their names.
+    pub(super) fn globs(&self) -> Vec<Glob> {
+        options::globs(&self.syscall)
+    }
+}
+
+/// Of which priorities.
+#[derive(Args, Debug)]
+pub(crate) struct PriorityArgs {
+    /// Only of threads with these priorities, numbers and ranges, as the kernel counts them: -1 deadline,
+    /// 0-99 real time, 100-139 others (120 for a nice value of 0)
+    #[arg(long, value_name = "PRIO", value_delimiter = ',', allow_hyphen_values = true, value_parser = numbers::priorities)]
+    prio: Vec<Numbers<i32>>,
+}
+
+impl PriorityArgs {
+    /// These priorities.
+    pub(super) fn numbers(&self) -> Vec<i32> {
+        numbers::all(&self.prio).into_iter().collect()
     }
 }
 
@@ -167,6 +202,11 @@ pub(super) fn report<A: KernelAnalysis<Report = Report>>(
 pub(super) trait Framed: KernelReport + Show {
     /// These tables.
     fn lists(&mut self) -> &mut Lists;
+
+    /// What is amiss with what was chosen, for people.
+    fn unmatched(&self, _: &Selection) -> Option<&'static str> {
+        None
+    }
 }
 
 /// As [`run`], for such a report.
@@ -176,12 +216,17 @@ pub(super) trait Framed: KernelReport + Show {
 pub(super) fn run_framed<A: KernelAnalysis<Report: Framed>>(
     args: &ReportArgs,
     views: &ViewArgs,
+    choose: impl FnOnce(&mut Selection),
 ) -> Result<ExitCode, Failure> {
     let mut subject = args.open()?;
     let mut selection = args.selection(&subject);
     selection.views = views.views();
     selection.limits = views.limits();
+    choose(&mut selection);
     let mut report = args.fold::<A>(&mut subject, selection.clone())?;
+    if let Some(note) = report.unmatched(&selection) {
+        subject.warnings.note(note);
+    }
     let ranges = std::mem::take(&mut report.lists().ranges);
     if selection.views.contains(&View::Freq) && !ranges.is_empty() {
         selection.ranges = Some(ranges);

@@ -6,9 +6,8 @@ use clap::Args;
 use tracebraid_reports::waits::WaitAnalysis;
 
 use crate::commands::report::ReportArgs;
-use crate::commands::views::{self, ViewArgs};
+use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
-use crate::options;
 
 /// Shows what the system calls of a kernel trace waited for: their time divided, to the nanosecond,
 /// into running, waiting for a CPU, and waiting for a disk, the network, a timer, a futex, another
@@ -29,14 +28,13 @@ pub(crate) struct WaitsArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Only of these system calls (a pattern with * and ?)
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    syscall: Vec<String>,
+    #[command(flatten)]
+    calls: CallArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
     views::run::<WaitAnalysis>(&args.report, &args.views, |selection| {
-        selection.calls = options::globs(&args.syscall);
+        selection.calls = args.calls.globs();
     })
 }

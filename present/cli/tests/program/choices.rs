@@ -53,12 +53,20 @@ fn a_filter_that_matches_nothing_is_named_with_what_there_is() {
         &["sched", "--prio", "50-60"],
         "warning: --prio matches no latency of what was chosen",
     );
-    for command in ["syscalls", "waits"] {
+    says(
+        &["cpu", "--prio", "50-60"],
+        "warning: --prio matches no thread of what was chosen",
+    );
+    for command in ["syscalls", "waits", "io"] {
         let none = "warning: --syscall opne matches nothing: Linux has no such system call";
         says(&[command, "--syscall", "opne,read"], none);
         let none = "warning: --syscall swapon matches no call that ended in what was chosen";
         says(&[command, "--syscall", "swapon"], none);
     }
+    let none = "warning: --syscall opne matches nothing: Linux has no such system call";
+    says(&["files", "--syscall", "opne"], none);
+    let none = "warning: --syscall preadv2 matches no call that ended in what was chosen";
+    says(&["files", "--syscall", "preadv2"], none);
 }
 
 #[test]
@@ -71,6 +79,9 @@ fn a_filter_that_matches_something_is_not_named() {
         ["files", "--path", "/*"],
         ["sched", "--prio", "100-139"],
         ["syscalls", "--syscall", "read"],
+        ["io", "--syscall", "read,write*"],
+        ["files", "--syscall", "f*sync,read"],
+        ["cpu", "--prio", "100-139"],
         ["waits", "--syscall", "pread64,pread*,read"],
         ["sched", "--cpu", "0-3"],
         ["sched", "--cpu", "0,99"],

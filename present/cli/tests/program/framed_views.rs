@@ -52,6 +52,54 @@ fn tables_fit_terminals() {
     }
 }
 
+/// Calls of two kinds together are those of each.
+#[test]
+fn system_calls_are_chosen_by_name() {
+    let all = json("io", &[]);
+    let of = |name: &str| {
+        let rows = rows(&all, "syscalls").iter();
+        rows.clone()
+            .find(|row| row["name"] == name)
+            .expect("a call")
+            .clone()
+    };
+    let two = json("io", &["--syscall", "rea[d],read,writev"]);
+    let names: Vec<&Value> = rows(&two, "syscalls").iter().map(|row| &row["name"]).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    for key in ["calls", "errors", "read_bytes", "written_bytes", "latency_ns"] {
+        let sum = |rows: &[Value]| {
+            rows.iter()
+                .map(|row| row[key].as_u64().expect("a number"))
+                .sum::<u64>()
+        };
+        assert_eq!(two["total"][key], sum(&[of("read"), of("writev")]), "{key}");
+        assert_eq!(two["total"][key], sum(rows(&two, "threads")), "{key}");
+        assert_eq!(two["total"][key], sum(rows(&two, "types")), "{key}");
+    }
+    // The slowest ones are those of `files`: none is of another kind.
+    let log = json("io", &["--syscall", "writev", "--view", "log"]);
+    let calls = rows(&log, "log");
+    assert!(!calls.is_empty() && calls.iter().all(|call| call["syscall"] == "writev"));
+}
+
+/// The threads that had a priority, with all their time.
+#[test]
+fn threads_are_chosen_by_priority() {
+    let has = |row: &&Value, priority: &str| {
+        let all = row["priorities"].as_array().expect("priorities");
+        all.iter().any(|own| own.to_string() == priority)
+    };
+    let all = json("cpu", &[]);
+    let expected: Vec<&Value> = rows(&all, "threads")
+        .iter()
+        .filter(|row| has(row, "100"))
+        .collect();
+    let chosen = json("cpu", &["--prio", "100"]);
+    let chosen: Vec<&Value> = rows(&chosen, "threads").iter().collect();
+    assert!(!expected.is_empty() && expected.len() < rows(&all, "threads").len());
+    assert_eq!(chosen, expected);
+}
+
 /// Without `--view` everything is as it was: statistics, and no list.
 #[test]
 fn statistics_are_what_is_shown_if_nothing_is_said() {
