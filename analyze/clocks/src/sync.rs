@@ -114,7 +114,9 @@ impl Synchronization {
         let mut edges = Vec::new();
         for one in 0..count {
             for other in one + 1..count {
-                let pair = PairReport::of(&machines, matches, one, other);
+                // Who asks for a reference reads what is added to get its time.
+                let (first, second) = if other == root { (other, one) } else { (one, other) };
+                let pair = PairReport::of(&machines, matches, first, second);
                 if let Some(path) = &pair.path {
                     edges.push((weight(path), one, other));
                 }

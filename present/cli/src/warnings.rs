@@ -15,6 +15,10 @@ use crate::table::number_of;
 /// More warnings than this are only counted.
 const MOST_SHOWN: usize = 20;
 
+/// No stream has a packet.
+const NOTHING_YET: &str = "there is no event in the trace, or none yet: no stream has a packet (what is still in the buffers of a tracer is \
+                           written when it is stopped)";
+
 /// Collects warnings.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
@@ -62,6 +66,10 @@ impl Warnings {
         let more = notes.count();
         if more > 0 {
             self.note(&format!("{more} more of this kind; `tracebraid info` shows them"));
+        }
+        let mut streams = set.traces.iter().flat_map(|trace| &trace.streams);
+        if streams.all(|stream| stream.packets.is_empty()) {
+            self.note(NOTHING_YET);
         }
         for directory in rings::sessions(set) {
             self.note(&format!(

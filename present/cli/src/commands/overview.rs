@@ -67,8 +67,10 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
         zone: subject.zone.clone(),
         colours: false,
     };
-    let begin = view.time(report.head.begin.map(|begin| begin.0));
-    let title = format!("{}, from {begin} on", names(&subject.set));
+    let mut title = names(&subject.set);
+    if let Some(begin) = report.head.begin {
+        title += &format!(", from {} on", view.time(Some(begin.0)));
+    }
     args.report.show(subject, Page { report, title })
 }
 

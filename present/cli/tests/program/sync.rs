@@ -30,6 +30,14 @@ fn two_hosts_are_related() {
     );
     let offset = host["offset_ns"].as_i64().unwrap();
     assert!((3_716_590_000..=3_717_036_000).contains(&offset), "{offset}");
+    // Of two hosts the table of pairs says the same, in the same direction.
+    let pair = &found["pairs"][0];
+    assert_eq!(
+        (&pair["reference"], &pair["other"]),
+        (&"cli".into(), &"srv".into())
+    );
+    assert_eq!(pair["offset_ns"], host["offset_ns"]);
+    assert!(pair["packets_to_reference"].as_u64() > Some(0));
     // The same however it is read.
     let way = |threads, size| text(&["sync", "-j", threads, "--chunk-size", size, server, client]);
     assert_eq!(way("1", "1G"), way("3", "4K"));
