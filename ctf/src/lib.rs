@@ -22,6 +22,7 @@ pub mod layout;
 pub mod losses;
 pub mod mapping;
 pub mod metadata;
+mod misplaced;
 pub mod order;
 pub mod packet;
 pub mod packetized;

@@ -162,6 +162,7 @@ mod tests {
             end: Some(index as u64 * 100 + 50),
             discarded: Some(discarded),
             sequence: Some(sequence),
+            is_misplaced: false,
         };
         let head = PacketHead {
             discarded_width: width,

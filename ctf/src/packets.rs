@@ -42,7 +42,7 @@ const MOST_CANDIDATES: u64 = 1 << 20;
 /// Places of a file within what packets claim for themselves that are looked at closely.
 const MOST_HIDDEN: u64 = 1024;
 /// Faults of one file that are told one by one.
-const MOST_FAULTS: u64 = 1000;
+pub(crate) const MOST_FAULTS: u64 = 1000;
 
 /// What is said of a packet that is not the one which the index tells of.
 const OTHER_PACKET: &str = "the index tells of another packet here than the file has";
@@ -196,6 +196,7 @@ impl Finder<'_> {
                     .filter(|&end| end > 0 || entry.begin == 0),
                 discarded: has_discarded.then_some(entry.discarded),
                 sequence: entry.sequence.filter(|_| has_sequence),
+                is_misplaced: false,
             }
         }));
         for at in 0..scan.packets.len() {
@@ -398,6 +399,7 @@ impl Finder<'_> {
                 .filter(|&end| is_clear && (end > 0 || head.begin == Some(0))),
             discarded: head.discarded,
             sequence: head.sequence,
+            is_misplaced: false,
         };
         if let Some(damage) = backwards(self.path, &packet) {
             self.complain(damage);
@@ -545,7 +547,13 @@ pub(crate) fn as_its_head_says(
         .or(head.total_bits)
         .unwrap_or(packet.content_bits);
     let total = head.total_bits.unwrap_or(whole);
-    let is_other = content != packet.content_bits || head.begin != packet.begin;
+    // The times of one that is misplaced are not those that it tells.
+    let begin = if packet.is_misplaced {
+        packet.begin
+    } else {
+        head.begin
+    };
+    let is_other = content != packet.content_bits || begin != packet.begin;
     // Another packet of the index begins where this one ends by it.
     let complaint = if !is_other && total > whole {
         Some(format!(
@@ -563,7 +571,7 @@ pub(crate) fn as_its_head_says(
     (
         Packet {
             content_bits,
-            begin: head.begin,
+            begin,
             ..packet
         },
         complaint,

@@ -51,4 +51,6 @@ pub struct Packet {
     pub discarded: Option<u64>,
     /// Sequence number.
     pub sequence: Option<u64>,
+    /// Its times are not those that it tells: they did not fit between those of the packets around it.
+    pub is_misplaced: bool,
 }

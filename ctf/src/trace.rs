@@ -166,6 +166,7 @@ impl Trace {
                             packet.content_bits = content;
                         }
                     }
+                    stream.mend_times(path, &mut self.damage);
                     self.streams.push(stream);
                 }
             }

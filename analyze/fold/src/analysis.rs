@@ -80,8 +80,10 @@ pub trait Analysis: Sync {
 pub struct StreamPlace<'a> {
     /// Its stream.
     pub stream: StreamRef,
-    /// Time at which it begins, if it says so.
+    /// Time at which it begins, if it says so; where that cannot be, as it was mended when the trace was opened.
     pub begin: Option<Timestamp>,
+    /// The same of its end.
+    pub end: Option<Timestamp>,
     /// True if event records (or whole packets) were lost between the packet before and this one,
     /// as far as the packets' counters tell.
     pub lost_before: bool,

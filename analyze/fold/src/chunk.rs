@@ -134,6 +134,8 @@ const MOST_EXCESS: u64 = 4;
 /// begin.
 pub(crate) const DAWN: Timestamp = Timestamp(i64::MIN);
 pub(crate) const DUSK: Timestamp = Timestamp(i64::MAX);
+/// Nothing happens at dusk itself: what a clock tells that goes further is taken to have happened then.
+pub(crate) const LAST: Timestamp = Timestamp(DUSK.0 - 1);
 
 impl Plan {
     /// Cuts the groups into chunks.
@@ -186,7 +188,7 @@ impl<'a> Begins<'a> {
         let begin = self.stream.packets.get(packet).and_then(|packet| packet.begin);
         self.clock
             .zip(begin)
-            .map_or(DAWN, |(clock, begin)| clock.timestamp(begin))
+            .map_or(DAWN, |(clock, begin)| clock.timestamp(begin).min(LAST))
     }
 }
 
@@ -337,11 +339,11 @@ fn first_to_reach(stream: &Stream, clock: Option<ClockConversion>, time: Timesta
 pub(crate) fn packet_limit(stream: &Stream, clock: Option<ClockConversion>, packet: usize) -> Timestamp {
     let time = |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles));
     let Some(end) = stream.packets.get(packet).and_then(|packet| time(packet.end)) else {
-        return DUSK;
+        return LAST;
     };
     match stream.packets.get(packet + 1) {
-        Some(next) => time(next.begin).map_or(DUSK, |begin| begin.max(end)),
-        None => DUSK,
+        Some(next) => time(next.begin).map_or(LAST, |begin| begin.max(end).min(LAST)),
+        None => LAST,
     }
 }
 

@@ -10,7 +10,7 @@ use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::analysis::{Analysis, Record, StreamPlace};
-use crate::chunk::{Chunk, DAWN, DUSK, StreamRef, packet_limit};
+use crate::chunk::{Chunk, DAWN, DUSK, LAST, StreamRef, packet_limit};
 
 /// Scan tables of all stream classes, by trace and stream class.
 pub(crate) struct Tables(Vec<Vec<Arc<ScanTable>>>);
@@ -64,7 +64,8 @@ pub struct Lane<'t> {
     limit: Timestamp,
     /// Something in the packet said so.
     is_past: bool,
-    packet: Option<(Option<Timestamp>, bool)>,
+    /// The packet was not told of; whether events were lost before it.
+    packet: Option<bool>,
     /// The rest of the packet cannot be decoded, which is still to be told.
     is_cut: bool,
 }
@@ -183,9 +184,6 @@ impl<'t> Feed<'t> {
 /// lane's comes first.
 type Turn = (Timestamp, usize);
 
-/// Nothing happens at dusk itself.
-const LAST: Timestamp = Timestamp(DUSK.0 - 1);
-
 /// Event records that a stream which is merged with others is scanned for at a time: before the next
 /// ones are, all streams' are looked at, and their bytes should still be in the nearest cache.
 const FEW: usize = 64;
@@ -250,19 +248,33 @@ impl<'t> Lane<'t> {
         self.scanner.next_packet()?;
         // The scanner stands at it; those whose heads are damaged were passed over.
         let index = self.scanner.packets().start - 1;
-        let begin = self.time(self.scanner.packet_head().begin);
+        let (begin, end) = self.times();
         self.floor = begin.unwrap_or(DAWN);
         self.limit = packet_limit(self.content, self.clock, index);
         // Damage that only reading finds is not counted in: where a chunk begins behind it, it is
         // not seen. Whoever reads the damaged packet tells of it.
         let lost_before = self.content.lost_before(index);
-        self.packet = Some((begin, lost_before));
+        self.packet = Some(lost_before);
         Some(StreamPlace {
             stream: self.stream,
             begin,
+            end,
             lost_before,
             head: self.scanner.packet_head(),
         })
+    }
+
+    /// When the packet begins and ends at which the scanner stands.
+    fn times(&self) -> (Option<Timestamp>, Option<Timestamp>) {
+        let head = self.scanner.packet_head();
+        let index = self.scanner.packets().start.checked_sub(1);
+        let packet = index.and_then(|index| self.content.packets.get(index));
+        let (begin, end) = match packet.filter(|packet| packet.is_misplaced) {
+            Some(mended) => (mended.begin, mended.end),
+            None => (head.begin, head.end),
+        };
+        let time = |cycles| self.time(cycles).map(|time| time.min(LAST));
+        (time(begin), time(end))
     }
 
     /// Keeps what reading the packet has found.
@@ -371,7 +383,7 @@ impl<'t> Lane<'t> {
                 return head;
             }
             match self.packet.take() {
-                Some(packet) => self.give_packet(analysis, partial, packet, range),
+                Some(lost_before) => self.give_packet(analysis, partial, lost_before, range),
                 None if self.is_cut => self.give_cut(analysis, partial, range),
                 None => self.give_hits(analysis, partial, (index, bound), range),
             }
@@ -383,13 +395,15 @@ impl<'t> Lane<'t> {
         &self,
         analysis: &A,
         partial: &mut A::Partial,
-        (begin, lost_before): (Option<Timestamp>, bool),
+        lost_before: bool,
         range: &Range<Timestamp>,
     ) {
         if self.floor.min(LAST) < range.end {
+            let (begin, end) = self.times();
             let place = StreamPlace {
                 stream: self.stream,
                 begin,
+                end,
                 lost_before: lost_before && range.contains(&self.floor.min(LAST).min(self.limit)),
                 head: self.scanner.packet_head(),
             };
@@ -419,9 +433,11 @@ impl<'t> Lane<'t> {
         self.is_cut = false;
         let time = self.floor.min(LAST);
         if range.contains(&time.min(self.limit)) {
+            let (begin, end) = self.times();
             let place = StreamPlace {
                 stream: self.stream,
-                begin: self.time(self.scanner.packet_head().begin),
+                begin,
+                end,
                 lost_before: false,
                 head: self.scanner.packet_head(),
             };

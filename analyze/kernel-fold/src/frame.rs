@@ -251,7 +251,7 @@ impl Input {
                 cpu,
             },
             begin: place.begin.map(|begin| begin.0),
-            end: source.time(place.head.end),
+            end: place.end.map(|end| end.0),
             lost_before: place.lost_before,
             tells_switches: source.tells_switches,
             tells_calls: source.tells_calls,

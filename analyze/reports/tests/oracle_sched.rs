@@ -173,7 +173,7 @@ fn its_rules_give_its_numbers() {
     }
 }
 
-/// By trace: threads; of the 100 longest, those from interrupts and softirqs.
+/// By trace: threads; of the 100 longest, those from interrupts, softirqs and functions of timers.
 const SAME: [(&str, usize, usize); 5] = [
     ("kernel-mix-small", 245, 23),
     ("kernel-ust-requests", 79, 60),
@@ -183,7 +183,7 @@ const SAME: [(&str, usize, usize); 5] = [
 ];
 
 /// Every latency is the same: when, where, whose and of which priority. Only the waker differs, where an
-/// interrupt or a softirq was active: there it is the thread that was interrupted.
+/// interrupt, a softirq or the function of a timer was active: there it is the thread that was interrupted.
 #[test]
 fn all_is_the_same_without_losses() {
     for (name, threads, interrupts) in SAME {
@@ -192,7 +192,7 @@ fn all_is_the_same_without_losses() {
         let log = our_list(&report, "log");
         let theirs = latencies(&set);
         let same = |ours: &Latency, context: &str, theirs: &Latency| match context {
-            "irq" | "softirq" => {
+            "irq" | "softirq" | "timer" => {
                 (ours.tid, ours.wakeup, ours.switch, ours.cpu, ours.priority)
                     == (
                         theirs.tid,
@@ -219,7 +219,8 @@ fn all_is_the_same_without_losses() {
         let lengths = |list: &[Latency]| list.iter().map(Latency::length).collect::<Vec<_>>();
         let ours: Vec<Latency> = longest.iter().map(|(latency, _)| *latency).collect();
         assert_eq!(lengths(&ours), lengths(&top), "{name}");
-        let from_interrupts = longest.iter().filter(|(_, context)| context.contains("irq"));
+        let interrupts_threads = |context: &str| matches!(context, "irq" | "softirq" | "timer");
+        let from_interrupts = longest.iter().filter(|(_, context)| interrupts_threads(context));
         assert_eq!(
             (stats.len(), from_interrupts.count()),
             (threads, interrupts),

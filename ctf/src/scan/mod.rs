@@ -666,6 +666,7 @@ const EMPTY: Packet = Packet {
     end: None,
     discarded: None,
     sequence: None,
+    is_misplaced: false,
 };
 
 #[inline(always)]

@@ -258,13 +258,30 @@ pub(crate) fn width_of(text: &str) -> usize {
         .map_or(0, |&width| width.into())
 }
 
-/// Cuts what is too long, and shows that.
+/// Cuts what is too long, and shows that: at its end, of paths in the middle, since their ends tell them apart.
 fn shorten(text: &mut String, width: usize) {
     if width_of(text) <= width {
         return;
     }
-    while width_of(text) >= width && text.pop().is_some() {}
+    let is_path = text.starts_with('/') && width >= LEAST_TEXT;
+    let end = if is_path {
+        tail(text, width * 2 / 3)
+    } else {
+        String::new()
+    };
+    let room = width - width_of(&end);
+    while width_of(text) >= room && text.pop().is_some() {}
     text.push('…');
+    text.push_str(&end);
+}
+
+/// The end of a text, as long as it is no wider than that.
+fn tail(text: &str, width: usize) -> String {
+    let mut starts = text.char_indices().map(|(start, _)| &text[start..]);
+    starts
+        .find(|rest| width_of(rest) <= width)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Text with its lines broken between words, where the terminal is too narrow; never between a

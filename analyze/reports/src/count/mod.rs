@@ -335,7 +335,8 @@ fn bounds(set: &TraceSet, window: Window, parts: usize) -> Vec<i64> {
                 for time in [packet.begin, packet.end]
                     .into_iter()
                     .flatten()
-                    .map(|cycles| clock.timestamp(cycles).0)
+                    // Something must be behind the last one.
+                    .map(|cycles| clock.timestamp(cycles).0.min(i64::MAX - 1))
                 {
                     let (from, to) = covered.get_or_insert((time, time));
                     (*from, *to) = ((*from).min(time), (*to).max(time));

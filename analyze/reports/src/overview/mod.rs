@@ -82,7 +82,7 @@ pub fn overview(parts: &Parts, lost: &[String], rows: usize) -> Report {
     Report {
         head: parts.cpu.head.clone(),
         totals: vec![
-            Total::new("cpus", "CPUs", total.cpus.into()),
+            Total::new("cpus", "CPUs", total.cpus.into()).or_one("CPU"),
             Total::new("active_share", "active", total.active_share.into()).of(Unit::Share),
             Total::new("idle_share", "idle", share(total.idle_ns).into()).of(Unit::Share),
             Total::new("unknown_share", "unknown", share(total.unknown_ns).into()).of(Unit::Share),

@@ -17,6 +17,7 @@ mod waker;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::irq::{Softirq, SoftirqStep};
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
+use tracebraid_kernel_model::events::timer::TimerStep;
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 
 use crate::kernel::{
@@ -28,7 +29,7 @@ use freq::{Bounds, Freq};
 use machine::Machine;
 use stats::Latency;
 use step::{Item, Step, Switched, Wakeup};
-use waker::Active;
+use waker::{Active, Wheel};
 
 /// The analysis.
 pub type SchedAnalysis = PerCpu<SchedRules>;
@@ -80,6 +81,8 @@ impl Rules for SchedRules {
             // Who woke whom is not on the page.
             IrqEntry(_) | IrqExit(_) => !self.selection.is_summary,
             Softirq(softirq) => softirq.step != SoftirqStep::Raise && !self.selection.is_summary,
+            Hrtimer(timer) => is_expiry(timer.step) && !self.selection.is_summary,
+            Timer(timer) => is_expiry(timer.step) && !self.selection.is_summary,
             ThreadEnd(end) => end.step == EndStep::Free,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             _ => false,
@@ -120,6 +123,8 @@ impl Rules for SchedRules {
             KernelEvent::Softirq(softirq) => Step::Softirq(vector(softirq, body)),
             KernelEvent::IrqEntry(entry) => Step::Irq(Some(entry.irq.get(body).unwrap_or(0) as u32)),
             KernelEvent::IrqExit(_) => Step::Irq(None),
+            KernelEvent::Hrtimer(timer) => Step::Timer(begins(timer.step).then_some(Wheel::High)),
+            KernelEvent::Timer(timer) => Step::Timer(begins(timer.step).then_some(Wheel::Low)),
             _ => {
                 learn(&mut partial.people, event.model, event.cpu, event.time, body);
                 match other(event, body) {
@@ -194,8 +199,9 @@ impl SchedRules {
             return lane.wait(time, step);
         };
         let item = match step {
-            Step::Irq(irq) => return active.irq = irq,
-            Step::Softirq(vector) => return active.softirq = vector,
+            Step::Irq(irq) => return active.interrupt(irq),
+            Step::Softirq(vector) => return active.soft_interrupt(vector),
+            Step::Timer(wheel) => return active.timer = wheel,
             Step::Wake(wakeup, tid) => Item::Wake(wakeup, active.waker(tid)),
             Step::Item(item) => {
                 if let Item::Becomes { tid, .. } = item {
@@ -221,6 +227,15 @@ impl SchedRules {
             && self.selection.limits.contain(latency.duration)
             && (priorities.is_empty() || latency.priority.is_some_and(|own| priorities.contains(&own)))
     }
+}
+
+/// True if the function of a timer begins or ends.
+fn is_expiry(step: TimerStep) -> bool {
+    matches!(step, TimerStep::ExpireEntry | TimerStep::ExpireExit)
+}
+
+fn begins(step: TimerStep) -> bool {
+    step == TimerStep::ExpireEntry
 }
 
 /// The softirq that begins; none: it ends.

@@ -184,6 +184,7 @@ pub(super) fn waker(partial: &SchedPartial, trace: u32, by: By) -> (&'static str
             let name = name.map_or_else(|| vector.to_string(), str::to_owned);
             ("softirq", context(format!("softirq {name}")))
         }
+        By::Timer(wheel) => ("timer", context(wheel.name().to_owned())),
         By::Unknown => ("unknown", None),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sched::waker::By;
+use crate::sched::waker::{By, Wheel};
 
 /// What happens on a CPU, by whatever is active there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -11,6 +11,8 @@ pub(super) enum Step {
     Irq(Option<u32>),
     /// A softirq of that vector begins; none: it ends.
     Softirq(Option<u32>),
+    /// The function of a timer begins; none: it ends.
+    Timer(Option<Wheel>),
     /// A thread is woken, as the event says by that one.
     Wake(Wakeup, Option<i32>),
     /// It does not matter what is active.

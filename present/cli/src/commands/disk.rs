@@ -36,6 +36,7 @@ pub(crate) struct DiskArgs {
 
 /// Runs it.
 pub(super) fn run(args: &DiskArgs) -> Result<ExitCode, Failure> {
+    args.sizes.check()?;
     views::run::<DiskAnalysis>(&args.report, &args.views, |selection| {
         selection.devices = options::globs(&args.disk);
         selection.sizes = args.sizes.limits();

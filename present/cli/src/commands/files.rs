@@ -41,6 +41,7 @@ pub(crate) struct FilesArgs {
 
 /// Runs it.
 pub(super) fn run(args: &FilesArgs) -> Result<ExitCode, Failure> {
+    args.sizes.check()?;
     views::run::<FilesAnalysis>(&args.report, &args.views, |selection| {
         selection.paths = options::globs(&args.path);
         selection.sizes = args.sizes.limits();

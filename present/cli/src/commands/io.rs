@@ -52,6 +52,7 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
         return views::run::<FilesAnalysis>(&args.report, &args.views, choose);
     }
     others.retain(|view| *view != View::Stats);
+    args.views.check()?;
     let mut subject = args.report.open()?;
     let mut selection = args.report.selection(&subject);
     selection.limits = args.views.limits();

@@ -41,6 +41,8 @@ pub(crate) struct IrqArgs {
 
 /// Runs it.
 pub(super) fn run(args: &IrqArgs) -> Result<ExitCode, Failure> {
+    args.report
+        .tell_threads_are_ignored("interrupts belong to no thread");
     views::run::<IrqAnalysis>(&args.report, &args.views, |selection| {
         selection.interrupts = options::globs(&args.irq);
         // They are all in capitals.

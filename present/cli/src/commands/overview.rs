@@ -80,7 +80,10 @@ fn names(set: &TraceSet) -> String {
         let path = trace.paths.first();
         let directory = || path?.file_name().map(|name| name.to_string_lossy().into_owned());
         let given = trace.layout.class.env_str("trace_name").map(str::to_owned);
-        let name = given.or_else(directory).unwrap_or_else(|| "a trace".to_owned());
+        let name = given
+            .filter(|name| !name.is_empty())
+            .or_else(directory)
+            .unwrap_or_else(|| "a trace".to_owned());
         match trace.layout.class.env_str("hostname") {
             Some(host) => format!("{name} of {host}"),
             None => name,

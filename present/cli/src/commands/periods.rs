@@ -91,6 +91,7 @@ enum OrderName {
 /// Runs it.
 pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
     args.show.say_progress()?;
+    args.views.check()?;
     let periods = args.definitions.periods()?;
     let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
     let mut asked = args.asked(&subject);

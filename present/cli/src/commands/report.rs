@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::numbers;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::warnings::Warnings;
 
 /// What all reports on kernel events can be asked for.
@@ -191,6 +191,14 @@ impl ReportArgs {
         report: impl KernelReport + Show,
     ) -> Result<ExitCode, Failure> {
         show(&self.show, self.input.strict, None, subject, report)
+    }
+
+    /// Says that threads were chosen for nothing, and why.
+    pub(super) fn tell_threads_are_ignored(&self, why: &str) {
+        let select = &self.select;
+        if !(select.tid.is_empty() && select.pid.is_empty() && select.procname.is_empty()) {
+            say!("warning: {why}: --tid, --pid and --procname change nothing here");
+        }
     }
 
     /// Says which options chose nothing.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::glob::Glob;
 use tracebraid_profile::{Met, Profile, Stack, Sums};
@@ -98,10 +99,27 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
                 "there are no call stacks in the trace, though they were recorded: no program used CPU time for a period, and \
                  none waited for long, or waits could not be recorded"
             }
+            false if has_call_chains(set) => {
+                "there are no call stacks in the trace but perf's call chains, which only `print` shows: record stacks by \
+                 `tracebraid record --stacks`"
+            }
             false => "there are no call stacks in the trace: record them by `tracebraid record --stacks`",
         }));
     }
     Ok(profile)
+}
+
+/// Whether events of perf tell by which calls their thread had come there.
+fn has_call_chains(set: &TraceSet) -> bool {
+    let streams = set.traces.iter().flat_map(|trace| &trace.layout.class.streams);
+    let payloads = streams
+        .flat_map(|stream| &stream.events)
+        .filter_map(|event| event.payload.as_ref());
+    let mut payloads = payloads.filter_map(|payload| match payload {
+        FieldClass::Struct(members) => Some(&members.members),
+        _ => None,
+    });
+    payloads.any(|members| members.iter().any(|member| &*member.name == "perf_callchain"))
 }
 
 /// Bytes of a recording's options at most: programs read far fewer.

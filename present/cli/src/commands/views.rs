@@ -57,7 +57,25 @@ pub(crate) struct SizeArgs {
     maxsize: Option<u64>,
 }
 
+/// Nothing is more than the greatest and less than the least.
+fn check(limits: Limits, least: &str, greatest: &str) -> Result<(), Failure> {
+    match (limits.min, limits.max) {
+        (Some(min), Some(max)) if min > max => Err(Failure::usage(format!(
+            "{least} is more than {greatest}: nothing is within them"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 impl SizeArgs {
+    /// Says if nothing can be within the limits.
+    ///
+    /// # Errors
+    /// When the least is more than the greatest.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        check(self.limits(), "--minsize", "--maxsize")
+    }
+
     /// Only what is that large.
     pub(super) fn limits(&self) -> Limits {
         Limits {
@@ -155,6 +173,14 @@ impl ViewArgs {
         }
     }
 
+    /// Says if nothing can be within the limits.
+    ///
+    /// # Errors
+    /// When the least is more than the greatest.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        check(self.limits(), "--min", "--max")
+    }
+
     /// True if a second pass counts how often each length occurred.
     pub(super) fn counts_lengths(&self) -> bool {
         self.view.contains(&ViewName::Freq)
@@ -170,6 +196,7 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     views: &ViewArgs,
     choose: impl FnOnce(&mut Selection),
 ) -> Result<ExitCode, Failure> {
+    views.check()?;
     let mut subject = args.open()?;
     let mut selection = args.selection(&subject);
     selection.views = views.views();
@@ -218,6 +245,7 @@ pub(super) fn run_framed<A: KernelAnalysis<Report: Framed>>(
     views: &ViewArgs,
     choose: impl FnOnce(&mut Selection),
 ) -> Result<ExitCode, Failure> {
+    views.check()?;
     let mut subject = args.open()?;
     let mut selection = args.selection(&subject);
     selection.views = views.views();

@@ -28,6 +28,15 @@ fn wrong_usage_is_2() {
     }
     let directory = tempfile::tempdir().unwrap();
     let trace = small(directory.path());
+    for arguments in [
+        ["waits", "--min", "2s", "--max", "1s"],
+        ["cpu", "--min", "2s", "--max", "1s"],
+        ["files", "--minsize", "2k", "--maxsize", "1k"],
+    ] {
+        let (code, message) = failure(&[&arguments[..], &[&trace]].concat());
+        assert_eq!(code, 2, "{message}");
+        assert!(message.contains("nothing is within them"), "{message}");
+    }
     for options in [
         ["--from", "+2s", "--to", "+1s"],
         ["--filter", "(", "--limit", "1"],

@@ -42,3 +42,4 @@ mod truths;
 mod view;
 mod waits;
 mod widths;
+mod wrong_times;

@@ -1,0 +1,223 @@
+//! Packets whose beginning does not fit between those of the packets around them: a bit of it is wrong, or the clock went back.
+//!
+//! A packet's beginning gives the upper bits of the times of its event records. What is wrong by seconds or years there
+//! would move all of them, and who ran last would seem to have run for as long. So such a packet is taken to begin where the
+//! packet before it ends.
+
+use std::path::Path;
+
+use crate::damage::Damage;
+use crate::packets::MOST_FAULTS;
+use crate::stream::{Packet, Stream};
+
+impl Stream {
+    /// Mends the times of packets that are in no order with the others, and tells of each; of a stream of one file.
+    pub(crate) fn mend_times(&mut self, path: &Path, damage: &mut Vec<Damage>) {
+        let misplaced = misplaced(&self.packets);
+        // Of such streams nobody knows which packets are right.
+        if misplaced.len() * 2 >= self.packets.len() {
+            if let Some(packet) = misplaced.first().and_then(|&index| self.packets.get(index)) {
+                let message = "packets are in no order of time from here on: times go back";
+                damage.push(Damage::at(path, packet.offset, message));
+            }
+            return;
+        }
+        // Before those that follow each other is the same packet.
+        let mut before: Vec<Option<usize>> = Vec::new();
+        for (at, &index) in misplaced.iter().enumerate() {
+            let last = at
+                .checked_sub(1)
+                .filter(|&last| misplaced.get(last).map(|last| last + 1) == Some(index));
+            before.push(last.map_or(index.checked_sub(1), |last| before[last]));
+        }
+        let mut faults = Vec::new();
+        // Those behind come first, so that each finds what follows it as it is told.
+        for (&index, before) in misplaced.iter().zip(before).rev() {
+            let next = self.packets.get(index + 1).and_then(|packet| packet.begin);
+            let before = before.and_then(|index| self.packets.get(index));
+            let until = before.and_then(|packet| packet.end.max(packet.begin));
+            let Some(packet) = self.packets.get_mut(index) else {
+                continue;
+            };
+            let told = packet.begin.unwrap_or_default();
+            let begin = match (until, next) {
+                (Some(until), Some(next)) => until.min(next),
+                (until, next) => until.or(next).unwrap_or(told),
+            };
+            faults.push(Damage::at(
+                path,
+                packet.offset,
+                format!(
+                    "the packet's beginning ({told} cycles) does not fit between the packets around it: it is taken to begin at {begin}"
+                ),
+            ));
+            *packet = Packet {
+                begin: Some(begin),
+                end: next.or(packet.end.filter(|&end| end >= begin)),
+                is_misplaced: true,
+                ..*packet
+            };
+        }
+        let more = faults.len().saturating_sub(MOST_FAULTS as usize);
+        damage.extend(faults.into_iter().rev().take(MOST_FAULTS as usize));
+        if more > 0 {
+            damage.push(Damage::of(
+                path,
+                format!("{more} more packets of this file do not fit between those around them"),
+            ));
+        }
+    }
+}
+
+/// Indices of the packets without which the others begin one after the other, as few as possible: those that are not in a longest
+/// subsequence that does not fall (patience sorting).
+fn misplaced(packets: &[Packet]) -> Vec<usize> {
+    let begins = packets.iter().enumerate();
+    let begins: Vec<(usize, u64)> = begins
+        .filter_map(|(index, packet)| Some((index, packet.begin?)))
+        .collect();
+    if begins.is_sorted_by_key(|begin| begin.1) {
+        return Vec::new();
+    }
+    // By length: where among the beginnings the subsequence ends whose end is least; and of each beginning the one before it.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::new();
+    for (at, &(_, begin)) in begins.iter().enumerate() {
+        let length = ends.partition_point(|&end| begins[end].1 <= begin);
+        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
+        match ends.get_mut(length) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    let mut in_order = vec![false; begins.len()];
+    let mut last = ends.last().copied();
+    while let Some(at) = last {
+        in_order[at] = true;
+        last = before[at];
+    }
+    prefer_those_that_fit(packets, &begins, &mut in_order);
+    let outside = begins.iter().zip(in_order).filter(|(_, in_order)| !in_order);
+    outside.map(|((index, _), _)| *index).collect()
+}
+
+/// Of two neighbours either of which could be the one that is out of order it is that which fits worse between the others, by the
+/// ends of the packets.
+fn prefer_those_that_fit(packets: &[Packet], begins: &[(usize, u64)], in_order: &mut [bool]) {
+    let packet = |at: usize| begins.get(at).and_then(|&(index, _)| packets.get(index));
+    for at in 0..in_order.len() {
+        for other in [at.wrapping_sub(1), at + 1] {
+            if in_order[at] || in_order.get(other) != Some(&true) {
+                continue;
+            }
+            let before = (0..at.min(other)).rev().find(|&at| in_order[at]);
+            let behind = (at.max(other) + 1..in_order.len()).find(|&at| in_order[at]);
+            let (before, behind) = (before.and_then(packet), behind.and_then(packet));
+            let faults = |own: &Packet| {
+                let overlaps = |first: Option<&Packet>, second: Option<&Packet>| {
+                    let (end, begin) = first
+                        .and_then(|first| first.end)
+                        .zip(second.and_then(|second| second.begin))?;
+                    Some(end > begin)
+                };
+                let told = [overlaps(before, Some(own)), overlaps(Some(own), behind)];
+                let is_backwards = own.end.is_some() && own.end < own.begin;
+                told.into_iter().flatten().filter(|&fault| fault).count() + usize::from(is_backwards)
+            };
+            let fits = |own: &Packet| {
+                before.is_none_or(|before| before.begin <= own.begin)
+                    && behind.is_none_or(|behind| own.begin <= behind.begin)
+            };
+            if let (Some(own), Some(theirs)) = (packet(at), packet(other))
+                && fits(own)
+                && faults(own) < faults(theirs)
+            {
+                (in_order[at], in_order[other]) = (true, false);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::PacketHead;
+
+    fn packet(number: usize, (begin, end): (u64, u64)) -> Packet {
+        Packet {
+            file: 0,
+            offset: number as u64 * 4096,
+            bytes: 4096,
+            content_bits: 4096 * 8,
+            begin: Some(begin),
+            end: Some(end),
+            discarded: None,
+            sequence: None,
+            is_misplaced: false,
+        }
+    }
+
+    fn mended(times: &[(u64, u64)]) -> (Vec<(u64, u64)>, usize) {
+        let mut stream = Stream {
+            class: 0,
+            id: None,
+            files: Vec::new(),
+            packets: times
+                .iter()
+                .enumerate()
+                .map(|(number, times)| packet(number, *times))
+                .collect(),
+            head: PacketHead::default(),
+        };
+        let mut damage = Vec::new();
+        stream.mend_times(Path::new("stream"), &mut damage);
+        let times = stream
+            .packets
+            .iter()
+            .map(|packet| (packet.begin.unwrap(), packet.end.unwrap()));
+        (times.collect(), damage.len())
+    }
+
+    #[test]
+    fn packets_in_order_stay_as_they_are() {
+        // Packets may begin before the ones before them end.
+        for times in [&[][..], &[(5, 9)], &[(1, 5), (4, 8), (4, 9), (10, 9)]] {
+            assert_eq!(mended(times), (times.to_vec(), 0));
+        }
+    }
+
+    #[test]
+    fn a_packet_that_does_not_fit_follows_the_one_before() {
+        // Too early, too late, and both of its times too late.
+        for wrong in [(1, 30), (35, 30), (1000, 30), (1000, 1010)] {
+            let times = [(0, 10), (10, 20), wrong, (30, 40), (40, 50)];
+            let expected = vec![(0, 10), (10, 20), (20, 30), (30, 40), (40, 50)];
+            assert_eq!(mended(&times), (expected, 1), "{wrong:?}");
+        }
+        // Two in a row, and the first one.
+        let times = [(0, 10), (900, 910), (800, 810), (30, 40), (40, 50), (50, 60)];
+        let expected = vec![(0, 10), (10, 10), (10, 30), (30, 40), (40, 50), (50, 60)];
+        assert_eq!(mended(&times).1, 2);
+        assert_eq!(mended(&times).0[2..], expected[2..]);
+        let times = [(900, 910), (10, 20), (20, 30)];
+        assert_eq!(mended(&times), (vec![(10, 10), (10, 20), (20, 30)], 1));
+    }
+
+    #[test]
+    fn streams_in_no_order_are_left_alone() {
+        let times: Vec<(u64, u64)> = (0..10).rev().map(|time| (time, time + 1)).collect();
+        assert_eq!(mended(&times), (times.clone(), 1));
+    }
+
+    #[test]
+    fn as_few_as_possible_are_misplaced() {
+        let of = |begins: &[u64]| {
+            let packets: Vec<Packet> = begins.iter().map(|&begin| packet(0, (begin, begin))).collect();
+            misplaced(&packets)
+        };
+        assert_eq!(of(&[1, 2, 3, 2, 4]), [2]);
+        assert_eq!(of(&[5, 1, 2, 3]), [0]);
+        assert_eq!(of(&[1, 9, 8, 2, 3, 3, 4]), [1, 2]);
+        assert!(of(&[1, 1, 2, 2]).is_empty());
+    }
+}

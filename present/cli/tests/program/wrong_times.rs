@@ -1,0 +1,79 @@
+//! Traces whose packets tell times that cannot be: a bit is wrong, or they are beyond what is counted with.
+
+use std::path::Path;
+
+use crate::support::{recorded_trace, run, text};
+
+/// Where the packets of the recording are in their files, and their beginning in them.
+const PACKET: usize = 262_144;
+const BEGIN: usize = 32;
+
+/// The recording without its index, whose copy of a file `change` changes.
+fn changed(to: &Path, file: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
+    let kernel = Path::new(&recorded_trace("kernel-mix-small")).join("kernel");
+    for entry in std::fs::read_dir(&kernel).expect("the recording") {
+        let entry = entry.expect("a file");
+        if entry.file_type().expect("its type").is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
+        }
+    }
+    let path = to.join(file);
+    let mut bytes = std::fs::read(&path).expect("the copy");
+    change(&mut bytes);
+    std::fs::write(&path, bytes).expect("the copy");
+    to.to_str().expect("UTF-8").to_owned()
+}
+
+/// Each report is that of the sound trace, whatever bit of a packet's beginning is wrong; and it is told.
+#[test]
+fn one_wrong_bit_moves_nothing() {
+    let sound = tempfile::tempdir().expect("a directory");
+    let sound = changed(sound.path(), "kchan_1", |_| ());
+    let reports = ["count", "cpu", "waits"];
+    let expected = reports.map(|report| text(&[report, "--format", "json", &sound]));
+    for (packet, bit) in [(2, 33), (1, 40), (3, 59), (2, 63)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let trace = changed(directory.path(), "kchan_1", |bytes| {
+            bytes[packet * PACKET + BEGIN + bit / 8] ^= 1 << (bit % 8);
+        });
+        for (report, expected) in reports.iter().zip(&expected) {
+            for threads in ["1", "3"] {
+                let output = run(&[report, "--strict", "-j", threads, "--format", "json", &trace]);
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(1), "{report}, bit {bit}: {errors}");
+                assert!(
+                    errors.contains("does not fit between the packets around it"),
+                    "{errors}"
+                );
+                assert!(
+                    String::from_utf8_lossy(&output.stdout) == *expected,
+                    "{report}, packet {packet}, bit {bit}"
+                );
+            }
+        }
+        assert!(
+            text(&["print", &trace]) == text(&["print", &sound]),
+            "packet {packet}, bit {bit}"
+        );
+    }
+}
+
+/// What happens after April 2262 counts all the same.
+#[test]
+fn times_beyond_the_last_one_are_counted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = changed(directory.path(), "metadata", |bytes| {
+        let (from, to) = (b"offset = 1795225380915133022", b"offset = 9223372036854775000");
+        let at = bytes
+            .windows(from.len())
+            .position(|window| window == from)
+            .expect("the clock's offset");
+        bytes[at..at + to.len()].copy_from_slice(to);
+    });
+    let count = text(&["count", "--format", "json", &trace]);
+    assert!(count.contains("\"events\": 233991"), "{}", &count[..200]);
+    let output = run(&["cpu", "--strict", "--format", "json", &trace]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["total"]["switches"], 9433);
+}
