@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::small::Small;
-use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
+use crate::support::{failure, recorded, recorded_trace, run, skipped, text, tracebraid};
 
 fn small(directory: &Path) -> String {
     Small::default()
@@ -198,8 +198,7 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn a_full_disk_is_an_error() {
     if !Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: there is no /dev/full");
-        return;
+        return skipped("there is no /dev/full");
     }
     let directory = tempfile::tempdir().unwrap();
     let trace = small(directory.path());
