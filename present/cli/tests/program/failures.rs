@@ -1,6 +1,8 @@
 //! What a user gets for bad input: messages and exit codes.
 
+use std::fs::Permissions;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -193,6 +195,50 @@ fn a_closed_pipe_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(!String::from_utf8_lossy(&output.stderr).contains("error"));
+}
+
+#[test]
+fn a_directory_that_may_not_be_read_is_told() {
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    small(directory.path());
+    let locked = directory.path().join("other/locked");
+    std::fs::create_dir_all(&locked).unwrap();
+    mode(directory.path(), 0o755);
+    mode(&locked, 0);
+    // Root may read everything: somebody else is to look.
+    let reads_all = std::fs::read_dir(&locked).is_ok();
+    let program = env!("CARGO_BIN_EXE_tracebraid");
+    let command = || match reads_all {
+        true => {
+            let mut nobody = Command::new("setpriv");
+            nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
+            nobody
+        }
+        false => tracebraid(),
+    };
+    if !command()
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        return skipped("nobody but root can run the program here: directories that may not be read");
+    }
+    let count = |options: &[&str], path: &Path| {
+        let output = command().arg("count").args(options).arg(path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    for (options, expected) in [(&[][..], 0), (&["--strict"], 1)] {
+        let (code, said) = count(options, directory.path());
+        assert_eq!(code, Some(expected), "{said}");
+        let told = format!("not read: {}: Permission denied", locked.display());
+        assert!(said.contains(&told), "{said}");
+    }
+    // There alone nothing can be read.
+    let (code, said) = count(&[], &directory.path().join("other"));
+    assert!(code == Some(3) && said.contains("Permission denied"), "{said}");
+    mode(&locked, 0o755);
 }
 
 #[test]
