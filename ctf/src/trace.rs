@@ -14,6 +14,7 @@ use crate::error::MetadataError;
 use crate::layout::TraceLayout;
 use crate::packets::{self, FileScan};
 use crate::schema::Uuid;
+use crate::special::special;
 use crate::stream::{DataFile, Packet, Stream};
 
 /// An opened trace.
@@ -64,6 +65,14 @@ pub enum OpenError {
     NotDirectory {
         /// The file.
         path: PathBuf,
+    },
+    /// Neither a file nor a directory.
+    #[error("{path}: this is {what}: traces are read from files and directories", path = path.display())]
+    Special {
+        /// Where it is.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
     },
     /// No trace is there.
     #[error("{path}: no trace here: no directory below it has a file named `metadata`", path = path.display())]
@@ -350,6 +359,10 @@ impl TraceSet {
             if path.is_file() {
                 let path = path.to_owned();
                 return Err(OpenError::NotDirectory { path });
+            }
+            if let Some(what) = special(path) {
+                let path = path.to_owned();
+                return Err(OpenError::Special { path, what });
             }
             let found = Found::below(path).map_err(|error| OpenError::Io {
                 path: path.to_owned(),

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::schema::Uuid;
+use tracebraid_ctf::special::special;
 
 use crate::error::ImportError;
 
@@ -29,6 +30,10 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Input, ImportError> {
+        if let Some(what) = special(path) {
+            let what = format!("this is {what}: only files are imported");
+            return Err(ImportError::Unsupported(what));
+        }
         let file = File::open(path).map_err(ImportError::io(path))?;
         let length = file.metadata().map_err(ImportError::io(path))?.len();
         Ok(Input {

@@ -198,6 +198,54 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
+fn what_is_neither_file_nor_directory_is_refused_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let made = Command::new("mkfifo").arg(at("fifo")).status();
+    assert!(made.unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    let commands: [&[&str]; 6] = [
+        &["info"],
+        &["print"],
+        &["count"],
+        &["report"],
+        &["import"],
+        &["history", "query", "--at", "+1s"],
+    ];
+    let pipes = [
+        (at("fifo"), "this is a pipe"),
+        ("/dev/stdin".to_owned(), "this is a pipe"),
+    ];
+    let others = [
+        (at("socket"), "this is a socket"),
+        ("/dev/null".to_owned(), "this is a character device"),
+    ];
+    for (path, what) in pipes.iter().chain(&others) {
+        for command in commands {
+            // Nobody ever writes to the pipes.
+            let mut child = Command::new("timeout")
+                .args(["-s", "KILL", "60", env!("CARGO_BIN_EXE_tracebraid")])
+                .args(command)
+                .arg(path)
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let input = child.stdin.take();
+            let output = child.wait_with_output().unwrap();
+            drop(input);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{command:?} {path}: {said}");
+            assert!(
+                said.contains(what) && said.contains(path),
+                "{command:?} {path}: {said}"
+            );
+        }
+    }
+    assert!(!directory.path().join("fifo.ctf").exists());
+}
+
+#[test]
 fn a_directory_that_may_not_be_read_is_told() {
     let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     let directory = tempfile::tempdir().unwrap();
