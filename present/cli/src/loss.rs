@@ -74,7 +74,7 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<Sentence> {
             let file = stream
                 .files
                 .first()
-                .map(|file| file.path.display().to_string())
+                .map(|file| crate::imported::shown(&file.path))
                 .unwrap_or_default();
             let mut say = |what: String| {
                 let file = file.clone();
