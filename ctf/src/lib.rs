@@ -31,6 +31,7 @@ pub mod reader;
 pub mod scan;
 pub mod schema;
 mod source;
+pub mod special;
 mod stack;
 pub mod stream;
 pub mod trace;

@@ -3,6 +3,9 @@
 //!
 //! Both are known only between packets: by a running count of discarded event records in each
 //! packet's context, and by gaps in the packets' sequence numbers.
+//!
+//! Tracers' counters have faults: one of LTTng has been seen to read 3080, 0 in a single packet, and 3080 again. A
+//! counter that goes backwards is therefore either wrong for a while or begins anew, and what it reads next tells.
 
 use crate::stream::{Packet, Stream};
 
@@ -73,11 +76,13 @@ impl Stream {
     pub fn losses(&self) -> Vec<Loss> {
         let mut losses = Vec::new();
         let mut before: Option<&Packet> = None;
+        let mut counter = Counter::new(self.head.discarded_width);
         for (index, packet) in self.packets.iter().enumerate() {
             let lost = before.and_then(|before| self.packets_between(before, packet, index));
             losses.extend(lost);
+            let difference = counter.next(packet.discarded);
             losses.extend(match before {
-                Some(before) => self.events_between(before, packet, index),
+                Some(before) => events_between(before, packet, index, difference),
                 None => events_before_first(packet, index),
             });
             before = Some(packet);
@@ -116,21 +121,64 @@ impl Stream {
             to,
         })
     }
+}
 
-    fn events_between(&self, before: &Packet, packet: &Packet, index: usize) -> Option<Loss> {
-        let difference = difference(before.discarded?, packet.discarded?, self.head.discarded_width);
-        if difference == Ok(0) {
-            return None;
+/// A running count of discarded event records, packet after packet.
+struct Counter {
+    width: u8,
+    /// In the packet before.
+    last: Option<u64>,
+    /// The greatest count before a step backwards, as long as it is open what the step was.
+    peak: Option<u64>,
+}
+
+impl Counter {
+    fn new(width: u8) -> Self {
+        Counter {
+            width,
+            last: None,
+            peak: None,
         }
-        Some(Loss {
-            kind: LossKind::Events,
-            count: difference.ok(),
-            unknown: difference.err(),
-            packet: index,
-            from: before.end.or(before.begin),
-            to: packet.end.or(packet.begin),
-        })
     }
+
+    /// What the next packet adds; nothing where it or the one before does not count.
+    fn next(&mut self, now: Option<u64>) -> Result<u64, UnknownCount> {
+        let (Some(last), Some(now)) = (std::mem::replace(&mut self.last, now), now) else {
+            return Ok(0);
+        };
+        let from_last = difference(last, now, self.width);
+        if from_last == Ok(0) {
+            return from_last;
+        }
+        // It is back where it had been, or farther: it was wrong for a while, and nothing counts twice.
+        let from_peak = self.peak.map(|peak| difference(peak, now, self.width));
+        if let Some(Ok(more)) = from_peak {
+            self.peak = None;
+            return Ok(more);
+        }
+        self.peak = match from_last {
+            // It goes on below that: it has begun anew.
+            Ok(_) => None,
+            Err(_) => self.peak.or(Some(last)),
+        };
+        from_last
+    }
+}
+
+fn events_between(
+    before: &Packet,
+    packet: &Packet,
+    index: usize,
+    difference: Result<u64, UnknownCount>,
+) -> Option<Loss> {
+    (difference != Ok(0)).then_some(Loss {
+        kind: LossKind::Events,
+        count: difference.ok(),
+        unknown: difference.err(),
+        packet: index,
+        from: before.end.or(before.begin),
+        to: packet.end.or(packet.begin),
+    })
 }
 
 fn events_before_first(packet: &Packet, index: usize) -> Option<Loss> {
@@ -213,6 +261,46 @@ mod tests {
             [Some(100), None, Some(5)]
         );
         assert_eq!(losses[1].unknown, Some(UnknownCount::CounterBackwards));
+    }
+
+    fn counts(width: u8, counters: &[u64]) -> Vec<Option<u64>> {
+        let packets: Vec<_> = counters.iter().copied().zip(0..).collect();
+        let losses = stream(width, &packets).losses();
+        losses.iter().map(|loss| loss.count).collect()
+    }
+
+    #[test]
+    fn a_counter_that_comes_back_counts_nothing_twice() {
+        assert_eq!(
+            counts(64, &[0, 3080, 0, 3080, 3080, 3395]),
+            [Some(3080), None, Some(315)]
+        );
+        // It goes on at once, or is wrong for several packets, or more than once.
+        assert_eq!(counts(64, &[0, 3080, 0, 3395]), [Some(3080), None, Some(315)]);
+        assert_eq!(counts(64, &[0, 90, 0, 0, 0, 95]), [Some(90), None, Some(5)]);
+        assert_eq!(
+            counts(64, &[0, 90, 7, 3, 95, 0, 96]),
+            [Some(90), None, None, Some(5), None, Some(1)]
+        );
+        // Behind a step that is settled the next one is another.
+        assert_eq!(
+            counts(64, &[0, 90, 0, 90, 80, 85]),
+            [Some(90), None, None, Some(5)]
+        );
+        // What it comes back to may have wrapped.
+        let top = u64::from(u32::MAX);
+        assert_eq!(
+            counts(32, &[0, 1 << 30, 1 << 31, top, 1 << 31, 4])[3..],
+            [None, Some(5)]
+        );
+    }
+
+    #[test]
+    fn a_counter_that_begins_anew_counts_from_there() {
+        assert_eq!(
+            counts(64, &[0, 3080, 0, 5, 3080, 3081]),
+            [Some(3080), None, Some(5), Some(3075), Some(1)]
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::error::MetadataError;
 use crate::layout::TraceLayout;
 use crate::packets::{self, FileScan};
 use crate::schema::Uuid;
+use crate::special::special;
 use crate::stream::{DataFile, Packet, Stream};
 
 /// An opened trace.
@@ -63,6 +65,14 @@ pub enum OpenError {
     NotDirectory {
         /// The file.
         path: PathBuf,
+    },
+    /// Neither a file nor a directory.
+    #[error("{path}: this is {what}: traces are read from files and directories", path = path.display())]
+    Special {
+        /// Where it is.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
     },
     /// No trace is there.
     #[error("{path}: no trace here: no directory below it has a file named `metadata`", path = path.display())]
@@ -351,18 +361,25 @@ impl TraceSet {
                 let path = path.to_owned();
                 return Err(OpenError::NotDirectory { path });
             }
-            let directories = discover(path).map_err(|error| OpenError::Io {
+            if let Some(what) = special(path) {
+                let path = path.to_owned();
+                return Err(OpenError::Special { path, what });
+            }
+            let found = Found::below(path).map_err(|error| OpenError::Io {
                 path: path.to_owned(),
                 error,
             })?;
-            if directories.is_empty() {
-                let error = OpenError::NoTrace {
-                    path: path.to_owned(),
-                };
+            let is_empty = found.directories.is_empty() && found.unread.is_empty();
+            let none = is_empty.then(|| OpenError::NoTrace {
+                path: path.to_owned(),
+            });
+            let unread = found.unread.into_iter();
+            let unread = unread.map(|(path, error)| OpenError::Io { path, error });
+            for error in unread.chain(none) {
                 set.failed.push((path.to_owned(), error.to_string()));
                 first_error.get_or_insert(error);
             }
-            for directory in directories {
+            for directory in found.directories {
                 match Trace::open(&directory) {
                     Ok(trace) => set.add(trace),
                     Err(error) => {
@@ -399,29 +416,53 @@ impl TraceSet {
 /// Depth to which traces are looked for: deeper than any tracer puts them.
 const DEPTH: usize = 16;
 
-/// Directories with a `metadata` file, at or below `path`, in the order of their names.
-fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
-    fn below(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
-        if path.join("metadata").is_file() {
-            found.push(path.to_owned());
+/// What is at or below a path.
+#[derive(Debug, Default)]
+struct Found {
+    /// Directories with a `metadata` file, in the order of their names.
+    directories: Vec<PathBuf>,
+    /// What could not be looked into: traces may be there.
+    unread: Vec<(PathBuf, io::Error)>,
+}
+
+impl Found {
+    /// Looks for traces; fails if the path itself cannot be looked into.
+    fn below(path: &Path) -> io::Result<Found> {
+        let mut found = Found::default();
+        found.look(path, DEPTH)?;
+        Ok(found)
+    }
+
+    fn look(&mut self, path: &Path, depth: usize) -> io::Result<()> {
+        let listed = match depth {
+            0 => None,
+            _ => Some(std::fs::read_dir(path)?),
+        };
+        let metadata = path.join("metadata");
+        match std::fs::metadata(&metadata) {
+            Ok(about) if about.is_file() => self.directories.push(path.to_owned()),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
+            Err(error) => self.unread.push((metadata, error)),
         }
-        if depth == 0 {
-            return Ok(());
-        }
-        let mut entries: Vec<_> = std::fs::read_dir(path)?.filter_map(Result::ok).collect();
-        entries.sort_by_key(std::fs::DirEntry::file_name);
-        for entry in entries {
+        let mut below = Vec::new();
+        for entry in listed.into_iter().flatten() {
             // Links are not followed: they could lead in a circle. What is hidden is not ready.
-            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let _ = below(&entry.path(), depth - 1, found);
+            let is_hidden = |name: OsString| name.as_encoded_bytes().starts_with(b".");
+            match entry.and_then(|entry| Ok((entry.file_type()?.is_dir(), entry))) {
+                Ok((true, entry)) if !is_hidden(entry.file_name()) => below.push(entry.path()),
+                Ok(_) => {}
+                Err(error) => self.unread.push((path.to_owned(), error)),
+            }
+        }
+        below.sort();
+        for directory in below {
+            if let Err(error) = self.look(&directory, depth - 1) {
+                self.unread.push((directory, error));
             }
         }
         Ok(())
     }
-    let mut found = Vec::new();
-    below(path, DEPTH, &mut found)?;
-    Ok(found)
 }
 
 /// Whether a stream file is one that [`crate::write`] has not finished, since it still writes or was killed: there may be

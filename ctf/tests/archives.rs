@@ -9,7 +9,7 @@ use std::path::Path;
 use formats_support::lttng::{self, LATER_CLASS, METADATA, Packet, extended, index, number, write};
 use tracebraid_ctf::losses::LossKind;
 use tracebraid_ctf::reader::MergedReader;
-use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_ctf::trace::{OpenError, Trace, TraceSet};
 
 /// Times of all event records of all traces below a directory, from their clock's start.
 fn times(set: &TraceSet) -> Vec<i64> {
@@ -53,6 +53,33 @@ fn a_session_of_kernel_and_user_space_is_two_traces_in_one_order_of_time() {
     assert_eq!(set.traces.len(), 2);
     assert_eq!(times(&set), [10, 20, 30, 40]);
     assert_eq!(told(&set), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_looked_into_is_told() {
+    let session = tempfile::tempdir().unwrap();
+    let packets = [Packet::new(0, 0, &[10])];
+    write(
+        &session.path().join("b/inner"),
+        METADATA,
+        &[("channel0_0", &packets)],
+    );
+    // Links in a circle: not even root can follow them.
+    for directory in ["a", "b"] {
+        let circle = session.path().join(directory).join("metadata");
+        fs::create_dir_all(circle.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("metadata", circle).unwrap();
+    }
+    let set = open(session.path());
+    assert_eq!(times(&set), [10]);
+    let failed: Vec<_> = set.failed.iter().map(|(_, reason)| reason.as_str()).collect();
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    for (reason, directory) in failed.iter().zip(["a", "b"]) {
+        let place = session.path().join(directory).join("metadata");
+        assert!(reason.starts_with(&format!("{}: ", place.display())), "{reason}");
+    }
+    let nothing = TraceSet::open(&[session.path().join("a")]);
+    assert!(matches!(nothing, Err(OpenError::Io { .. })), "{nothing:?}");
 }
 
 #[test]

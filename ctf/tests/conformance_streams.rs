@@ -10,16 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use formats_support::read_trace;
+use tracebraid_testkit::skip::skipped;
 
 fn shared() -> Option<PathBuf> {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces/public"));
     if path.is_dir() {
         return Some(path);
     }
-    println!(
-        "SKIPPED: the published conformance cases are not at {}",
+    skipped(format_args!(
+        "the published conformance cases are not at {}",
         path.display()
-    );
+    ));
     None
 }
 
@@ -168,8 +169,7 @@ fn stress_cases_of_the_test_suite() {
                     .env("PYTHONDONTWRITEBYTECODE", "1")
                     .output();
                 let Ok(made) = made else {
-                    println!("SKIPPED: no python3 to make the stress cases with");
-                    return;
+                    return skipped("there is no python3 to make the stress cases with");
                 };
                 assert!(
                     made.status.success(),

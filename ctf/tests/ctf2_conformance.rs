@@ -7,6 +7,7 @@ use std::process::Command;
 use tracebraid_ctf::ctf2;
 use tracebraid_ctf::error::MetadataError;
 use tracebraid_ctf::schema::TraceClass;
+use tracebraid_testkit::skip::skipped;
 
 /// The shared traces, or `None` after saying that the test cannot run without them.
 fn shared(path: &str) -> Option<PathBuf> {
@@ -16,7 +17,7 @@ fn shared(path: &str) -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("SKIPPED: there is no {}: nothing was tested", path.display());
+    skipped(format_args!("there is no {}: nothing was tested", path.display()));
     None
 }
 
@@ -152,7 +153,7 @@ fn real_metadata_is_accepted() {
             continue;
         }
         let Some(list) = tar(&archive, &["-tJ"]) else {
-            eprintln!("SKIPPED: tar cannot read {}", archive.display());
+            skipped(format_args!("tar cannot read {}", archive.display()));
             continue;
         };
         for name in String::from_utf8(list)

@@ -9,6 +9,7 @@ use formats_support::scan_counts;
 use tracebraid_ctf::losses::LossKind;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_testkit::skip::skipped;
 
 const TRACES: &[(&str, &str)] = &[
     ("many-threads", "many-threads"),
@@ -27,7 +28,10 @@ fn shared() -> Option<PathBuf> {
     if path.join("public").is_dir() {
         return Some(path);
     }
-    println!("SKIPPED: there are no published traces at {}", path.display());
+    skipped(format_args!(
+        "there are no published traces at {}",
+        path.display()
+    ));
     None
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::metadata;
+use tracebraid_testkit::skip::skipped;
 
 /// A trace block, three types; seven lines, so that a case's own text begins on line 8.
 const PROLOGUE: &str = "/* CTF 1.8 */
@@ -549,7 +550,10 @@ fn valid_metadata_is_accepted() {
 fn shared(path: &str) -> Option<PathBuf> {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces/public")).join(path);
     if !path.exists() {
-        eprintln!("SKIPPED, no {}: public cases are not at hand", path.display());
+        skipped(format_args!(
+            "there is no {}: public cases are not at hand",
+            path.display()
+        ));
         return None;
     }
     Some(path)

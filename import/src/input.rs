@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::schema::Uuid;
+use tracebraid_ctf::special::special;
 
 use crate::error::ImportError;
 
@@ -29,6 +30,10 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Input, ImportError> {
+        if let Some(what) = special(path) {
+            let what = format!("this is {what}: only files are imported");
+            return Err(ImportError::Unsupported(what));
+        }
         let file = File::open(path).map_err(ImportError::io(path))?;
         let length = file.metadata().map_err(ImportError::io(path))?.len();
         Ok(Input {
@@ -94,11 +99,17 @@ impl Input {
     /// The same for the same content: two imports of a file are one trace.
     pub(crate) fn uuid(&self) -> Result<Uuid, ImportError> {
         let head = self.head(1 << 20)?;
-        let part = |salt: u8| {
-            let mut hasher = DefaultHasher::new();
-            (salt, self.length, &head).hash(&mut hasher);
-            hasher.finish()
-        };
-        Ok((u128::from(part(1)) << 64 | u128::from(part(2))).to_be_bytes())
+        Ok(uuid_of((self.length, &head)))
     }
+}
+
+/// The same for the same content.
+pub(crate) fn uuid_of(content: impl Hash) -> Uuid {
+    let part = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        salt.hash(&mut hasher);
+        content.hash(&mut hasher);
+        hasher.finish()
+    };
+    (u128::from(part(1)) << 64 | u128::from(part(2))).to_be_bytes()
 }

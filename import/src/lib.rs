@@ -37,10 +37,13 @@ const HEAD: u64 = 16;
 
 /// True if the file can be imported, by what it begins with; false also if it cannot be read.
 pub fn is_importable(path: &Path) -> bool {
+    // Opening a pipe would wait for who writes to it.
+    if !path.is_file() {
+        return false;
+    }
     let mut head = Vec::new();
-    let is_file = path.metadata().is_ok_and(|file| file.is_file());
     let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-    is_file && read.is_ok() && (perf::is_magic(&head) || ftrace::is_magic(&head))
+    read.is_ok() && (perf::is_magic(&head) || ftrace::is_magic(&head))
 }
 
 /// Imports a file into a directory, which must not be there yet; stops when `stop` becomes true.

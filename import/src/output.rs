@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use tracebraid_ctf::schema::build::{Align, Fields, clock, event};
+use tracebraid_ctf::schema::build::{Align, Fields, clock, event, identified};
 use tracebraid_ctf::schema::{ByteOrder, ClockIndex, ClockOrigin, EnvValue, Scope, TraceClass, Uuid};
 use tracebraid_ctf::write::fields::Fields as Values;
 use tracebraid_ctf::write::lttng::{HeaderKind, stream_class, trace_class};
@@ -42,6 +42,8 @@ pub(crate) struct Clock {
     pub(crate) name: String,
     /// Nanoseconds from the Epoch to its zero, if that is known.
     pub(crate) offset: Option<i64>,
+    /// Clocks with the same one are one clock.
+    pub(crate) uuid: Option<Uuid>,
 }
 
 /// What became of an event.
@@ -190,6 +192,9 @@ fn schema(facts: &Facts) -> TraceClass {
     );
     if facts.clock.offset.is_none() {
         clock.origin = ClockOrigin::Unknown;
+    }
+    if let Some(uuid) = facts.clock.uuid {
+        clock = identified(clock, uuid);
     }
     class.clocks.push(clock);
     let context: &[(&str, u32)] = if facts.has_cpus { &[("cpu_id", 32)] } else { &[] };

@@ -10,6 +10,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_kernel_fold::{KernelAnalysis, Selection};
 use tracebraid_testkit::recorded;
+use tracebraid_testkit::skip::skipped;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -112,8 +113,7 @@ const TRACE_COMPASS: (f64, f64) = (0.999_941_378_370_313_9, 79_796_507_913_179.3
 fn the_scp_pair_is_related_as_trace_compass_relates_it() {
     let directory = FilePath::new(ROOT).join("../shared/traces/public/synctraces");
     if !directory.exists() {
-        eprintln!("SKIPPED: {} is not there", directory.display());
-        return;
+        return skipped(format_args!("{} is not there", directory.display()));
     }
     let paths = ["scp_src", "scp_dest"].map(|name| directory.join(name));
     let set = TraceSet::open(&paths).expect("the traces can be opened");

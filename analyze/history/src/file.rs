@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_ctf::special::special;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::block::{Block, Place};
@@ -133,6 +134,14 @@ pub enum HistoryError {
         /// Why.
         error: io::Error,
     },
+    /// It is neither a file nor a directory.
+    #[error("{}: this is {what}: histories are read from files", path.display())]
+    Special {
+        /// Where it is.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// It is something else.
     #[error("{}: is no history; tracebraid history build makes one of a trace", path.display())]
     NoHistory {
@@ -197,6 +206,10 @@ const BETWEEN_READS: Duration = Duration::from_millis(2);
 impl Source {
     /// Opens a file and reads its index.
     pub(crate) fn open(path: &Path) -> Result<(Source, Index), HistoryError> {
+        if let Some(what) = special(path) {
+            let path = path.to_owned();
+            return Err(HistoryError::Special { path, what });
+        }
         let file = File::open(path).map_err(|error| HistoryError::Io {
             path: path.to_owned(),
             error,

@@ -29,7 +29,9 @@ pub(crate) fn bytes(meta: &Meta) -> Vec<u8> {
 ///
 /// None if that is damaged, too, or the file is no history.
 pub fn origin(path: &Path) -> Option<Meta> {
-    serde_json::from_slice(&text(&File::open(path).ok()?)?).ok()
+    // Opening a pipe would wait for who writes to it.
+    let file = path.is_file().then(|| File::open(path).ok())??;
+    serde_json::from_slice(&text(&file)?).ok()
 }
 
 /// What stands there, if it is sound.

@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 
 use tracebraid_kernel_model::{Abi, Syscall};
+use tracebraid_testkit::skip::skipped;
 
 /// `#define __NR_name number` of a header. The generic one calls numbers that mean one thing on
 /// machines of 64 bits and another on those of 32 `__NR3264_name`.
 fn numbers(path: &str) -> Option<BTreeMap<String, i64>> {
     let Ok(text) = std::fs::read_to_string(path) else {
-        eprintln!("SKIPPED: {path} is not there; nobody compares the numbers of system calls with it");
+        skipped(format_args!(
+            "{path} is not there; nobody compares the numbers of system calls with it"
+        ));
         return None;
     };
     let define = |line: &str| {

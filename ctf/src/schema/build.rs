@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::{
     ByteOrder, ClockClass, ClockOrigin, DisplayBase, Encoding, EventClass, FieldClass, FieldLocation,
-    IntClass, IntRange, Mapping, Member, Name, Roles, Scope, StructClass,
+    IntClass, IntRange, Mapping, Member, Name, Roles, Scope, StructClass, Uuid,
 };
 
 /// How fields are aligned.
@@ -84,6 +84,15 @@ pub fn clock(name: &str, frequency: u64, offset: i64) -> ClockClass {
         offset_seconds: 0,
         offset_cycles: offset,
         origin: ClockOrigin::UnixEpoch,
+    }
+}
+
+/// The clock with a UUID: clocks with the same one are one clock.
+pub fn identified(clock: ClockClass, uuid: Uuid) -> ClockClass {
+    ClockClass {
+        uid: Some(crate::tsdl::uuid_text(&uuid)),
+        uuid: Some(uuid),
+        ..clock
     }
 }
 

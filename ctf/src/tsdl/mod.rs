@@ -22,6 +22,8 @@ mod type_parser;
 mod types;
 mod values;
 
+pub(crate) use values::uuid_text;
+
 use std::borrow::Cow;
 
 use crate::error::MetadataError;

@@ -227,7 +227,7 @@ fn parse_uuid(text: &str) -> Option<Uuid> {
 }
 
 /// The canonical text form of a UUID.
-pub(super) fn uuid_text(uuid: &Uuid) -> String {
+pub(crate) fn uuid_text(uuid: &Uuid) -> String {
     let mut text = String::with_capacity(36);
     for (index, byte) in uuid.iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {

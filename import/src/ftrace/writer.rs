@@ -14,7 +14,7 @@ use super::pages::{Page, RawEvent};
 use crate::bytes::{Bytes, number};
 use crate::compression::Algorithm;
 use crate::error::ImportError;
-use crate::input::Input;
+use crate::input::{Input, uuid_of};
 use crate::output::{Clock, Facts, Kept, Output, payload};
 use crate::summary::{Summary, Tally};
 use crate::tracepoint::Format;
@@ -42,7 +42,7 @@ pub(super) fn write(
         };
         let mut own = uuid;
         own[15] ^= index as u8;
-        let facts = facts(file, buffer, own);
+        let facts = facts(file, buffer, uuid, own);
         let mut writer = Writer {
             output: Output::new(session, &below, &facts)?,
             file,
@@ -76,9 +76,23 @@ fn clock_name<'a>(file: &'a TraceDat, buffer: &'a Buffer) -> &'a str {
     }
 }
 
-fn facts(file: &TraceDat, buffer: &Buffer, uuid: Uuid) -> Facts {
+/// The clock of the main instance, of which the time of day is known if it is.
+fn main_clock(file: &TraceDat) -> &str {
+    let main = file.buffers.iter().find(|buffer| buffer.name.is_empty());
+    let told = || file.options.clock.as_deref().unwrap_or("local");
+    main.map_or_else(told, |main| clock_name(file, main))
+}
+
+/// What is told of an instance, whose trace has a UUID of its own besides the file's.
+fn facts(file: &TraceDat, buffer: &Buffer, of_file: Uuid, uuid: Uuid) -> Facts {
     let clock = clock_name(file, buffer);
     let options = &file.options;
+    let is_of_day = match options.has_date {
+        true => clock == main_clock(file),
+        false => clock == "tai",
+    };
+    // Instances with the same clock of the kernel have one clock; with one instance there is nothing to relate.
+    let is_shared = !is_of_day && file.buffers.len() > 1;
     let more = [
         ("tracer_version", options.version.clone()),
         ("trace_clock", Some(clock.to_owned())),
@@ -93,7 +107,8 @@ fn facts(file: &TraceDat, buffer: &Buffer, uuid: Uuid) -> Facts {
         machine: options.machine(|words| words.last().map(str::to_owned)),
         clock: Clock {
             name: clock_identifier(clock),
-            offset: (options.has_date || clock == "tai").then_some(0),
+            offset: is_of_day.then_some(0),
+            uuid: is_shared.then(|| uuid_of((of_file, clock))),
         },
         has_cpus: true,
         more: more.filter_map(|(name, value)| Some((name, value?))).collect(),

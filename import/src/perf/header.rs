@@ -176,6 +176,7 @@ impl Header {
             clock: Clock {
                 name: name.to_owned(),
                 offset,
+                uuid: None,
             },
             has_cpus: self
                 .attrs

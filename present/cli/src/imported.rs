@@ -16,6 +16,9 @@ use crate::table::grouped;
 /// Temporary directories that are there.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// Traces that were imported, each with its file.
+static ORIGINS: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
+
 /// Damage that was found while files were imported, and nobody has told yet.
 static DAMAGE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -40,6 +43,9 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
     let to = temporary().map_err(|error| Failure::output(format!("no temporary directory: {error}")))?;
     let to = to.join(name);
     let summary = import_file(path, &to)?;
+    if let Ok(mut origins) = ORIGINS.lock() {
+        origins.push((to.clone(), path.to_owned()));
+    }
     eprintln!("{}", said(path, &summary));
     if let Ok(mut damage) = DAMAGE.lock() {
         let damages = summary.damage.iter();
@@ -86,6 +92,15 @@ pub(crate) fn said(path: &Path, summary: &Summary) -> String {
         line.push_str(&shown.join("; "));
     }
     line
+}
+
+/// How messages name what is there: below the user's file, if it was imported.
+pub(crate) fn shown(path: &Path) -> String {
+    let origin = ORIGINS.lock().ok().and_then(|origins| {
+        let below = |(to, file): &(PathBuf, PathBuf)| Some(file.join(path.strip_prefix(to).ok()?));
+        origins.iter().find_map(below)
+    });
+    origin.as_deref().unwrap_or(path).display().to_string()
 }
 
 /// The damage that nobody has told yet.

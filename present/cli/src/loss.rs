@@ -4,6 +4,8 @@ use tracebraid_ctf::losses::{LossKind, UnknownCount};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
+use crate::table::grouped;
+
 /// Losses of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loss {
@@ -72,7 +74,7 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<Sentence> {
             let file = stream
                 .files
                 .first()
-                .map(|file| file.path.display().to_string())
+                .map(|file| crate::imported::shown(&file.path))
                 .unwrap_or_default();
             let mut say = |what: String| {
                 let file = file.clone();
@@ -93,13 +95,21 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<Sentence> {
             }
             if loss.backwards > 0 {
                 say(format!(
-                    "a loss counter runs backwards ({} times): losses there are not counted",
-                    loss.backwards
+                    "a loss counter runs backwards {}: what was lost there may not be counted",
+                    times(loss.backwards)
                 ));
             }
         }
     }
     lines
+}
+
+/// How often.
+pub(crate) fn times(number: u64) -> String {
+    match number {
+        1 => "once".to_owned(),
+        _ => format!("{} times", grouped(number)),
+    }
 }
 
 fn count(number: u64, what: &str) -> String {

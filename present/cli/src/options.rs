@@ -274,7 +274,7 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
         trace
             .paths
             .first()
-            .map(|path| path.display().to_string())
+            .map(|path| crate::imported::shown(path))
             .unwrap_or_default()
     };
     Some(format!(
@@ -307,7 +307,7 @@ fn unsynchronized(set: &TraceSet) -> Option<String> {
         .traces
         .iter()
         .filter(|trace| !trace.is_synchronized)
-        .filter_map(|trace| Some(trace.paths.first()?.display().to_string()))
+        .filter_map(|trace| Some(crate::imported::shown(trace.paths.first()?)))
         .collect();
     (!left.is_empty()).then(|| {
         format!(

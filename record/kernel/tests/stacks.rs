@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tracebraid_kernel_recorder::{Options, Recording, Stacks, missing_privileges};
+use tracebraid_testkit::skip::skipped;
 
 /// Spends its time in one function, waits in another, 20 ms each, with frame pointers.
 const PROGRAM: &str = r#"
@@ -47,7 +48,10 @@ fn build(directory: &Path) -> std::path::PathBuf {
 fn recorded(resumes: bool) -> Option<String> {
     let missing = missing_privileges();
     if !missing.is_empty() {
-        eprintln!("SKIPPED: recording the kernel needs {}", missing.join(" and "));
+        skipped(format_args!(
+            "recording the kernel needs {}",
+            missing.join(" and ")
+        ));
         return None;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -18,5 +18,6 @@ pub mod recorded;
 pub mod reference;
 pub mod rewrite;
 pub mod rng;
+pub mod skip;
 pub mod value;
 pub mod write;

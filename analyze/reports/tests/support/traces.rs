@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_testkit::recorded;
+use tracebraid_testkit::skip::skipped;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -13,10 +14,10 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!(
-        "SKIPPED: {} is not there; what it would have shown is not tested",
+    skipped(format_args!(
+        "{} is not there; what it would have shown is not tested",
         path.display()
-    );
+    ));
     None
 }
 

@@ -242,9 +242,9 @@ impl View {
         let mut text = render(&columns, rows);
         for stream in streams().filter(|stream| stream.loss_counter_faults > 0) {
             text += &table::paragraph(&format!(
-                "  {}: the counter runs backwards {} times: more was lost than it says",
+                "  {}: the counter runs backwards {}: more may have been lost than it says",
                 name(stream),
-                stream.loss_counter_faults
+                crate::loss::times(stream.loss_counter_faults)
             ));
         }
         text

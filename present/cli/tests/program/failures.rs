@@ -1,12 +1,14 @@
 //! What a user gets for bad input: messages and exit codes.
 
+use std::fs::Permissions;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::small::Small;
-use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
+use crate::support::{failure, recorded, recorded_trace, run, skipped, text, tracebraid};
 
 fn small(directory: &Path) -> String {
     Small::default()
@@ -205,10 +207,101 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
+fn what_is_neither_file_nor_directory_is_refused_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let made = Command::new("mkfifo").arg(at("fifo")).status();
+    assert!(made.unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    let commands: [&[&str]; 6] = [
+        &["info"],
+        &["print"],
+        &["count"],
+        &["report"],
+        &["import"],
+        &["history", "query", "--at", "+1s"],
+    ];
+    let pipes = [
+        (at("fifo"), "this is a pipe"),
+        ("/dev/stdin".to_owned(), "this is a pipe"),
+    ];
+    let others = [
+        (at("socket"), "this is a socket"),
+        ("/dev/null".to_owned(), "this is a character device"),
+    ];
+    for (path, what) in pipes.iter().chain(&others) {
+        for command in commands {
+            // Nobody ever writes to the pipes.
+            let mut child = Command::new("timeout")
+                .args(["-s", "KILL", "60", env!("CARGO_BIN_EXE_tracebraid")])
+                .args(command)
+                .arg(path)
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let input = child.stdin.take();
+            let output = child.wait_with_output().unwrap();
+            drop(input);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{command:?} {path}: {said}");
+            assert!(
+                said.contains(what) && said.contains(path),
+                "{command:?} {path}: {said}"
+            );
+        }
+    }
+    assert!(!directory.path().join("fifo.ctf").exists());
+}
+
+#[test]
+fn a_directory_that_may_not_be_read_is_told() {
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    small(directory.path());
+    let locked = directory.path().join("other/locked");
+    std::fs::create_dir_all(&locked).unwrap();
+    mode(directory.path(), 0o755);
+    mode(&locked, 0);
+    // Root may read everything: somebody else is to look.
+    let reads_all = std::fs::read_dir(&locked).is_ok();
+    let program = env!("CARGO_BIN_EXE_tracebraid");
+    let command = || match reads_all {
+        true => {
+            let mut nobody = Command::new("setpriv");
+            nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
+            nobody
+        }
+        false => tracebraid(),
+    };
+    if !command()
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        return skipped("nobody but root can run the program here: directories that may not be read");
+    }
+    let count = |options: &[&str], path: &Path| {
+        let output = command().arg("count").args(options).arg(path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    for (options, expected) in [(&[][..], 0), (&["--strict"], 1)] {
+        let (code, said) = count(options, directory.path());
+        assert_eq!(code, Some(expected), "{said}");
+        let told = format!("not read: {}: Permission denied", locked.display());
+        assert!(said.contains(&told), "{said}");
+    }
+    // There alone nothing can be read.
+    let (code, said) = count(&[], &directory.path().join("other"));
+    assert!(code == Some(3) && said.contains("Permission denied"), "{said}");
+    mode(&locked, 0o755);
+}
+
+#[test]
 fn a_full_disk_is_an_error() {
     if !Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: there is no /dev/full");
-        return;
+        return skipped("there is no /dev/full");
     }
     let directory = tempfile::tempdir().unwrap();
     let trace = small(directory.path());

@@ -291,6 +291,40 @@ fn what_a_file_lacks_is_said() {
     assert!(!dated.contains("time of day"), "{dated}");
 }
 
+/// A copy of the file with an instance, whose instance has a clock of that name.
+fn with_clock(directory: &TempDir, clock: &[u8; 4]) -> PathBuf {
+    let mut bytes = fs::read(trace_cmd_file("v7inst.dat")).expect("the file");
+    // Behind the name of the instance.
+    let at = bytes.windows(10).rposition(|bytes| bytes == b"inst\0mono\0");
+    let at = at.expect("an instance with a clock") + 5;
+    bytes[at..at + 4].copy_from_slice(clock);
+    let to = directory.path().join("two-clocks.dat");
+    fs::write(&to, bytes).expect("written");
+    to
+}
+
+#[test]
+fn instances_with_one_clock_have_one_time() {
+    let file = trace_cmd_file("v7inst.dat");
+    let output = run(&["count", "--strict", path(&file)]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let directory = TempDir::new().expect("a directory");
+    for (clock, code) in [(b"mono", 0), (b"boot", 1)] {
+        let file = with_clock(&directory, clock);
+        let output = run(&["count", "--strict", path(&file)]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        // The file is named, not what it became.
+        let told = format!(
+            "the clocks of {0}/instance-1-inst and {0}/kernel cannot",
+            path(&file)
+        );
+        assert_eq!(said.contains(&told), code == 1, "{said}");
+        assert_eq!(said.contains("cannot be related"), code == 1, "{said}");
+    }
+}
+
 /// Temporary directories of that process's parent directory.
 fn left(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory");

@@ -57,6 +57,10 @@ fn json() {
     assert_eq!(trace["clocks"][0]["frequency"], 1_000_000_000u64);
     assert_eq!(trace["streams"][3]["cpu"], 3);
     assert_eq!(trace["streams"][0]["loss_counter_faults"], 1);
+    // The counter of the first stream reads 3080, 0, 3080 and in the end 3395: nothing counts twice.
+    let lost = |index: usize| trace["streams"][index]["lost_events"].as_u64().unwrap();
+    assert_eq!(lost(0), 3395);
+    assert_eq!((0..4).map(lost).sum::<u64>(), 98_024);
     assert_eq!(trace["event_classes"], 1195);
     assert_eq!(trace["events"], Value::Null);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{first_difference, recorded, run, without_known_faults};
+use crate::support::{first_difference, recorded, run, skipped, without_known_faults};
 use tracebraid_ctf::write::WriteError;
 use tracebraid_ctf::write::stream::PacketSize;
 use tracebraid_ctf::write::trace::{Options, Session};
@@ -34,7 +34,7 @@ fn babeltrace2(path: &Path) -> Option<Vec<u8>> {
             Some(output.stdout)
         }
         Err(error) => {
-            eprintln!("SKIPPED: babeltrace2 does not run: {error}");
+            skipped(format_args!("babeltrace2 does not run: {error}"));
             None
         }
     }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, OnceLock};
 
 use tempfile::TempDir;
 use tracebraid_testkit::recorded as testkit;
+pub use tracebraid_testkit::skip::skipped;
 
 /// A command of the binary, with nothing of the user's settings.
 pub fn tracebraid() -> Command {
@@ -97,11 +98,6 @@ pub fn libraries() -> PathBuf {
         true => built,
         false => beside.to_owned(),
     }
-}
-
-/// Says, past the test harness, which keeps to itself what tests print that pass, that something was not tested.
-pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
 /// True if kernel events can be recorded here, which takes privileges and a kernel with BTF; says loudly if not.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tracebraid_probe::{control, finish};
+use tracebraid_testkit::skip::skipped;
 
 use crate::support::{Session, compile, library_directory, read};
 
@@ -25,7 +26,7 @@ fn session(options: &str, mode: u32) -> Option<Session> {
     set_mode(session.path(), mode);
     let is_root = fs::metadata(session.path()).unwrap().uid() == 0;
     if !is_root {
-        println!("skipped: only root can become somebody else");
+        skipped("only root can become somebody else");
     }
     is_root.then_some(session)
 }

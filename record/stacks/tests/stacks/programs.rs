@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
+use tracebraid_testkit::skip::skipped;
+
 use crate::support::{Session, chains};
 
 const CPU: &str = "tracebraid:cpu_stack";
@@ -215,11 +217,10 @@ fn without_privileges_cpu_stacks_remain() {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     let is_root = std::fs::File::open("/proc/1/environ").is_ok();
     if level.trim() != "2" || !is_root {
-        eprintln!(
-            "NOT TESTED: needs root and a perf_event_paranoid of 2, not {}",
+        return skipped(format_args!(
+            "stacks without privileges need root and a perf_event_paranoid of 2, not {}",
             level.trim()
-        );
-        return;
+        ));
     }
     let session = Session::new();
     let script = format!(
