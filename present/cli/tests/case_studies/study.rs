@@ -131,7 +131,7 @@ impl Study {
         let output = script.output().expect("timeout runs");
         let said = said(&output);
         if output.status.code() == Some(CANNOT) {
-            skipped(&format!("{name}: {said}"));
+            skipped(format_args!("{name}: {said}"));
             return false;
         }
         assert!(output.status.success(), "{name}: {}: {said}", output.status);

@@ -87,7 +87,7 @@ fn system_calls_are_chosen_by_name() {
 fn threads_are_chosen_by_priority() {
     let has = |row: &&Value, priority: &str| {
         let all = row["priorities"].as_array().expect("priorities");
-        all.iter().any(|own| own.to_string() == priority)
+        all.contains(&priority.parse().expect("a number"))
     };
     let all = json("cpu", &[]);
     let expected: Vec<&Value> = rows(&all, "threads")

@@ -62,7 +62,7 @@ fn python(program: &str, session: Option<&Path>) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
         Err(error) => {
-            skipped(&format!("python3 does not run: {error}"));
+            skipped(format_args!("python3 does not run: {error}"));
             None
         }
     }

@@ -99,7 +99,7 @@ fn only_who_has_the_token_is_answered() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = database(&directory);
     if let Some(why) = without_page(&path) {
-        return crate::support::skipped(&why);
+        return crate::support::skipped(why);
     }
     let server = served(&path);
     let token = "Authorization: Bearer secret\r\n";
@@ -142,7 +142,7 @@ fn the_page_is_written_as_one_file() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = database(&directory);
     if let Some(why) = without_page(&path) {
-        return crate::support::skipped(&why);
+        return crate::support::skipped(why);
     }
     let page = directory.path().join("requests.html");
     let (file, output) = (path.to_str().expect("UTF-8"), page.to_str().expect("UTF-8"));

@@ -30,7 +30,7 @@ pub(crate) fn program(name: &str) -> Option<Program> {
         return Some(Program { path, unpacked: None });
     }
     let Some(path) = below(&unpacked).into_iter().find(|path| path.is_file()) else {
-        skipped(&format!("{name} is not there: run scripts/programs"));
+        skipped(format_args!("{name} is not there: run scripts/programs"));
         return None;
     };
     let unpacked = unpacked.canonicalize().ok();

@@ -209,7 +209,7 @@ fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
-        return skipped(&format!("a disk cannot be mounted here: {said}"));
+        return skipped(format_args!("a disk cannot be mounted here: {said}"));
     }
     let (events, lost) = (number(&said, " events, "), number(&said, " lost, "));
     // Two for each call; beside them the trace tells of the time and of some libraries.

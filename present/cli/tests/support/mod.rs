@@ -84,7 +84,7 @@ pub fn published(below: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    skipped(&format!("{} is not there", path.display()));
+    skipped(format_args!("{} is not there", path.display()));
     None
 }
 
@@ -112,7 +112,7 @@ pub fn can_record_kernel() -> bool {
             .args(["--", "true"]);
         let output = record.output().expect("the binary runs");
         if !output.status.success() {
-            skipped(&format!(
+            skipped(format_args!(
                 "kernel events cannot be recorded: {}",
                 String::from_utf8_lossy(&output.stderr)
             ));
@@ -190,7 +190,7 @@ pub fn babeltrace2<S: AsRef<OsStr>>(arguments: &[S]) -> Option<Vec<u8>> {
     match command.stderr(Stdio::null()).output() {
         Ok(output) => Some(output.stdout),
         Err(error) => {
-            skipped(&format!("babeltrace2 does not run: {error}"));
+            skipped(format_args!("babeltrace2 does not run: {error}"));
             None
         }
     }
