@@ -69,7 +69,7 @@ impl<'t> Count<'t> {
     fn first_part(&self, lane: &Lane<'_>) -> Part {
         match lane.clock {
             Some(clock) => {
-                let begin = clock.timestamp(lane.scanner.clock()).0;
+                let begin = clock.timestamp(lane.scanner.clock()).0.min(LAST);
                 self.part(lane, self.bounds.partition_point(|&bound| bound <= begin))
             }
             None => Part {
@@ -323,6 +323,9 @@ fn place(set: &TraceSet, trace: &Trace, stream: &Stream) -> Option<(u32, u32)> {
     Some((trace_index as u32, stream_index as u32))
 }
 
+/// Something is behind the last part.
+const LAST: i64 = i64::MAX - 1;
+
 /// Equal parts of the window, or of the time that the packets say they cover.
 fn bounds(set: &TraceSet, window: Window, parts: usize) -> Vec<i64> {
     let mut covered: Option<(i64, i64)> = None;
@@ -335,8 +338,7 @@ fn bounds(set: &TraceSet, window: Window, parts: usize) -> Vec<i64> {
                 for time in [packet.begin, packet.end]
                     .into_iter()
                     .flatten()
-                    // Something must be behind the last one.
-                    .map(|cycles| clock.timestamp(cycles).0.min(i64::MAX - 1))
+                    .map(|cycles| clock.timestamp(cycles).0.min(LAST))
                 {
                     let (from, to) = covered.get_or_insert((time, time));
                     (*from, *to) = ((*from).min(time), (*to).max(time));

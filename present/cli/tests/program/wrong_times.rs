@@ -30,7 +30,7 @@ fn one_wrong_bit_moves_nothing() {
     let sound = tempfile::tempdir().expect("a directory");
     let sound = changed(sound.path(), "kchan_1", |_| ());
     let reports = ["count", "cpu", "waits"];
-    let expected = reports.map(|report| text(&[report, "--format", "json", &sound]));
+    let expected = reports.map(|report| text(&[report, "--format", "json", &sound]).replace(&sound, "TRACE"));
     for (packet, bit) in [(2, 33), (1, 40), (3, 59), (2, 63)] {
         let directory = tempfile::tempdir().expect("a directory");
         let trace = changed(directory.path(), "kchan_1", |bytes| {
@@ -45,10 +45,8 @@ fn one_wrong_bit_moves_nothing() {
                     errors.contains("does not fit between the packets around it"),
                     "{errors}"
                 );
-                assert!(
-                    String::from_utf8_lossy(&output.stdout) == *expected,
-                    "{report}, packet {packet}, bit {bit}"
-                );
+                let found = String::from_utf8_lossy(&output.stdout).replace(&trace, "TRACE");
+                assert!(found == *expected, "{report}, packet {packet}, bit {bit}");
             }
         }
         assert!(
