@@ -196,7 +196,7 @@ mod tests {
         }
         // Two in a row, and the first one.
         let times = [(0, 10), (900, 910), (800, 810), (30, 40), (40, 50), (50, 60)];
-        let expected = vec![(0, 10), (10, 10), (10, 30), (30, 40), (40, 50), (50, 60)];
+        let expected = [(0, 10), (10, 10), (10, 30), (30, 40), (40, 50), (50, 60)];
         assert_eq!(mended(&times).1, 2);
         assert_eq!(mended(&times).0[2..], expected[2..]);
         let times = [(900, 910), (10, 20), (20, 30)];
