@@ -3,6 +3,8 @@
 //! A packet's beginning gives the upper bits of the times of its event records. What is wrong by seconds or years there
 //! would move all of them, and who ran last would seem to have run for as long. So such a packet is taken to begin where the
 //! packet before it ends.
+//!
+//! Packets may also be in another order than they were written, as in a copy of a ring: their times are right then.
 
 use std::path::Path;
 
@@ -14,8 +16,10 @@ impl Stream {
     /// Mends the times of packets that are in no order with the others, and tells of each; of a stream of one file.
     pub(crate) fn mend_times(&mut self, path: &Path, damage: &mut Vec<Damage>) {
         let misplaced = misplaced(&self.packets);
+        let runs: Vec<&[usize]> = misplaced.chunk_by(|one, next| one + 1 == *next).collect();
         // Of such streams nobody knows which packets are right.
-        if misplaced.len() * 2 >= self.packets.len() {
+        let is_unclear = misplaced.len() * 2 >= self.packets.len();
+        if is_unclear || runs.iter().any(|run| !self.is_where_it_was_written(run)) {
             if let Some(packet) = misplaced.first().and_then(|&index| self.packets.get(index)) {
                 let message = "packets are in no order of time from here on: times go back";
                 damage.push(Damage::at(path, packet.offset, message));
@@ -23,13 +27,10 @@ impl Stream {
             return;
         }
         // Before those that follow each other is the same packet.
-        let mut before: Vec<Option<usize>> = Vec::new();
-        for (at, &index) in misplaced.iter().enumerate() {
-            let last = at
-                .checked_sub(1)
-                .filter(|&last| misplaced.get(last).map(|last| last + 1) == Some(index));
-            before.push(last.map_or(index.checked_sub(1), |last| before[last]));
-        }
+        let before = runs
+            .iter()
+            .flat_map(|run| run.iter().map(|_| run[0].checked_sub(1)));
+        let before: Vec<Option<usize>> = before.collect();
         let mut faults = Vec::new();
         // Those behind come first, so that each finds what follows it as it is told.
         for (&index, before) in misplaced.iter().zip(before).rev() {
@@ -65,6 +66,27 @@ impl Stream {
                 path,
                 format!("{more} more packets of this file do not fit between those around them"),
             ));
+        }
+    }
+}
+
+impl Stream {
+    /// Whether packets that follow each other are where they were written, so that it is their times that are wrong: by their numbers,
+    /// or, without these, if there are others before and behind them.
+    fn is_where_it_was_written(&self, run: &[usize]) -> bool {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            return true;
+        };
+        let before = first.checked_sub(1).and_then(|index| self.packets.get(index));
+        let around = self
+            .packets
+            .get(first.saturating_sub(1)..=last + 1)
+            .or_else(|| self.packets.get(first.saturating_sub(1)..=*last));
+        let around = around.unwrap_or_default();
+        let numbers: Option<Vec<u64>> = around.iter().map(|packet| packet.sequence).collect();
+        match numbers {
+            Some(numbers) => numbers.is_sorted(),
+            None => before.is_some() && self.packets.len() > last + 1,
         }
     }
 }
@@ -158,23 +180,26 @@ mod tests {
     }
 
     fn mended(times: &[(u64, u64)]) -> (Vec<(u64, u64)>, usize) {
+        mended_of(times, &[])
+    }
+
+    /// Times as they are taken of packets with such times and numbers, and how many faults are told.
+    fn mended_of(times: &[(u64, u64)], numbers: &[u64]) -> (Vec<(u64, u64)>, usize) {
+        let packets = times.iter().enumerate().map(|(at, times)| Packet {
+            sequence: numbers.get(at).copied(),
+            ..packet(at, *times)
+        });
         let mut stream = Stream {
             class: 0,
             id: None,
             files: Vec::new(),
-            packets: times
-                .iter()
-                .enumerate()
-                .map(|(number, times)| packet(number, *times))
-                .collect(),
+            packets: packets.collect(),
             head: PacketHead::default(),
         };
         let mut damage = Vec::new();
         stream.mend_times(Path::new("stream"), &mut damage);
-        let times = stream
-            .packets
-            .iter()
-            .map(|packet| (packet.begin.unwrap(), packet.end.unwrap()));
+        let times = stream.packets.iter();
+        let times = times.map(|packet| (packet.begin.unwrap(), packet.end.unwrap()));
         (times.collect(), damage.len())
     }
 
@@ -199,8 +224,31 @@ mod tests {
         let expected = [(0, 10), (10, 10), (10, 30), (30, 40), (40, 50), (50, 60)];
         assert_eq!(mended(&times).1, 2);
         assert_eq!(mended(&times).0[2..], expected[2..]);
+        // At either end the numbers of packets tell that they are where they were written.
         let times = [(900, 910), (10, 20), (20, 30)];
-        assert_eq!(mended(&times), (vec![(10, 10), (10, 20), (20, 30)], 1));
+        assert_eq!(
+            mended_of(&times, &[0, 1, 2]),
+            (vec![(10, 10), (10, 20), (20, 30)], 1)
+        );
+    }
+
+    #[test]
+    fn a_copy_of_a_ring_keeps_its_times() {
+        let times = [
+            (80, 90),
+            (90, 100),
+            (30, 40),
+            (40, 50),
+            (50, 60),
+            (60, 70),
+            (70, 80),
+        ];
+        assert_eq!(mended(&times), (times.to_vec(), 1));
+        let numbers = [8, 9, 3, 4, 5, 6, 7];
+        assert_eq!(mended_of(&times, &numbers), (times.to_vec(), 1));
+        // Within the others, too, if the numbers say so.
+        let times = [(0, 10), (90, 100), (30, 40), (40, 50), (50, 60)];
+        assert_eq!(mended_of(&times, &[0, 9, 3, 4, 5]), (times.to_vec(), 1));
     }
 
     #[test]
