@@ -5,7 +5,6 @@ use tracebraid_kernel_model::events::block::{Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::events::irq::{IpiStep, Softirq, SoftirqStep, Vector};
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::sched::{WakeStep, Wakeup};
-use tracebraid_kernel_model::events::timer::TimerStep;
 use tracebraid_kernel_model::events::uring::{Uring, UringStep};
 use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
@@ -22,8 +21,8 @@ pub(crate) fn wants(event: &KernelEvent) -> bool {
         Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | IrqEntry(_) | IrqExit(_) | Vector(_) => true,
         Softirq(softirq) => softirq.step != SoftirqStep::Raise,
         Ipi(ipi) => ipi.step != IpiStep::Raise,
-        Hrtimer(timer) => expires(timer.step).is_some(),
-        Timer(timer) => expires(timer.step).is_some(),
+        Hrtimer(timer) => timer.step.expires().is_some(),
+        Timer(timer) => timer.step.expires().is_some(),
         Block(block) => is_of_request(block.step),
         Packet(packet) => packet.headers.is_some() && is_of_segment(packet.step),
         Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
@@ -31,15 +30,6 @@ pub(crate) fn wants(event: &KernelEvent) -> bool {
         Work(work) => matches!(work.step, WorkStep::Queue | WorkStep::Start),
         Uring(uring) => ring_step(uring.step).is_some(),
         _ => false,
-    }
-}
-
-/// Whether a function begins or ends, if it does either.
-fn expires(step: TimerStep) -> Option<bool> {
-    match step {
-        TimerStep::ExpireEntry => Some(true),
-        TimerStep::ExpireExit => Some(false),
-        _ => None,
     }
 }
 
@@ -117,8 +107,8 @@ pub(crate) fn interrupts(event: &KernelEvent, body: &mut Body<'_, '_>) -> Option
             IpiStep::Exit => Change::IrqEnd,
             IpiStep::Raise => return None,
         },
-        KernelEvent::Hrtimer(timer) => Change::Timer(expires(timer.step)?),
-        KernelEvent::Timer(timer) => Change::Timer(expires(timer.step)?),
+        KernelEvent::Hrtimer(timer) => Change::Timer(timer.step.expires()?),
+        KernelEvent::Timer(timer) => Change::Timer(timer.step.expires()?),
         KernelEvent::Block(block) => return of_block(block, body),
         KernelEvent::Uring(uring) => return of_ring(uring, body),
         _ => return None,

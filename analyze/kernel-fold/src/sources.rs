@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_ctf::clock::ClockConversion;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::StreamRef;
 use tracebraid_kernel_model::{CpuSource, EventModel, KernelEvent, KernelModel, StreamModel};
@@ -45,17 +44,6 @@ pub struct Source {
     pub tells_switches: bool,
     /// True if it tells of system calls: then lost events make unknown which call is open.
     pub tells_calls: bool,
-    /// Its clock.
-    clock: Option<ClockConversion>,
-}
-
-impl Source {
-    /// The time of a clock value, in nanoseconds.
-    pub fn time(&self, cycles: Option<u64>) -> Option<i64> {
-        self.clock
-            .zip(cycles)
-            .map(|(clock, cycles)| clock.timestamp(cycles).0)
-    }
 }
 
 impl Sources {
@@ -124,7 +112,6 @@ impl Sources {
             cpu,
             tells_switches: model.events().iter().any(switch),
             tells_calls: model.events().iter().any(call),
-            clock: trace.clock(stream),
         })
     }
 

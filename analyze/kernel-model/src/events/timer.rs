@@ -18,6 +18,18 @@ pub enum TimerStep {
     ExpireExit,
 }
 
+impl TimerStep {
+    /// Whether its function begins or ends, if it does either.
+    #[inline]
+    pub fn expires(self) -> Option<bool> {
+        match self {
+            TimerStep::ExpireEntry => Some(true),
+            TimerStep::ExpireExit => Some(false),
+            _ => None,
+        }
+    }
+}
+
 /// A timer of high resolution. Times are nanoseconds of the timer's clock.
 #[derive(Clone, Debug)]
 pub struct Hrtimer {

@@ -11,7 +11,6 @@ mod source;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::events::irq::{Ipi, IpiStep, Softirq, SoftirqStep, Tasklet, VectorIrq};
-use tracebraid_kernel_model::events::timer::TimerStep;
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
 use crate::kernel::{ByCpu, CpuKey, Event, Input, Packet, PerCpu, Rules, Selection};
@@ -63,8 +62,8 @@ impl Rules for IrqRules {
             // When softirqs were raised is not on the page.
             Softirq(softirq) if self.selection.is_summary => softirq.step != SoftirqStep::Raise,
             IrqEntry(_) | IrqExit(_) | Softirq(_) | Tasklet(_) | Vector(_) | Ipi(_) => true,
-            Hrtimer(timer) => is_expiry(timer.step),
-            Timer(timer) => is_expiry(timer.step),
+            Hrtimer(timer) => timer.step.expires().is_some(),
+            Timer(timer) => timer.step.expires().is_some(),
             _ => false,
         }
     }
@@ -122,10 +121,6 @@ impl Rules for IrqRules {
     }
 }
 
-fn is_expiry(step: TimerStep) -> bool {
-    matches!(step, TimerStep::ExpireEntry | TimerStep::ExpireExit)
-}
-
 impl IrqPartial {
     #[inline(always)]
     fn lane(&mut self, key: CpuKey) -> &mut Lane {
@@ -167,12 +162,12 @@ impl IrqRules {
             KernelEvent::Vector(vector) => self.vector(partial, event, vector),
             KernelEvent::Ipi(ipi) => self.ipi(partial, event, ipi, body),
             KernelEvent::Hrtimer(timer) => {
-                let is_entry = timer.step == TimerStep::ExpireEntry;
+                let is_entry = timer.step.expires() == Some(true);
                 let fields = (&timer.timer, &timer.function);
                 self.timer(partial, event, (Kind::Hrtimer, is_entry), fields, body);
             }
             KernelEvent::Timer(timer) => {
-                let is_entry = timer.step == TimerStep::ExpireEntry;
+                let is_entry = timer.step.expires() == Some(true);
                 let fields = (&timer.timer, &timer.function);
                 self.timer(partial, event, (Kind::Timer, is_entry), fields, body);
             }

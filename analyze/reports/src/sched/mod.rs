@@ -81,8 +81,8 @@ impl Rules for SchedRules {
             // Who woke whom is not on the page.
             IrqEntry(_) | IrqExit(_) => !self.selection.is_summary,
             Softirq(softirq) => softirq.step != SoftirqStep::Raise && !self.selection.is_summary,
-            Hrtimer(timer) => is_expiry(timer.step) && !self.selection.is_summary,
-            Timer(timer) => is_expiry(timer.step) && !self.selection.is_summary,
+            Hrtimer(timer) => timer.step.expires().is_some() && !self.selection.is_summary,
+            Timer(timer) => timer.step.expires().is_some() && !self.selection.is_summary,
             ThreadEnd(end) => end.step == EndStep::Free,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             _ => false,
@@ -123,8 +123,8 @@ impl Rules for SchedRules {
             KernelEvent::Softirq(softirq) => Step::Softirq(vector(softirq, body)),
             KernelEvent::IrqEntry(entry) => Step::Irq(Some(entry.irq.get(body).unwrap_or(0) as u32)),
             KernelEvent::IrqExit(_) => Step::Irq(None),
-            KernelEvent::Hrtimer(timer) => Step::Timer(begins(timer.step).then_some(Wheel::High)),
-            KernelEvent::Timer(timer) => Step::Timer(begins(timer.step).then_some(Wheel::Low)),
+            KernelEvent::Hrtimer(timer) => Step::Timer(wheel(timer.step, Wheel::High)),
+            KernelEvent::Timer(timer) => Step::Timer(wheel(timer.step, Wheel::Low)),
             _ => {
                 learn(&mut partial.people, event.model, event.cpu, event.time, body);
                 match other(event, body) {
@@ -229,13 +229,10 @@ impl SchedRules {
     }
 }
 
-/// True if the function of a timer begins or ends.
-fn is_expiry(step: TimerStep) -> bool {
-    matches!(step, TimerStep::ExpireEntry | TimerStep::ExpireExit)
-}
-
-fn begins(step: TimerStep) -> bool {
-    step == TimerStep::ExpireEntry
+/// The function of a timer that begins; none: it ends.
+#[inline(always)]
+fn wheel(step: TimerStep, own: Wheel) -> Option<Wheel> {
+    step.expires().filter(|begins| *begins).map(|_| own)
 }
 
 /// The softirq that begins; none: it ends.

@@ -4,7 +4,6 @@ use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::events::block::{BioStep, BlockStep, RequestStep};
 use tracebraid_kernel_model::events::irq::{Softirq, SoftirqStep, Vector};
 use tracebraid_kernel_model::events::sched::{WakeStep, Wakeup};
-use tracebraid_kernel_model::events::timer::TimerStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
 
 use crate::waits::WaitRules;
@@ -12,15 +11,6 @@ use crate::waits::context::Interrupt;
 use crate::waits::futex::Operation;
 use crate::waits::kind::Kind;
 use crate::waits::step::{Details, Left, What};
-
-/// Whether a function begins or ends, if it does either.
-pub(super) fn expires(step: TimerStep) -> Option<bool> {
-    match step {
-        TimerStep::ExpireEntry => Some(true),
-        TimerStep::ExpireExit => Some(false),
-        _ => None,
-    }
-}
 
 pub(super) fn is_made(step: BlockStep) -> bool {
     use BlockStep::{Bio, Request};
@@ -96,8 +86,8 @@ pub(super) fn interrupts(event: &KernelEvent, body: &mut Body<'_, '_>) -> Option
             },
             Edge::End => Interrupt::IrqEnd,
         },
-        KernelEvent::Hrtimer(timer) => Interrupt::Timer(expires(timer.step)?),
-        KernelEvent::Timer(timer) => Interrupt::Timer(expires(timer.step)?),
+        KernelEvent::Hrtimer(timer) => Interrupt::Timer(timer.step.expires()?),
+        KernelEvent::Timer(timer) => Interrupt::Timer(timer.step.expires()?),
         KernelEvent::Block(block) if is_done(block.step) => Interrupt::Completes,
         KernelEvent::Block(_) => return Some(What::Request),
         _ => return None,

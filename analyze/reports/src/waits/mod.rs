@@ -32,7 +32,7 @@ use crate::kernel::{
 };
 use crate::report::{Report, View};
 use acts::Active;
-use events::{expires, is_done, is_made};
+use events::{is_done, is_made};
 use kind::Kinds;
 use machine::{Machine, Player};
 use step::{Item, Step, What};
@@ -90,8 +90,8 @@ impl Rules for WaitRules {
         match event {
             Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | IrqEntry(_) | IrqExit(_) | Vector(_) => true,
             Softirq(softirq) => softirq.step != SoftirqStep::Raise,
-            Hrtimer(timer) => expires(timer.step).is_some(),
-            Timer(timer) => expires(timer.step).is_some(),
+            Hrtimer(timer) => timer.step.expires().is_some(),
+            Timer(timer) => timer.step.expires().is_some(),
             Block(block) => is_made(block.step) || is_done(block.step),
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             _ => false,
