@@ -67,10 +67,6 @@ impl Warnings {
         if more > 0 {
             self.note(&format!("{more} more of this kind; `tracebraid info` shows them"));
         }
-        let mut streams = set.traces.iter().flat_map(|trace| &trace.streams);
-        if streams.all(|stream| stream.packets.is_empty()) {
-            self.note(NOTHING_YET);
-        }
         for directory in rings::sessions(set) {
             self.note(&format!(
                 "programs with probes keep their newest events in {}, where they are not read: `tracebraid stop` with that \
@@ -81,6 +77,14 @@ impl Warnings {
         // The order of event records may be wrong: that is no sound result.
         if let Some(message) = crate::options::unrelated_clocks(set) {
             self.damage(&message);
+        }
+    }
+
+    /// Says that there is nothing that a report could be about.
+    pub(crate) fn nothing_yet(&mut self, set: &TraceSet) {
+        let mut streams = set.traces.iter().flat_map(|trace| &trace.streams);
+        if streams.all(|stream| stream.packets.is_empty()) {
+            self.note(NOTHING_YET);
         }
     }
 

@@ -269,6 +269,7 @@ impl Subject {
         let set = options::open(input)?;
         let mut warnings = Warnings::default();
         warnings.opening(&set);
+        warnings.nothing_yet(&set);
         let zone = options::zone(gmt);
         Ok(Subject {
             range: time.range(&set, &zone, 0)?,

@@ -53,6 +53,25 @@ fn wrong_usage_is_2() {
     }
 }
 
+/// Reports say why they are empty; `print` has nothing to print, as babeltrace2.
+#[test]
+fn a_trace_without_packets_is_said_to_be_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let metadata = Path::new(&recorded_trace("kernel-mix-small")).join("kernel/metadata");
+    std::fs::copy(metadata, directory.path().join("metadata")).unwrap();
+    let path = directory.path().to_str().unwrap();
+    for command in ["cpu", "report", "count"] {
+        let output = run(&[command, path]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && said.contains("no stream has a packet"),
+            "{command}: {said}"
+        );
+    }
+    let output = run(&["print", path]);
+    assert!(output.status.success() && output.stderr.is_empty() && output.stdout.is_empty());
+}
+
 #[test]
 fn nothing_readable_is_3() {
     let directory = tempfile::tempdir().unwrap();

@@ -52,6 +52,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     spare::check(&args.output, &set, &read)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
+    warnings.nothing_yet(&set);
     let options = args.fold.options(None);
     let paths = absolute(&args.input.paths);
     let asked = Asked {
