@@ -69,6 +69,10 @@ def history_of(trace):
     return trace.with_name(trace.name + ".history")
 
 
+# Behind the name of what a second program writes.
+OTHER = ".other"
+
+
 def with_one_thread(command):
     """Twice the same, each with one thread, and with a file of its own."""
     one = [*command]
@@ -76,7 +80,7 @@ def with_one_thread(command):
     other = [*one]
     if "-o" in other:
         at = other.index("-o") + 1
-        other[at] = other[at].with_name(other[at].name + ".other")
+        other[at] = other[at].with_name(other[at].name + OTHER)
     return [one, other]
 
 
@@ -92,6 +96,9 @@ def side_by_side(trace, events, out):
                     pairs[name].append(beside_each_other(with_one_thread(command)))
     for _, command, _, measure in rows:
         measure.watch(command)
+    # Of the files that were written beside each other one is asked later.
+    other = history_of(trace)
+    other.with_name(other.name + OTHER).unlink(missing_ok=True)
     peer = next((statistics.median(m.cpu) for name, _, _, m in rows if name == "babeltrace2, counter"), None)
     out(f"| {events:,} events | CPU s (spread) | wall s (spread) | M events/s of CPU | x babeltrace2 "
         "| efficiency | of the machine | peak RSS | peak anonymous |")
