@@ -77,16 +77,12 @@ impl Stream {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return true;
         };
-        let before = first.checked_sub(1).and_then(|index| self.packets.get(index));
-        let around = self
-            .packets
-            .get(first.saturating_sub(1)..=last + 1)
-            .or_else(|| self.packets.get(first.saturating_sub(1)..=*last));
-        let around = around.unwrap_or_default();
+        let (from, to) = (first.saturating_sub(1), (last + 2).min(self.packets.len()));
+        let around = self.packets.get(from..to).unwrap_or_default();
         let numbers: Option<Vec<u64>> = around.iter().map(|packet| packet.sequence).collect();
         match numbers {
             Some(numbers) => numbers.is_sorted(),
-            None => before.is_some() && self.packets.len() > last + 1,
+            None => *first > 0 && self.packets.len() > last + 1,
         }
     }
 }
