@@ -2,11 +2,13 @@
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 DATA := .cache/traces
+# Where cargo builds; asked for only by what needs it.
+TARGET = $(shell CARGO='$(CARGO)' scripts/target)
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-build: ## Build the program: target/release/tracebraid
+build: ## Build the program: target/release/tracebraid, or below CARGO_TARGET_DIR
 	@scripts/setup build
 	@scripts/web
 	$(CARGO) build --release --locked
@@ -16,13 +18,13 @@ $(DATA)/%: tests/data/%.tar.xz
 	tar -xJf $< -C $(DATA) && touch $@
 
 demo: build $(DATA)/kernel-mix-small ## Build, and look into a real kernel trace
-	@scripts/demo target/release/tracebraid $(DATA)/kernel-mix-small
+	@scripts/demo $(TARGET)/release/tracebraid $(DATA)/kernel-mix-small
 
 tuned: build $(DATA)/kernel-mix-small $(DATA)/kernel-ust-requests ## Build a program that is a tenth to a fifth faster, in half an hour: target/tuned/tracebraid
 	scripts/tuned $(DATA)
 
 PREFIX ?= /usr/local
-BUILT ?= target/release
+BUILT ?= $(TARGET)/release
 install: ## Install BUILT (target/release, or target/tuned), made before, below PREFIX (/usr/local): programs, libraries, man pages, completions
 	scripts/install $(BUILT) "$(DESTDIR)$(PREFIX)"
 
@@ -48,8 +50,8 @@ lint: ## Check formatting, lints and documentation
 screenshots: build $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Take the screenshots in docs/screenshots and of the case studies anew
 	python3 -m venv .cache/screenshots
 	.cache/screenshots/bin/pip install --quiet -r docs/screenshots/requirements.txt
-	.cache/screenshots/bin/python docs/screenshots/take.py target/release/tracebraid $(DATA) docs/screenshots
-	docs/case-studies/common/screenshots target/release/tracebraid .cache/screenshots/bin/python
+	.cache/screenshots/bin/python docs/screenshots/take.py $(TARGET)/release/tracebraid $(DATA) docs/screenshots
+	docs/case-studies/common/screenshots $(TARGET)/release/tracebraid .cache/screenshots/bin/python
 
 fuzz: ## Fuzz each target for ten minutes
 	fuzz/run 600

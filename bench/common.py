@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
-BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+BUILT = Path(subprocess.check_output([ROOT / "scripts/target"], text=True).strip())
 # Of the program: tuned is what `make tuned` made, quick what `cargo build --profile quick` made.
 PROFILE = os.environ.get("BENCH_PROFILE", "release")
 # Where the other things are that were built: only the program is ever tuned.

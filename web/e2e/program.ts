@@ -70,7 +70,8 @@ export const STUDIES: Study[] = [
 
 /** Where the program is. Without one there is no test, and that is said. */
 function program(): string {
-  const path = resolve(process.env.TRACEBRAID || here('../../target/debug/tracebraid'));
+  const built = process.env.CARGO_TARGET_DIR || here('../../target');
+  const path = resolve(process.env.TRACEBRAID || join(built, 'debug/tracebraid'));
   if (!existsSync(path)) {
     throw new Error(
       `NO PROGRAM: there is no ${path}. Build it (scripts/web && cargo build), or set TRACEBRAID to one.`,

@@ -1,6 +1,7 @@
 //! The program as users call it. One binary, which links once.
 #![allow(missing_docs)]
 
+mod build_scripts;
 mod choices;
 mod critical_path;
 mod device_reports;
