@@ -4,13 +4,14 @@
 mod formats_support;
 
 use std::io::{Seek, SeekFrom, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use formats_support::lttng::{self, METADATA, Packet};
 use formats_support::{scan_counts, scan_hits};
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::Trace;
 use tracebraid_ctf::walk::Silent;
+use tracebraid_testkit::processes::thread_time;
 
 /// Most memory that the process has had, in bytes.
 fn peak_memory() -> u64 {
@@ -60,7 +61,7 @@ fn events_of(trace: &Trace, stream: &tracebraid_ctf::stream::Stream) -> u64 {
     events
 }
 
-/// Runs a case within bounds: seconds (generous: machines differ) and added memory.
+/// Runs a case within bounds: seconds of CPU time (generous: machines differ) and added memory.
 fn bounded(name: &str, metadata: &str, stream: &[u8], most_memory: u64) -> Outcome {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("metadata"), metadata).unwrap();
@@ -69,13 +70,13 @@ fn bounded(name: &str, metadata: &str, stream: &[u8], most_memory: u64) -> Outco
 }
 
 fn bounded_place(name: &str, place: &std::path::Path, most_memory: u64) -> Outcome {
-    let (start, before) = (Instant::now(), peak_memory());
+    let (start, before) = (thread_time(), peak_memory());
     let outcome = read_all(place);
     let added = peak_memory().saturating_sub(before);
     assert!(
-        start.elapsed() < Duration::from_secs(20),
+        thread_time() - start < Duration::from_secs(20),
         "{name}: {:?}",
-        start.elapsed()
+        thread_time() - start
     );
     assert!(added <= most_memory, "{name}: {added} bytes of memory");
     outcome

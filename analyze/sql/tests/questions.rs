@@ -1,6 +1,7 @@
 //! Questions that are wrong, several at once, and stopped ones.
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tracebraid_sql::{Questions, SqlError};
 
@@ -98,20 +99,22 @@ fn all_statements_are_answered() {
 fn endless_questions_can_be_stopped() {
     let questions = questions();
     let stopper = questions.stopper();
-    let begun = Instant::now();
+    let has_ended = AtomicBool::new(false);
     let found = std::thread::scope(|scope| {
-        scope.spawn(move || {
-            for _ in 0..20 {
+        // A question that has not begun yet is not stopped.
+        scope.spawn(|| {
+            while !has_ended.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(20));
                 stopper.stop();
             }
         });
         let endless =
             "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
-        try_ask(&questions, endless)
+        let found = try_ask(&questions, endless);
+        has_ended.store(true, Ordering::Relaxed);
+        found
     });
     assert!(matches!(found, Err(SqlError::Interrupted)), "{found:?}");
-    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

@@ -1,30 +1,57 @@
 //! Call stacks of programs that know nothing of it, with both ways of finding waits.
 
+use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
 
 use tracebraid_kernel_recorder::{Options, Recording, Stacks, missing_privileges};
+use tracebraid_testkit::processes::cpu_time;
 use tracebraid_testkit::skip::skipped;
 
-/// Spends its time in one function, waits in another, 20 ms each, with frame pointers.
+/// Spends its CPU time in one function, waits in another, 20 ms each, with frame pointers. Prints its CPU time in
+/// microseconds after each round.
 const PROGRAM: &str = r#"
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 __attribute__((noinline)) void waits_here(void) {
     struct timespec time = { 0, 20000000 };
     nanosleep(&time, 0);
 }
-__attribute__((noinline)) void computes_here(void) {
-    struct timespec begin, now;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    do clock_gettime(CLOCK_MONOTONIC, &now);
-    while ((now.tv_sec - begin.tv_sec) * 1000000000l + now.tv_nsec - begin.tv_nsec < 20000000);
+static long used(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000l + now.tv_nsec / 1000;
 }
-int main(void) { for (;;) { waits_here(); computes_here(); } }
+__attribute__((noinline)) void computes_here(void) {
+    long begin = used();
+    while (used() - begin < 20000) for (volatile int i = 0; i < 10000; i++);
+}
+int main(void) {
+    for (;;) {
+        waits_here();
+        computes_here();
+        printf("%ld\n", used());
+        fflush(stdout);
+    }
+}
 "#;
 
 struct Running(Child);
+
+impl Running {
+    /// What it prints.
+    fn lines(&mut self) -> Lines<BufReader<ChildStdout>> {
+        BufReader::new(self.0.stdout.take().expect("a pipe")).lines()
+    }
+}
+
+/// CPU time of the program in microseconds at the end of its next round.
+fn round(lines: &mut Lines<BufReader<ChildStdout>>) -> u64 {
+    let line = lines.next().expect("it goes on").unwrap();
+    line.parse().unwrap()
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -44,8 +71,21 @@ fn build(directory: &Path) -> std::path::PathBuf {
     program
 }
 
-/// Records for half a second; gives the text of the trace.
-fn recorded(resumes: bool) -> Option<String> {
+/// Rounds of the program that are recorded whole, at least.
+const ROUNDS: usize = 12;
+
+/// What was recorded.
+struct Recorded {
+    /// The text of the trace.
+    text: String,
+    /// CPU time of the program's whole rounds, in milliseconds.
+    used_ms: usize,
+    /// How long it was recorded, in milliseconds.
+    passed_ms: usize,
+}
+
+/// Records some rounds of the program, however long these take.
+fn recorded(resumes: bool) -> Option<Recorded> {
     let missing = missing_privileges();
     if !missing.is_empty() {
         skipped(format_args!(
@@ -56,9 +96,9 @@ fn recorded(resumes: bool) -> Option<String> {
     }
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(build(directory.path()));
-    let program = Running(
+    let mut program = Running(
         command
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap(),
@@ -75,29 +115,48 @@ fn recorded(resumes: bool) -> Option<String> {
         ..Options::default()
     };
     let trace = directory.path().join("trace");
+    let mut lines = program.lines();
+    let begun = Instant::now();
     let recording = Recording::start(options, &trace).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    // Rounds that ended earlier are in the pipe, too.
+    let since = cpu_time(program.0.id()).expect("it runs").as_micros() as u64;
+    let first = std::iter::repeat_with(|| round(&mut lines)).find(|&used| used > since);
+    let first = first.expect("it goes on");
+    let last = (0..ROUNDS).map(|_| round(&mut lines)).last();
     let summary = recording.stop().unwrap();
+    let passed_ms = begun.elapsed().as_millis() as usize;
     assert_eq!(summary.total.lost, 0);
     let text = Command::new("babeltrace2").arg(&trace).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&text.stderr), "");
-    Some(String::from_utf8(text.stdout).unwrap())
+    Some(Recorded {
+        text: String::from_utf8(text.stdout).unwrap(),
+        used_ms: (last.expect("a round") - first) as usize / 1000,
+        passed_ms,
+    })
 }
 
-fn check(text: &str) {
+fn check(recorded: &Recorded) {
+    let text = &recorded.text;
     let lines = |name: &str| {
         text.lines()
             .filter(|line| line.contains(name))
             .collect::<Vec<_>>()
     };
     let waits = lines(" tracebraid_syscall_stack:");
-    // 20 ms of waiting, 20 ms of computing; other load makes both longer.
-    assert!((4..=13).contains(&waits.len()), "{} waits", waits.len());
+    // One in each round, but for one that finds its timer over since something else ran before it could wait. A
+    // round has 20 ms of waiting at least.
+    let most = recorded.passed_ms / 20 + 1;
+    assert!(
+        (ROUNDS - 2..=most).contains(&waits.len()),
+        "{} waits",
+        waits.len()
+    );
     let mut functions = Vec::new();
     for wait in &waits {
         let number = |name: &str| field(wait, name).parse::<u64>().unwrap();
         // It waits from when it leaves its CPU on; the timer runs before that, longer if something comes in between.
-        assert!((10_000_000..500_000_000).contains(&number("wait_ns")), "{wait}");
+        let most = recorded.passed_ms as u64 * 1_000_000;
+        assert!((100_000..most).contains(&number("wait_ns")), "{wait}");
         assert!(
             [35, 230].contains(&number("syscall")),
             "nanosleep or clock_nanosleep: {wait}"
@@ -111,7 +170,9 @@ fn check(text: &str) {
     let names = lines(" tracebraid_kernel_symbol:").join("\n");
     assert!(names.contains("nanosleep\""), "{names}");
     let samples = lines(" tracebraid_cpu_stack:").len();
-    assert!((60..=600).contains(&samples), "{samples} samples");
+    // One for each millisecond of CPU time; one CPU has no more of them than time passes.
+    let expected = recorded.used_ms / 2..=recorded.passed_ms + 2;
+    assert!(expected.contains(&samples), "{samples} samples, not {expected:?}");
     assert!(
         lines(" tracebraid_map_load:")
             .iter()
@@ -127,14 +188,14 @@ fn field<'t>(line: &'t str, name: &str) -> &'t str {
 
 #[test]
 fn waits_are_found_where_a_thread_resumes() {
-    if let Some(text) = recorded(true) {
-        check(&text);
+    if let Some(recorded) = recorded(true) {
+        check(&recorded);
     }
 }
 
 #[test]
 fn waits_are_found_by_kernels_that_cannot_resume() {
-    if let Some(text) = recorded(false) {
-        check(&text);
+    if let Some(recorded) = recorded(false) {
+        check(&recorded);
     }
 }

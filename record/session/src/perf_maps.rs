@@ -115,7 +115,7 @@ mod tests {
             copy(pid, &from, &to, later).unwrap();
             fs::remove_dir_all(&to).is_ok()
         };
-        let (own, earlier) = (keeps(0), keeps(10));
+        let (own, earlier) = (keeps(0), keeps(3000));
         process.kill().unwrap();
         process.wait().unwrap();
         assert!(own, "written before recording began");

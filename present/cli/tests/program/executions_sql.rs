@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use crate::support::{self, failure, recorded_trace, run, text, tracebraid};
 use serde_json::Value;
@@ -275,7 +274,10 @@ fn interrupted_questions_end() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it runs");
-        std::thread::sleep(Duration::from_millis(1500));
+        // It is in the midst of it then, however long it takes to get there.
+        tracebraid_testkit::processes::until("it works", || {
+            tracebraid_testkit::processes::cpu_time(child.id()).is_some_and(|used| used.as_secs() >= 1)
+        });
         let interrupted = std::process::Command::new("kill")
             .args(["-INT", &child.id().to_string()])
             .status();

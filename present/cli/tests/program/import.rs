@@ -382,16 +382,12 @@ fn interrupted_code() -> Option<i32> {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it runs");
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     let is_there = || {
         left(directory.path())
             .iter()
             .any(|made| made.join("lost.dat/kernel/metadata").exists())
     };
-    while !is_there() && std::time::Instant::now() < deadline {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    assert!(is_there(), "it imports into the temporary directory");
+    tracebraid_testkit::processes::until("it imports into the temporary directory", is_there);
     let status = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();

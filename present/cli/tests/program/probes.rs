@@ -5,9 +5,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::support::{compiled_with, failure, run, succeeds, text, tracebraid};
 use tempfile::TempDir;
+use tracebraid_testkit::processes::{children, cpu_time, state, until, until_some};
 
 /// Fires one event of each of two classes for each line that it reads, and answers.
 const PROGRAM: &str = r#"
@@ -140,8 +142,10 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Computes for so many milliseconds, while it traces, forks children that do, and starts programs.
+/// Traces until there is a file of the first name, forks children that do, and starts programs. Writes its number to the
+/// second.
 const BUSY: &str = r#"
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -154,8 +158,10 @@ static long now(void) {
 	return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 int main(int count, char **words) {
-	long end = now() + (count > 1 ? atoi(words[1]) : 0);
-	for (int n = 0; now() < end; n++) {
+	FILE *number = fopen(words[count - 1], "w");
+	fprintf(number, "%d\n", getpid());
+	fclose(number);
+	for (int n = 0; n % 1000 || access(words[count - 2], F_OK); n++) {
 		tb_trace(shop, tick, n);
 		if (n % 100000)
 			continue;
@@ -181,33 +187,35 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         ("stacks", "--stacks"),
         ("newest", "--snapshot"),
     ] {
-        let trace = directory.path().join(name);
-        let mut record = tracebraid();
-        record.args([
-            "record",
-            "--kernel",
-            "none",
-            "--syscalls",
-            "none",
-            "--duration",
-            "400ms",
-        ]);
-        record
-            .args([option, "-o"])
-            .arg(&trace)
-            .arg("--")
-            .arg(&busy)
-            .arg("2500");
-        // Its command goes on with whatever it is given here.
-        let said = directory.path().join("said");
-        record
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&said).unwrap());
-        assert!(record.status().unwrap().success());
-        let (then, since) = (contents(&trace), std::time::Instant::now());
-        assert!(then.keys().any(|path| path.ends_with("metadata")));
-        std::thread::sleep(std::time::Duration::from_millis(1000));
-        assert!(since.elapsed().as_millis() < 2000, "the program had ended");
+        let [trace, end, number, said] =
+            ["trace", "end", "number", "said"].map(|file| directory.path().join(format!("{name}.{file}")));
+        // On a busy machine the program may not have come to trace: then for longer.
+        let has_traced = ["400ms", "2s", "10s", "50s"].iter().any(|duration| {
+            let _ = fs::remove_dir_all(&trace);
+            let _ = fs::remove_file(&end);
+            let mut record = tracebraid();
+            record.args(["record", "--kernel", "none", "--syscalls", "none"]);
+            record.args(["--duration", duration, option, "-o"]).arg(&trace);
+            record.arg("--").arg(&busy).args([&end, &number]);
+            // Its command goes on with whatever it is given here.
+            record
+                .stdout(Stdio::null())
+                .stderr(fs::File::create(&said).unwrap());
+            assert!(record.status().unwrap().success());
+            let has_traced = contents(&trace).keys().any(|path| path.ends_with("metadata"));
+            if !has_traced {
+                fs::write(&end, "").unwrap();
+            }
+            has_traced
+        });
+        assert!(has_traced);
+        let then = contents(&trace);
+        let process: u32 = fs::read_to_string(&number).unwrap().trim().parse().unwrap();
+        let used = || cpu_time(process).expect("the program goes on");
+        let since = used();
+        until("the program has worked", || {
+            used() - since >= Duration::from_millis(300)
+        });
         let now = contents(&trace);
         let grown: Vec<&PathBuf> = now
             .keys()
@@ -221,6 +229,10 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         }
         let (_, said) = failure(&["probes", trace.to_str().unwrap(), "--enable", "*"]);
         assert!(said.contains("the recording is over"), "{said}");
+        fs::write(&end, "").unwrap();
+        until("the program has ended", || {
+            matches!(state(process), None | Some('Z'))
+        });
     }
 }
 
@@ -231,7 +243,7 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
     let session = |arguments: &[&str]| {
         let mut command = tracebraid();
         command.args(arguments).current_dir(directory.path());
-        succeeds(&command.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap());
+        succeeds(&command.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap())
     };
     let options = [
         "--kernel",
@@ -242,18 +254,38 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
         "-o",
         "last",
     ];
-    let command = ["--", ticker.to_str().unwrap(), "3000"];
+    let command = ["--", ticker.to_str().unwrap(), "1000000"];
     session(&[&["start", "ticks"], &options[..], &command].concat());
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    session(&["snapshot", "ticks", "-o", "first"]);
-    session(&["stop", "ticks"]);
     let ticks = |name: &str| {
         let trace = directory.path().join(name);
         let printed = text(&["print", "--strict", trace.to_str().unwrap()]);
         printed.lines().filter(|line| line.contains("shop:tick")).count()
     };
-    let (first, last) = (ticks("first"), ticks("last"));
-    assert!(first > 20 && last >= first, "{first} and {last}");
+    let mut copies = 0;
+    let first = until_some("it has ticked", || {
+        copies += 1;
+        let name = format!("copy{copies}");
+        session(&["snapshot", "ticks", "-o", &name]);
+        let is_there = directory.path().join(&name).exists();
+        is_there.then(|| ticks(&name)).filter(|&ticks| ticks > 20)
+    });
+    let status: serde_json::Value =
+        serde_json::from_str(&session(&["status", "ticks", "--format", "json"])).unwrap();
+    let recorder = status["sessions"][0]["pid"].as_u64().unwrap() as u32;
+    let programs = children(recorder);
+    session(&["stop", "ticks"]);
+    // It goes on.
+    let is_there = |&program: &u32| state(program).is_some_and(|state| state != 'Z');
+    assert!(
+        programs.len() == 1 && programs.iter().all(is_there),
+        "{programs:?}"
+    );
+    let killed = std::process::Command::new("kill")
+        .args(["-KILL", &programs[0].to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let last = ticks("last");
+    assert!(last >= first, "{first} and {last}");
 }
 
 /// Traces for as long as it runs.
@@ -296,7 +328,9 @@ fn rings_of_a_recorder_that_was_killed_are_put_in_order() {
         has_traced().then_some(child)
     });
     let child = child.expect("the program traces");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    until("it has traced for a while", || {
+        cpu_time(child as u32).is_some_and(|used| used >= Duration::from_millis(50))
+    });
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     let killed = std::process::Command::new("kill")

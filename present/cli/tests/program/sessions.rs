@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support::{recording_directory, succeeds, text, tracebraid};
 use tempfile::TempDir;
+use tracebraid_testkit::processes::{state, until};
 
 /// A command whose sessions are those of a directory only.
 fn command(run: &Path, arguments: &[&str]) -> Output {
@@ -59,12 +59,12 @@ fn a_session_is_started_asked_and_stopped() {
     assert!(said.contains("there is no session `one`"), "{said}");
     assert!(succeeds(&command(run, &["list"])).starts_with("No recording"));
     // It had nothing more to say.
-    let is_left = || std::fs::read_dir(run.join("tracebraid")).unwrap().next();
-    let is_gone = (0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        is_left().is_none()
+    until("nothing is left", || {
+        std::fs::read_dir(run.join("tracebraid"))
+            .unwrap()
+            .next()
+            .is_none()
     });
-    assert!(is_gone, "{:?}", is_left());
 }
 
 #[test]
@@ -110,11 +110,9 @@ int main(void)
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
         status["sessions"][0]["probes"]["events"].clone()
     };
-    let is_told = (0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
+    until("its events are told", || {
         told().as_u64().is_some_and(|events| events >= 1001)
     });
-    assert!(is_told, "{}", told());
     let listed = succeeds(&command(run, &["list"]));
     assert!(
         listed.contains("Of probes") && listed.contains(" 1,0"),
@@ -289,7 +287,8 @@ fn a_session_that_was_killed_is_no_more() {
             .unwrap()
             .success()
     );
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    let process = pid.parse().unwrap();
+    until("it has ended", || matches!(state(process), None | Some('Z')));
     let (code, said) = fails(&command(run, &["status", "doomed"]));
     assert_eq!(code, 3);
     assert!(
@@ -377,9 +376,8 @@ fn who_connects_and_says_nothing_keeps_nobody_waiting() {
     let silent: Vec<UnixStream> = (0..3).map(|_| connect()).collect();
     let mut slow = connect();
     slow.write_all(b"\"sta").unwrap();
-    let began = Instant::now();
+    // That gives up after the time for which silent callers are waited for: one after the other would be too long.
     succeeds(&command(run, &["status", "one"]));
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     // Half a line may come later.
     slow.write_all(b"tus\"\n").unwrap();
     let mut answer = String::new();

@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
+
+use tracebraid_testkit::processes::{cpu_time, until};
 
 use crate::checks::{events, field, has_stacks_of, is_sound, stacks, written_by};
 use crate::programs::program;
@@ -53,19 +56,27 @@ fn nginx_sent_what_its_log_says() {
     recorded.wait_for(port);
     recorded.wait_until("it says who it is", || process_in(&at.join("pid")).is_some());
     let page = format!("http://127.0.0.1:{port}/page");
-    client(wrk.command().args(["-t1", "-c4", "-d1s", &page]));
     let process = process_in(&at.join("pid")).unwrap();
+    // Until the server has done enough to be seen at it, however busy the machine is.
+    let number: u32 = process.parse().unwrap();
+    let mut runs = 0;
+    until("the server has worked", || {
+        client(wrk.command().args(["-t1", "-c4", "-d1s", &page]));
+        runs += 1;
+        let lines = fs::read_to_string(at.join("access")).unwrap().lines().count();
+        lines > 200 && cpu_time(number).is_some_and(|used| used >= Duration::from_millis(200))
+    });
     signal("-QUIT", &process);
     let trace = recorded.end();
     is_sound(&trace);
-    agrees(&trace, &fs::read_to_string(at.join("access")).unwrap());
+    agrees(&trace, &fs::read_to_string(at.join("access")).unwrap(), runs);
     if !stacks().is_empty() {
         has_stacks_of(&trace, &["ngx_process_events_and_timers", "ngx_writev"]);
     }
 }
 
-/// The trace agrees with the log.
-fn agrees(trace: &str, log: &str) {
+/// The trace agrees with the log of so many runs of wrk.
+fn agrees(trace: &str, log: &str, runs: usize) {
     let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
     let whole = lines.iter().filter(|line| line[2] == "200").count() as u64;
     assert!(whole > 100, "{whole}");
@@ -79,9 +90,10 @@ fn agrees(trace: &str, log: &str) {
     let accepted = accepted
         .iter()
         .filter(|line| !field(line, "ret").unwrap().starts_with('-'));
-    // Who only looked whether it listens, and wrk's first look, ask for nothing.
+    // Who only looked whether it listens, and the first look of each wrk, ask for nothing; and connections of wrk whose first
+    // answer did not come in its time have no line either.
     let idle = accepted.count() - connections.len();
-    assert!(idle <= 2, "{idle}");
+    assert!(idle <= 1 + runs * 5, "{idle} in {runs} runs");
     let opened = events(trace, "syscall_entry_openat");
     let pages = opened
         .iter()

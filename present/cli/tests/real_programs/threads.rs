@@ -22,7 +22,7 @@ const PROGRAM: &str = r#"
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int turn;
-static FILE *log_file;
+static struct { long thread, slept; double used; } told[3];
 static double used(void) {
     struct timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -43,15 +43,20 @@ static void *work(void *argument) {
         pthread_cond_broadcast(&changed);
         pthread_mutex_unlock(&mutex);
     }
+    // All that a thread does after this is to end.
+    told[number].thread = syscall(SYS_gettid);
+    told[number].used = used();
     getrusage(RUSAGE_THREAD, &usage);
-    fprintf(log_file, "%ld %.0f %ld\n", syscall(SYS_gettid), used() * 1e9, usage.ru_nvcsw);
+    told[number].slept = usage.ru_nvcsw;
     return 0;
 }
 int main(int argc, char **argv) {
     pthread_t threads[3];
-    log_file = fopen(argv[1], "w");
+    FILE *log_file = fopen(argv[1], "w");
     for (long i = 0; i < 3; i++) pthread_create(&threads[i], 0, work, (void *)i);
     for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+    for (int i = 0; i < 3; i++)
+        fprintf(log_file, "%ld %.0f %ld\n", told[i].thread, told[i].used * 1e9, told[i].slept);
     return fclose(log_file);
 }
 "#;
@@ -81,11 +86,11 @@ fn threads_run_and_wait_as_they_say() {
             row.unwrap_or_else(|| panic!("thread {thread} is in the report"))
                 .clone()
         };
-        // From switch to switch interrupts count too, and on a guest the time that its host was elsewhere.
+        // From switch to switch interrupts count too, and on a guest the time that its host was elsewhere: there is no
+        // other bound above than time itself, which all recordings are held to.
         let active = number(&of(&cpu["threads"])["active_ns"]);
         let unknown = number(&cpu["total"]["unknown_ns"]);
-        assert!((active + unknown) * 10 > used * 8, "{active} of {used}");
-        assert!(active < used * 2, "{active} of {used}");
+        assert!((active + unknown) * 100 >= used * 99, "{active} of {used}");
         let calls = of_call(&waits, thread);
         let left = switches(&trace, thread);
         assert!((slept..=slept + 2).contains(&left), "{left} and {slept}");

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
+use tracebraid_testkit::processes::until;
 
 use crate::record;
 use crate::support::{
@@ -31,35 +32,44 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    let trace = directory.path().join("trace");
-    let mut sleeping = Command::new("sleep").arg("0.5").spawn().unwrap();
+    let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
+    // It makes system calls until it is to end.
+    let script = "while [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done";
+    let mut process = Command::new("bash")
+        .args(["-c", script])
+        .arg(&end)
+        .spawn()
+        .unwrap();
     let mut record = tracebraid();
     record.args([
         "record",
         "--kernel",
         "none",
         "--pid",
-        &sleeping.id().to_string(),
+        &process.id().to_string(),
         "-o",
     ]);
-    let begun = std::time::Instant::now();
-    // Nobody asks for its exit code meanwhile.
-    succeeds(&record.arg(&trace).output().unwrap());
-    assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+    let mut record = record.arg(&trace).spawn().unwrap();
+    begun(&trace);
+    fs::write(&end, "").unwrap();
+    // Nobody asks for the exit code of the process meanwhile.
+    let mut status = None;
+    until("the recording ends", || {
+        status = record.try_wait().unwrap();
+        status.is_some()
+    });
+    assert!(status.unwrap().success());
     assert!(text(&["print", trace.to_str().unwrap()]).contains("syscall_entry_exit_group"));
-    sleeping.wait().unwrap();
+    process.wait().unwrap();
 }
 
 /// Waits until something has been recorded, which is written at least each second.
 fn begun(trace: &Path) {
-    for _ in 0..600 {
-        let written = fs::metadata(trace.join("kernel/channel0_0"));
-        if written.is_ok_and(|file| file.len() > 0) {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    panic!("nothing is recorded");
+    until("something is recorded", || {
+        let streams = fs::read_dir(trace.join("kernel")).into_iter().flatten().flatten();
+        let mut streams = streams.filter(|file| file.file_name().to_string_lossy().starts_with("channel0_"));
+        streams.any(|file| file.metadata().is_ok_and(|file| file.len() > 0))
+    });
 }
 
 /// It can be read, nothing of it is damaged, and something was recorded.
@@ -108,11 +118,9 @@ fn a_command_that_goes_on_is_told_of() {
         record.arg("-o").arg(&trace).args(["--", "sh", "-c", sleep]);
         let child = record.stderr(std::process::Stdio::piped()).spawn().unwrap();
         if ending != "--duration" {
-            let begun = (0..600).any(|_| {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+            until("it has begun", || {
                 trace.join("probe.conf").exists() && !trace.join(".gate").exists()
             });
-            assert!(begun);
             std::thread::sleep(std::time::Duration::from_millis(300));
             let sent = Command::new("kill")
                 .args([ending, &child.id().to_string()])
@@ -186,13 +194,10 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
     let mut record = tracebraid();
     record.arg("record").args(["--system", "-o"]).arg(&trace);
     let mut child = record.spawn().unwrap();
-    let begun = (0..5000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-        trace.join("kernel/channel0_1").exists()
-    });
+    // The first file that it makes there.
+    until("it has begun", || trace.join("kernel/channel0_0").exists());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(begun);
     let output = run(&["print", trace.to_str().unwrap()]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     succeeds(&output);
@@ -281,19 +286,10 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
         // A process that nobody has waited for yet is none any more.
         status.contains("tracebraid") && !status.contains(") Z ")
     };
-    let until = |is_so: &dyn Fn() -> bool| {
-        for _ in 0..200 {
-            if is_so() {
-                return true;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        false
-    };
-    assert!(until(&waits));
+    until("it waits", waits);
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert!(waits());
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    assert!(until(&|| !waits()));
+    until("it waits no more", || !waits());
 }

@@ -154,8 +154,9 @@ fn a_full_disk_ends_a_recording_at_one_time() {
         .unwrap();
     let streams = kernel["streams"].as_array().unwrap();
     let ends: Vec<&serde_json::Value> = streams.iter().map(|stream| &stream["end"]).collect();
+    // A machine of one CPU has one stream.
     assert!(
-        ends.len() > 1 && ends.iter().all(|end| *end == ends[0] && end.is_number()),
+        !ends.is_empty() && ends.iter().all(|end| *end == ends[0] && end.is_number()),
         "{ends:?}"
     );
     // What had no room before that is told of, to babeltrace2 as well.

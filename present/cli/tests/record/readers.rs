@@ -125,7 +125,7 @@ fn work_of_queues_is_queued_before_it_is_done() {
     let (output, trace) = record(
         directory.path(),
         &["--kernel", "sched,work", "--syscalls", "none"],
-        &["sh", "-c", "sync; sleep 0.3"],
+        &["python3", "-c", TERMINAL],
     );
     succeeds(&output);
     let text = text(&["print", &trace]);
@@ -143,8 +143,20 @@ fn work_of_queues_is_queued_before_it_is_done() {
             done += u32::from(function == field("function"));
         }
     }
-    assert!(done >= 3, "{done}: {text}");
+    assert!(done >= ECHOES, "{done}: {text}");
 }
+
+/// Lines that go through a terminal.
+const ECHOES: u32 = 20;
+
+/// What is written to one end of a pseudo terminal is brought to the other by work that is queued: reading waits for it.
+const TERMINAL: &str = "
+import os, pty
+one, other = pty.openpty()
+for i in range(20):
+    os.write(one, b'line\\n')
+    assert os.read(other, 100) == b'line\\n'
+";
 
 const RINGS: &str = include_str!("rings.c");
 
@@ -211,7 +223,7 @@ fn requests_of_rings_are_seen_through() {
         assert_eq!((&*steps[0].1["opcode"], &*steps[1].1["opcode"]), ("18", "18"));
         assert_eq!(&steps[2].1["res"], descriptor);
     }
-    // The waits are for the thread that opens the pipes' other ends, which works for 20 ms before that.
+    // The waits are for the thread that opens the pipes' other ends, which works for a while before that.
     let ask = ["critical-path", "--longest", "io_uring_enter", &trace];
     let shown = text(&ask);
     let waits = shown.matches("io_uring_enter openat, woken by iou-wrk").count();
@@ -229,6 +241,10 @@ fn requests_of_rings_are_seen_through() {
             .filter(|part| name.is_none_or(|name| part["thread"]["name"] == name));
         of.filter_map(|part| part["duration_ns"].as_u64()).sum::<u64>()
     };
+    // The feeder uses 20 ms of CPU time for each of five, when the other thread waits already.
     let (feeder, all) = (sum(Some("feeder")), sum(None));
-    assert!(feeder * 2 > all && all > 90_000_000, "{feeder} of {all}: {shown}");
+    assert!(
+        feeder >= 90_000_000 && all >= feeder,
+        "{feeder} of {all}: {shown}"
+    );
 }

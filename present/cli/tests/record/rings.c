@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -24,13 +25,30 @@ static void fail(const char *what)
 	exit(77);
 }
 
+/* Uses CPU time. */
 static void spin(long milliseconds)
 {
 	struct timespec begin, now;
-	clock_gettime(CLOCK_MONOTONIC, &begin);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
 	do
-		clock_gettime(CLOCK_MONOTONIC, &now);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < milliseconds * 1000000);
+}
+
+/* Until a thread sleeps, however busy the machine is. */
+static void until_asleep(pid_t thread)
+{
+	char path[64], line[256], *end, state = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", thread);
+	while (state != 'S') {
+		FILE *stat = fopen(path, "r");
+		if (!stat)
+			fail("stat");
+		end = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
+		state = end ? end[2] : 0;
+		fclose(stat);
+		usleep(1000);
+	}
 }
 
 static sem_t wanted, done;
@@ -40,6 +58,7 @@ static void *feeder(void *path)
 	prctl(PR_SET_NAME, "feeder");
 	for (int i = 0; i < TIMES; i++) {
 		sem_wait(&wanted);
+		until_asleep(getpid());
 		spin(20);
 		int end = open(path, O_WRONLY);
 		if (end < 0)

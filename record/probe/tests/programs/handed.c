@@ -3,6 +3,7 @@
  *   f  writes one record                           F  writes so many that a ring is overwritten many times
  *   s  writes the next record of all
  *   n  writes one record, not watched              N  many, not watched
+ *   e  from the beginning again, until it is killed
  * Records that were left open are finished in the end. Prints how many. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -75,6 +76,8 @@ int main(int argc, char **argv)
 {
 	/* This thread writes nothing before: there is one buffer. */
 	for (char *letter = argv[argc - 1]; *letter; letter++) {
+		if (*letter == 'e')
+			letter = argv[argc - 1];
 		pthread_t thread;
 		void *failed;
 		pthread_create(&thread, NULL, run, letter);

@@ -19,7 +19,8 @@
 
 TB_EVENT(test, numbered, TB_UINT64(n), TB_UINT64(check));
 TB_EVENT(test, inner, TB_UINT64(n), TB_STRING(text), TB_UINT64(check));
-TB_EVENT(test, clock, TB_UINT64(before));
+/* `last`: when the event record before it had been written. */
+TB_EVENT(test, clock, TB_UINT64(before), TB_UINT64(last));
 TB_EVENT(test, after, TB_UINT64(n));
 
 static uint64_t check_of(uint64_t n)
@@ -89,19 +90,20 @@ static int held(uint64_t count)
 /* As `storm`, in a child that shares all memory, and that the kernel does not watch. */
 static int vforked(uint64_t count)
 {
+	static volatile uint64_t fired = 1;
 	numbered(0);
 	pid_t pid = vfork();
 	if (pid == 0) {
 		tick(SIGUSR1, 23000);
-		for (uint64_t n = 1; n < count; n++)
-			numbered(n);
+		for (; fired < count || (fired < 50 * count && atomic_load(&inner_count) < 400); fired++)
+			numbered(fired);
 		_exit(0);
 	}
 	int status;
 	waitpid(pid, &status, 0);
 	for (uint64_t n = 0; n < 1000; n++)
 		tb_trace(test, after, n);
-	printf("%lu %lu %d\n", (unsigned long)count, atomic_load(&inner_count), status);
+	printf("%lu %lu %d\n", (unsigned long)fired, atomic_load(&inner_count), status);
 	return 0;
 }
 
@@ -292,10 +294,11 @@ static int limited(uint64_t count, rlim_t bytes)
 
 static int clocks(void)
 {
-	uint64_t end = nanoseconds() + 1500000000u;
-	while (nanoseconds() < end) {
+	uint64_t end = nanoseconds() + 1500000000u, last = 0;
+	for (int n = 0; n < 2000 || nanoseconds() < end; n++) {
 		uint64_t before = nanoseconds();
-		tb_trace(test, clock, before);
+		tb_trace(test, clock, before, last);
+		last = nanoseconds();
 		usleep(100);
 	}
 	return 0;

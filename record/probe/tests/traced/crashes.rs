@@ -4,22 +4,31 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use tracebraid_testkit::processes::until;
 use tracebraid_testkit::skip::skipped;
 
-use crate::support::{Read, Session, babeltrace, numbers, read, traced};
+use crate::support::{Read, Session, babeltrace, numbers, progress_in, read, traced};
 
-/// Kills the program after a while; gives how many events it knew to be written.
-fn kill(session: &Session, microseconds: u64) -> u64 {
+/// When a program is killed.
+enum When {
+    /// After some microseconds, in which it may not have come far.
+    After(u64),
+    /// When it has written so many events.
+    Written(u64),
+}
+
+/// Kills the program; gives how many events it knew to be written.
+fn kill(session: &Session, when: When) -> u64 {
     let progress = session.path().join("progress");
     let path = progress.to_str().unwrap();
     let mut child = session.command(&traced(), &["killed", path]).spawn().unwrap();
-    std::thread::sleep(Duration::from_micros(microseconds));
+    match when {
+        When::After(microseconds) => std::thread::sleep(Duration::from_micros(microseconds)),
+        When::Written(events) => until("it has written", || progress_in(&progress) >= events),
+    }
     child.kill().unwrap();
     child.wait().unwrap();
-    let bytes = std::fs::read(progress).unwrap_or_default();
-    bytes
-        .first_chunk::<8>()
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    progress_in(&progress)
 }
 
 fn check_killed(read: &Read, progress: u64) {
@@ -41,7 +50,14 @@ fn killed_at_random_moments() {
         let session = Session::new(&format!("packet_size = {size}\ncorrelation = off\n"));
         let session = session.without_sequences(round % 3 == 0);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let progress = kill(&session, 1500 + (random >> 33) % 6000);
+        let random = random >> 33;
+        let progress = kill(
+            &session,
+            match round % 2 {
+                0 => When::After(1500 + random % 6000),
+                _ => When::Written(1000 + random % 20_000),
+            },
+        );
         for trace in session.traces() {
             let found = read(&trace);
             check_killed(&found, progress);
@@ -57,7 +73,7 @@ fn killed_at_random_moments() {
         }
     }
     println!("{records} records before kills, {unfinished} unfinished");
-    assert!(records > 50_000, "{records}");
+    assert!(records > 50 * 1000, "{records}");
 }
 
 /// What was written and what was lost is what was fired.

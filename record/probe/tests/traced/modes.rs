@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use tracebraid_probe::finish;
+use tracebraid_testkit::processes::until;
 
-use crate::support::{Session, babeltrace, compile, numbers, read, traced};
+use crate::support::{Session, babeltrace, compile, numbers, progress_in, read, traced};
 
 #[test]
 fn overrun_is_counted_exactly() {
@@ -66,20 +67,16 @@ fn a_ring_survives_sigkill() {
             .command(&traced(), &["killed", progress.to_str().unwrap()])
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_micros(15_000 + round * 137));
+        until("the ring was overwritten", || {
+            progress_in(&progress) > 2000 + round * 1370
+        });
         child.kill().unwrap();
         child.wait().unwrap();
-        let bytes = std::fs::read(&progress).unwrap_or_default();
-        let Some(bytes) = bytes.first_chunk::<8>() else {
-            continue;
-        };
-        let written = u64::from_le_bytes(*bytes);
+        let written = progress_in(&progress);
         session.finish();
-        if written > 2000 {
-            let numbers = read(&session.trace()).numbers("test:numbered");
-            check_ring(&numbers, None);
-            assert!(numbers[numbers.len() - 1] + 1 >= written);
-        }
+        let numbers = read(&session.trace()).numbers("test:numbered");
+        check_ring(&numbers, None);
+        assert!(numbers[numbers.len() - 1] + 1 >= written);
     }
 }
 
@@ -91,13 +88,15 @@ fn a_ring_is_copied_while_it_is_written() {
         .command(&traced(), &["killed", progress.to_str().unwrap()])
         .spawn()
         .unwrap();
-    let mut last = 0;
-    for round in 0..12 {
+    let (mut last, mut round) = (0, 0);
+    // Until more was written than the ring holds, so that it was overwritten meanwhile.
+    until("the ring was overwritten and copied", || {
         std::thread::sleep(std::time::Duration::from_micros(10_000 + round * 137));
         let copy = session.path().join(format!("copy{round}"));
         if finish::copy(session.path(), &copy).unwrap() == 0 {
-            continue;
+            return false;
         }
+        round += 1;
         let trace = std::fs::read_dir(copy.join("ust/pid"))
             .unwrap()
             .next()
@@ -113,14 +112,14 @@ fn a_ring_is_copied_while_it_is_written() {
             assert!(newest >= last, "{newest} after {last}");
             last = newest;
         }
-        if round == 11 {
+        let is_done = round >= 12 && last > 100_000;
+        if is_done {
             babeltrace(&trace.path());
         }
-    }
+        is_done
+    });
     child.kill().unwrap();
     child.wait().unwrap();
-    // More than the ring holds, so that it was overwritten meanwhile.
-    assert!(last > 100_000, "{last}");
 }
 
 #[test]
@@ -206,13 +205,13 @@ fn a_ring_of_many_threads_is_full_of_the_newest() {
 fn a_ring_of_many_threads_is_copied_while_it_is_written() {
     let program = compile("cc", "handed.c", "handed", &[]);
     let session = Session::new("mode = ring\npacket_size = 4K\npackets = 16\ncorrelation = off\n");
-    let letters = "s".repeat(60_000);
-    let mut child = session.command(&program, &[&letters]).spawn().unwrap();
+    let mut child = session.command(&program, &["se"]).spawn().unwrap();
     let (mut last, mut copies) = (0, 0);
-    while child.try_wait().unwrap().is_none() {
+    // Until more was written than the ring holds, so that it was overwritten meanwhile.
+    until("the ring was overwritten and copied", || {
         let copy = session.path().join(format!("copy{copies}"));
         if finish::copy(session.path(), &copy).unwrap() == 0 {
-            continue;
+            return false;
         }
         copies += 1;
         let mut traces = std::fs::read_dir(copy.join("ust/pid")).unwrap();
@@ -229,30 +228,32 @@ fn a_ring_of_many_threads_is_copied_while_it_is_written() {
             assert!(newest >= last, "{newest} after {last}");
             last = newest;
         }
-    }
-    // More than the ring holds, so that it was overwritten meanwhile.
-    assert!(last > 5000 && copies > 5, "{last} in {copies} copies");
+        last > 5000 && copies > 5
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
 fn a_copy_has_the_classes_of_all_its_records() {
     let session = Session::new("mode = ring\npacket_size = 64K\npackets = 16\ncorrelation = off\n");
     let mut child = session.command(&traced(), &["late", "100000"]).spawn().unwrap();
-    let mut newest = 0;
-    for round in 0..25 {
+    let (mut newest, mut round) = (0, 0);
+    until("copies have many classes", || {
         std::thread::sleep(std::time::Duration::from_millis(20));
         let copy = session.path().join(format!("copy{round}"));
         if finish::copy(session.path(), &copy).unwrap() == 0 {
-            continue;
+            return false;
         }
+        round += 1;
         let mut traces = std::fs::read_dir(copy.join("ust/pid")).unwrap();
         // An id without a class would be damage.
         let read = read(&traces.next().unwrap().unwrap().path());
         newest = newest.max(read.records.len());
-    }
+        newest > 100 && round >= 20
+    });
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(newest > 100, "{newest}");
 }
 
 #[test]

@@ -70,6 +70,14 @@ pub fn traced() -> PathBuf {
     compile("cc", "traced.c", "traced", &["-std=c11"])
 }
 
+/// How many events the program `killed` has written, as far as it has told.
+pub fn progress_in(path: &Path) -> u64 {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    bytes
+        .first_chunk::<8>()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 /// A directory for a session, and its options.
 pub struct Session {
     pub directory: tempfile::TempDir,

@@ -96,28 +96,28 @@ fn standard_events_are_there() {
     assert_eq!(read.records[15].fields, "{ name = \"values\" }");
 }
 
-/// Times of event records against the clock that they claim to be, over some stretches of its line.
-fn check_clock(options: &str) -> Vec<i64> {
+/// How far times of event records lie outside of what the clock was before and after they were written, over some
+/// stretches of its line: the most, in nanoseconds.
+fn check_clock(options: &str) -> u64 {
     let session = Session::new(options);
     session.run(&["clocks"]);
     let read = session.read();
-    let mut late: Vec<i64> = read
-        .of("test:clock")
-        .map(|record| record.time as i64 - record.value("before") as i64)
-        .collect();
-    assert!(late.len() > 1000, "{}", late.len());
-    late.sort_unstable();
-    late
+    let records: Vec<_> = read.of("test:clock").collect();
+    assert!(records.len() >= 2000, "{}", records.len());
+    let outside = records.windows(2).map(|pair| {
+        let (time, before, after) = (pair[0].time, pair[0].value("before"), pair[1].value("last"));
+        before.saturating_sub(time).max(time.saturating_sub(after))
+    });
+    outside.max().unwrap_or(0)
 }
 
 #[test]
 fn times_are_those_of_the_monotonic_clock() {
     for options in ["clock = auto\n", "clock = monotonic\n"] {
-        let late = check_clock(options);
-        let (least, median, most) = (late[0], late[late.len() / 2], late[late.len() * 99 / 100]);
-        println!("{options}: after the clock was read: least {least}, median {median}, 99 % {most} ns");
-        assert!(least > -1000, "{least} ns before what was read before");
-        assert!(median < 2000 && most < 100_000, "median {median}, 99 % {most}");
+        // However long the program was kept from running in between.
+        let outside = check_clock(options);
+        println!("{options}: {outside} ns off at most");
+        assert!(outside < 1000, "{options}: {outside} ns off");
     }
 }
 
@@ -126,12 +126,17 @@ fn clocks_are_compared_in_the_trace() {
     let session = Session::new("");
     session.run(&["values"]);
     let read = session.read();
-    let record = read
-        .of("tracebraid:clock_correlation")
-        .next()
-        .expect("one at the beginning of a buffer");
-    let late = record.time as i64 - record.value("monotonic") as i64;
-    assert!((-1000..1_000_000).contains(&late), "{late}");
+    let mut records = read.records.iter();
+    let record = records.find(|record| record.name == "tracebraid:clock_correlation");
+    let record = record.expect("one at the beginning of a buffer");
+    // The clocks are read one after the other, and then the record gets its time: the program may be kept from running
+    // between any of them. What comes next is later than all.
+    let next = records.next().expect("events of the program").time;
+    let (monotonic, uncertain) = (record.value("monotonic"), 1000);
+    assert!(
+        record.time + uncertain >= monotonic && record.time <= next,
+        "{record:?}, {next}"
+    );
     let metadata = std::fs::read_to_string(session.trace().join("metadata")).unwrap();
     let number = |key: &str| {
         let line = metadata
@@ -141,8 +146,10 @@ fn clocks_are_compared_in_the_trace() {
         line.trim_end_matches(';').parse::<i128>().unwrap()
     };
     let offset = number("offset_s = ") * 1_000_000_000 + number("offset = ");
-    let realtime = i128::from(record.value("realtime")) - i128::from(record.value("monotonic"));
-    assert!((offset - realtime).abs() < 1_000_000, "{offset} {realtime}");
+    // A clock that is being set right moves by less than a millisecond meanwhile.
+    let realtime = i128::from(record.value("realtime")) - offset;
+    let possible = i128::from(monotonic) - 1_000_000..=i128::from(next) + 1_000_000;
+    assert!(possible.contains(&realtime), "{realtime} is not in {possible:?}");
 }
 
 #[test]

@@ -6,14 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use tracebraid_probe::control::end_session;
+use tracebraid_testkit::processes::{children, cpu_time, until};
 
 use crate::support::Session;
-
-/// The process that a process has started.
-fn child_of(pid: u32) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    children.split_whitespace().next()?.parse().ok()
-}
 
 /// What the perf events of another process have counted, in all.
 fn counted(pid: u32) -> u64 {
@@ -41,12 +36,11 @@ fn count_of(pid: u32, number: i32) -> u64 {
     count
 }
 
-/// Whether something is so before long.
-fn comes(mut is_so: impl FnMut() -> bool) -> bool {
-    (0..250).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        is_so()
-    })
+/// Waits until a process has used so much more CPU time: on a busy machine it may not run at all for a while.
+fn work(pid: u32, more: Duration) {
+    let used = || cpu_time(pid).expect("it is there");
+    let before = used();
+    until("it has worked", || used() >= before + more);
 }
 
 #[test]
@@ -56,22 +50,18 @@ fn no_signals_come_any_more() {
     command.args(["-c", "while :; do :; done"]);
     let mut timeout = command.spawn().unwrap();
     let mut pid = 0;
-    assert!(comes(|| {
-        pid = child_of(timeout.id()).unwrap_or(0);
+    until("it is recorded", || {
+        pid = children(timeout.id()).first().copied().unwrap_or(0);
         pid != 0 && counted(pid) > 0 && session.is_recording("sh")
-    }));
-    end_session(session.path()).unwrap();
-    let mut before = 0;
-    let has_stopped = comes(|| {
-        let now = counted(pid);
-        std::mem::replace(&mut before, now) == now
     });
-    let since = before;
-    std::thread::sleep(Duration::from_millis(300));
-    let until = counted(pid);
+    end_session(session.path()).unwrap();
+    // The next signal finds the session ended; signals come each millisecond that it works.
+    work(pid, Duration::from_millis(100));
+    let since = counted(pid);
+    work(pid, Duration::from_millis(300));
+    let later = counted(pid);
     // SAFETY: our own child, which passes it on.
     unsafe { libc::kill(timeout.id() as i32, libc::SIGTERM) };
     timeout.wait().unwrap();
-    assert!(has_stopped);
-    assert_eq!(until, since, "it computes, and nobody counts");
+    assert_eq!(later, since, "it computes, and nobody counts");
 }

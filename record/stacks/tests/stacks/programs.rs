@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use tracebraid_testkit::skip::skipped;
 
@@ -18,20 +19,22 @@ fn numbers(text: &[u8]) -> Vec<u64> {
         .collect()
 }
 
-/// A virtual machine whose host takes CPU time away counts that as a sample's, but not as the thread's.
-fn in_one_of_some_attempts(attempt: impl Fn() -> Result<(), String>) {
-    let failures: Vec<String> = (0..6).map_while(|_| attempt().err()).collect();
-    assert!(failures.len() < 6, "{failures:?}");
+/// Samples of a period that may be there of a time: a thread has at least those of its CPU time, but for some
+/// that fall into signal handlers. More are possible, since the clock of samples goes on while a host
+/// takes the CPU from a virtual machine, but never more than the time that passes.
+fn samples_of(cpu_time: Duration, passed: Duration, period: Duration) -> std::ops::RangeInclusive<u64> {
+    let most = |time: Duration| (time.as_nanos() / period.as_nanos()) as u64;
+    most(cpu_time) * 85 / 100..=most(passed) + 2
 }
+
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 #[test]
 fn all_threads_are_sampled_by_their_cpu_time() {
-    in_one_of_some_attempts(sample_threads);
-}
-
-fn sample_threads() -> Result<(), String> {
     let session = Session::new();
+    let begun = Instant::now();
     let output = session.run(&["threads"], "");
+    let passed = begun.elapsed();
     let process = session.read_one();
     let mut samples: HashMap<u64, u64> = HashMap::new();
     for record in process.of(CPU) {
@@ -40,13 +43,17 @@ fn sample_threads() -> Result<(), String> {
     let threads = numbers(&output.stdout);
     assert_eq!(threads.len(), 8);
     for pair in threads.chunks(2) {
-        let (expected, found) = (pair[1] / 1_000_000, samples.get(&pair[0]).copied().unwrap_or(0));
-        let is_right = (expected * 90 / 100..=expected * 105 / 100 + 2).contains(&found);
-        if !is_right {
-            return Err(format!("{found} samples of {expected} ms"));
-        }
+        let found = samples.get(&pair[0]).copied().unwrap_or(0);
+        let expected = samples_of(Duration::from_nanos(pair[1]), passed, MILLISECOND);
+        assert!(expected.contains(&found), "{found} samples, not {expected:?}");
     }
-    Ok(())
+    // Threads share the CPUs.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u128;
+    let all: u64 = samples.values().sum();
+    assert!(
+        u128::from(all) <= passed.as_millis() * cpus + 20,
+        "{all} samples in {passed:?}"
+    );
 }
 
 #[test]
@@ -68,11 +75,13 @@ fn a_session_that_is_not_there_is_told_of_once() {
 fn forked_children_have_traces_of_their_own() {
     let session = Session::new();
     session.run(&["fork"], "");
-    let processes = session.read("chains");
-    let child = processes
-        .iter()
-        .find(|process| process.of(CPU).count() > 150)
-        .expect("the child's trace");
+    let mut processes = session.read("chains");
+    // The child works, and its parent waits for it.
+    processes.sort_by_key(|process| process.of(CPU).count());
+    let [parent, child] = &processes[..] else {
+        panic!("{} processes", processes.len());
+    };
+    assert!(child.of(CPU).count() > 150);
     let stack = child.of(CPU).nth(100).unwrap();
     assert_eq!(
         child
@@ -82,10 +91,6 @@ fn forked_children_have_traces_of_their_own() {
             .count(),
         11
     );
-    let parent = processes
-        .iter()
-        .find(|process| process.of(CPU).count() < 50)
-        .expect("the parent's trace");
     assert!(
         parent
             .of(WAIT)
@@ -96,10 +101,16 @@ fn forked_children_have_traces_of_their_own() {
 #[test]
 fn own_sigprof_timers_go_on() {
     let session = Session::new();
+    let begun = Instant::now();
     let output = session.run(&["profiled"], "");
-    // Half a second of CPU time, every 10 ms, in ticks of up to 10 ms, and more where a host takes time away.
+    // The program waits for ten of them. They come every 10 ms of its time: the library's own signals, one each
+    // millisecond, are not the program's.
     let count = numbers(&output.stdout)[0];
-    assert!((25..=90).contains(&count), "{count}");
+    let most = begun.elapsed().as_millis() / 10 + 1;
+    assert!(
+        count >= 10 && u128::from(count) <= most,
+        "{count} of at most {most}"
+    );
     assert!(session.read_one().of(CPU).count() > 450);
 }
 
@@ -193,22 +204,16 @@ fn without_a_session_nothing_happens() {
 
 #[test]
 fn waits_may_be_left_alone() {
-    in_one_of_some_attempts(leave_waits_alone);
-}
-
-fn leave_waits_alone() -> Result<(), String> {
     let session = Session::new();
+    let begun = Instant::now();
     session.run(&["deep"], "waits=off,period_us=2000");
     let process = session.read_one();
-    let count = process.of(CPU).count();
+    let count = process.of(CPU).count() as u64;
+    let expected = samples_of(200 * MILLISECOND, begun.elapsed(), 2 * MILLISECOND);
+    assert!(expected.contains(&count), "{count} samples, not {expected:?}");
     assert_eq!(process.of(WAIT).count(), 0);
     let state = process.of("tracebraid:stacks_state").next().unwrap();
     assert_eq!(state.values["wait_error"] as i32, -1);
-    if (90..120).contains(&count) {
-        Ok(())
-    } else {
-        Err(format!("{count}"))
-    }
 }
 
 /// Without privileges there is no counting of switches, and none of time in the kernel; it must be said.
@@ -216,9 +221,12 @@ fn leave_waits_alone() -> Result<(), String> {
 fn without_privileges_cpu_stacks_remain() {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     let is_root = std::fs::File::open("/proc/1/environ").is_ok();
-    if level.trim() != "2" || !is_root {
+    if !is_root {
+        return skipped("stacks without privileges: only root can give privileges up");
+    }
+    if level.trim() != "2" {
         return skipped(format_args!(
-            "stacks without privileges need root and a perf_event_paranoid of 2, not {}",
+            "stacks without privileges need a perf_event_paranoid of 2, not {}",
             level.trim()
         ));
     }
@@ -254,14 +262,18 @@ def f(n):
         return 0
     return functools.reduce(lambda a, b: f(n - 1), [1, 2])if n == 1 else list(map(f, [n - 1]))[0]
 f(10)
+print(time.thread_time_ns())
 ";
     let session = Session::new();
+    let begun = Instant::now();
     let output = session
         .command(Path::new("python3"), "")
         .args(["-c", script])
         .output()
         .unwrap();
+    let passed = begun.elapsed();
     assert!(output.status.success(), "this test needs python3: {output:?}");
+    let used = Duration::from_nanos(numbers(&output.stdout)[0]);
     let processes = session.read("python");
     let process = processes
         .iter()
@@ -272,11 +284,11 @@ f(10)
         .iter()
         .filter(|record| record.values["status"] == 0)
         .count();
-    assert!(
-        stacks.len() > 380 && complete * 100 >= stacks.len() * 95,
-        "{complete} of {}",
-        stacks.len()
-    );
+    // What was used before the library was there has no samples.
+    let expected = samples_of(used.min(400 * MILLISECOND), passed, MILLISECOND);
+    let found = stacks.len() as u64;
+    assert!(expected.contains(&found), "{found} samples, not {expected:?}");
+    assert!(complete * 100 >= stacks.len() * 95, "{complete} of {found}");
     // Each level of the recursion goes through the evaluation loop and through `map`.
     let deep = stacks.iter().filter(|record| record.frames.len() > 30).count();
     assert!(deep * 100 >= stacks.len() * 80, "{deep} of {}", stacks.len());
