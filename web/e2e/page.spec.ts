@@ -406,12 +406,12 @@ test('permalinks give the same page, and the way back goes step by step', async 
   expect(await other.locator('[data-flame] canvas').screenshot()).toEqual(
     await page.locator('[data-flame] canvas').screenshot(),
   );
-  await page.goBack();
-  await page.goBack();
-  await page.goBack();
+  // The heights, the pin, the search and the zoom.
+  for (let step = 0; step < 4; step++) await page.goBack();
   await calm(page);
   expect(await size(page, 'B')).toBe(sizes[1]);
   await expect(page.locator('.pin')).toHaveCount(0);
+  await expect(page.locator('#search')).toHaveValue('');
   await page.goBack();
   await calm(page);
   expect(await size(page, 'B')).toBe(30);
@@ -760,4 +760,44 @@ test('damaged data is told of', async ({ page, alone }) => {
     await page.goto(`file://${file}`);
     await expect(page.locator('[role=alert]')).toContainText(said);
   }
+});
+
+test('a drag that rests on its way can be gone back from', async ({ page, alone }) => {
+  await openAll(page, alone);
+  await brush(page, 'b m.duration_ns', 0.5, 0.9);
+  await calm(page);
+  const [before, chosen] = [hash(page), await size(page, 'B')];
+  const canvas = page.locator('[data-histogram="b m.waiting_ns"] canvas');
+  await canvas.scrollIntoViewIfNeeded();
+  const box = (await canvas.boundingBox())!;
+  await page.mouse.move(box.x + box.width * 0.2, box.y + 20);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.8, box.y + 20, { steps: 5 });
+  // All that is done when nothing moves has been done, and nothing is decided yet.
+  await calm(page);
+  expect(await size(page, 'B')).not.toBe(chosen);
+  expect(hash(page)).toBe(before);
+  await page.mouse.up();
+  await calm(page);
+  expect(hash(page)).toContain('m.waiting_ns');
+  await page.goBack();
+  await calm(page);
+  expect(hash(page)).toBe(before);
+  expect(await size(page, 'B')).toBe(chosen);
+});
+
+test('a search can be gone back from, not each of its letters', async ({ page, alone }) => {
+  await openAll(page, alone);
+  await brush(page, 'b m.duration_ns', 0.5, 0.9);
+  await calm(page);
+  const before = hash(page);
+  await page.keyboard.press('/');
+  for (const letter of 'disk') {
+    await page.keyboard.type(letter);
+    await calm(page);
+  }
+  expect(hash(page)).toContain('find=disk');
+  await page.goBack();
+  await calm(page);
+  expect(hash(page)).toBe(before);
 });

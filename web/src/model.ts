@@ -81,6 +81,8 @@ export class Model {
   /** Whether figures have been tested since groups changed. */
   private isSeparated = false;
   private isDiscrete = false;
+  /** Something is being dragged: where it is now is no place to come back to. */
+  private isHeld = false;
   private isClosed = false;
   private automaticOnes: Automatic | null | undefined;
   private textColumns: TextColumn[] | undefined;
@@ -430,6 +432,8 @@ export class Model {
   }
 
   setSearch(search: string): void {
+    // What was seen before somebody searched can be gone back to; not what was typed on the way.
+    if ((search === '') !== (this.shown.search === '')) this.isDiscrete = true;
     this.shown.search = search;
     this.found = null;
     const wanted = search.trim().toLowerCase();
@@ -462,7 +466,13 @@ export class Model {
     return location.href;
   }
 
+  /** Somebody begins or ends to drag something: until the end the address stays what it was before. */
+  hold(isHeld: boolean): void {
+    this.isHeld = isHeld;
+  }
+
   private writeAddress(): void {
+    if (this.isHeld) return;
     const text = toAddress(this.shown);
     if (text === location.hash.replace(/^#/, '')) {
       this.isDiscrete = false;

@@ -41,6 +41,7 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
     canvas.current!.setPointerCapture(event.pointerId);
     const start = placeAt(event);
     grip.current = { kind: gripAt(start), start, range: model.rangeOf(side, column), isMoved: false };
+    model.hold(true);
   };
   const move = (event: PointerEvent) => {
     const place = placeAt(event);
@@ -58,6 +59,7 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
     const held = grip.current;
     grip.current = null;
     if (held === null) return;
+    model.hold(false);
     if (held.isMoved) model.setRange(side, column, model.rangeOf(side, column), true);
     else if (held.kind === 'new' && held.range !== null) model.setRange(side, column, null, true);
   };
@@ -94,6 +96,7 @@ export function Histogram({ side, column }: { side: Side; column: number }) {
           onPointerMove={move}
           onPointerUp={up}
           onPointerCancel={up}
+          onLostPointerCapture={up}
         />
       </Brush>
       <Table side={side} column={column} />
