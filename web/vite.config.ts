@@ -34,6 +34,8 @@ function oneFile(): Plugin {
         `script-src ${hash(script)}`,
         `style-src ${hash(style)}`,
         "connect-src 'self'",
+        // Packs are read beside the page, by a script of its own.
+        'worker-src blob:',
         'img-src data:',
         "base-uri 'none'",
         "form-action 'none'",

@@ -620,7 +620,7 @@ test('served: the token leaves the address, kinds are switched, the page is expo
   copyFileSync(file, `${file}.html`);
   await open(other, `file://${file}.html${hash(page)}`);
   expect(await size(other, 'B')).toBe(30);
-  expect(asked.filter((url) => !url.startsWith('file:') && !url.startsWith('data:'))).toEqual([]);
+  expect(asked.filter((url) => !/^(file|data|blob):/.test(url))).toEqual([]);
   await other.locator('.list.side-b [data-execution]').first().click();
   await expect(other.locator('dialog.timeline .legend')).toContainText('block-device');
 });
@@ -800,4 +800,31 @@ test('a search can be gone back from, not each of its letters', async ({ page, a
   await page.goBack();
   await calm(page);
   expect(hash(page)).toBe(before);
+});
+
+test('executions are read beside the page, which goes on answering', async ({ page }, testInfo) => {
+  test.setTimeout(180_000);
+  const file = testInfo.outputPath('large.html');
+  writeFileSync(file, aloneFrom(makePack({ executions: 150_000, contexts: 100 })));
+  await page.addInitScript(() => {
+    const seen = { ticks: [] as number[], said: new Set<string>() };
+    Object.assign(window, { seen });
+    setInterval(() => {
+      seen.ticks.push(performance.now());
+      seen.said.add(document.querySelector('main.message [role=status]')?.textContent ?? '');
+    }, 5);
+  });
+  const workers: string[] = [];
+  page.on('worker', (worker) => workers.push(worker.url()));
+  await open(page, pathToFileURL(file).href);
+  expect(workers.length).toBe(1);
+  expect(workers[0]).toMatch(/^blob:/);
+  const [ticks, said] = await page.evaluate(() => {
+    const { seen } = window as unknown as { seen: { ticks: number[]; said: Set<string> } };
+    const [from, to] = ['bytes', 'decoded'].map((name) => performance.getEntriesByName(name)[0].startTime);
+    return [seen.ticks.filter((at) => at > from && at < to).length, [...seen.said]] as const;
+  });
+  // None while the page itself reads them.
+  expect(ticks).toBeGreaterThan(3);
+  expect(said.join(' ')).toMatch(/Unpacking|Reading|Arranging/);
 });

@@ -13,8 +13,9 @@ import { type Comparison, compare, type Part, ranked, unsure } from './engine/co
 import { Separating, type Separation } from './engine/figures';
 import type { Mode } from './engine/flame';
 import { Group, type Interval } from './engine/group';
-import { forward, inverted, type Layer, timesIn } from './engine/layer';
+import { inverted, type Layer, timesIn } from './engine/layer';
 import { FrameKind, type Pack } from './engine/pack';
+import type { Ready } from './engine/ready';
 import { SPARE, Table } from './engine/table';
 import { type TextColumn, type TextSeparation, TextWork, textColumns } from './engine/texts';
 import { clean } from './format';
@@ -87,16 +88,18 @@ export class Model {
   private automaticOnes: Automatic | null | undefined;
   private textColumns: TextColumn[] | undefined;
 
+  readonly pack: Pack;
+
   constructor(
-    readonly pack: Pack,
+    ready: Ready,
     readonly source: DataSource,
     wanted: Shown,
   ) {
-    this.table = new Table(pack);
-    this.layers = [forward(pack), null];
+    this.pack = ready.pack;
+    this.table = new Table(ready.pack, ready.table);
+    this.layers = [ready.layer, null];
     this.layer = this.layers[0];
-    this.all = new Group(this.table, this.layer);
-    this.all.settleOwn(Infinity);
+    this.all = new Group(this.table, this.layer, null, ready.all);
     this.groups = [new Group(this.table, this.layer, this.all), new Group(this.table, this.layer, this.all)];
     this.refresh();
     this.restore(wanted);

@@ -1,6 +1,9 @@
 /** Where the page has its data from: itself (a page that was exported), or the server that gave it. */
 
+import type { Progress } from '../engine/ready';
+import type { Given } from './opening';
 import { takeToken } from './token';
+import { PIECE, Unpacking } from './unpack';
 
 export interface Segment {
   begin: number;
@@ -21,7 +24,7 @@ export interface Path {
 export interface DataSource {
   /** Whether the page stands for itself. */
   isAlone: boolean;
-  pack(kind: number): Promise<ArrayBuffer>;
+  pack(kind: number, progress: Progress): Promise<Given>;
   path(execution: number): Promise<Path>;
   /** The page as one file that needs no server. */
   exported(kind: number): Promise<Blob>;
@@ -57,31 +60,43 @@ export function pathFrom(value: unknown): Path {
   };
 }
 
-/** Bytes of a data block in this page, unpacked. */
-async function block(element: Element): Promise<ArrayBuffer> {
+/** Letters of a data block in this page. */
+function letters(element: Element): string {
   const encoding = element.getAttribute('data-encoding');
   if (encoding !== 'gzip+base64') throw new Error(`The data in this page has the encoding ${encoding}.`);
-  let text: string;
-  try {
-    text = atob((element.textContent ?? '').trim());
-  } catch {
-    throw new Error('The data in this page is not base64.');
+  return (element.textContent ?? '').trim();
+}
+
+/** Bytes of a data block in this page, unpacked. */
+async function block(element: Element): Promise<ArrayBuffer> {
+  const [text, unpacking] = [letters(element), new Unpacking()];
+  for (let at = 0; at < text.length; at += PIECE) unpacking.add(text.slice(at, at + PIECE));
+  return unpacking.end();
+}
+
+/** The bytes of an answer, as they come. */
+async function bytesOf(answer: Response, progress: Progress): Promise<ArrayBuffer> {
+  const length = Number(answer.headers.get('Content-Length') ?? 0);
+  if (answer.body === null || !(length > 0) || answer.headers.has('Content-Encoding')) return answer.arrayBuffer();
+  const bytes = new Uint8Array(length);
+  let got = 0;
+  for (const reader = answer.body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    if (got + value.length > length) throw new Error('The answer of the server is longer than it says.');
+    bytes.set(value, got);
+    got += value.length;
+    progress('Fetching', got / length);
   }
-  const bytes = new Uint8Array(text.length);
-  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  try {
-    return await new Response(stream).arrayBuffer();
-  } catch {
-    throw new Error('The data in this page is damaged (it is no gzip).');
-  }
+  if (got < length) throw new Error('The server has broken off its answer.');
+  return bytes.buffer;
 }
 
 function alone(pack: Element, paths: Element | null): DataSource {
   let known: Promise<Record<string, unknown>> | null = null;
   return {
     isAlone: true,
-    pack: () => block(pack),
+    pack: async () => letters(pack),
     async path(execution) {
       if (paths === null) throw new Error('This page was exported without the paths of executions.');
       known ??= block(paths).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)));
@@ -136,7 +151,7 @@ function served(): DataSource {
   };
   return {
     isAlone: false,
-    pack: async (kind) => (await ask(`api/pack?kind=${kind}`)).arrayBuffer(),
+    pack: async (kind, progress) => bytesOf(await ask(`api/pack?kind=${kind}`), progress),
     path: async (execution) => pathFrom(await (await ask(`api/path?execution=${execution}`)).json()),
     exported: async (kind) => (await ask(`api/export?kind=${kind}`)).blob(),
   };

@@ -23,6 +23,14 @@ export interface Interval {
   high: number;
 }
 
+/** A group of all executions as plain data. */
+export interface GroupState {
+  histograms: Int32Array;
+  facets: Int32Array[];
+  /** Sums of times in contexts themselves. */
+  own: Float64Array;
+}
+
 export class Group {
   size: number;
   /** By column of numbers: `ROOM` counts. */
@@ -46,12 +54,18 @@ export class Group {
     private layer: Layer,
     /** A group without filters, from which sums are copied instead of made again. */
     private readonly all: Group | null = null,
+    /** Of all executions: what was made before. */
+    made?: GroupState,
   ) {
     const { executions, stride, codes } = table;
     this.fails = new Uint32Array(executions);
     this.size = executions;
     [this.own, this.whole] = this.tallies();
-    if (all === null) {
+    if (made !== undefined) {
+      ({ histograms: this.histograms, facets: this.facets } = made);
+      this.own.begin(made.own);
+      this.whole.restart(this.fails);
+    } else if (all === null) {
       this.histograms = new Int32Array(stride * ROOM);
       this.facets = codes.map((column) => new Int32Array(column.values.length));
       for (let one = 0; one < executions; one++) this.count(one, 1);
@@ -73,6 +87,12 @@ export class Group {
       new Tally(count, this.table.executions, (sums, one, sign) => addOwn(sums, layer.own, one, sign)),
       new Tally(count, this.table.executions, (sums, one, sign) => addWhole(sums, whole, one, sign)),
     ];
+  }
+
+  /** Of a group without filters whose sums of contexts themselves are complete. */
+  state(): GroupState {
+    const { histograms, facets } = this;
+    return { histograms, facets, own: this.own.sums };
   }
 
   /** Begins anew with another tree of contexts. */

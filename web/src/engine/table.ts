@@ -52,6 +52,15 @@ function beginOf({ begin }: Pack): NumberColumn {
   return columnOf({ key: 'begin', label: 'begin', unit: 'ns', description, values, context: null }, 'linear');
 }
 
+/** A table as plain data. */
+export interface TableState {
+  numbers: NumberColumn[];
+  codes: CodeColumn[];
+  bins: Uint8Array;
+  codeTable: Uint32Array;
+  orders: Map<number, Order>;
+}
+
 export class Table {
   readonly executions: number;
   readonly numbers: NumberColumn[] = [];
@@ -61,11 +70,17 @@ export class Table {
   readonly bins: Uint8Array;
   /** Codes of each execution beside each other. */
   readonly codeTable: Uint32Array;
-  private readonly orders = new Map<number, Order>();
+  private readonly orders: Map<number, Order>;
 
-  constructor(pack: Pack) {
+  /** Of a pack; `made` is what was made of it before. */
+  constructor(pack: Pack, made?: TableState) {
     this.executions = pack.executions;
     this.stride = (pack.metrics.length + 1 + SPARE + 3) & ~3;
+    this.orders = made?.orders ?? new Map();
+    if (made !== undefined) {
+      ({ numbers: this.numbers, codes: this.codes, bins: this.bins, codeTable: this.codeTable } = made);
+      return;
+    }
     this.bins = new Uint8Array(this.executions * this.stride);
     for (const { name, unit, description, values } of pack.metrics) {
       this.numbers.push(columnOf({ key: `m.${name}`, label: label(name), unit, description, values, context: null }));
@@ -73,6 +88,11 @@ export class Table {
     this.numbers.push(beginOf(pack));
     this.fillBins(this.numbers.map(({ values, axis }) => binner(values, axis)));
     this.codeTable = this.fillCodes(pack);
+  }
+
+  state(): TableState {
+    const { numbers, codes, bins, codeTable, orders } = this;
+    return { numbers, codes, bins, codeTable, orders };
   }
 
   /** All columns of some executions at a time: these lines of the table are in the processor's cache then. */

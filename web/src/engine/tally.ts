@@ -52,6 +52,14 @@ export class Tally {
     }
   }
 
+  /** Begins with the sums of all executions, all of which are members. */
+  begin(sums: Float64Array): void {
+    this.sums.set(sums);
+    this.state.fill(APPLIED);
+    this.count = 0;
+    this.applied = this.state.length;
+  }
+
   /** Takes over what another one has. */
   copy(like: Tally): void {
     this.sums.set(like.sums);

@@ -2,9 +2,9 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { fromAddress, initial, type Shown } from '../data/address';
+import { makeReady } from '../data/opening';
 import { type DataSource, openSource } from '../data/source';
-import { decodePack } from '../engine/pack';
-import { clean } from '../format';
+import { clean, percent } from '../format';
 import { Model } from '../model';
 import { Apart } from './apart';
 import { Executions } from './executions';
@@ -18,11 +18,6 @@ import { Pins } from './pins';
 import { Ranking } from './ranking';
 import { onTheme } from './theme';
 import { Timeline } from './timeline';
-
-/** Lets the browser draw what it was told before it is kept busy. */
-function breath(): Promise<void> {
-  return new Promise((done) => setTimeout(done, 0));
-}
 
 export function App() {
   const [source] = useState<DataSource>(openSource);
@@ -41,16 +36,17 @@ export function App() {
     try {
       performance.mark('open');
       const round = ++latest.current;
-      const bytes = await source.pack(wanted.kind);
+      const progress = (what: string, part?: number) => {
+        if (round === latest.current) setSaid(part === undefined ? `${what}…` : `${what}… ${percent(part, 1)}`);
+      };
+      const given = await source.pack(wanted.kind, progress);
       performance.mark('bytes');
-      setSaid('Preparing…');
-      await breath();
+      const ready = await makeReady(given, progress);
+      performance.mark('decoded');
       // Somebody went on to another kind in the meantime.
       if (round !== latest.current) return;
-      const pack = decodePack(bytes);
-      performance.mark('decoded');
-      document.title = `${clean(pack.title, 80) || 'executions'} · tracebraid`;
-      const made = new Model(pack, source, wanted);
+      document.title = `${clean(ready.pack.title, 80) || 'executions'} · tracebraid`;
+      const made = new Model(ready, source, wanted);
       performance.mark('ready');
       setModel(made);
       Object.assign(window, { tracebraid: made });
