@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import AxeBuilder from '@axe-core/playwright';
 import { aloneFrom } from '../tools/alone.mjs';
 import { makePack } from '../tools/synthetic.mjs';
-import { brush, calm, EXECUTIONS, expect, hash, open, openAll, size, test } from './page';
+import { brush, calm, EXECUTIONS, expect, hash, open, openAll, size, test, withHeader } from './page';
 
 test('brushes change the other histograms, the flame graph, lists and the address while they are dragged', async ({
   page,
@@ -827,4 +827,23 @@ test('executions are read beside the page, which goes on answering', async ({ pa
   // None while the page itself reads them.
   expect(ticks).toBeGreaterThan(3);
   expect(said.join(' ')).toMatch(/Unpacking|Reading|Arranging/);
+});
+
+test('what a trace does not tell is said to be unknown, and why', async ({ page }, testInfo) => {
+  const pack = makePack({ executions: 200, contexts: 60 });
+  const sections = structuredClone(pack.header.sections) as Record<string, [string, number, number]>;
+  const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
+  new Uint32Array(pack.bytes.buffer, base + sections.rows[1], 201).fill(0);
+  sections.context[2] = 0;
+  sections.time[2] = 0;
+  const path = (one: number) => ({ ...pack.pathOf(one), threads: [], segments: [], command: null });
+  const file = testInfo.outputPath('untold.html');
+  writeFileSync(file, aloneFrom({ ...withHeader(pack, { sections }), pathOf: path } as typeof pack));
+  await open(page, pathToFileURL(file).href);
+  await expect(page.locator('.ranking')).toContainText('no scheduling events (sched_switch)');
+  await page.locator('.list.side-b [data-execution]').first().click();
+  const dialog = page.locator('dialog.timeline');
+  await expect(dialog.locator('[data-unknown]')).toContainText('no scheduling events (sched_switch)');
+  await expect(dialog.locator('[data-view], [data-timeline], code')).toHaveCount(0);
+  await expect(dialog).not.toContainText(/1 ns|tid 0|was never here/);
 });

@@ -68,7 +68,7 @@ export const test = base.extend<{ quiet: undefined }, { served: Served; alone: s
 type Pack = ReturnType<typeof makePack>;
 
 /** The same pack with other parts in its header. */
-function withHeader(pack: Pack, change: Record<string, unknown>): Pack {
+export function withHeader(pack: Pack, change: Record<string, unknown>): Pack {
   const { bytes } = pack;
   const length = new DataView(bytes.buffer).getUint32(8, true);
   const header = { ...pack.header, ...change };

@@ -518,6 +518,11 @@ export class Model {
     this.isDiscrete = false;
   }
 
+  /** Whether it is known of any execution where its time went. */
+  get hasTimes(): boolean {
+    return this.pack.entries.context.length > 0;
+  }
+
   private automaticFilters(): [Filters, Filters] | null {
     const { automatic } = this;
     if (automatic === null) return null;

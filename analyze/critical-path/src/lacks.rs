@@ -2,12 +2,16 @@
 
 use tracebraid_kernel_model::KernelEvent;
 
+/// Said where no event tells who ran: there is no critical path of anything.
+pub const NO_SWITCHES: &str =
+    "nothing tells when threads ran, so critical paths are unknown: enable sched_switch";
+
 /// Says, for people, what the graph lacks most; `has` tells what was recorded.
 pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
     use KernelEvent::*;
     let lacks = |kind: &dyn Fn(&KernelEvent) -> bool| !has(kind);
     if lacks(&|event| matches!(event, Switch(_))) {
-        return Some("nothing tells when threads ran: enable sched_switch");
+        return Some(NO_SWITCHES);
     }
     if lacks(&|event| matches!(event, Wakeup(_))) {
         return Some("nothing tells what ended waits, so they are unknown: enable sched_waking");

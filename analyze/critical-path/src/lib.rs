@@ -50,6 +50,7 @@ pub use graph::{
 pub use growing::{Growing, Question};
 pub use holders::Holders;
 pub use kept::Kept;
+pub use lacks::NO_SWITCHES;
 pub use path::{Hop, Kind, Link, Path, Segment};
 pub use reason::Reason;
 pub use report::{Asked, PathReport, PathRow, SegmentRow};

@@ -16,7 +16,8 @@ export interface Segment {
 export interface Path {
   execution: number;
   begin: string;
-  threads: { name: string; tid: number; host: string }[];
+  /** The thread of what was in none is null. */
+  threads: { name: string; tid: number | null; host: string }[];
   segments: Segment[];
   command: string;
 }
@@ -47,7 +48,7 @@ export function pathFrom(value: unknown): Path {
     begin: typeof given.begin_ns === 'string' && /^-?\d{1,24}$/.test(given.begin_ns) ? given.begin_ns : broken(),
     threads: threads.map((one) => ({
       name: String(one?.name ?? ''),
-      tid: Number(one?.tid ?? 0),
+      tid: typeof one?.tid === 'number' ? one.tid : null,
       host: String(one?.host ?? ''),
     })),
     segments: segments.map((one) => {

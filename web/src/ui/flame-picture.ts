@@ -140,11 +140,22 @@ function frameOf(pen: Pen, { x, y, wide }: Box, colour: string, line: number): v
   pen.lineWidth = 1;
 }
 
-function sayEmpty(pen: Pen, model: Model): void {
+/** Said where a trace does not tell what threads did. */
+export const WITHOUT_TIMES =
+  'Where time went is unknown: the trace has no scheduling events (sched_switch) for these executions.';
+
+/** Why there is nothing to draw. */
+export function emptyText(model: Model): string {
   const side = model.shown.mode === 'a' ? 0 : 1;
-  const isEmpty = model.groups[side].size === 0;
+  const group = `Group ${'AB'[side]}`;
+  if (model.groups[side].size === 0) return `${group} is empty.`;
+  if (!model.hasTimes) return WITHOUT_TIMES;
+  return `${group} spent no time in ${model.nameOf(model.shown.zoom)}.`;
+}
+
+function sayEmpty(pen: Pen, model: Model): void {
   pen.fillStyle = currentTheme().soft;
-  pen.fillText(`Group ${'AB'[side]} ${isEmpty ? 'is empty' : 'was never here'}.`, 8, ROW * 1.6);
+  pen.fillText(emptyText(model), 8, ROW * 1.6);
 }
 
 function yOf(row: number, rows: number, isFlipped: boolean): number {

@@ -4,6 +4,7 @@ import { type Comparison, SURE } from '../engine/compare';
 import { ways } from '../engine/ways';
 import { chance, quantity, signed } from '../format';
 import type { Topic } from '../model';
+import { WITHOUT_TIMES } from './flame-picture';
 import { useModel, useTopics } from './hooks';
 import { colourOf } from './theme';
 import { aroundText, wayText } from './way-text';
@@ -19,11 +20,13 @@ export function Ranking() {
       <h2>Where the groups differ most</h2>
       {ranking.length === 0 || rankedBy === undefined ? (
         <p class="hint">
-          {model.groups.some((group) => group.isFiltered())
-            ? model.behind > 0
-              ? 'Comparing…'
-              : 'No context differs surely (corrected chance below 1 %).'
-            : 'Both groups are the same. Choose executions above, or take the slowest 1 %.'}
+          {!model.hasTimes
+            ? `${WITHOUT_TIMES} Figures and texts are compared below.`
+            : model.groups.some((group) => group.isFiltered())
+              ? model.behind > 0
+                ? 'Comparing…'
+                : 'No context differs surely (corrected chance below 1 %).'
+              : 'Both groups are the same. Choose executions above, or take the slowest 1 %.'}
         </p>
       ) : (
         <Contexts contexts={ranking} around={around} by={rankedBy} label="Differences that are sure" />

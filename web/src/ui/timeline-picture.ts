@@ -38,6 +38,7 @@ export function spansOf(model: Model, path: Path): Span[] {
 export function threadName(path: Path, thread: number): string {
   const { name, tid, host } = path.threads[thread];
   const hosts = new Set(path.threads.map((one) => one.host));
+  if (tid === null) return 'unknown thread';
   return `${clean(name, 60)} ${tid}${hosts.size > 1 ? ` @${clean(host, 40)}` : ''}`;
 }
 

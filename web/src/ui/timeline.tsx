@@ -79,6 +79,11 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
         </p>
       ) : path === null ? (
         <p class="hint">Asking for its critical path…</p>
+      ) : path.segments.length === 0 ? (
+        <p class="hint" data-unknown>
+          Its critical path is unknown: the trace has no scheduling events (sched_switch) during this execution, or its
+          thread is not known.
+        </p>
       ) : (
         <Chart model={model} path={path} />
       )}

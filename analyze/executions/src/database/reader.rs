@@ -122,25 +122,34 @@ impl Recorded {
         self.begin.saturating_add_unsigned(self.duration)
     }
 
-    /// The command line that shows it in its trace.
-    pub fn command(&self, database: &Database) -> String {
+    /// The command line that shows it in its trace; none where its thread is unknown, since a critical path is that of a thread.
+    pub fn command(&self, database: &Database) -> Option<String> {
+        let paths: Vec<String> = database.sources.iter().map(|of| of.path.clone()).collect();
+        self.command_in(database, &paths, true)
+    }
+
+    /// The same with other paths of the sources, in their order: those of a machine to which the traces are brought. Without
+    /// directories a file that relates clocks has its name alone, too.
+    pub fn command_in(&self, database: &Database, paths: &[String], has_directories: bool) -> Option<String> {
+        let thread = database.threads.get(self.thread? as usize)?;
         let own = database.sources.get(self.source);
         let (recording, sync) = own.map_or((0, None), |of| (of.recording, of.sync.as_deref()));
-        let together = database.sources.iter();
-        let together = together.filter(|of| of.recording == recording);
-        let mut paths: Vec<String> = together.map(|of| shell_word(&of.path)).collect();
+        let together = database.sources.iter().zip(paths);
+        let together = together.filter(|(of, _)| of.recording == recording);
+        let mut paths: Vec<String> = together.map(|(_, path)| shell_word(path)).collect();
         paths.dedup();
-        let sync = sync.map_or_else(String::new, |sync| format!(" --sync {}", shell_word(sync)));
-        let thread = self
-            .thread
-            .and_then(|thread| database.threads.get(thread as usize));
-        format!(
+        let name = |sync: &str| match has_directories {
+            true => sync.to_owned(),
+            false => sync.rsplit('/').next().unwrap_or_default().to_owned(),
+        };
+        let sync = sync.map_or_else(String::new, |sync| format!(" --sync {}", shell_word(&name(sync))));
+        Some(format!(
             "tracebraid critical-path {}{sync} --tid {} --from {}ns --to {}ns",
             paths.join(" "),
-            thread.map_or(0, |of| of.tid),
+            thread.tid,
             self.begin,
             self.end(),
-        )
+        ))
     }
 }
 

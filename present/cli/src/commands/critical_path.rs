@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use tracebraid_critical_path::{ActorId, Asked, Graph, GraphAnalysis, PathReport};
+use tracebraid_critical_path::{ActorId, Asked, Graph, GraphAnalysis, NO_SWITCHES, PathReport};
 use tracebraid_export::critical_path::perfetto;
 use tracebraid_filter::glob::Glob;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
@@ -128,14 +128,17 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
         ..Selection::default()
     };
     let analysis = GraphAnalysis::new(&subject.set, selection);
-    if let Some(lack) = analysis.lacks() {
+    let lack = analysis.lacks();
+    if let Some(lack) = lack {
         subject.warnings.note(lack);
     }
     let until = analysis.input().until();
     let graph = fold::run(&subject.set, &analysis, &args.fold, until, &mut subject.warnings)?;
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);
-    if asked.is_empty() && !hints::told_outside(&subject.set, around, &mut subject.warnings) {
+    // Where that is said already, other threads and calls have no critical path either.
+    let is_blind = lack == Some(NO_SWITCHES);
+    if asked.is_empty() && !is_blind && !hints::told_outside(&subject.set, around, &mut subject.warnings) {
         subject.warnings.note(&nothing(args));
     }
     if asked.len() > args.rows() {

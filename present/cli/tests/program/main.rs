@@ -43,4 +43,5 @@ mod truths;
 mod view;
 mod waits;
 mod widths;
+mod without_switches;
 mod wrong_times;

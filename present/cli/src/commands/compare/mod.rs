@@ -67,6 +67,8 @@ struct Compared<'t> {
     names: [String; 2],
     groups: [Group; 2],
     differences: Vec<Difference>,
+    /// Whether it is known of any of these executions where its time went.
+    has_times: bool,
     apart: Apart<'t>,
 }
 
@@ -99,6 +101,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         apart: separations(&database, &table, [&groups[0], &groups[1]]),
         database: &database,
         names,
+        has_times: of_groups.iter().flatten().any(|times| !times.is_empty()),
         groups,
         differences,
     };

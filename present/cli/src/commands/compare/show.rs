@@ -51,7 +51,11 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     text.push_str("\nWhere they differ, for an average execution\n");
     let all = ranked(&compared.differences, args.whole);
     let sure = all.iter().filter(|of| of.is_sure()).count();
-    if sure == 0 {
+    if !compared.has_times {
+        text.push_str(
+            "  unknown: the trace has no scheduling events (sched_switch) for these executions, so where their time went is not recorded\n",
+        );
+    } else if sure == 0 {
         text.push_str("  nowhere surely\n");
     } else {
         let list = shown(args, all.into_iter().filter(Difference::is_sure).collect());

@@ -89,10 +89,17 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         time::date(found.end(), &zone),
     ));
     // To be typed as it stands there: it is not broken.
-    let command = found.command(database);
-    text.push_str(&format!("in its trace: {}\n\n", table::safe(&command)));
+    match found.command(database) {
+        Some(command) => text.push_str(&format!("in its trace: {}\n\n", table::safe(&command))),
+        None => text.push_str(&table::paragraph(
+            "its thread is unknown: no scheduling event (sched_switch) shows what ran when it ended, so no command shows its critical \
+             path",
+        )),
+    }
     if found.steps.is_empty() {
-        text.push_str(&table::paragraph("where its time went is not known"));
+        text.push_str(&table::paragraph(
+            "where its time went is unknown: that takes scheduling events of the kernel (sched_switch) during the execution",
+        ));
         return text;
     }
     let mut steps = placed(found);

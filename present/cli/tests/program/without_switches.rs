@@ -1,0 +1,64 @@
+//! Traces without scheduling events: what is unknown is said to be, with the reason, and nothing is advised that cannot work.
+
+use crate::support::{recorded, run, text};
+use tempfile::TempDir;
+
+/// Events of a program, and none of the kernel.
+fn trace() -> String {
+    let path = recorded("ust-counters").join("ust-counters/ust/uid/0/64-bit");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn database(directory: &TempDir) -> String {
+    let file = directory.path().join("requests.db").display().to_string();
+    let period = r#"request : $evt.$name == "lttng_ust_tracef:event" && $evt.msg =* "begin*" :
+        $evt.$name == "lttng_ust_tracef:event" && $evt.msg =* "end*" && $evt.vtid == $begin.$evt.vtid"#;
+    text(&["executions", "build", &trace(), "-o", &file, "--period", period]);
+    file
+}
+
+#[test]
+fn an_execution_whose_thread_is_unknown_has_no_command() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let file = database(&directory);
+    let shown = text(&["executions", "show", &file, "1"]);
+    assert!(
+        !shown.contains("--tid") && !shown.contains("in its trace"),
+        "{shown}"
+    );
+    assert_eq!(shown.matches("sched_switch").count(), 2, "{shown}");
+    let json = text(&["executions", "show", &file, "1", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert!(
+        json["command"].is_null() && json["steps"] == serde_json::json!([]),
+        "{json}"
+    );
+}
+
+#[test]
+fn a_comparison_says_that_contexts_are_unknown() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let compared = text(&["compare", &database(&directory)]);
+    assert!(
+        compared.contains("unknown: the trace has no scheduling events (sched_switch)"),
+        "{compared}"
+    );
+    assert!(!compared.contains("nowhere"), "{compared}");
+    // What is known is compared.
+    assert!(compared.contains("duration"), "{compared}");
+}
+
+#[test]
+fn critical_paths_are_unknown_for_one_reason() {
+    for asked in [["--longest", "read"], ["--tid", "21563"], ["--process", "faults"]] {
+        let output = run(&[&["critical-path", &*trace()][..], &asked].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        assert!(
+            said.contains("critical paths are unknown: enable sched_switch"),
+            "{said}"
+        );
+        // That thread is in the trace; no other command shows it either.
+        assert_eq!(said.matches("warning").count(), 1, "{said}");
+    }
+}
