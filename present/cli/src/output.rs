@@ -126,23 +126,77 @@ impl Output {
 /// # Errors
 /// When it cannot be written: what had that name before is then still there.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
-    let done = match is_special {
-        true => std::fs::write(path, bytes),
-        false => replace_file(path, bytes),
-    };
-    done.map_err(|error| Failure::output(format!("{}: cannot be written: {error}", path.display())))
+    replace_with(path, |out| {
+        out.write_all(bytes)
+            .map_err(|error| cannot_be_written(path, &error))
+    })
 }
 
-fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
-    let done = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+/// The same of what `write` writes, piece by piece.
+///
+/// # Errors
+/// Those of `write` too; and when the user interrupts it.
+pub(crate) fn replace_with(
+    path: &Path,
+    write: impl FnOnce(&mut Pieces) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
+    let mut part = path.file_name().unwrap_or_default().to_owned();
+    part.push(".part");
+    let part = if is_special {
+        path.to_owned()
+    } else {
+        path.with_file_name(part)
+    };
+    let failed = |error: io::Error| cannot_be_written(path, &error);
+    let interrupted = interruption();
+    let written = File::create(&part).map_err(failed).and_then(|file| {
+        let mut out = BufWriter::with_capacity(PIECE, Interruptible { file, interrupted });
+        let done = write(&mut out).and_then(|()| out.flush().map_err(failed));
+        // What is left in it has no use after an error.
+        let (out, _) = out.into_parts();
+        match out.interrupted.load(Ordering::Relaxed) {
+            true => Err(Failure::interrupted()),
+            false => done,
+        }
+    });
+    end_at_once();
+    if is_special {
+        return written;
+    }
+    let done = written.and_then(|()| std::fs::rename(&part, path).map_err(failed));
     if done.is_err() {
         let _ = std::fs::remove_file(&part);
     }
     done
+}
+
+/// A file that is written in pieces.
+pub(crate) type Pieces = BufWriter<Interruptible>;
+
+/// A file that takes nothing more when the user has interrupted the program.
+pub(crate) struct Interruptible {
+    file: File,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Write for Interruptible {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            // Not `Interrupted`, which means: try again.
+            true => Err(io::Error::other("interrupted")),
+            false => self.file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// That a file cannot be written.
+pub(crate) fn cannot_be_written(path: &Path, error: &io::Error) -> Failure {
+    Failure::output(format!("{}: cannot be written: {error}", path.display()))
 }
 
 /// What became of it.

@@ -1,18 +1,20 @@
 //! The page as one file that needs no server.
 
-use std::io::Write;
+use std::collections::BinaryHeap;
+use std::io::{self, Write};
+use std::path::Path;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
+use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::{Map, Value};
-use tracebraid_executions::database::{Database, Kind, Table};
+use tracebraid_executions::database::{Database, Kind};
 
 use crate::Refusal;
-use crate::pack::pack;
+use crate::pack::Pack;
 use crate::page::PAGE;
 use crate::path::path;
+use crate::sources::Shown;
 
 /// What to write.
 #[derive(Clone, Copy, Debug)]
@@ -21,62 +23,140 @@ pub struct Export<'d> {
     pub database: &'d Database,
     /// Which executions.
     pub kind: &'d Kind,
-    /// All of them.
-    pub table: &'d Table,
     /// Of how many executions the critical path is told: of the longest ones.
     pub paths: usize,
+    /// Where a temporary file may be, about as large as these executions are in the database.
+    pub directory: &'d Path,
 }
 
-/// The page with all data in it.
+/// Why a page was not written.
+#[derive(Debug)]
+pub enum ExportError {
+    /// It cannot be made.
+    Refused(Refusal),
+    /// It cannot be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for ExportError {
+    fn from(error: io::Error) -> ExportError {
+        ExportError::Output(error)
+    }
+}
+
+impl From<Refusal> for ExportError {
+    fn from(why: Refusal) -> ExportError {
+        ExportError::Refused(why)
+    }
+}
+
+/// Writes the page with all data in it, in memory that does not grow with the number of executions.
 ///
 /// # Errors
-/// When the program has no page, or the database cannot be read.
-pub fn export(export: &Export<'_>) -> Result<String, Refusal> {
-    let (before, after) = PAGE
-        .rsplit_once("</body>")
-        .ok_or("this program was built without its web page: `make build` builds both")?;
-    let pack = encoded(&pack(export.database, export.kind, export.table))?;
-    let paths = encoded(paths(export)?.to_string().as_bytes())?;
-    let script = |id: &str, data: &str| {
-        format!(
-            "<script type=\"application/octet-stream\" id=\"{id}\" data-encoding=\"gzip+base64\">{data}</script>\n"
-        )
-    };
-    Ok([
-        before,
-        &script("pack", &pack),
-        &script("paths", &paths),
-        "</body>",
-        after,
-    ]
-    .concat())
+/// When the program has no page, the database cannot be read, or the page cannot be written.
+pub fn export(export: &Export<'_>, out: &mut impl Write) -> Result<(), ExportError> {
+    let pack = Pack::new(export.database, export.kind, export.directory)?;
+    exported(export, &pack, out)
 }
 
-/// Compressed, in letters that mean nothing to HTML.
-fn encoded(bytes: &[u8]) -> Result<String, Refusal> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    let compressed = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    let compressed = compressed.map_err(|error| error.to_string())?;
-    Ok(BASE64_STANDARD.encode(compressed))
+/// The same of a pack that is there already.
+pub(crate) fn exported(export: &Export<'_>, pack: &Pack, out: &mut impl Write) -> Result<(), ExportError> {
+    let (before, after) = PAGE
+        .rsplit_once("</body>")
+        .ok_or_else(|| "this program was built without its web page: `make build` builds both".to_owned())?;
+    pack.length(Shown::Away)?;
+    out.write_all(before.as_bytes())?;
+    script(out, "pack", |data| Ok(pack.write(Shown::Away, data)?))?;
+    script(out, "paths", |data| paths(export, pack, data))?;
+    out.write_all(b"</body>")?;
+    out.write_all(after.as_bytes())?;
+    Ok(())
+}
+
+/// Data that is compressed, in letters that mean nothing to HTML.
+type Data<'o, W> = GzEncoder<EncoderWriter<'static, GeneralPurpose, &'o mut W>>;
+
+fn script<W: Write>(
+    out: &mut W,
+    id: &str,
+    data: impl FnOnce(&mut Data<'_, W>) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    write!(
+        out,
+        "<script type=\"application/octet-stream\" id=\"{id}\" data-encoding=\"gzip+base64\">"
+    )?;
+    let mut encoder = GzEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::default());
+    data(&mut encoder)?;
+    encoder.finish()?.finish()?;
+    out.write_all(b"</script>\n")?;
+    Ok(())
 }
 
 /// Paths of the longest executions, by id.
-fn paths(export: &Export<'_>) -> Result<Value, Refusal> {
-    let table = export.table;
-    let durations = table
-        .figure("duration_ns")
-        .map(|of| of.values.as_slice())
-        .unwrap_or_default();
-    let duration = |row: usize| durations.get(row).copied().unwrap_or(0.0);
-    let mut rows: Vec<usize> = (0..table.len()).collect();
-    rows.sort_by(|&one, &other| duration(other).total_cmp(&duration(one)));
-    let ids = rows
-        .into_iter()
-        .take(export.paths)
-        .filter_map(|row| table.ids.get(row).copied());
-    let mut paths = Map::new();
-    for id in ids {
-        paths.insert(id.to_string(), path(export.database, id)?);
+fn paths(export: &Export<'_>, pack: &Pack, out: &mut impl Write) -> Result<(), ExportError> {
+    let mut lead = "{";
+    for id in longest(pack, export.paths)? {
+        let path = path(export.database, id, Shown::Away)?;
+        write!(out, "{lead}\"{id}\":{path}")?;
+        lead = ",";
     }
-    Ok(Value::Object(paths))
+    let end: &[u8] = if lead == "{" { b"{}" } else { b"}" };
+    out.write_all(end)?;
+    Ok(())
 }
+
+/// Ids of the longest executions, the longest first, then those that come first.
+fn longest(pack: &Pack, most: usize) -> io::Result<Vec<u32>> {
+    let (spool, of) = (&pack.spool, &pack.spool.of);
+    let exact = of.figures.iter().find(|(column, _)| column.name == "duration_ns");
+    let durations = exact.or_else(|| {
+        of.figures
+            .iter()
+            .find(|(column, _)| column.is_called("duration_ns"))
+    });
+    let mut kept: BinaryHeap<std::cmp::Reverse<Long>> = BinaryHeap::new();
+    for (part, ids) in of.ids.iter().enumerate() {
+        let Some(ids) = ids else { continue };
+        let piece = durations.and_then(|(_, numbers)| numbers.pieces.get(part).copied().flatten());
+        let durations = match piece {
+            Some(piece) => spool.words(piece)?,
+            None => Vec::new(),
+        };
+        for (row, id) in spool.short_words(*ids)?.into_iter().enumerate() {
+            let duration = durations.get(row).map_or(0.0, |&word| f64::from_le_bytes(word));
+            kept.push(std::cmp::Reverse(Long { duration, id }));
+            if kept.len() > most {
+                kept.pop();
+            }
+        }
+    }
+    let sorted = kept.into_sorted_vec().into_iter();
+    Ok(sorted.map(|std::cmp::Reverse(long)| long.id).collect())
+}
+
+/// An execution, ordered by its duration, and among equal ones before those that come later.
+struct Long {
+    duration: f64,
+    id: u32,
+}
+
+impl Ord for Long {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let by_duration = self.duration.total_cmp(&other.duration);
+        by_duration.then(other.id.cmp(&self.id))
+    }
+}
+
+impl PartialOrd for Long {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Long {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Long {}

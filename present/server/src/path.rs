@@ -4,16 +4,17 @@ use serde_json::{Value, json};
 use tracebraid_executions::database::{Database, Recorded};
 
 use crate::Refusal;
+use crate::sources::Shown;
 
 /// The path of an execution as the page takes it.
-pub(crate) fn path(database: &Database, id: u32) -> Result<Value, Refusal> {
+pub(crate) fn path(database: &Database, id: u32, shown: Shown) -> Result<Value, Refusal> {
     let found = database.execution(id).map_err(|error| error.to_string())?;
     found
-        .map(|found| json(database, id, &found))
+        .map(|found| json(database, id, &found, shown))
         .ok_or_else(|| format!("there is no execution {id}"))
 }
 
-fn json(database: &Database, id: u32, found: &Recorded) -> Value {
+fn json(database: &Database, id: u32, found: &Recorded, shown: Shown) -> Value {
     // Threads in the order in which they are met; what is of none has one of its own.
     let mut threads: Vec<Option<u32>> = Vec::new();
     let mut begin = 0u64;
@@ -48,6 +49,6 @@ fn json(database: &Database, id: u32, found: &Recorded) -> Value {
         "source": found.source,
         "threads": threads.iter().map(thread).collect::<Vec<_>>(),
         "segments": segments,
-        "command": found.command(database),
+        "command": found.command_in(database, &shown.paths(database), shown == Shown::Whole),
     })
 }

@@ -3,74 +3,86 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::json;
-use tracebraid_executions::database::{Database, Kind, Table};
+use tracebraid_executions::database::Database;
 
-use crate::export::{Export, export};
-use crate::pack::pack;
+use crate::connections::{self, Limits};
+use crate::export::{Export, ExportError, exported};
+use crate::hosts::{Hosts, reached_at};
+use crate::pack::Pack;
 use crate::page::PAGE;
 use crate::path::path;
+use crate::sources::Shown;
+use crate::stream::streamed;
 
 /// What is served.
 #[derive(Debug)]
-pub struct Served {
-    /// The database; who asks first waits for what others asked.
+pub(crate) struct Served {
+    /// The database, for what is answered at once; whatever takes long has a connection of its own.
     database: Mutex<Database>,
+    file: PathBuf,
     /// What every request has to tell, unless nobody needs to.
     token: Option<String>,
-    /// Whether only this machine is to be answered: pages of other origins could not be told apart by the token alone.
-    is_local: bool,
-    /// Packs that were made, by place of the kind.
-    packs: Mutex<HashMap<usize, Bytes>>,
-    /// Of how many executions exported pages tell the path.
-    paths: usize,
+    hosts: Hosts,
+    /// Packs that were made, by place of the kind. One is made at a time.
+    packs: Arc<tokio::sync::Mutex<HashMap<usize, Arc<Pack>>>>,
+    /// One page is exported at a time.
+    export: Arc<tokio::sync::Mutex<()>>,
+    options: Options,
 }
 
-impl Served {
-    /// A database, served to who has the token.
-    pub fn new(database: Database, token: Option<String>, paths: usize) -> Served {
-        Served {
-            database: Mutex::new(database),
-            token,
-            is_local: true,
-            packs: Mutex::default(),
-            paths,
-        }
-    }
+/// How a database is served.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What every request has to tell; none if nobody needs to.
+    pub token: Option<String>,
+    /// Names under which the server is asked, beside addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Of how many executions exported pages tell the path.
+    pub paths: usize,
+    /// Where temporary files may be, about as large as the database.
+    pub directory: PathBuf,
 }
 
 /// A refusal with its status.
 type Answer = Result<Response, (StatusCode, String)>;
 
-/// Serves until `stop` is ready; `ready` is told the address.
+/// Serves until `stop` is ready; `ready` is told the addresses under which a browser reaches it. It listens at the first of `listen`
+/// that can be had.
 ///
 /// # Errors
 /// When it cannot listen there.
 pub fn serve(
-    served: Served,
-    listen: SocketAddr,
-    ready: impl FnOnce(SocketAddr),
+    database: Database,
+    options: Options,
+    listen: &[SocketAddr],
+    ready: impl FnOnce(&[SocketAddr]),
     stop: impl Fn() -> bool + Send + 'static,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
-        ready(address);
+        ready(&reached_at(address));
         let served = Served {
-            is_local: address.ip().is_loopback(),
-            ..served
+            file: database.path().to_owned(),
+            database: Mutex::new(database),
+            hosts: Hosts::new(address.ip(), options.token.is_some(), &options.hosts),
+            token: options.token.clone(),
+            packs: Arc::default(),
+            export: Arc::default(),
+            options,
         };
         let stopped = async move {
             while !stop() {
@@ -79,10 +91,12 @@ pub fn serve(
         };
         // Requests that are going on when it is to stop are not waited for: they may be of clients that never end.
         tokio::select! {
-            done = axum::serve(listener, router(Arc::new(served))).into_future() => done,
+            never = connections::serve(listener, router(Arc::new(served)), Limits::default()) => match never {},
             () = stopped => Ok(()),
         }
-    })
+    });
+    runtime.shutdown_background();
+    done
 }
 
 fn router(served: Arc<Served>) -> Router {
@@ -94,22 +108,26 @@ fn router(served: Arc<Served>) -> Router {
     Router::new()
         .route("/", get(get_page))
         .merge(api)
-        .layer(middleware::from_fn_with_state(served.clone(), of_this_machine))
+        .layer(middleware::from_fn_with_state(served.clone(), of_known_hosts))
         .layer(middleware::from_fn(with_headers))
         .with_state(served)
 }
 
 /// Refuses requests under foreign names: a page elsewhere could give its name this machine's address (DNS rebinding).
-async fn of_this_machine(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+async fn of_known_hosts(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
     let host = request
         .headers()
         .get(header::HOST)
         .and_then(|host| host.to_str().ok())
         .unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    match !served.is_local || matches!(name, "localhost" | "127.0.0.1" | "[::1]") {
+    match served.hosts.answer(host) {
         true => next.run(request).await,
-        false => refusal(StatusCode::FORBIDDEN, "this is served to this machine only"),
+        false => refusal(
+            StatusCode::FORBIDDEN,
+            &format!(
+                "nothing is served under the name {host:?}: use an address that `tracebraid view` printed, or add the name by --host"
+            ),
+        ),
     }
 }
 
@@ -203,35 +221,16 @@ fn kind(query: &HashMap<String, String>) -> Result<usize, (StatusCode, String)> 
 type Asked = Query<HashMap<String, String>>;
 
 async fn get_pack(State(served): State<Arc<Served>>, Query(query): Asked) -> Response {
-    beside(move || {
-        let place = kind(&query)?;
-        let known = served
-            .packs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&place)
-            .cloned();
-        let bytes = match known {
-            Some(bytes) => bytes,
-            None => {
-                let bytes = Bytes::from(
-                    served.of_kind(place, |database, kind, table| Ok(pack(database, kind, table)))?,
-                );
-                served
-                    .packs
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(place, bytes.clone());
-                bytes
-            }
-        };
-        Ok((
-            [(header::CONTENT_TYPE, "application/octet-stream")],
-            Body::from(bytes),
-        )
-            .into_response())
-    })
-    .await
+    let answer = async {
+        let pack = served.pack(kind(&query)?).await?;
+        let length = pack.length(Shown::Whole).map_err(failed)?;
+        let headers = [(header::CONTENT_TYPE, "application/octet-stream")];
+        let body = streamed(Some(length), move |out| {
+            pack.write(Shown::Whole, out).map_err(|error| error.to_string())
+        });
+        Ok((headers, body).into_response())
+    };
+    answered(answer.await)
 }
 
 async fn get_path(State(served): State<Arc<Served>>, Query(query): Asked) -> Response {
@@ -240,24 +239,17 @@ async fn get_path(State(served): State<Arc<Served>>, Query(query): Asked) -> Res
         let missing = |why: String| (StatusCode::NOT_FOUND, why);
         let id = u32::try_from(id).map_err(|_| missing(format!("there is no execution {id}")))?;
         let database = served.database.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = path(&database, id).map_err(missing)?;
+        let path = path(&database, id, Shown::Whole).map_err(missing)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], path.to_string()).into_response())
     })
     .await
 }
 
 async fn get_export(State(served): State<Arc<Served>>, Query(query): Asked) -> Response {
-    beside(move || {
+    let answer = async {
         let place = kind(&query)?;
-        let paths = served.paths;
-        let page = served.of_kind(place, |database, kind, table| {
-            export(&Export {
-                database,
-                kind,
-                table,
-                paths,
-            })
-        })?;
+        let turn = served.export.clone().lock_owned().await;
+        let pack = served.pack(place).await?;
         let headers = [
             (header::CONTENT_TYPE, "text/html; charset=utf-8"),
             (
@@ -265,25 +257,49 @@ async fn get_export(State(served): State<Arc<Served>>, Query(query): Asked) -> R
                 "attachment; filename=\"executions.html\"",
             ),
         ];
-        Ok((headers, page).into_response())
-    })
-    .await
+        let body = streamed(None, move |out| {
+            let _turn = turn;
+            let database = Database::open(&served.file).map_err(|error| error.to_string())?;
+            let kind = database.kinds.get(place).ok_or("there is no such kind")?;
+            let wanted = Export {
+                database: &database,
+                kind,
+                paths: served.options.paths,
+                directory: &served.options.directory,
+            };
+            exported(&wanted, &pack, out).map_err(|error| match error {
+                ExportError::Refused(why) => why,
+                ExportError::Output(error) => error.to_string(),
+            })
+        });
+        Ok((headers, body).into_response())
+    };
+    answered(answer.await)
+}
+
+fn failed(why: String) -> (StatusCode, String) {
+    (StatusCode::INTERNAL_SERVER_ERROR, why)
 }
 
 impl Served {
-    /// Does something with the executions of the kind at that place.
-    fn of_kind<T>(
-        &self,
-        place: usize,
-        work: impl FnOnce(&Database, &Kind, &Table) -> Result<T, String>,
-    ) -> Result<T, (StatusCode, String)> {
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        let kind = database
-            .kinds
-            .get(place)
-            .ok_or((StatusCode::NOT_FOUND, "there is no such kind".to_owned()))?;
-        let failed = |why: String| (StatusCode::INTERNAL_SERVER_ERROR, why);
-        let table = database.table(kind).map_err(|error| failed(error.to_string()))?;
-        work(&database, kind, &table).map_err(failed)
+    /// The executions of the kind at that place.
+    async fn pack(self: &Arc<Served>, place: usize) -> Result<Arc<Pack>, (StatusCode, String)> {
+        let served = self.clone();
+        // Whoever makes one keeps the others waiting, even if nobody waits for it any more.
+        let mut packs = self.packs.clone().lock_owned().await;
+        let made = tokio::task::spawn_blocking(move || {
+            if let Some(known) = packs.get(&place) {
+                return Ok(known.clone());
+            }
+            let database = Database::open(&served.file).map_err(|error| failed(error.to_string()))?;
+            let kind = database.kinds.get(place);
+            let kind = kind.ok_or((StatusCode::NOT_FOUND, "there is no such kind".to_owned()))?;
+            let pack = Pack::new(&database, kind, &served.options.directory).map_err(failed)?;
+            let pack = Arc::new(pack);
+            packs.insert(place, pack.clone());
+            Ok(pack)
+        });
+        made.await
+            .unwrap_or_else(|_| Err(failed("the server failed".to_owned())))
     }
 }

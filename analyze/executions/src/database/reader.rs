@@ -264,7 +264,36 @@ impl Database {
         self.read(kind, NO_TIMES)
     }
 
+    /// All executions of a kind in parts of at most `most`, one after the other in the order of their ids: reading takes no more
+    /// memory than a part. Columns in which a part has no values are not in it.
+    ///
+    /// # Errors
+    /// When they cannot be read, and those of `each`, which end it.
+    pub fn parts<E: From<DatabaseError>>(
+        &self,
+        kind: &Kind,
+        most: usize,
+        each: impl FnMut(Table) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.read_parts(kind, TIMES, most.max(1), each)
+    }
+
     fn read(&self, kind: &Kind, times: &str) -> Result<Table, DatabaseError> {
+        let mut whole = Table::default();
+        self.read_parts(kind, times, usize::MAX, |part| -> Result<(), DatabaseError> {
+            whole = part;
+            Ok(())
+        })?;
+        Ok(whole)
+    }
+
+    fn read_parts<E: From<DatabaseError>>(
+        &self,
+        kind: &Kind,
+        times: &str,
+        most: usize,
+        mut each: impl FnMut(Table) -> Result<(), E>,
+    ) -> Result<(), E> {
         let fixed = 6;
         let mut select = format!("SELECT id, begin_ns, source, thread, {times}");
         for column in &self.columns {
@@ -278,9 +307,17 @@ impl Database {
         let mut table = Table::default();
         let mut room = Room::of(&self.connection).map_err(&sqlite)?;
         let duration = self.columns.iter().position(|column| column.name == DURATION);
-        let mut columns: Vec<Filling> = self.columns.iter().map(|_| Filling::default()).collect();
+        let filling = || -> Vec<Filling> { self.columns.iter().map(|_| Filling::default()).collect() };
+        let mut columns = filling();
+        let mut last = None;
         while let Some(row) = rows.next().map_err(&sqlite)? {
-            self.take(&mut table, row, &mut room)?;
+            if table.len() >= most {
+                let full = std::mem::take(&mut columns);
+                each(self.filled(std::mem::take(&mut table), full))?;
+                columns = filling();
+            }
+            self.take(&mut table, row, &mut room, last)?;
+            last = table.ids.last().copied();
             for (place, column) in columns.iter_mut().enumerate() {
                 let value = row.get_ref(fixed + place).map_err(&sqlite)?;
                 room.take(value).ok_or_else(|| self.is_too_much())?;
@@ -290,19 +327,33 @@ impl Database {
                 column.push(table.len() - 1, value);
             }
         }
+        if !table.is_empty() {
+            each(self.filled(table, columns))?;
+        }
+        Ok(())
+    }
+
+    /// A table with its columns.
+    fn filled(&self, mut table: Table, columns: Vec<Filling>) -> Table {
         for (column, filled) in self.columns.iter().zip(columns) {
             filled.into_table(column, &mut table);
         }
-        Ok(table)
+        table
     }
 
-    /// What every execution has.
-    fn take(&self, table: &mut Table, row: &Row<'_>, room: &mut Room) -> Result<(), DatabaseError> {
+    /// What every execution has; `last` is the id of the one before it.
+    fn take(
+        &self,
+        table: &mut Table,
+        row: &Row<'_>,
+        room: &mut Room,
+        last: Option<u32>,
+    ) -> Result<(), DatabaseError> {
         let sqlite = DatabaseError::sqlite(&self.path);
         let id: i64 = row.get(0).map_err(&sqlite)?;
         let damaged = |what: &str| DatabaseError::damaged(&self.path, format!("execution {id}: {what}"));
         let id = u32::try_from(id).map_err(|_| damaged("its id is none"))?;
-        if table.ids.last().is_some_and(|&last| last >= id) {
+        if last.is_some_and(|last| last >= id) {
             return Err(damaged("it is not behind those before it"));
         }
         table.ids.push(id);

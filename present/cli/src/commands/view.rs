@@ -1,16 +1,15 @@
 //! `tracebraid view`: executions in a web page.
 
 use std::fmt::Write as _;
-use std::io::Read;
-use std::net::SocketAddr;
+use std::io::{self, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
-use tracebraid_server::{Export, Served, export, is_built, serve};
+use tracebraid_server::{Export, ExportError, Options, export, is_built, serve};
 
-use crate::commands::executions::{open, table};
+use crate::commands::executions::{kind_with_executions, open};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::spare;
@@ -29,18 +28,24 @@ pub(crate) struct ViewArgs {
     /// The database, as `executions build` writes it
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Listen there; a port of 0 is any that is free. Others than this machine are answered if the address is not
-    /// one of the loopback range
+    /// Listen there; a port of 0 is any that is free. Other machines are answered if the address is not one of the loopback range
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
-    listen: SocketAddr,
-    /// The token that requests must have; a random one if not given
-    #[arg(long, value_name = "TEXT", conflicts_with = "no_token", value_parser = NonEmptyStringValueParser::new())]
+    listen: String,
+    /// The token that requests must have, of 16 characters or more; a random one if not given
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_token", value_parser = token)]
     token: Option<String>,
-    /// Answer everybody who reaches the address
+    /// Answer without a token; other machines only with --public
     #[arg(long)]
     no_token: bool,
+    /// With --no-token: everyone who reaches the address may read the executions
+    #[arg(long, requires = "no_token")]
+    public: bool,
+    /// A name under which the server is reached, beside its addresses and `localhost`; others are refused, since a page elsewhere
+    /// could have its name lead here
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
     /// Write the page with all data in it to this file, and end
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "token", "no_token"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "token", "no_token", "host"])]
     export: Option<PathBuf>,
     /// Of this kind, where there are several (of exported pages)
     #[arg(long, value_name = "KIND", requires = "export")]
@@ -67,19 +72,43 @@ pub(super) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
 fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
     spare::check_read(file, std::slice::from_ref(&args.file))?;
     let database = open(&args.file)?;
-    let (kind, table) = table(&database, args.kind.as_deref())?;
-    let page = export(&Export {
+    let kind = kind_with_executions(&database, args.kind.as_deref())?;
+    // What does not fit into memory is where the page will be.
+    let directory = match file.parent() {
+        _ if is_special(file) => std::env::temp_dir(),
+        Some(directory) if !directory.as_os_str().is_empty() => directory.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let wanted = Export {
         database: &database,
         kind,
-        table: &table,
         paths: args.paths,
-    });
-    let page =
-        page.map_err(|error| Failure::nothing_readable(format!("{}: {error}", args.file.display())))?;
-    output::replace(file, page.as_bytes())
+        directory: &directory,
+    };
+    output::replace_with(file, |out| {
+        export(&wanted, out).map_err(|error| match error {
+            ExportError::Refused(why) => Failure::nothing_readable(format!("{}: {why}", args.file.display())),
+            ExportError::Output(error) => output::cannot_be_written(file, &error),
+        })
+    })
+}
+
+/// Whether there is something that is no file: a pipe, a device.
+fn is_special(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|known| !known.is_file())
 }
 
 fn answer(args: &ViewArgs) -> Result<(), Failure> {
+    let listen = addresses(&args.listen)?;
+    let is_reached = listen.iter().any(|address| !address.ip().is_loopback());
+    if is_reached && args.no_token && !args.public {
+        return Err(Failure::usage(format!(
+            "--listen {} --no-token: everyone who reaches this machine could read {}: leave out --no-token, or say that this is meant \
+             by --public",
+            args.listen,
+            args.file.display()
+        )));
+    }
     let token = match (&args.token, args.no_token) {
         (_, true) => None,
         (Some(token), false) => Some(token.clone()),
@@ -87,17 +116,89 @@ fn answer(args: &ViewArgs) -> Result<(), Failure> {
     };
     let database = open(&args.file)?;
     let interrupted = output::interruption();
-    let ready = |address: SocketAddr| {
-        let token = token
-            .as_ref()
-            .map_or_else(String::new, |token| format!("?token={}", escaped(token)));
-        let _ = Output::print(&format!("http://{address}/{token}\n"));
+    let query = token
+        .as_ref()
+        .map_or_else(String::new, |token| format!("?token={}", escaped(token)));
+    let ready = |addresses: &[SocketAddr]| {
+        let lines = addresses
+            .iter()
+            .map(|address| format!("http://{address}/{query}\n"));
+        let _ = Output::print(&lines.collect::<String>());
+        match (is_reached, args.no_token) {
+            (true, true) => output::say!(
+                "warning: no token is needed: everyone who reaches this machine may read {}",
+                args.file.display()
+            ),
+            (true, false) => output::say!(
+                "warning: nothing is encrypted: whoever sees the network's packets sees the token and the executions"
+            ),
+            (false, _) => {}
+        }
         output::say!("Ctrl-C ends it");
     };
-    let served = Served::new(database, token.clone(), args.paths);
+    let options = Options {
+        token: token.clone(),
+        hosts: args.host.clone(),
+        paths: args.paths,
+        directory: std::env::temp_dir(),
+    };
     let stop = move || interrupted.load(std::sync::atomic::Ordering::Relaxed);
-    serve(served, args.listen, ready, stop)
+    serve(database, options, &listen, ready, stop)
         .map_err(|error| Failure::output(format!("{}: cannot listen there: {error}", args.listen)))
+}
+
+/// The addresses of a text: `ADDRESS:PORT`, `NAME:PORT`, or either without a port.
+fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(vec![address]);
+    }
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, 0)]);
+    }
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) => (name, port.parse::<u16>().ok()),
+        None => (text, Some(0)),
+    };
+    let wrong = |why: &str| {
+        Failure::usage(format!(
+            "--listen {text}: {why}: an address or a name with a port is expected, as 127.0.0.1:8080, [::1]:8080 or localhost:8080"
+        ))
+    };
+    let port = port.ok_or_else(|| wrong("this is no port"))?;
+    if name.eq_ignore_ascii_case("localhost") {
+        let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        return Ok(loopback.map(|ip| SocketAddr::new(ip, port)).into());
+    }
+    if name.is_empty() {
+        return Err(wrong("this has no address"));
+    }
+    let found: io::Result<Vec<SocketAddr>> = (name, port).to_socket_addrs().map(Iterator::collect);
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) => Err(wrong("this name has no address")),
+        Err(error) => Err(wrong(&error.to_string())),
+    }
+}
+
+/// Characters of a token at least, and how many different ones.
+const LEAST: usize = 16;
+const DIFFERENT: usize = 8;
+
+/// A token that others do not guess soon.
+fn token(text: &str) -> Result<String, String> {
+    let different: std::collections::BTreeSet<char> = text.chars().collect();
+    if text.chars().count() < LEAST || different.len() < DIFFERENT {
+        return Err(format!(
+            "too easy to guess: a token has {LEAST} characters or more, {DIFFERENT} of them different; without --token a random one is \
+             made"
+        ));
+    }
+    // It stands in a header of HTTP.
+    match text.chars().all(|letter| letter.is_ascii_graphic()) {
+        true => Ok(text.to_owned()),
+        false => Err("a token has letters, digits and punctuation of ASCII only".to_owned()),
+    }
 }
 
 /// 128 random bits in hexadecimal digits.

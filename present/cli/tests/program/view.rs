@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -44,10 +44,18 @@ impl Drop for Server {
     }
 }
 
+/// Long enough.
+const TOKEN: &str = "not-a-secret-0123456789";
+
 fn served(path: &PathBuf) -> Server {
-    let mut child = tracebraid()
-        .args(["view", "--token", "secret"])
-        .arg(path)
+    let mut command = tracebraid();
+    command.args(["view", "--token", TOKEN]).arg(path);
+    start(command)
+}
+
+/// Starts a server.
+fn start(mut command: Command) -> Server {
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -64,6 +72,11 @@ fn served(path: &PathBuf) -> Server {
         address: address.expect("an address").to_owned(),
         child,
     }
+}
+
+/// What requests must have.
+fn authorized() -> String {
+    format!("Authorization: Bearer {TOKEN}\r\n")
 }
 
 /// Status and body of an answer.
@@ -102,7 +115,7 @@ fn only_who_has_the_token_is_answered() {
         return crate::support::skipped(why);
     }
     let server = served(&path);
-    let token = "Authorization: Bearer secret\r\n";
+    let token = &*authorized();
     assert_eq!(ask(&server, "/", "").0, 200);
     for api in ["/api/pack?kind=0", "/api/path?execution=1", "/api/export?kind=0"] {
         assert_eq!(ask(&server, api, "").0, 401, "{api}");
@@ -167,4 +180,201 @@ fn without_page(path: &Path) -> Option<String> {
     let is_without = said.contains("built without its web page");
     assert!(!(is_without && std::env::var_os("CI").is_some()), "{said}");
     is_without.then_some(said)
+}
+
+/// The database of a case study, a page of which can be made.
+fn kept() -> Option<PathBuf> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/case-studies/lock-contention/requests.db");
+    match without_page(&path) {
+        Some(why) => {
+            crate::support::skipped(why);
+            None
+        }
+        None => Some(path),
+    }
+}
+
+#[test]
+fn connections_that_say_nothing_keep_nobody_out() {
+    let Some(path) = kept() else { return };
+    // So few descriptors that all of them would be used up.
+    let mut command = Command::new("sh");
+    let script = r#"ulimit -n 256; exec "$0" view --token "$1" "$2""#;
+    command
+        .args(["-c", script, env!("CARGO_BIN_EXE_tracebraid"), TOKEN])
+        .arg(path);
+    let server = start(command);
+    let half = |part: &str| {
+        let mut stream = TcpStream::connect(&server.address).expect("it listens");
+        stream.write_all(part.as_bytes()).expect("it reads");
+        stream
+    };
+    let open: Vec<TcpStream> = (0..400)
+        .map(|number| {
+            half(if number % 2 == 0 {
+                ""
+            } else {
+                "GET / HTTP/1.1\r\nHost: loc"
+            })
+        })
+        .collect();
+    for _ in 0..20 {
+        assert_eq!(ask(&server, "/api/path?execution=1", &authorized()).0, 200);
+    }
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", server.child.id()))
+        .expect("it runs")
+        .count();
+    assert!(descriptors < 200, "{descriptors}");
+    drop(open);
+}
+
+#[test]
+fn an_export_that_nobody_takes_keeps_nobody_waiting() {
+    let Some(path) = kept() else { return };
+    let server = served(&path);
+    let mut stream = TcpStream::connect(&server.address).expect("it listens");
+    write!(
+        stream,
+        "GET /api/export?kind=0 HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
+        authorized()
+    )
+    .expect("it reads");
+    // It has begun.
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    assert_eq!(ask(&server, "/api/path?execution=1", &authorized()).0, 200);
+    assert_eq!(ask(&server, "/api/pack?kind=0", &authorized()).0, 200);
+    // The next one waits for its turn until the first is taken or given up.
+    drop(stream);
+    assert_eq!(ask(&server, "/api/export?kind=0", &authorized()).0, 200);
+}
+
+#[test]
+fn other_machines_are_answered_without_a_token_only_if_that_is_meant() {
+    let Some(path) = kept() else { return };
+    let file = path.to_str().expect("UTF-8");
+    let (code, said) = failure(&["view", file, "--listen", "0.0.0.0:0", "--no-token"]);
+    assert!(code == 2 && said.contains("--public"), "{code}: {said}");
+    for token in ["a", "secret", "aaaaaaaaaaaaaaaaaaaaaaaa", "0123456789 abcdef"] {
+        let (code, said) = failure(&["view", file, "--token", token]);
+        assert!(
+            code == 2 && said.contains("a token has"),
+            "{token}: {code}: {said}"
+        );
+    }
+    for (wrong, why) in [
+        ("127.0.0.1:x", "this is no port"),
+        (":80", "no address"),
+        ("no.such.name.invalid:80", "localhost:8080"),
+    ] {
+        let (code, said) = failure(&["view", file, "--listen", wrong]);
+        assert!(code == 2 && said.contains(why), "{wrong}: {code}: {said}");
+    }
+    let mut command = tracebraid();
+    command.args([
+        "view",
+        file,
+        "--listen",
+        "0.0.0.0:0",
+        "--no-token",
+        "--public",
+        "--host",
+        "build-7.example",
+    ]);
+    let server = start(command);
+    // An address that can be opened.
+    assert!(server.address.starts_with("127.0.0.1:"), "{}", server.address);
+    for (host, status) in [
+        ("build-7.example:8080", 200),
+        ("192.0.2.7:8080", 200),
+        ("localhost", 200),
+        ("elsewhere.example", 403),
+    ] {
+        let headers = format!("Host: {host}\r\n");
+        assert_eq!(
+            ask(&server, "/api/path?execution=1", &headers).0,
+            status,
+            "{host}"
+        );
+    }
+}
+
+#[test]
+fn localhost_is_a_name_of_this_machine() {
+    let Some(path) = kept() else { return };
+    let mut command = tracebraid();
+    command
+        .arg("view")
+        .arg(path)
+        .args(["--listen", "localhost", "--token", TOKEN]);
+    let server = start(command);
+    for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:80"] {
+        let headers = format!("Host: {host}\r\n{}", authorized());
+        assert_eq!(ask(&server, "/api/path?execution=1", &headers).0, 200, "{host}");
+    }
+    assert_eq!(ask(&server, "/", "Host: elsewhere.example\r\n").0, 403);
+}
+
+/// A database with the executions of a case study so many times.
+fn many(directory: &TempDir, path: &Path, executions: u32) -> PathBuf {
+    let copy = directory.path().join("many.db");
+    std::fs::copy(path, &copy).expect("it can be copied");
+    let script = "
+import sqlite3, sys
+file, wanted = sys.argv[1], int(sys.argv[2])
+database = sqlite3.connect(file)
+columns = [row[1] for row in database.execute('PRAGMA table_info(execution)')]
+rest = ', '.join('\"' + name + '\"' for name in columns if name != 'id')
+count, last = database.execute('SELECT count(*), max(id) FROM execution').fetchone()
+for round in range(1, wanted // count + 1):
+    database.execute(f'INSERT INTO execution (id, {rest}) SELECT id + ?, {rest} FROM execution WHERE id <= ?', (round * last, last))
+database.commit()
+";
+    let mut python = Command::new("python3");
+    let output = python
+        .args(["-c", script])
+        .arg(&copy)
+        .arg(executions.to_string())
+        .output();
+    crate::support::succeeds(&output.expect("python3 runs"));
+    copy
+}
+
+#[test]
+fn a_page_of_very_many_executions_is_written_in_little_memory() {
+    let Some(path) = kept() else { return };
+    let directory = TempDir::new().expect("a temporary directory");
+    let database = many(&directory, &path, 100_000);
+    let page = directory.path().join("page.html");
+    let mut command = tracebraid();
+    command
+        .arg("view")
+        .arg(&database)
+        .arg("--export")
+        .arg(&page)
+        .args(["--paths", "20"]);
+    let mut child = command.spawn().expect("the binary runs");
+    // The most that it has had, as long as it is there.
+    let mut most = 0;
+    let status = tracebraid_testkit::processes::until_some("it has ended", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+        most = most.max(kibibytes.unwrap_or(0u64));
+        child.try_wait().expect("it can be asked")
+    });
+    assert!(status.success());
+    let html = std::fs::read_to_string(&page).expect("a page");
+    assert!(
+        html.contains("id=\"pack\"") && html.contains("id=\"paths\"") && html.trim_end().ends_with("</html>")
+    );
+    // With all of them in memory it was more than 90 MiB.
+    assert!(most > 0 && most < 48 << 10, "{most} KiB");
+    // Nothing else is left there.
+    assert_eq!(
+        std::fs::read_dir(directory.path()).expect("it is there").count(),
+        2
+    );
 }

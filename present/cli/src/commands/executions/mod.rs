@@ -93,16 +93,37 @@ pub(super) fn unreadable(error: &DatabaseError) -> Failure {
 /// # Errors
 /// When they cannot be read, or there is no such kind.
 pub(super) fn table<'d>(database: &'d Database, kind: Option<&str>) -> Result<(&'d Kind, Table), Failure> {
+    let kind = kind_with_executions(database, kind)?;
+    let table = database.table(kind).map_err(|error| unreadable(&error))?;
+    match table.is_empty() {
+        true => Err(nothing_of(database, kind)),
+        false => Ok((kind, table)),
+    }
+}
+
+/// The kind of that name, or the only one, of which there are executions.
+///
+/// # Errors
+/// When there is no such kind, or nothing of it.
+pub(super) fn kind_with_executions<'d>(
+    database: &'d Database,
+    kind: Option<&str>,
+) -> Result<&'d Kind, Failure> {
     let kind = database
         .kind(kind)
         .map_err(|error| Failure::usage(format!("{}: {error} (--kind)", database.path().display())))?;
-    let table = database.table(kind).map_err(|error| unreadable(&error))?;
-    if table.is_empty() {
-        let name = &kind.name;
-        let none = format!("{}: no executions of {name} are in it", database.path().display());
-        return Err(Failure::nothing_readable(none));
+    match kind.executions {
+        0 => Err(nothing_of(database, kind)),
+        _ => Ok(kind),
     }
-    Ok((kind, table))
+}
+
+fn nothing_of(database: &Database, kind: &Kind) -> Failure {
+    let name = &kind.name;
+    Failure::nothing_readable(format!(
+        "{}: no executions of {name} are in it",
+        database.path().display()
+    ))
 }
 
 /// Places of the executions that a condition chooses; without one, all.

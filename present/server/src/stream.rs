@@ -1,0 +1,70 @@
+//! Answers that are written while they are sent, in little memory.
+
+use std::io::{self, BufWriter, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use http_body::{Frame, SizeHint};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Bytes of a piece.
+const PIECE: usize = 64 << 10;
+/// Pieces that wait to be sent. Who writes waits for the other side to take them.
+const PIECES: usize = 4;
+
+/// A body of which `write` writes all, in a thread of its own. If that fails the answer is cut off, which the other side sees. `length` is the number
+/// of bytes, if that is known.
+pub(crate) fn streamed(
+    length: Option<u64>,
+    write: impl FnOnce(&mut BufWriter<Pieces>) -> Result<(), String> + Send + 'static,
+) -> Body {
+    let (sender, receiver) = channel(PIECES);
+    tokio::task::spawn_blocking(move || {
+        let mut out = BufWriter::with_capacity(PIECE, Pieces(sender.clone()));
+        let done = write(&mut out).and_then(|()| out.flush().map_err(|error| error.to_string()));
+        if let Err(why) = done {
+            let _ = sender.blocking_send(Err(io::Error::other(why)));
+        }
+    });
+    Body::new(Written { receiver, length })
+}
+
+/// Hands pieces over to whoever sends them.
+pub(crate) struct Pieces(Sender<io::Result<Bytes>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
+        // Nobody is there any more.
+        sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A body that comes in pieces.
+struct Written {
+    receiver: Receiver<io::Result<Bytes>>,
+    length: Option<u64>,
+}
+
+impl http_body::Body for Written {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let piece = self.receiver.poll_recv(context);
+        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
