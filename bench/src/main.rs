@@ -117,7 +117,7 @@ fn count_stream(trace: &Trace, stream: &Stream, total: &mut Total) {
         let start = Instant::now();
         total.events += count_together(&mut scanners, &mut counts);
         for scanner in &mut scanners {
-            total.events += scanner.count(&mut counts, u64::MAX).events;
+            total.events += scanner.count(&mut counts, 0..u64::MAX).events;
         }
         total.seconds += start.elapsed().as_secs_f64();
     }
@@ -133,7 +133,7 @@ fn count_together(scanners: &mut [Scanner<'_>], counts: &mut Counts) -> u64 {
         let Some(scanner) = scanners.get_mut(stopped) else {
             break;
         };
-        let nudged = scanner.nudge(counts, u64::MAX);
+        let nudged = scanner.nudge(counts, 0..u64::MAX);
         events += nudged.events;
         if nudged.ended {
             break;

@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 pub mod bits;
+mod bounds;
 pub mod clock;
 pub mod correction;
 pub mod ctf2;

@@ -206,6 +206,7 @@ mod tests {
             offset: 0,
             bytes: 8,
             content_bits: 64,
+            clock: Some(index as u64 * 100),
             begin: Some(index as u64 * 100),
             end: Some(index as u64 * 100 + 50),
             discarded: Some(discarded),
@@ -224,6 +225,7 @@ mod tests {
             files: Vec::new(),
             packets,
             head,
+            is_mixed: false,
         }
     }
 

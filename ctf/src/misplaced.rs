@@ -53,6 +53,7 @@ impl Stream {
                 ),
             ));
             *packet = Packet {
+                clock: Some(begin),
                 begin: Some(begin),
                 end: next.or(packet.end.filter(|&end| end >= begin)),
                 is_misplaced: true,
@@ -167,6 +168,7 @@ mod tests {
             offset: number as u64 * 4096,
             bytes: 4096,
             content_bits: 4096 * 8,
+            clock: Some(begin),
             begin: Some(begin),
             end: Some(end),
             discarded: None,
@@ -191,6 +193,7 @@ mod tests {
             files: Vec::new(),
             packets: packets.collect(),
             head: PacketHead::default(),
+            is_mixed: false,
         };
         let mut damage = Vec::new();
         stream.mend_times(Path::new("stream"), &mut damage);

@@ -9,10 +9,12 @@ use std::path::Path;
 
 use crate::bits::{Cursor, DecodeError};
 use crate::damage::Damage;
+use crate::event::decode_head;
 use crate::extent::{Content, Extent, extent, follows, is_next, is_plausible, is_same_stream, is_sound};
 use crate::index;
-use crate::layout::TraceLayout;
+use crate::layout::{StreamLayout, TraceLayout};
 use crate::packet::{HeadError, MAGIC, PacketHead};
+use crate::reader::may_go_on;
 use crate::schema::CtfVersion;
 use crate::stream::{Packet, Stream};
 use crate::window::Window;
@@ -22,6 +24,8 @@ pub(crate) struct FileScan {
     pub(crate) class: usize,
     pub(crate) id: Option<u64>,
     pub(crate) head: PacketHead,
+    /// See [`Stream::is_mixed`].
+    pub(crate) is_mixed: bool,
     pub(crate) packets: Vec<Packet>,
     /// By index.
     pub(crate) indexed: bool,
@@ -30,6 +34,8 @@ pub(crate) struct FileScan {
     /// Indices of packets that do not tell where their content ends: the end is that of the
     /// last byte that is not zero.
     pub(crate) unclear: Vec<usize>,
+    /// Clock values of the packets' first event records, where they were read: by index.
+    pub(crate) firsts: Vec<Option<u64>>,
 }
 
 /// Heads are a few dozen bytes; the scan reads that much at a time, and more when it must.
@@ -64,6 +70,7 @@ pub(crate) fn find(
         bytes,
         window: Window::default(),
         slots: layout.registers(),
+        decoded: None,
         candidates: 0,
         hidden: 0,
         faults: 0,
@@ -95,6 +102,8 @@ struct Finder<'a> {
     bytes: u64,
     window: Window,
     slots: Vec<u64>,
+    /// Offset of the packet whose head was decoded last: the registers are of that.
+    decoded: Option<u64>,
     candidates: u64,
     hidden: u64,
     faults: u64,
@@ -126,6 +135,7 @@ impl Finder<'_> {
     /// The head at an offset, which lies before the end of the file.
     fn head(&mut self, offset: u64, clock: u64) -> io::Result<Result<PacketHead, HeadError>> {
         let mut want = HEAD_BYTES;
+        self.decoded = Some(offset);
         loop {
             self.window.clear();
             self.window.ensure(&self.file, offset, want, self.bytes, want)?;
@@ -170,14 +180,19 @@ impl Finder<'_> {
                 self.damage.push(Damage::at(self.path, entry.offset, message));
                 return None;
             }
+            if let Some(scan) = &mut scan {
+                scan.is_mixed = scan.head.values != head.values;
+            }
             scan.get_or_insert_with(|| FileScan {
                 class: head.stream_class,
                 id: head.stream_id,
                 head,
+                is_mixed: false,
                 packets: Vec::new(),
                 indexed: true,
                 skipped: Vec::new(),
                 unclear: Vec::new(),
+                firsts: Vec::new(),
             });
         }
         let mut scan = scan?;
@@ -190,6 +205,7 @@ impl Finder<'_> {
                 offset: entry.offset,
                 bytes: entry.packet_bits / 8,
                 content_bits: entry.content_bits,
+                clock: has_begin.then_some(entry.begin),
                 begin: has_begin.then_some(entry.begin),
                 end: has_end
                     .then_some(entry.end)
@@ -207,6 +223,10 @@ impl Finder<'_> {
             {
                 self.complain(damage);
             }
+        }
+        if !has_begin {
+            let firsts = scan.packets.iter().map(|packet| self.first_of(packet));
+            scan.firsts = firsts.collect();
         }
         self.tell_how_many_faults();
         Some(scan)
@@ -248,8 +268,9 @@ impl Finder<'_> {
                     }
                     let (packet, is_clear) = self.packet(offset, &head)?;
                     offset = offset.saturating_add(packet.bytes.max(1));
+                    let first = self.first(&packet, &head);
                     last = last.followed_by(&head, packet);
-                    last.scan = put(&mut scans, head, packet, is_clear);
+                    last.scan = put(&mut scans, head, packet, first, is_clear);
                 }
                 Some(Err(error)) => {
                     let next = match self.behind_stranger(offset, &error)? {
@@ -267,6 +288,55 @@ impl Finder<'_> {
             scan.skipped.clone_from(&skipped_ranges);
         }
         Ok(scans)
+    }
+
+    /// Clock value of a packet's first event record, which may be earlier than the beginning that the
+    /// head gives (barectf had such a fault), or the only time of a head without one.
+    ///
+    /// Costs no further access to the file for most packets: the bytes behind the head were read
+    /// with it.
+    fn first(&mut self, packet: &Packet, head: &PacketHead) -> Option<u64> {
+        let layout = self.layout.streams.get(head.stream_class)?;
+        // Timestamps of fewer bits go on from the head's: they cannot be earlier.
+        if layout.clock.is_none() || (packet.clock.is_some() && !layout.has_full_timestamps) {
+            return None;
+        }
+        if self.decoded != Some(packet.offset) {
+            self.head(packet.offset, 0).ok()?.ok()?;
+        }
+        let mut want = HEAD_BYTES;
+        loop {
+            let filled = self
+                .window
+                .ensure(&self.file, packet.offset, want, self.bytes, want);
+            filled.ok()?;
+            let (data, base) = crate::reader::slice(&self.window, packet)?;
+            let have = (base + data.len() as u64) * 8;
+            let mut cursor = Cursor {
+                data,
+                base,
+                pos: head.end_of_head,
+                end: have.min(packet.content_bits),
+            };
+            let clock = packet.clock.unwrap_or(0);
+            match first_record(layout, &mut cursor, &mut self.slots, clock) {
+                Ok(clock) => return Some(clock),
+                Err(error)
+                    if have < packet.content_bits
+                        && want < MOST_HEAD_BYTES
+                        && may_go_on(error, packet.content_bits) =>
+                {
+                    want *= 8;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// The same of a packet whose head was not read yet.
+    fn first_of(&mut self, packet: &Packet) -> Option<u64> {
+        let head = self.head(packet.offset, 0).ok()?.ok()?;
+        self.first(packet, &head)
     }
 
     /// Where a packet begins that the last one claims for itself: its size is larger than it is.
@@ -349,6 +419,7 @@ impl Finder<'_> {
         self.window
             .ensure(&self.file, offset, HEAD_BYTES, self.bytes, HEAD_BYTES)?;
         let mut cursor = Cursor::new(self.window.bytes());
+        self.decoded = None;
         let Ok(head) = PacketHead::decode_any(self.layout, &mut cursor, &mut self.slots) else {
             return Ok(None);
         };
@@ -392,6 +463,7 @@ impl Finder<'_> {
             offset,
             bytes: total / 8,
             content_bits: content,
+            clock: head.begin,
             begin: head.begin,
             // Zero: not written, because the tracer did not live to do it.
             end: head
@@ -454,6 +526,7 @@ impl Finder<'_> {
                     return Ok(None);
                 }
                 let mut cursor = Cursor::new(bytes.get(found..).unwrap_or_default());
+                self.decoded = None;
                 let head = PacketHead::decode(self.layout, &mut cursor, &mut self.slots, 0);
                 // The same bytes may occur in a payload: only a sound head is a packet.
                 let rest = (self.bytes - at - found as u64).saturating_mul(8);
@@ -503,8 +576,34 @@ impl Last {
     }
 }
 
+/// The clock after the event record at the cursor, if all of it can be decoded.
+fn first_record(
+    layout: &StreamLayout,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    clock: u64,
+) -> Result<u64, DecodeError> {
+    if cursor.pos >= cursor.end {
+        return Err(DecodeError::OutOfBounds {
+            at: cursor.pos,
+            wanted: u64::MAX,
+        });
+    }
+    let head = decode_head(layout, cursor, slots, clock)?;
+    if let Some(event) = layout.events.get(head.class) {
+        event.body.run(cursor, slots)?;
+    }
+    Ok(head.clock)
+}
+
 /// Gives the index of the scan that has it now.
-fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bool) -> usize {
+fn put(
+    scans: &mut Vec<FileScan>,
+    head: PacketHead,
+    packet: Packet,
+    first: Option<u64>,
+    is_clear: bool,
+) -> usize {
     let same = |scan: &FileScan| scan.class == head.stream_class && scan.id == head.stream_id;
     let at = scans.iter().position(same).unwrap_or(scans.len());
     match scans.get_mut(at) {
@@ -512,16 +611,20 @@ fn put(scans: &mut Vec<FileScan>, head: PacketHead, packet: Packet, is_clear: bo
             if !is_clear {
                 scan.unclear.push(scan.packets.len());
             }
+            scan.is_mixed |= scan.head.values != head.values;
             scan.packets.push(packet);
+            scan.firsts.push(first);
         }
         None => scans.push(FileScan {
             class: head.stream_class,
             id: head.stream_id,
             head,
+            is_mixed: false,
             packets: vec![packet],
             indexed: false,
             skipped: Vec::new(),
             unclear: if is_clear { Vec::new() } else { vec![0] },
+            firsts: vec![first],
         }),
     }
     at
@@ -548,12 +651,13 @@ pub(crate) fn as_its_head_says(
         .unwrap_or(packet.content_bits);
     let total = head.total_bits.unwrap_or(whole);
     // The times of one that is misplaced are not those that it tells.
-    let begin = if packet.is_misplaced {
-        packet.begin
+    let clock = if packet.is_misplaced {
+        packet.clock
     } else {
         head.begin
     };
-    let is_other = content != packet.content_bits || begin != packet.begin;
+    let has_other_times = clock != packet.clock;
+    let is_other = content != packet.content_bits || has_other_times;
     // Another packet of the index begins where this one ends by it.
     let complaint = if !is_other && total > whole {
         Some(format!(
@@ -568,10 +672,17 @@ pub(crate) fn as_its_head_says(
     };
     let is_possible = content >= head.end_of_head && content <= whole;
     let content_bits = if is_possible { content } else { packet.content_bits };
+    let (begin, end) = if has_other_times {
+        (clock, head.end.filter(|&end| end > 0))
+    } else {
+        (packet.begin, packet.end)
+    };
     (
         Packet {
             content_bits,
+            clock,
             begin,
+            end,
             ..packet
         },
         complaint,

@@ -27,6 +27,9 @@ pub struct StreamReader<'t> {
     layout: &'t StreamLayout,
     conversion: Option<ClockConversion>,
     packets: Range<usize>,
+    /// Packets that cannot hold event records with such clock values are passed over; the greatest
+    /// end is no limit.
+    within: Range<u64>,
     source: Source,
     window_size: usize,
     /// The packet that is being read.
@@ -74,6 +77,7 @@ impl<'t> StreamReader<'t> {
             layout,
             conversion: trace.clock(stream),
             packets,
+            within: 0..u64::MAX,
             source: Source::default(),
             window_size,
             packet: None,
@@ -218,10 +222,19 @@ impl<'t> StreamReader<'t> {
                 continue;
             }
             match self.decode() {
-                Ok(()) => return,
+                Ok(()) if !self.is_past() => return,
+                // The clock only moves on from here.
+                Ok(()) => (self.packet, self.next) = (None, None),
                 Err(error) => self.give_up(error),
             }
         }
+    }
+
+    /// Whether the rest of the packet is behind what is asked for.
+    #[inline(always)]
+    fn is_past(&self) -> bool {
+        let clock = self.next.as_ref().map_or(0, |next| next.head.clock);
+        clock >= self.within.end && self.within.end < u64::MAX && !self.layout.has_full_timestamps
     }
 
     /// Decodes the event record at the position, with more bytes of the file if it takes them.
@@ -293,7 +306,9 @@ impl<'t> StreamReader<'t> {
     }
 
     fn open_packet(&mut self) -> Option<()> {
-        let index = self.packets.next()?;
+        let (stream, within) = (self.stream, &self.within);
+        let may_hold = |&index: &usize| stream.may_hold(index, within.start, within.end);
+        let index = self.packets.find(may_hold)?;
         let packet = *self.stream.packets.get(index)?;
         self.packet = Some(packet);
         self.pos = 0;
@@ -319,7 +334,7 @@ impl<'t> StreamReader<'t> {
                     self.packet = Some(packet);
                     self.pos = head.end_of_head;
                     // The clock starts anew in each packet: packets can be read in any order.
-                    self.clock = packet.begin.unwrap_or(0);
+                    self.clock = packet.clock.unwrap_or(0);
                     self.went_back = false;
                     self.begun += 1;
                     self.head = head;
@@ -520,11 +535,13 @@ const ALL_WINDOWS: usize = 24 << 20;
 impl<'t> MergedReader<'t> {
     /// A reader of all streams of all traces.
     pub fn new(set: &'t TraceSet) -> Self {
-        Self::chosen(set, |_, stream| 0..stream.packets.len())
+        Self::within(set, None, None)
     }
 
-    /// A reader of the packets that `packets` chooses of each stream.
-    pub fn chosen(set: &'t TraceSet, packets: impl Fn(&'t Trace, &'t Stream) -> Range<usize>) -> Self {
+    /// A reader of what may be in a range of time: it leaves out packets that cannot hold event
+    /// records at or after `from` and before `until`, and, if there is a limit, streams without a
+    /// clock. Of other packets it may give event records outside of the range too.
+    pub fn within(set: &'t TraceSet, from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         let mut streams: Vec<_> = set
             .traces
             .iter()
@@ -532,9 +549,17 @@ impl<'t> MergedReader<'t> {
             .collect();
         streams.sort_by(|a, b| crate::order::compare(*a, *b));
         let size = (ALL_WINDOWS / streams.len().max(1)).clamp(4096, WINDOW);
-        let readers = streams
-            .into_iter()
-            .map(|(trace, stream)| StreamReader::new(trace, stream, packets(trace, stream), size));
+        let is_limited = from.is_some() || until.is_some();
+        let readers = streams.into_iter().map(|(trace, stream)| {
+            let clock = trace.clock(stream);
+            let is_left_out = is_limited && clock.is_none();
+            let packets = 0..if is_left_out { 0 } else { stream.packets.len() };
+            let cycles = |time| Some(clock?.cycles_at(time?));
+            StreamReader {
+                within: cycles(from).unwrap_or(0)..cycles(until).unwrap_or(u64::MAX),
+                ..StreamReader::new(trace, stream, packets, size)
+            }
+        });
         Self::of(readers.collect())
     }
 

@@ -17,6 +17,10 @@ pub struct Stream {
     pub packets: Vec<Packet>,
     /// Head of its first packet.
     pub head: PacketHead,
+    /// Other packets have other integers in their contexts than the first one, roles aside: what the
+    /// first one gives (as the number of a CPU) does not hold for all. Known of the heads that were
+    /// read: with an index only of the last one's.
+    pub is_mixed: bool,
 }
 
 /// A file with packets.
@@ -43,9 +47,15 @@ pub struct Packet {
     pub bytes: u64,
     /// Bits of its content that can be decoded, from its start.
     pub content_bits: u64,
-    /// Clock value at its beginning, in cycles.
+    /// Clock value at its beginning as its head gives it, in cycles: the first timestamp is decoded
+    /// from there. `None` if the head has none: the clock then starts at 0.
+    pub clock: Option<u64>,
+    /// No event record of it is earlier, in cycles, as long as the clock does not go back within the
+    /// packet: the clock value of the head, or that of the first event record where the head gives
+    /// none or a later one. `None` only if the stream has no clock, or no packet of it has a time.
     pub begin: Option<u64>,
-    /// Clock value at its end, in cycles.
+    /// Clock value at its end, in cycles, as its head gives it. `None` if the head has none, or 0,
+    /// which a tracer that was killed leaves there.
     pub end: Option<u64>,
     /// Running count of discarded event records.
     pub discarded: Option<u64>,

@@ -169,6 +169,7 @@ impl Trace {
                 }
                 for mut scan in scans {
                     let unclear = std::mem::take(&mut scan.unclear);
+                    let firsts = std::mem::take(&mut scan.firsts);
                     let mut stream = stream_of(scan, path, bytes);
                     for index in unclear {
                         let content = crate::reader::written_content(self, &stream, index);
@@ -177,6 +178,7 @@ impl Trace {
                         }
                     }
                     stream.mend_times(path, &mut self.damage);
+                    stream.learn_begins(&firsts);
                     self.streams.push(stream);
                 }
             }
@@ -273,12 +275,14 @@ fn stream_of(scan: FileScan, path: &Path, bytes: u64) -> Stream {
         }],
         packets: scan.packets,
         head: scan.head,
+        is_mixed: scan.is_mixed,
     }
 }
 
 impl Stream {
     fn join(&mut self, other: Stream) {
         let base = self.files.len() as u32;
+        self.is_mixed |= other.is_mixed || self.head.values != other.head.values;
         self.files.extend(other.files);
         self.packets.extend(other.packets.into_iter().map(|mut packet| {
             packet.file += base;

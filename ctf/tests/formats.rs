@@ -64,7 +64,7 @@ fn check_stream(generated: &Generated, trace: &Trace, written: &GeneratedStream)
     let packets: Vec<_> = stream
         .packets
         .iter()
-        .map(|packet| (packet.offset, packet.begin, packet.end))
+        .map(|packet| (packet.offset, packet.clock, packet.end))
         .collect();
     let expected_packets: Vec<_> = written
         .packets
@@ -73,6 +73,13 @@ fn check_stream(generated: &Generated, trace: &Trace, written: &GeneratedStream)
         .collect();
     if packets != expected_packets {
         return Err(format!("packets {packets:?}, written {expected_packets:?}"));
+    }
+    for (packet, written) in stream.packets.iter().zip(&written.packets) {
+        let first = written.events.first().and_then(|event| event.time);
+        let begin = written.begin.or(first);
+        if packet.begin != begin && (written.begin.is_some() || first.is_some()) {
+            return Err(format!("{packet:?} does not begin at {begin:?}"));
+        }
     }
     let events: Vec<&GeneratedEvent> = written.packets.iter().flat_map(|packet| &packet.events).collect();
     let wanted: Vec<Shown> = events

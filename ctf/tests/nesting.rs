@@ -253,7 +253,7 @@ fn assert_read(metadata: String, stream: Vec<u8>, levels: usize, expected: Vec<V
         let mut events = 0;
         while scanner.next_packet().is_some() {
             loop {
-                let counted = scanner.count(&mut counts, u64::MAX);
+                let counted = scanner.count(&mut counts, 0..u64::MAX);
                 events += counted.events;
                 if counted.ended {
                     break;

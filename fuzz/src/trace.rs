@@ -101,7 +101,7 @@ fn count(trace: &Trace, stream: &Stream) -> Vec<u64> {
         return Vec::new();
     };
     while scanner.next_packet().is_some() {
-        while !scanner.count(&mut counts, u64::MAX).ended {}
+        while !scanner.count(&mut counts, 0..u64::MAX).ended {}
     }
     counts.take(layout)
 }

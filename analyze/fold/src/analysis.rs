@@ -80,9 +80,10 @@ pub trait Analysis: Sync {
 pub struct StreamPlace<'a> {
     /// Its stream.
     pub stream: StreamRef,
-    /// Time at which it begins, if it says so; where that cannot be, as it was mended when the trace was opened.
+    /// Time at which it begins ([`Packet::begin`](tracebraid_ctf::stream::Packet::begin)); `None` if its
+    /// stream has no clock.
     pub begin: Option<Timestamp>,
-    /// The same of its end.
+    /// Time at which it ends, if its head gives that.
     pub end: Option<Timestamp>,
     /// True if event records (or whole packets) were lost between the packet before and this one,
     /// as far as the packets' counters tell.

@@ -179,9 +179,14 @@ impl<'a> Begins<'a> {
         }
     }
 
-    /// True if it is known of all of them.
+    /// True if it is known of all of them, and also how far they reach, but for the last one: else
+    /// each slice of time would have to be looked for from the first packet on.
     fn are_known(&self) -> bool {
-        self.clock.is_some() && self.stream.packets.iter().all(|packet| packet.begin.is_some())
+        let packets = &self.stream.packets;
+        let mut reaches = (1..packets.len()).map(|next| self.stream.reach(next - 1));
+        self.clock.is_some()
+            && packets.iter().all(|packet| packet.begin.is_some())
+            && reaches.all(|reach| reach.is_some())
     }
 
     fn at(&self, packet: usize) -> Timestamp {
@@ -333,18 +338,12 @@ fn first_to_reach(stream: &Stream, clock: Option<ClockConversion>, time: Timesta
     (0..count).find(reaches).unwrap_or(count)
 }
 
-/// The time up to which a packet is taken to hold event records: its end, or the beginning of the
-/// next one if that is later, because some tracers write event records after the time that they
-/// gave as the packet's end. Later ones still count as of this time.
+/// The time up to which a packet is taken to hold event records ([`Stream::reach`]). Later ones still
+/// count as of this time.
 pub(crate) fn packet_limit(stream: &Stream, clock: Option<ClockConversion>, packet: usize) -> Timestamp {
-    let time = |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles));
-    let Some(end) = stream.packets.get(packet).and_then(|packet| time(packet.end)) else {
-        return LAST;
-    };
-    match stream.packets.get(packet + 1) {
-        Some(next) => time(next.begin).map_or(LAST, |begin| begin.max(end).min(LAST)),
-        None => LAST,
-    }
+    clock
+        .zip(stream.reach(packet))
+        .map_or(LAST, |(clock, reach)| clock.timestamp(reach).min(LAST))
 }
 
 #[cfg(test)]

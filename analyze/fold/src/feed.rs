@@ -80,8 +80,9 @@ pub struct Shared<'t> {
 }
 
 impl Shared<'_> {
-    /// Gives that lane the next packet that nobody has; false if none is left.
-    pub fn next_packet(&mut self, lane: usize) -> bool {
+    /// Gives that lane the next packet that no lane has and that may hold event records with such
+    /// clock values; false if none is left.
+    pub fn next_packet(&mut self, lane: usize, within: &Range<u64>) -> bool {
         let Some(lane) = self.lanes.get_mut(lane) else {
             return false;
         };
@@ -90,7 +91,8 @@ impl Shared<'_> {
             let damage = lane.scanner.take_damage();
             self.damage
                 .extend(damage.into_iter().map(|damage| (read, damage)));
-            let Some(packet) = self.packets.next() else {
+            let may_hold = |&packet: &usize| lane.content.may_hold(packet, within.start, within.end);
+            let Some(packet) = self.packets.find(may_hold) else {
                 return false;
             };
             lane.scanner.go_on_with(packet..packet + 1);
@@ -266,15 +268,12 @@ impl<'t> Lane<'t> {
 
     /// When the packet begins and ends at which the scanner stands.
     fn times(&self) -> (Option<Timestamp>, Option<Timestamp>) {
-        let head = self.scanner.packet_head();
-        let index = self.scanner.packets().start.checked_sub(1);
-        let packet = index.and_then(|index| self.content.packets.get(index));
-        let (begin, end) = match packet.filter(|packet| packet.is_misplaced) {
-            Some(mended) => (mended.begin, mended.end),
-            None => (head.begin, head.end),
-        };
+        let packet = self.scanner.packet();
         let time = |cycles| self.time(cycles).map(|time| time.min(LAST));
-        (time(begin), time(end))
+        (
+            time(packet.and_then(|packet| packet.begin)),
+            time(packet.and_then(|packet| packet.end)),
+        )
     }
 
     /// Keeps what reading the packet has found.

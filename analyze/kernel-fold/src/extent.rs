@@ -1,6 +1,7 @@
 //! From when to when a trace goes.
 
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::scan::{Counts, ScanTable, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -19,13 +20,14 @@ pub struct Extent {
 
 impl Extent {
     /// Of the traces (by index) that `of` chooses; `None` if they have no event record with a
-    /// time. Reads the first and the last packet of each stream.
+    /// time. Reads the beginning of the first packet and all of the last packet of each stream; of
+    /// packets that give no times, all.
     pub fn of(set: &TraceSet, of: impl Fn(usize) -> bool) -> Option<Extent> {
         let mut extent: Option<Extent> = None;
         for (_, trace) in set.traces.iter().enumerate().filter(|(index, _)| of(*index)) {
-            let mut ends = Ends::new(trace);
+            let mut lasts = Lasts::new(trace);
             for stream in &trace.streams {
-                let (Some(first), Some(last)) = (ends.first(stream), ends.last(stream)) else {
+                let (Some(first), Some(last)) = (first(trace, stream), lasts.of(stream)) else {
                     continue;
                 };
                 let of_stream = Extent { first, last };
@@ -33,6 +35,34 @@ impl Extent {
             }
         }
         extent
+    }
+
+    /// Time of the first event record of all traces. Reads the beginnings of packets only.
+    pub fn start(set: &TraceSet) -> Option<Timestamp> {
+        let streams = set.traces.iter();
+        let streams = streams.flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)));
+        streams.filter_map(|(trace, stream)| first(trace, stream)).min()
+    }
+
+    /// From when to when the packets of a stream go: by their heads, or to the last event record where
+    /// these do not give the end. `None` if nothing of it has a time.
+    pub fn covered(trace: &Trace, stream: &Stream) -> Option<Extent> {
+        let clock = trace.clock(stream)?;
+        let packets = stream.packets.iter();
+        let told = packets.flat_map(|packet| [packet.begin, packet.end]).flatten();
+        let told = told.map(|cycles| clock.timestamp(cycles));
+        let told = told.map(|time| Extent {
+            first: time,
+            last: time,
+        });
+        let told = told.reduce(Extent::join)?;
+        if gives_its_end(stream) {
+            return Some(told);
+        }
+        let last = Lasts::new(trace)
+            .of(stream)
+            .map_or(told.last, |last| last.max(told.last));
+        Some(Extent { last, ..told })
     }
 
     /// From the first event record of both to the last.
@@ -51,49 +81,72 @@ impl Extent {
     }
 }
 
-/// Finds the ends of a trace's streams.
-struct Ends<'t> {
+/// Time of the first event record of a stream. Packets may be in another order than they were
+/// written, and begin long before their first event record: those that begin before what was found
+/// may have an earlier one.
+fn first(trace: &Trace, stream: &Stream) -> Option<Timestamp> {
+    let clock = trace.clock(stream)?;
+    let begin = |&index: &usize| stream.packets.get(index).and_then(|packet| packet.begin);
+    let mut order: Vec<usize> = (0..stream.packets.len()).collect();
+    order.sort_by_key(begin);
+    let mut first: Option<Timestamp> = None;
+    for index in order {
+        let begin = begin(&index).map(|begin| clock.timestamp(begin));
+        if first.is_some() && begin >= first {
+            break;
+        }
+        let found = StreamReader::new(trace, stream, index..index + 1, HEAD).peek();
+        first = [first, found.flatten()].into_iter().flatten().min();
+    }
+    first
+}
+
+/// Whether the heads of a stream's packets give its end. An end that is the beginning is none: there
+/// are event records in between.
+fn gives_its_end(stream: &Stream) -> bool {
+    let mut reaches = (1..stream.packets.len()).map(|next| stream.reach(next - 1));
+    let last = stream.packets.last();
+    last.is_none_or(|last| last.end > last.begin) && reaches.all(|reach| reach.is_some())
+}
+
+/// Bytes that suffice for the first event record of a packet.
+const HEAD: usize = 4096;
+
+/// Finds the last event records of a trace's streams.
+struct Lasts<'t> {
     trace: &'t Trace,
     tables: Vec<(Arc<ScanTable>, Counts)>,
 }
 
-impl<'t> Ends<'t> {
+impl<'t> Lasts<'t> {
     fn new(trace: &'t Trace) -> Self {
         let table = |layout| (Arc::new(ScanTable::new(layout, |_| false)), Counts::new(layout));
-        Ends {
+        Lasts {
             trace,
             tables: trace.layout.streams.iter().map(table).collect(),
         }
     }
 
-    /// Times of the first and the last event record of a packet.
-    fn packet(&mut self, stream: &'t Stream, index: usize) -> Option<(Timestamp, Timestamp)> {
-        let clock = self.trace.clock(stream)?;
+    /// Of a packet, in cycles.
+    fn packet(&mut self, stream: &'t Stream, index: usize) -> Option<u64> {
         let (table, counts) = self.tables.get_mut(stream.class)?;
         let mut scanner = Scanner::new(self.trace, stream, table.clone(), index..index + 1)?;
         scanner.next_packet()?;
-        let counted = scanner.count(counts, u64::MAX);
-        (counted.events > 0).then(|| (clock.timestamp(counted.first), clock.timestamp(counted.last)))
-    }
-
-    fn first(&mut self, stream: &'t Stream) -> Option<Timestamp> {
-        (0..stream.packets.len())
-            .find_map(|index| self.packet(stream, index))
-            .map(|(first, _)| first)
+        let counted = scanner.count(counts, 0..u64::MAX);
+        (counted.events > 0).then_some(counted.last)
     }
 
     /// From the last packet backwards, as far as packets may reach behind what was found: their
     /// times may overlap.
-    fn last(&mut self, stream: &'t Stream) -> Option<Timestamp> {
+    fn of(&mut self, stream: &'t Stream) -> Option<Timestamp> {
         let clock = self.trace.clock(stream)?;
-        let mut last: Option<Timestamp> = None;
+        let mut last: Option<u64> = None;
         for index in (0..stream.packets.len()).rev() {
-            let end = stream.packets.get(index)?.end.map(|end| clock.timestamp(end));
-            if last.is_some() && end.is_none_or(|end| Some(end) <= last) {
-                break;
+            let reach = stream.reach(index);
+            if last.is_none() || reach.is_none() || reach > last {
+                last = last.max(self.packet(stream, index));
             }
-            last = last.max(self.packet(stream, index).map(|(_, last)| last));
         }
-        last
+        last.map(|last| clock.timestamp(last))
     }
 }

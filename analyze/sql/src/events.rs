@@ -1,7 +1,6 @@
 //! The table `events`: event records of traces, in the order of time.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use rusqlite::types::Value;
@@ -10,7 +9,6 @@ use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::reader::{MergedReader, StreamReader};
 use tracebraid_ctf::schema::Scope;
-use tracebraid_ctf::stream::{Packet, Stream};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::tasks::Tasks;
 
@@ -75,7 +73,10 @@ impl Table for EventTable {
         // Who runs on a CPU is told by what was recorded before.
         let tasks = asked.wants(TID);
         let tasks = tasks.then(|| set.traces.iter().map(|_| Tasks::default()).collect());
-        let reader = reader(set, if tasks.is_some() { i64::MIN } else { asked.from });
+        let from = tasks.is_none().then_some(Timestamp(asked.from));
+        let from = from.filter(|from| from.0 > i64::MIN);
+        let until = asked.to.checked_add(1).map(Timestamp);
+        let reader = MergedReader::within(set, from, until);
         Ok(Box::new(EventRows {
             traces: self.traces.clone(),
             set,
@@ -90,26 +91,6 @@ impl Table for EventTable {
             since_check: 0,
         }))
     }
-}
-
-/// A reader of what may be in the range that begins then: packets that end before it are left out.
-fn reader(set: &'static TraceSet, from: i64) -> MergedReader<'static> {
-    if from == i64::MIN {
-        return MergedReader::new(set);
-    }
-    MergedReader::chosen(set, |trace, stream| behind(trace, stream, from))
-}
-
-fn behind(trace: &Trace, stream: &Stream, from: i64) -> Range<usize> {
-    let packets = stream.packets.len();
-    let Some(clock) = trace.clock(stream) else {
-        return 0..packets;
-    };
-    let is_before = |packet: &&Packet| match (packet.begin, packet.end) {
-        (Some(_), Some(end)) => clock.timestamp(end).0 < from,
-        _ => false,
-    };
-    stream.packets.iter().take_while(is_before).count()..packets
 }
 
 /// What is known of a stream's packet.
@@ -191,9 +172,6 @@ impl Rows for EventRows {
             let Some((time, reader)) = self.reader.next() else {
                 return self.ends();
             };
-            if time.0 > self.asked.to {
-                return self.ends();
-            }
             let lane = EventRows::lane(&mut self.lanes, self.set, reader);
             if let Some(tasks) = self.tasks.as_mut().and_then(|tasks| tasks.get_mut(lane.trace)) {
                 let (trace, class) = (reader.trace(), reader.stream().class);
@@ -207,7 +185,7 @@ impl Rows for EventRows {
                 let running = tasks.see(class, &mut event, lane.cpu).tid;
                 self.tid = own.or(running);
             }
-            if time.0 >= self.asked.from {
+            if (self.asked.from..=self.asked.to).contains(&time.0) {
                 self.now = Some((time, reader.rank()));
                 return Ok(true);
             }

@@ -68,6 +68,9 @@ pub struct StreamLayout {
     pub events: Vec<EventLayout>,
     /// Alignment in bits of an event record's start.
     pub event_align: u32,
+    /// Some timestamps in event record headers are whole clock values, with which the clock may go
+    /// back; shorter ones only ever move it on.
+    pub has_full_timestamps: bool,
     ids: EventIds,
     /// What is known of the position behind the header: it is the second modulo the first.
     behind_header: (u64, u64),
@@ -221,6 +224,7 @@ impl TraceLayout {
             .map(|event| self.event([&own, outer], event, common, start))
             .collect();
         let fast_header = header.and_then(header::recognise);
+        let has_full_timestamps = event_header.all().any(|part| part.node().is_full_timestamp());
         StreamLayout {
             id: class.id,
             clock: class.default_clock,
@@ -234,6 +238,7 @@ impl TraceLayout {
             ids: EventIds::new(&events),
             events,
             event_align,
+            has_full_timestamps,
             behind_header: start,
         }
     }
@@ -307,6 +312,7 @@ impl StreamLayout {
             common_context: Tree::default(),
             events: Vec::new(),
             event_align: 1,
+            has_full_timestamps: false,
             ids: EventIds::default(),
             behind_header: (1, 0),
         }

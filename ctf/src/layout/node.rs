@@ -32,6 +32,18 @@ pub struct Node {
     pub(crate) inside: u32,
 }
 
+impl Node {
+    /// True for a timestamp that gives all bits of the clock's value.
+    pub(super) fn is_full_timestamp(&self) -> bool {
+        let is_full = match &self.kind {
+            NodeKind::Int(_, class) => class.length >= 64,
+            NodeKind::VarInt(_) => true,
+            _ => false,
+        };
+        is_full && self.roles.contains(Roles::CLOCK_TIMESTAMP)
+    }
+}
+
 /// Number of elements or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {

@@ -81,8 +81,8 @@ pub struct Counted {
     pub last: u64,
     /// True if none is left in the packet.
     pub ended: bool,
-    /// True if the next one is at or behind the limit.
-    pub limited: bool,
+    /// Clock value of the next one, if it is not within the range that was asked for.
+    pub refused: Option<u64>,
 }
 
 /// Hits that one call gives at most: few enough to stay in the nearest cache.
@@ -250,6 +250,12 @@ impl<'t> Scanner<'t> {
         }
     }
 
+    /// The packet that is being scanned: its table entry, or what its own head has where an index
+    /// gave another one.
+    pub fn packet(&self) -> Option<&Packet> {
+        self.packet.as_ref()
+    }
+
     /// The head of the packet that is being scanned.
     pub fn packet_head(&self) -> &PacketHead {
         &self.head
@@ -300,7 +306,7 @@ impl<'t> Scanner<'t> {
                     self.packet = Some(packet);
                     self.pos = head.end_of_head;
                     // The clock starts anew in each packet: packets can be read in any order.
-                    self.clock = packet.begin.unwrap_or(0);
+                    self.clock = packet.clock.unwrap_or(0);
                     self.head = head;
                     self.went_back = false;
                     self.cut = false;
@@ -360,29 +366,16 @@ impl<'t> Scanner<'t> {
         self.hits.get(..self.found).unwrap_or_default()
     }
 
-    /// Counts the event records of the current packet by class into `counts`, as far as their
-    /// clock values are less than `limit`; call again for those behind.
-    pub fn count(&mut self, counts: &mut Counts, limit: u64) -> Counted {
-        let mut sink = CountSink {
-            counts,
-            events: 0,
-            first: None,
-            limit,
-            stopped: false,
-        };
+    /// Counts the event records of the current packet by class into `counts`, up to one whose clock
+    /// value is not `within` the range (whose end is no limit if it is the greatest value); call
+    /// again, with a range that it is in, for those from it on.
+    pub fn count(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
+        let mut sink = CountSink::new(counts, within);
         let mut progress = Progress::More;
-        while progress == Progress::More && !sink.stopped {
+        while progress == Progress::More && sink.refused.is_none() {
             progress = self.run(&mut sink);
         }
-        let first = sink.first.unwrap_or(self.clock);
-        let ended = progress == Progress::PacketEnd;
-        Counted {
-            events: sink.events,
-            first,
-            last: self.clock,
-            ended,
-            limited: sink.stopped,
-        }
+        sink.counted(self.clock, progress == Progress::PacketEnd)
     }
 
     /// Counts in the current packets of several scanners of one stream at once, each as far as its
@@ -436,16 +429,10 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Counts one event record of the current packet, if its clock value is less than `limit`, or
+    /// Counts one event record of the current packet, if its clock value is `within` the range, or
     /// brings more of the packet in.
-    pub fn nudge(&mut self, counts: &mut Counts, limit: u64) -> Counted {
-        let mut sink = CountSink {
-            counts,
-            events: 0,
-            first: None,
-            limit,
-            stopped: false,
-        };
+    pub fn nudge(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
+        let mut sink = CountSink::new(counts, within);
         let progress = match self.packet {
             Some(packet) if self.low(&packet) => {
                 self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
@@ -463,16 +450,7 @@ impl<'t> Scanner<'t> {
             None => Progress::PacketEnd,
         };
         let done = self.packet.is_none_or(|packet| self.pos >= packet.content_bits);
-        let first = sink.first.unwrap_or(self.clock);
-        let (events, stopped) = (sink.events, sink.stopped);
-        let ended = done || progress == Progress::PacketEnd;
-        Counted {
-            events,
-            first,
-            last: self.clock,
-            ended,
-            limited: stopped,
-        }
+        sink.counted(self.clock, done || progress == Progress::PacketEnd)
     }
 
     /// Brings all of the current packet into memory, for measurements without reading.
@@ -662,6 +640,7 @@ const EMPTY: Packet = Packet {
     offset: 0,
     bytes: 0,
     content_bits: 0,
+    clock: None,
     begin: None,
     end: None,
     discarded: None,

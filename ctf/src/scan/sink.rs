@@ -1,7 +1,9 @@
 //! What is done with the event records that are scanned: collect hits, or count.
 
-use super::Hit;
+use std::ops::Range;
+
 use super::fast::{self, Fast, IDS};
+use super::{Counted, Hit};
 use crate::layout::StreamLayout;
 
 /// What is done with event records; inlined into the hot loop.
@@ -99,13 +101,39 @@ pub(super) struct CountSink<'a> {
     pub(super) counts: &'a mut Counts,
     pub(super) events: u64,
     pub(super) first: Option<u64>,
-    pub(super) limit: u64,
-    pub(super) stopped: bool,
+    /// Clock values that are counted; the greatest end is no limit, since a clock may well have it.
+    pub(super) within: Range<u64>,
+    /// Clock value of the event record that is not within.
+    pub(super) refused: Option<u64>,
+}
+
+impl<'a> CountSink<'a> {
+    pub(super) fn new(counts: &'a mut Counts, within: Range<u64>) -> Self {
+        CountSink {
+            counts,
+            events: 0,
+            first: None,
+            within,
+            refused: None,
+        }
+    }
+
+    /// What was counted, the scan now standing at that clock value.
+    pub(super) fn counted(&self, clock: u64, ended: bool) -> Counted {
+        Counted {
+            events: self.events,
+            first: self.first.unwrap_or(clock),
+            last: clock,
+            ended,
+            refused: self.refused,
+        }
+    }
 }
 
 impl Sink for CountSink<'_> {
     fn run_fast(&mut self, fast: &Fast, data: &[u8], _: u64, start: fast::Place) -> fast::Place {
-        let (place, events, first) = fast.count(data, start, &mut self.counts.by_id, self.limit);
+        // Such headers only ever move the clock on: it stays at or behind the beginning.
+        let (place, events, first) = fast.count(data, start, &mut self.counts.by_id, self.within.end);
         if self.events == 0 && events > 0 {
             self.first = Some(first);
         }
@@ -124,13 +152,13 @@ impl Sink for CountSink<'_> {
     }
     #[inline(always)]
     fn is_full(&self) -> bool {
-        self.stopped
+        self.refused.is_some()
     }
     #[inline(always)]
     fn refuses(&mut self, clock: u64) -> bool {
-        // The greatest value is no limit: a clock may well have it.
-        self.stopped = clock >= self.limit && self.limit < u64::MAX;
-        self.stopped
+        let is_late = clock >= self.within.end && self.within.end < u64::MAX;
+        self.refused = (is_late || clock < self.within.start).then_some(clock);
+        self.refused.is_some()
     }
     #[inline(always)]
     fn has_hits(&self) -> bool {

@@ -263,7 +263,7 @@ pub fn scan_counts(trace: &Trace, stream: &Stream) -> (Vec<u64>, Vec<String>) {
     let mut scanner = Scanner::new(trace, stream, table, 0..stream.packets.len()).unwrap();
     let mut counts = Counts::new(layout);
     while scanner.next_packet().is_some() {
-        while !scanner.count(&mut counts, u64::MAX).ended {}
+        while !scanner.count(&mut counts, 0..u64::MAX).ended {}
     }
     (
         counts.take(layout),

@@ -11,6 +11,22 @@ use crate::numbers;
 use crate::options::{SelectArgs, TimeRange};
 use crate::warnings::Warnings;
 
+/// Says that streams without a clock are left out of a time range, if there are any: their event
+/// records have no time.
+pub(crate) fn left_out_of(range: TimeRange, set: &TraceSet, warnings: &mut Warnings) {
+    let streams = set.traces.iter();
+    let streams = streams.flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)));
+    let without = streams
+        .filter(|(trace, stream)| trace.clock(stream).is_none())
+        .count();
+    if without > 0 && range != TimeRange::ALL {
+        let streams = if without == 1 { "stream" } else { "streams" };
+        warnings.note(&format!(
+            "{without} {streams} without a clock: their event records have no time, and are left out of the time range"
+        ));
+    }
+}
+
 /// Says why there is nothing, as far as the options are the reason; times are `offset` later than
 /// the clocks say.
 pub(crate) fn nothing_selected(

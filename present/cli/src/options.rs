@@ -7,10 +7,10 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use tracebraid_clocks::Machines;
 use tracebraid_ctf::damage::Damage;
-use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::glob::Glob;
+use tracebraid_reports::kernel::Extent;
 
 use crate::failure::Failure;
 use crate::numbers::{self, Numbers};
@@ -79,6 +79,12 @@ impl TimeRange {
         from: i64::MIN,
         to: i64::MAX,
     };
+
+    /// True if a time is in it.
+    #[inline(always)]
+    pub(crate) fn contains(self, time: i64) -> bool {
+        self.from <= time && time <= self.to
+    }
 }
 
 impl TimeArgs {
@@ -207,22 +213,7 @@ pub(crate) fn total_bytes(set: &TraceSet) -> u64 {
 
 /// Time of the first event record, in nanoseconds from the origin.
 pub(crate) fn start_of(set: &TraceSet) -> Option<i64> {
-    let first = |trace, stream: &'_ tracebraid_ctf::stream::Stream| {
-        StreamReader::new(trace, stream, 0..stream.packets.len(), 4096)
-            .peek()
-            .flatten()
-            .map(|time| time.0)
-    };
-    set.traces
-        .iter()
-        .filter_map(|trace| {
-            trace
-                .streams
-                .iter()
-                .filter_map(|stream| first(trace, stream))
-                .min()
-        })
-        .min()
+    Extent::start(set).map(|start| start.0)
 }
 
 /// Names of traces as babeltrace2 makes them: the host, and where the trace is below the path that

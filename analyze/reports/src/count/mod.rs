@@ -1,27 +1,32 @@
 //! The count report: how many event records, of which event classes, in which streams, when.
+//!
+//! An event record counts by its own time, whatever its packet says: what is counted is what a plain
+//! pass over all event records would select.
 
+mod columns;
 mod report;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::layout::StreamLayout;
+use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::scan::{Counted, Counts, LANES, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_fold::{Analysis, Chunk, Feed, Lane, Record, Shared, StreamPlace, StreamRef};
 
 use crate::kernel::{CpuSet, Window};
+use columns::{Columns, Part, Parts};
 pub use report::{CountReport, LossRow, Rate, StreamRow};
 
 /// Counts event records.
 #[derive(Debug)]
 pub struct Count<'t> {
     set: &'t TraceSet,
-    window: Window,
     cpus: CpuSet,
-    /// Boundaries of the parts of the time range, ascending: one more than there are parts.
-    bounds: Vec<i64>,
+    columns: Columns,
 }
 
 /// Counts of some chunks.
@@ -30,6 +35,7 @@ pub struct CountPartial {
     /// By trace and stream class: counts by event class.
     classes: BTreeMap<(u32, u32), Vec<u64>>,
     streams: BTreeMap<StreamRef, StreamCount>,
+    by_cpu: BTreeMap<u32, u64>,
     /// Event records in each part of the time range.
     rate: Vec<u64>,
 }
@@ -46,9 +52,8 @@ impl<'t> Count<'t> {
     pub fn new(set: &'t TraceSet, window: Window, cpus: CpuSet, parts: usize) -> Self {
         Count {
             set,
-            window,
             cpus,
-            bounds: bounds(set, window, parts.max(1)),
+            columns: Columns::new(set, window, parts.max(1)),
         }
     }
 
@@ -61,38 +66,12 @@ impl<'t> Count<'t> {
     }
 
     fn is_chosen(&self, stream: StreamRef) -> bool {
-        self.cpus.0.is_none() || report::cpu_of(self.set, stream).is_some_and(|cpu| self.cpus.contains(cpu))
+        let is_mixed = stream.of(self.set).is_some_and(|(_, content)| content.is_mixed);
+        is_mixed || self.contains(report::cpu_of(self.set, stream))
     }
 
-    /// The part of the time range that the lane's current packet begins in. Parts 0 and
-    /// `parts + 1` are what lies before and behind the window.
-    fn first_part(&self, lane: &Lane<'_>) -> Part {
-        match lane.clock {
-            Some(clock) => {
-                let begin = clock.timestamp(lane.scanner.clock()).0.min(LAST);
-                self.part(lane, self.bounds.partition_point(|&bound| bound <= begin))
-            }
-            None => Part {
-                index: 0,
-                limit: u64::MAX,
-                wanted: true,
-            },
-        }
-    }
-
-    fn part(&self, lane: &Lane<'_>, index: usize) -> Part {
-        let limit = match (self.bounds.get(index), lane.clock) {
-            (Some(&bound), Some(clock)) if index + 1 < self.bounds.len() || self.window.to.is_some() => {
-                clock.cycles_at(Timestamp(bound))
-            }
-            _ => u64::MAX,
-        };
-        let inner = 1..self.bounds.len();
-        Part {
-            index,
-            limit,
-            wanted: inner.contains(&index) || (index == 0 && self.window.from.is_none()),
-        }
+    fn contains(&self, cpu: Option<u32>) -> bool {
+        self.cpus.0.is_none() || cpu.is_some_and(|cpu| self.cpus.contains(cpu))
     }
 
     /// Takes over what was counted in a part of a packet.
@@ -100,64 +79,61 @@ impl<'t> Count<'t> {
         if run.events == 0 {
             return;
         }
-        let times = lane
-            .clock
-            .map(|clock| (clock.timestamp(run.first).0, clock.timestamp(run.last).0));
-        let part = lane.clock.map(|_| run.part.index.max(1) - 1);
+        let time = |cycles| Some(lane.time(Some(cycles))?.0);
+        let (first, last) = (time(run.first), time(run.last));
         partial.add(
             lane.stream,
             StreamCount {
                 events: run.events,
-                times,
+                times: first
+                    .zip(last)
+                    .map(|(first, last)| (first.min(last), first.max(last))),
             },
-            part,
+            (run.cpu, lane.clock.and(run.part.column)),
         );
     }
 
     /// Goes on by one event record, one part or one packet.
-    fn step(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, counts: &mut Two) {
-        if !run.part.wanted {
+    fn step(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, of: &mut Counting<'_>) {
+        if run.part.column.is_none() {
             // What is left out is gone over in one go.
-            let counted = lane.scanner.count(&mut counts.unwanted, run.part.limit);
-            return if counted.ended {
-                run.state = State::Closed
-            } else {
-                run.go_to(self.part(lane, run.part.index + 1))
-            };
+            let counted = lane.scanner.count(&mut of.unwanted, run.part.within.clone());
+            run.go_on(&of.parts, &counted);
+            return;
         }
-        let counted = lane.scanner.nudge(&mut counts.wanted, run.part.limit);
-        run.add(counted);
+        let counted = lane.scanner.nudge(&mut of.wanted, run.part.within.clone());
+        run.add(&counted);
         run.waits = run.events == 0;
-        if counted.ended || counted.limited {
+        if counted.ended || counted.refused.is_some() {
             self.close(partial, lane, run);
-            if counted.ended {
-                run.state = State::Closed
-            } else {
-                run.go_to(self.part(lane, run.part.index + 1))
+            run.go_on(&of.parts, &counted);
+        }
+    }
+
+    /// Goes to the next packet of a CPU that is asked for.
+    fn open(&self, shared: &mut Shared<'_>, index: usize, run: &mut Run, of: &Counting<'_>) {
+        run.state = State::Finished;
+        while shared.next_packet(index, of.parts.window()) {
+            let Some(lane) = shared.lanes.get(index) else {
+                return;
+            };
+            run.cpu = report::cpu_in(lane.scanner.packet_head(), of.layout);
+            if self.contains(run.cpu) {
+                run.state = State::Open;
+                run.go_to(of.parts.at(lane.scanner.clock()));
+                return;
             }
         }
     }
 
-    /// Goes to the next packet.
-    fn open(&self, shared: &mut Shared<'_>, index: usize, run: &mut Run) {
-        run.state = if shared.next_packet(index) {
-            State::Open
-        } else {
-            State::Finished
-        };
-        if let Some(lane) = shared.lanes.get(index) {
-            run.go_to(self.first_part(lane));
-        }
-    }
-
     /// Counts in several packets of one stream at once, and in what is left one by one.
-    fn stream(&self, partial: &mut CountPartial, shared: &mut Shared<'_>, counts: &mut Two) {
-        let mut runs = [Run::CLOSED; LANES];
+    fn stream(&self, partial: &mut CountPartial, shared: &mut Shared<'_>, of: &mut Counting<'_>) {
+        let mut runs: [Run; LANES] = std::array::from_fn(|_| Run::default());
         loop {
             for (index, run) in runs.iter_mut().enumerate() {
                 match (run.state, shared.lanes.get_mut(index)) {
-                    (State::Closed, _) => self.open(shared, index, run),
-                    (State::Open, Some(lane)) if run.waits => self.step(partial, lane, run, counts),
+                    (State::Closed, _) => self.open(shared, index, run, of),
+                    (State::Open, Some(lane)) if run.waits => self.step(partial, lane, run, of),
                     _ => {}
                 }
             }
@@ -165,11 +141,11 @@ impl<'t> Count<'t> {
             if runs.iter().any(|run| run.state == State::Finished) {
                 break;
             }
-            let is_ready = |run: &Run| run.state == State::Open && run.part.wanted && !run.waits;
+            let is_ready = |run: &Run| run.state == State::Open && run.part.column.is_some() && !run.waits;
             if runs.iter().all(is_ready) {
                 let scanners = [&mut a.scanner, &mut b.scanner, &mut c.scanner];
-                let limits = runs.each_ref().map(|run| run.part.limit);
-                let (counted, stopped) = Scanner::count_together(scanners, &mut counts.wanted, limits);
+                let limits = runs.each_ref().map(|run| run.part.within.end);
+                let (counted, stopped) = Scanner::count_together(scanners, &mut of.wanted, limits);
                 for ((run, events), lane) in runs.iter_mut().zip(counted).zip([&*a, &*b, &*c]) {
                     run.events += events;
                     run.last = lane.scanner.clock();
@@ -180,47 +156,36 @@ impl<'t> Count<'t> {
         for (index, run) in runs.iter_mut().enumerate() {
             while run.state != State::Finished {
                 match (run.state, shared.lanes.get_mut(index)) {
-                    (State::Open, Some(lane)) => self.alone(partial, lane, run, counts),
-                    _ => self.open(shared, index, run),
+                    (State::Open, Some(lane)) => self.alone(partial, lane, run, of),
+                    _ => self.open(shared, index, run, of),
                 }
             }
         }
     }
 
     /// Counts what is left of a lane's packet.
-    fn alone(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, counts: &mut Two) {
+    fn alone(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, of: &mut Counting<'_>) {
         while run.state == State::Open {
-            let into = if run.part.wanted {
-                &mut counts.wanted
+            let is_wanted = run.part.column.is_some();
+            let into = if is_wanted {
+                &mut of.wanted
             } else {
-                &mut counts.unwanted
+                &mut of.unwanted
             };
-            let counted = lane.scanner.count(into, run.part.limit);
-            run.add(counted);
-            if run.part.wanted {
+            let counted = lane.scanner.count(into, run.part.within.clone());
+            run.add(&counted);
+            if is_wanted {
                 self.close(partial, lane, run);
             }
-            if counted.ended {
-                run.state = State::Closed
-            } else {
-                run.go_to(self.part(lane, run.part.index + 1))
-            }
+            run.go_on(&of.parts, &counted);
         }
     }
 }
 
-/// A part of the time range, for a stream.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    index: usize,
-    /// Clock value at which it ends, in cycles.
-    limit: u64,
-    wanted: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// Between packets.
+    #[default]
     Closed,
     /// In a packet.
     Open,
@@ -229,9 +194,11 @@ enum State {
 }
 
 /// Where counting is in a lane, and what it has counted in this part of this packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Run {
     state: State,
+    /// The CPU of the packet.
+    cpu: Option<u32>,
     part: Part,
     /// A step must come first: at the beginning of each part, which finds its first event record,
     /// and where several lanes at once cannot go on.
@@ -242,24 +209,20 @@ struct Run {
 }
 
 impl Run {
-    const CLOSED: Run = Run {
-        state: State::Closed,
-        part: Part {
-            index: 0,
-            limit: 0,
-            wanted: false,
-        },
-        waits: true,
-        events: 0,
-        first: 0,
-        last: 0,
-    };
-
     fn go_to(&mut self, part: Part) {
         (self.part, self.waits, self.events) = (part, true, 0);
     }
 
-    fn add(&mut self, counted: Counted) {
+    /// Goes to the part of the event record at which counting stopped, or behind the packet.
+    fn go_on(&mut self, parts: &Parts, counted: &Counted) {
+        match counted.refused {
+            Some(clock) => self.go_to(parts.at(clock)),
+            None if counted.ended => self.state = State::Closed,
+            None => {}
+        }
+    }
+
+    fn add(&mut self, counted: &Counted) {
         if self.events == 0 {
             self.first = counted.first;
         }
@@ -276,36 +239,36 @@ pub struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Counts one, by the index of its class.
-    pub fn add(&mut self, trace: &Trace, stream: &Stream, class: usize, time: Timestamp) {
+    /// Counts the next event record of a reader, which happened then.
+    pub fn add(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) {
+        let (trace, stream) = (reader.trace(), reader.stream());
         let Some((trace_index, stream_index)) = place(self.count.set, trace, stream) else {
             return;
         };
-        let classes = trace
-            .layout
-            .streams
-            .get(stream.class)
-            .map_or(0, |layout| layout.events.len());
+        let Some(layout) = trace.layout.streams.get(stream.class) else {
+            return;
+        };
+        let cpu = report::cpu_in(reader.packet_head(), layout);
+        let Some(class) = reader.event().map(|event| event.class_index) else {
+            return;
+        };
         let key = (trace_index, stream.class as u32);
-        let counts = self
-            .partial
-            .classes
-            .entry(key)
-            .or_insert_with(|| vec![0; classes]);
+        let counts = self.partial.classes.entry(key);
+        let counts = counts.or_insert_with(|| vec![0; layout.events.len()]);
         if let Some(count) = counts.get_mut(class) {
             *count += 1;
         }
+        let time = trace.clock(stream).map(|_| time.0);
         let count = StreamCount {
             events: 1,
-            times: Some((time.0, time.0)),
+            times: time.map(|time| (time, time)),
         };
-        let part = self.count.bounds.partition_point(|&bound| bound <= time.0).max(1) - 1;
-        let part = part.min(self.count.bounds.len().saturating_sub(2));
+        let column = time.map(|time| self.count.columns.at(time));
         let stream = StreamRef {
             trace: trace_index,
             stream: stream_index,
         };
-        self.partial.add(stream, count, Some(part));
+        self.partial.add(stream, count, (cpu, column));
     }
 
     /// The report on all that were given.
@@ -323,54 +286,26 @@ fn place(set: &TraceSet, trace: &Trace, stream: &Stream) -> Option<(u32, u32)> {
     Some((trace_index as u32, stream_index as u32))
 }
 
-/// Something is behind the last part.
-const LAST: i64 = i64::MAX - 1;
-
-/// Equal parts of the window, or of the time that the packets say they cover.
-fn bounds(set: &TraceSet, window: Window, parts: usize) -> Vec<i64> {
-    let mut covered: Option<(i64, i64)> = None;
-    for trace in &set.traces {
-        for stream in &trace.streams {
-            let Some(clock) = trace.clock(stream) else {
-                continue;
-            };
-            for packet in &stream.packets {
-                for time in [packet.begin, packet.end]
-                    .into_iter()
-                    .flatten()
-                    .map(|cycles| clock.timestamp(cycles).0.min(LAST))
-                {
-                    let (from, to) = covered.get_or_insert((time, time));
-                    (*from, *to) = ((*from).min(time), (*to).max(time));
-                }
-            }
-        }
-    }
-    let (from, to) = covered.unwrap_or((0, 0));
-    let from = window.from.map_or(from, |time| time.0.max(from));
-    let to = window
-        .to
-        .map_or(to.saturating_add(1), |time| time.0.min(to.saturating_add(1)))
-        .max(from);
-    let length = i128::from(to) - i128::from(from);
-    let bound = |part: usize| (i128::from(from) + length * part as i128 / parts as i128) as i64;
-    (0..=parts).map(bound).collect()
-}
-
 /// Counts of what is asked for, and of the rest of the packets that reach over the boundary.
-struct Two {
+struct Counting<'l> {
+    layout: &'l StreamLayout,
+    parts: Parts,
     wanted: Counts,
     unwanted: Counts,
 }
 
 impl CountPartial {
-    fn add(&mut self, stream: StreamRef, count: StreamCount, part: Option<usize>) {
+    /// Adds what was counted of a CPU in a column.
+    fn add(&mut self, stream: StreamRef, count: StreamCount, (cpu, column): (Option<u32>, Option<usize>)) {
         self.add_stream(stream, count);
-        if let Some(part) = part {
-            if self.rate.len() <= part {
-                self.rate.resize(part + 1, 0);
+        if let Some(cpu) = cpu {
+            *self.by_cpu.entry(cpu).or_default() += count.events;
+        }
+        if let Some(column) = column {
+            if self.rate.len() <= column {
+                self.rate.resize(column + 1, 0);
             }
-            self.rate[part] += count.events;
+            self.rate[column] += count.events;
         }
     }
 
@@ -442,15 +377,14 @@ impl Analysis for Count<'_> {
             let Some(layout) = trace.layout.streams.get(stream.class) else {
                 continue;
             };
-            let mut counts = Two {
+            let mut of = Counting {
+                layout,
+                parts: self.columns.of(trace.clock(stream)),
                 wanted: Counts::new(layout),
                 unwanted: Counts::new(layout),
             };
-            self.stream(partial, &mut shared, &mut counts);
-            partial.add_classes(
-                (stream_ref.trace, stream.class as u32),
-                counts.wanted.take(layout),
-            );
+            self.stream(partial, &mut shared, &mut of);
+            partial.add_classes((stream_ref.trace, stream.class as u32), of.wanted.take(layout));
             feed.give_back(shared);
         }
     }
@@ -464,6 +398,9 @@ impl Analysis for Count<'_> {
         for (stream, count) in later.streams {
             earlier.add_stream(stream, count);
         }
+        for (cpu, events) in later.by_cpu {
+            *earlier.by_cpu.entry(cpu).or_default() += events;
+        }
         if earlier.rate.len() < later.rate.len() {
             earlier.rate.resize(later.rate.len(), 0);
         }
@@ -475,6 +412,6 @@ impl Analysis for Count<'_> {
     }
 
     fn finish(&self, partial: CountPartial) -> CountReport {
-        report::make(self.set, &self.bounds, partial)
+        report::make(self.set, self.columns.bounds(), partial)
     }
 }

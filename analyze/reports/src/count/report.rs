@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::losses::LossKind;
+use tracebraid_ctf::packet::PacketHead;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::StreamRef;
 
@@ -16,7 +18,7 @@ pub struct CountReport {
     pub events: u64,
     /// Event records by the names of their classes; classes without any are left out.
     pub by_name: BTreeMap<String, u64>,
-    /// Event records by CPU, for streams that say which one they are of.
+    /// Event records by CPU, for packets that say which one they are of.
     pub by_cpu: BTreeMap<u32, u64>,
     /// Each stream.
     pub streams: Vec<StreamRow>,
@@ -41,7 +43,7 @@ pub struct StreamRow {
     pub trace: u32,
     /// Its first file.
     pub file: String,
-    /// Its CPU, if it says one.
+    /// Its CPU, if all of its packets say the same.
     pub cpu: Option<u32>,
     /// Event records.
     pub events: u64,
@@ -82,14 +84,16 @@ pub struct LossRow {
     pub to: Option<i64>,
 }
 
-/// The CPU of a stream.
+/// The CPU of a stream, if all of its packets are of one.
 pub(super) fn cpu_of(set: &TraceSet, stream: StreamRef) -> Option<u32> {
     let (trace, content) = stream.of(set)?;
     let layout = trace.layout.streams.get(content.class)?;
-    content
-        .head
-        .value(layout, "cpu_id")
-        .and_then(|cpu| u32::try_from(cpu).ok())
+    cpu_in(&content.head, layout).filter(|_| !content.is_mixed)
+}
+
+/// The CPU of a packet.
+pub(super) fn cpu_in(head: &PacketHead, layout: &StreamLayout) -> Option<u32> {
+    u32::try_from(head.value(layout, "cpu_id")?).ok()
 }
 
 pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> CountReport {
@@ -122,12 +126,6 @@ pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> Cou
             })
         })
         .collect();
-    let mut by_cpu: BTreeMap<u32, u64> = BTreeMap::new();
-    for stream in &streams {
-        if let Some(cpu) = stream.cpu {
-            *by_cpu.entry(cpu).or_default() += stream.events;
-        }
-    }
     let losses: Vec<LossRow> = partial
         .streams
         .keys()
@@ -145,7 +143,7 @@ pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> Cou
     CountReport {
         events: streams.iter().map(|stream| stream.events).sum(),
         by_name,
-        by_cpu,
+        by_cpu: partial.by_cpu,
         first: streams.iter().filter_map(|stream| stream.first).min(),
         last: streams.iter().filter_map(|stream| stream.last).max(),
         rate: Rate {

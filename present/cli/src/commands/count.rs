@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
+use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_reports::count::{Count, CountReport};
@@ -60,6 +61,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
         zone,
         warnings,
     } = &mut subject;
+    crate::hints::left_out_of(*range, set, warnings);
     let window = report::window(*range);
     let count = Count::new(set, window, report::cpus(&args.select), PARTS);
     warnings.recorder(set, &args.select);
@@ -99,21 +101,17 @@ fn selected(
 ) -> Result<CountReport, Failure> {
     let stop = output::interruption();
     let mut progress = Progress::new(options::total_bytes(set), false);
-    let mut merged = MergedReader::new(set);
+    // What was recorded before the range tells who runs in it.
+    let until = range.to.checked_add(1).map(Timestamp);
+    let mut merged = MergedReader::within(set, None, until);
     let mut counter = count.counter();
     let mut since_check = 0u32;
     while let Some((time, reader)) = merged.next() {
-        if time.0 > range.to {
-            break;
-        }
         let wanted = selection
             .as_mut()
             .is_none_or(|selection| selection.wants(time, reader));
-        if wanted && time.0 >= range.from {
-            let (trace, stream) = (reader.trace(), reader.stream());
-            if let Some(event) = reader.event() {
-                counter.add(trace, stream, event.class_index, time);
-            }
+        if wanted && range.contains(time.0) {
+            counter.add(time, reader);
         }
         since_check += 1;
         if since_check >= 1 << 16 {

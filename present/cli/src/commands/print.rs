@@ -238,6 +238,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         .saturating_mul(1_000_000_000)
         .saturating_add(args.clock_offset_ns);
     let range = args.time.range(&set, &zone, offset)?;
+    crate::hints::left_out_of(range, &set, &mut warnings);
     let start = || options::start_of(&set).map(|start| start.saturating_add(offset));
     let shown_zone = zone.clone();
     let selection = Selection::new(
@@ -318,9 +319,6 @@ impl<'t> Job<'t, '_> {
                 break;
             };
             let time = Timestamp(time.0.saturating_add(self.offset));
-            if time.0 > self.range.to {
-                break;
-            }
             if self.wants(time, reader) && self.put(&mut buffer, time, reader) {
                 self.limit -= 1;
                 self.found = true;
@@ -362,30 +360,18 @@ impl<'t> Job<'t, '_> {
 
     #[inline]
     fn wants(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
-        // Streams without a clock have no place in a range.
         let selected = self
             .selection
             .as_mut()
             .is_none_or(|selection| selection.wants(time, reader));
-        selected && time.0 >= self.range.from
+        selected && self.range.contains(time.0)
     }
 }
 
-/// A reader of what may be in the range: packets that end before it are left out, unless the
-/// event records in them say who runs in the range.
-fn reader<'t>(set: &'t TraceSet, range: TimeRange, offset: i64, needs_past: bool) -> MergedReader<'t> {
-    if range.from == i64::MIN || needs_past {
-        return MergedReader::new(set);
-    }
-    MergedReader::chosen(set, |trace, stream| {
-        let Some(clock) = trace.clock(stream) else {
-            return 0..stream.packets.len();
-        };
-        let before = |packet: &tracebraid_ctf::stream::Packet| match (packet.begin, packet.end) {
-            (Some(_), Some(end)) => clock.timestamp(end).0.saturating_add(offset) < range.from,
-            _ => false,
-        };
-        let skipped = stream.packets.iter().take_while(|packet| before(packet)).count();
-        skipped..stream.packets.len()
-    })
+/// A reader of what may be in the range, or says who runs in it.
+fn reader(set: &TraceSet, range: TimeRange, offset: i64, needs_past: bool) -> MergedReader<'_> {
+    let time = |time: i64| Timestamp(time.saturating_sub(offset));
+    let from = (range.from > i64::MIN && !needs_past).then(|| time(range.from));
+    let until = range.to.checked_add(1).map(time);
+    MergedReader::within(set, from, until)
 }

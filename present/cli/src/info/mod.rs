@@ -9,6 +9,7 @@ use serde::Serialize;
 use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Uuid};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_reports::kernel::Extent;
 
 use crate::loss::Loss;
 
@@ -268,8 +269,7 @@ impl ClockInfo {
 
 impl StreamInfo {
     fn of(trace: &Trace, stream: &Stream) -> StreamInfo {
-        let clock = trace.clock(stream);
-        let time = |cycles: Option<u64>| Some(clock?.timestamp(cycles?).0);
+        let covered = Extent::covered(trace, stream);
         let layout = trace.layout.streams.get(stream.class);
         let loss = Loss::of(trace, stream);
         StreamInfo {
@@ -283,16 +283,8 @@ impl StreamInfo {
                 .collect(),
             packets: stream.packets.len() as u64,
             bytes: stream.bytes(),
-            begin: stream
-                .packets
-                .iter()
-                .filter_map(|packet| time(packet.begin))
-                .min(),
-            end: stream
-                .packets
-                .iter()
-                .filter_map(|packet| time(packet.end.or(packet.begin)))
-                .max(),
+            begin: covered.map(|covered| covered.first.0),
+            end: covered.map(|covered| covered.last.0),
             lost_events: loss.events,
             lost_packets: loss.packets,
             lost_between: loss.range,
