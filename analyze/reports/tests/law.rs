@@ -54,6 +54,8 @@ macro_rules! for_each_per_cpu {
     };
 }
 
+pub(crate) use {for_each, for_each_per_cpu};
+
 fn holds_for(name: &str) {
     let Some(set) = crate::support::traces::kernel_trace(name) else {
         return;

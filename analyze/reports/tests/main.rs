@@ -2,10 +2,12 @@
 #![allow(missing_docs)]
 
 mod channels;
+mod counted;
 mod damaged;
 mod descriptors;
 mod devices;
 mod files;
+mod heads;
 mod ids;
 mod irq;
 mod law;

@@ -6,6 +6,7 @@
 //! obviously right, because the reader is tested against it.
 #![forbid(unsafe_code)]
 
+pub mod bare;
 pub mod bits;
 pub mod compare;
 pub mod damage;

@@ -3,6 +3,7 @@
 
 mod build_scripts;
 mod choices;
+mod counts;
 mod critical_path;
 mod device_reports;
 mod executions;
