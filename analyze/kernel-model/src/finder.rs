@@ -2,7 +2,8 @@
 
 use tracebraid_ctf::layout::node::NodeKind;
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
-use tracebraid_ctf::schema::{EnvValue, Scope, TraceClass};
+use tracebraid_ctf::schema::{EnvValue, Scope};
+use tracebraid_ctf::trace::Trace;
 
 use crate::action::{Action, Argument, SyscallSpec};
 use crate::drop_reason::{DropReason, unspecified};
@@ -25,8 +26,9 @@ use crate::model::Context;
 use crate::names::Meaning;
 use crate::numbers::Numbers;
 use crate::peer::PeerField;
+use crate::state_numbers::{StateNumbers, release_numbers, release_of};
+use crate::state_sample::state_numbers;
 use crate::syscall::{Abi, Syscall};
-use crate::task_state::{StateNumbers, version};
 
 /// What the environment of a trace tells of its numbers.
 #[derive(Debug)]
@@ -43,15 +45,15 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(class: &TraceClass) -> Machine {
+    pub(crate) fn new(trace: &Trace) -> Machine {
+        let class = &trace.layout.class;
         let abi = Abi::of_machine(class.env_str("machine"));
-        // LTTng's name, perf's name.
-        let release = class.env_str("kernel_release").or(class.env_str("release"));
+        let release = release_of(class).and_then(release_numbers);
         Machine {
             calls: Numbers::new(abi),
             compat_calls: Numbers::new(abi.compat()),
-            states: StateNumbers::of_release(release),
-            no_drop_reason: unspecified(release.and_then(version)),
+            states: state_numbers(trace),
+            no_drop_reason: unspecified(release.map(|(major, minor, _)| (major, minor))),
             plain_wakeups: matches!(
                 (class.env("tracer_major"), class.env("tracer_minor")),
                 (Some(EnvValue::Int(2)), Some(EnvValue::Int(0 | 1)))

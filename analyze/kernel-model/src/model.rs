@@ -2,8 +2,7 @@
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::packet::PacketHead;
-use tracebraid_ctf::schema::TraceClass;
-use tracebraid_ctf::trace::TraceSet;
+use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::comm::Comm;
 use crate::event::KernelEvent;
@@ -126,10 +125,7 @@ pub enum CpuSource {
 impl KernelModel {
     /// Resolves everything.
     pub fn new(set: &TraceSet) -> KernelModel {
-        let traces = set
-            .traces
-            .iter()
-            .map(|trace| TraceModel::new(&trace.layout.class, &trace.layout.streams));
+        let traces = set.traces.iter().map(TraceModel::new);
         KernelModel {
             traces: traces.collect(),
         }
@@ -137,16 +133,15 @@ impl KernelModel {
 }
 
 impl TraceModel {
-    fn new(class: &TraceClass, streams: &[StreamLayout]) -> TraceModel {
+    fn new(trace: &Trace) -> TraceModel {
         // A user-space tracepoint may have any name.
-        if class.env_str("domain").is_some_and(|domain| domain != "kernel") {
+        let domain = trace.layout.class.env_str("domain");
+        if domain.is_some_and(|domain| domain != "kernel") {
             return TraceModel::default();
         }
-        let machine = Machine::new(class);
-        let streams = streams
-            .iter()
-            .map(|layout| StreamModel::new(layout, &machine))
-            .collect();
+        let machine = Machine::new(trace);
+        let streams = trace.layout.streams.iter();
+        let streams = streams.map(|layout| StreamModel::new(layout, &machine)).collect();
         TraceModel { streams }
     }
 }

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::field::{Body, IntField};
+use crate::field::{Body, IntField, TextField};
+use crate::state_numbers::{RawStates, StateNumbers};
 
 /// State of a thread when it left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
-    /// It could have run on. It gave way, or was preempted: kernels before 3.16 do not tell which,
-    /// later ones mark preemption.
+    /// It could have run on. It gave way, or was preempted: kernels before 3.2, and those without
+    /// CONFIG_PREEMPT before 4.4, do not tell which; others mark preemption.
     Runnable,
     /// It could have run on, and was preempted.
     Preempted,
@@ -33,34 +34,6 @@ pub enum TaskState {
     Other,
 }
 
-/// Which of Linux's two ways to number states a trace has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StateNumbers {
-    /// Since 4.14: bits in the order of the letters of `ps`, preemption as a bit above all.
-    #[default]
-    Report,
-    /// Before: the kernel's internal bits.
-    Internal,
-}
-
-impl StateNumbers {
-    /// By the release of the kernel; the newer for one that is not known.
-    pub fn of_release(release: Option<&str>) -> StateNumbers {
-        match release.and_then(version) {
-            Some(version) if version < (4, 14) => StateNumbers::Internal,
-            _ => StateNumbers::Report,
-        }
-    }
-}
-
-/// The first two numbers of a release of the kernel.
-pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release
-        .split(|byte: char| !byte.is_ascii_digit())
-        .map(|number| number.parse().ok());
-    Some((numbers.next()??, numbers.next()??))
-}
-
 impl TaskState {
     /// All, in the order of reports.
     pub const ALL: [TaskState; 11] = [
@@ -82,44 +55,72 @@ impl TaskState {
     pub fn new(state: i64, numbers: StateNumbers) -> TaskState {
         match numbers {
             StateNumbers::Report => Self::of_report(state),
-            StateNumbers::Internal => Self::of_internal(state),
+            StateNumbers::Shifted => Self::of_shifted(state),
+            StateNumbers::Index => Self::of_index(state),
+            StateNumbers::Raw(raw) => Self::of_raw(state, raw),
         }
     }
 
-    /// `task_state_index` since Linux 4.14, as a bit. TASK_REPORT_MAX is the bit of preemption.
+    /// A bit for each letter of `ps`, preemption (TASK_REPORT_MAX) above all. Numbers that this
+    /// encoding does not have are those of a trace whose other states did not show how it counts.
     fn of_report(state: i64) -> TaskState {
         match state {
-            0 => TaskState::Runnable,
-            1 => TaskState::Sleeping,
-            2 => TaskState::DiskSleep,
-            4 => TaskState::Stopped,
-            8 => TaskState::Traced,
-            0x10 => TaskState::Dead,
-            0x20 => TaskState::Zombie,
-            0x40 => TaskState::Parked,
-            0x80 => TaskState::Idle,
-            // 4.14 itself still had 0x800 or 0x1000 (TASK_STATE_MAX).
+            0..=0xff if state.count_ones() < 2 => Self::of_index(i64::from(64 - state.leading_zeros())),
             0x100 | 0x800 | 0x1000 => TaskState::Preempted,
+            0x101.. => Self::of_raw(state, RawStates::LATEST),
             _ => TaskState::Other,
         }
     }
 
-    /// `task->state` before Linux 4.14. The bit of preemption (TASK_STATE_MAX) moved upwards with
-    /// each state that came: 0x200 to 0x1000.
-    fn of_internal(state: i64) -> TaskState {
-        const UNINTERRUPTIBLE: i64 = 2;
-        const NO_LOAD: i64 = 0x400;
+    /// The same bits, one place too far to the left. 0x100 is both preemption and `I`: see
+    /// [`StateField`].
+    fn of_shifted(state: i64) -> TaskState {
         match state {
             0 => TaskState::Runnable,
-            0x200 | 0x400 | 0x800 | 0x1000 => TaskState::Preempted,
-            _ if state & UNINTERRUPTIBLE != 0 && state & NO_LOAD != 0 => TaskState::Idle,
-            _ if state & UNINTERRUPTIBLE != 0 => TaskState::DiskSleep,
-            _ if state & 1 != 0 => TaskState::Sleeping,
-            _ if state & 4 != 0 => TaskState::Stopped,
-            _ if state & 8 != 0 => TaskState::Traced,
-            _ if state & 0x40 != 0 => TaskState::Dead,
-            // The two changed places in 3.14; neither is in `state` of a thread that is switched.
-            _ if state & 0x30 != 0 => TaskState::Zombie,
+            1..=0xff if state.count_ones() == 1 => Self::of_index(i64::from(state.trailing_zeros())),
+            0x100.. => Self::of_report(state),
+            _ => TaskState::Other,
+        }
+    }
+
+    /// The place of the letter of `ps`; preemption as Linux 4.14 has it (TASK_STATE_MAX).
+    fn of_index(state: i64) -> TaskState {
+        match state {
+            0 => TaskState::Runnable,
+            1 => TaskState::Sleeping,
+            2 => TaskState::DiskSleep,
+            3 => TaskState::Stopped,
+            4 => TaskState::Traced,
+            5 => TaskState::Dead,
+            6 => TaskState::Zombie,
+            7 => TaskState::Parked,
+            8 => TaskState::Idle,
+            0x100.. => Self::of_report(state),
+            _ => TaskState::Other,
+        }
+    }
+
+    /// `task->state`: bits that say how a thread may be woken, besides what it does.
+    fn of_raw(state: i64, raw: RawStates) -> TaskState {
+        const UNINTERRUPTIBLE: i64 = 2;
+        let has = |bit: i64| state & bit != 0;
+        match state {
+            0 => TaskState::Runnable,
+            // The bit moves upwards with each state that is added, and vendors add some earlier.
+            _ if raw.preempted != 0 && state >= raw.preempted && state.count_ones() == 1 => {
+                TaskState::Preempted
+            }
+            _ if has(UNINTERRUPTIBLE) && has(raw.no_load) => TaskState::Idle,
+            _ if has(UNINTERRUPTIBLE) => TaskState::DiskSleep,
+            _ if has(1) => TaskState::Sleeping,
+            _ if has(4) => TaskState::Stopped,
+            _ if has(8) => TaskState::Traced,
+            _ if has(raw.dead) => TaskState::Dead,
+            _ if has(raw.parked) => TaskState::Parked,
+            // EXIT_DEAD and EXIT_ZOMBIE: neither is in `state` of a thread that is switched.
+            _ if has(0x30) => TaskState::Zombie,
+            // A spinning lock that sleeps (PREEMPT_RT).
+            _ if has(raw.lock_wait) => TaskState::DiskSleep,
             _ => TaskState::Other,
         }
     }
@@ -172,15 +173,38 @@ impl TaskState {
 /// A field with a thread's state.
 #[derive(Clone, Debug)]
 pub struct StateField {
-    pub(crate) field: IntField,
-    pub(crate) numbers: StateNumbers,
+    field: IntField,
+    numbers: StateNumbers,
+    /// Name of the thread, where its state depends on it.
+    name: Option<TextField>,
 }
 
 impl StateField {
+    pub(crate) fn new(field: IntField, numbers: StateNumbers, name: Option<&TextField>) -> StateField {
+        let name = name.filter(|_| numbers == StateNumbers::Shifted).cloned();
+        StateField { field, numbers, name }
+    }
+
     /// The state.
     #[inline]
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<TaskState> {
-        Some(TaskState::new(self.field.get(body)?, self.numbers))
+        let state = self.field.get(body)?;
+        if let (Some(name), 0x100) = (&self.name, state) {
+            return Some(Self::shifted_top(name, body));
+        }
+        Some(TaskState::new(state, self.numbers))
+    }
+
+    /// Preempted or idle: one number in [`StateNumbers::Shifted`]. The threads that wait without being load
+    /// (TASK_IDLE) in Linux 4.14 to 4.19 are workers of queues and those of RCU.
+    #[cold]
+    fn shifted_top(name: &TextField, body: &mut Body<'_, '_>) -> TaskState {
+        let name = name.bytes(body).unwrap_or_default();
+        let waits = ["kworker/", "rcu_", "rcuo"];
+        match waits.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
+            true => TaskState::Idle,
+            false => TaskState::Preempted,
+        }
     }
 }
 
@@ -188,25 +212,106 @@ impl StateField {
 mod tests {
     use super::*;
 
-    #[test]
-    fn states_of_both_numberings() {
-        let report = |state| TaskState::new(state, StateNumbers::Report).letters();
-        let internal = |state| TaskState::new(state, StateNumbers::Internal).letters();
-        assert_eq!([0, 1, 2, 0x100].map(report), ["R", "S", "D", "R+"]);
-        assert_eq!([0x10, 0x20, 0x40, 0x80, 3].map(report), ["X", "Z", "P", "I", "?"]);
-        assert_eq!([0, 1, 2, 0x400, 0x800].map(internal), ["R", "S", "D", "R+", "R+"]);
-        // TASK_KILLABLE, TASK_IDLE, TASK_DEAD.
-        assert_eq!([0x82, 0x402, 0x40].map(internal), ["D", "I", "X"]);
+    fn letters<const N: usize>(numbers: StateNumbers, states: [i64; N]) -> [&'static str; N] {
+        states.map(|state| TaskState::new(state, numbers).letters())
+    }
+
+    fn raw(release: (u32, u32), state: i64) -> &'static str {
+        TaskState::new(state, StateNumbers::Raw(RawStates::of(release))).letters()
     }
 
     #[test]
-    fn numbering_follows_the_release() {
-        let of = |release| StateNumbers::of_release(Some(release));
-        assert_eq!(of("4.4.3-1-ARCH"), StateNumbers::Internal);
-        assert_eq!(of("3.10.0-327.el7"), StateNumbers::Internal);
-        assert_eq!(of("4.14.1"), StateNumbers::Report);
-        assert_eq!(of("6.1.0-56-amd64"), StateNumbers::Report);
-        assert_eq!(of("strange"), StateNumbers::Report);
-        assert_eq!(StateNumbers::of_release(None), StateNumbers::Report);
+    fn bits_of_letters() {
+        let states = [
+            0,
+            1,
+            2,
+            4,
+            8,
+            0x10,
+            0x20,
+            0x40,
+            0x80,
+            0x100,
+            3,
+            -1,
+            i64::MIN,
+            i64::MAX,
+        ];
+        assert_eq!(
+            letters(StateNumbers::Report, states),
+            [
+                "R", "S", "D", "T", "t", "X", "Z", "P", "I", "R+", "?", "?", "?", "I"
+            ]
+        );
+        // Of a raw trace that was not seen to be one: only 0x40 and 0x80 mean two things.
+        let raw = [0x102, 0x402, 0x1000, 0x2001, 0x104, 0x108];
+        assert_eq!(
+            letters(StateNumbers::Report, raw),
+            ["D", "I", "R+", "S", "T", "t"]
+        );
+    }
+
+    #[test]
+    fn bits_of_letters_shifted() {
+        let states = [0, 1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0x100, 3, -1];
+        assert_eq!(
+            letters(StateNumbers::Shifted, states),
+            ["R", "R", "S", "D", "T", "t", "X", "Z", "P", "R+", "?", "?"]
+        );
+    }
+
+    #[test]
+    fn places_of_letters() {
+        let states = [0, 1, 2, 3, 4, 5, 6, 7, 8, 0x1000, 9, -1];
+        assert_eq!(
+            letters(StateNumbers::Index, states),
+            ["R", "S", "D", "T", "t", "X", "Z", "P", "I", "R+", "?", "?"]
+        );
+    }
+
+    #[test]
+    fn the_kernels_own_bits_of_each_era() {
+        // TASK_DEAD, TASK_KILLABLE, TASK_STOPPED and TASK_TRACED.
+        for release in [(2, 6), (3, 6), (3, 10), (4, 4), (4, 9)] {
+            assert_eq!(
+                [0, 1, 2, 0x40, 0x82, 0x84, 0x88].map(|state| raw(release, state)),
+                ["R", "S", "D", "X", "D", "T", "t"]
+            );
+        }
+        for release in [(4, 14), (4, 15), (5, 3), (5, 15), (6, 1), (6, 12)] {
+            assert_eq!(
+                [0, 1, 2, 0x80, 0x102, 0x104, 0x108].map(|state| raw(release, state)),
+                ["R", "S", "D", "X", "D", "T", "t"]
+            );
+        }
+        // TASK_PARKED.
+        for (release, state, expected) in [
+            ((3, 6), 0x200, "R+"),
+            ((3, 10), 0x200, "P"),
+            ((4, 4), 0x200, "P"),
+            ((4, 13), 0x200, "P"),
+            ((4, 14), 0x40, "P"),
+            ((6, 1), 0x40, "P"),
+            // TASK_STATE_MAX: preempted.
+            ((3, 10), 0x400, "R+"),
+            ((4, 1), 0x400, "R+"),
+            ((4, 4), 0x800, "R+"),
+            ((4, 8), 0x1000, "R+"),
+            ((4, 13), 0x1000, "R+"),
+            ((4, 15), 0x1000, "R+"),
+            ((5, 15), 0x2000, "R+"),
+            ((6, 1), 0x10000, "R+"),
+            // TASK_IDLE.
+            ((4, 4), 0x402, "I"),
+            ((4, 15), 0x402, "I"),
+            ((6, 1), 0x2402, "I"),
+            // TASK_FREEZABLE, TASK_RTLOCK_WAIT, TASK_FROZEN.
+            ((6, 1), 0x2001, "S"),
+            ((6, 1), 0x1000, "D"),
+            ((6, 1), 0x8000, "?"),
+        ] {
+            assert_eq!(raw(release, state), expected, "{release:?} {state:#x}");
+        }
     }
 }

@@ -22,6 +22,7 @@ mod perf;
 mod periods;
 mod processes;
 mod sched;
+mod states;
 mod support;
 mod views;
 mod waits;

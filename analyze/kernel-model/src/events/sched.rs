@@ -4,7 +4,8 @@ use tracebraid_ctf::schema::Scope;
 
 use crate::field::{Body, IntField, TextField};
 use crate::finder::Finder;
-use crate::task_state::{StateField, StateNumbers, TaskState};
+use crate::state_numbers::StateNumbers;
+use crate::task_state::{StateField, TaskState};
 
 /// A CPU goes from one thread to another.
 #[derive(Clone, Debug)]
@@ -30,16 +31,18 @@ struct SwitchDetail {
 
 impl Switch {
     pub(crate) fn find(finder: &Finder<'_>, numbers: StateNumbers) -> Option<Switch> {
-        let state = |field| StateField { field, numbers };
+        let prev_name = finder.text(&["prev_comm"]);
+        let state = |field| StateField::new(field, numbers, prev_name.as_ref());
+        let prev_state = finder.int(&["prev_state"]).map(state);
         Some(Switch {
             prev_tid: finder.int(&["prev_tid", "prev_pid"])?,
             next_tid: finder.int(&["next_tid", "next_pid"])?,
-            prev_name: finder.text(&["prev_comm"]),
+            prev_name,
             next_name: finder.text(&["next_comm"]),
             detail: Box::new(SwitchDetail {
                 prev_priority: PriorityField::find(finder, "prev_prio"),
                 next_priority: PriorityField::find(finder, "next_prio"),
-                prev_state: finder.int(&["prev_state"]).map(state),
+                prev_state,
             }),
         })
     }

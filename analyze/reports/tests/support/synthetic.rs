@@ -461,6 +461,8 @@ impl Machine {
         let (prev, after) = (task(now), task(next));
         // Runnable, sleeping, in a disk sleep, preempted, a zombie.
         let state = [0, 0, 1, 1, 1, 2, 0x100, 0x20][self.scheduler.below(8) as usize];
+        // The idle thread always is.
+        let state = now.map_or(0, |_| state);
         let fields = vec![
             ("prev_comm", TEXT, Text(&prev.name)),
             ("prev_tid", 32, Int(prev.tid.into())),
