@@ -166,6 +166,93 @@ fn calls_are_those_of_the_report() {
     }
 }
 
+/// Whatever a call is called: all that the report counts are executions.
+fn every_call_is_an_execution(set: &TraceSet, what: &str) {
+    let definitions = defined(&["call *"]);
+    let names = FunctionNames::default();
+    let analysis = DelimitedAnalysis::new(set, &definitions, names, Window::default()).expect("a plan");
+    let [.., way] = ways();
+    let own = rows(&folded(set, &analysis, way), 0);
+    let (listed, _) = listed(set, "*", Window::default());
+    let listed: Vec<Row> = listed.into_iter().map(|(row, _)| row).collect();
+    assert!(own.len() > 100, "{what}: {}", own.len());
+    assert_eq!(own.len(), listed.len(), "{what}");
+    assert_eq!(own, listed, "{what}");
+}
+
+#[test]
+fn every_call_of_recorded_traces_is_an_execution() {
+    for archive in [
+        "kernel-mix-small",
+        "kernel-ust-requests",
+        "kernel-discarded",
+        "twohost",
+        "disk-contention",
+        "perf-mix",
+        "perf-queues",
+    ] {
+        let directory = tracebraid_testkit::recorded::unpacked(archive);
+        let set = TraceSet::open(&[directory]).expect("traces");
+        every_call_is_an_execution(&set, archive);
+    }
+}
+
+/// The same trace with calls of other names: those of one architecture, and one that is newer than the table.
+#[test]
+fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
+    let from = tracebraid_testkit::recorded::unpacked("kernel-mix-small").join("kernel-mix-small/kernel");
+    let to = tempfile::tempdir().expect("a directory");
+    for file in std::fs::read_dir(&from).expect("a trace") {
+        let path = file.expect("an entry").path();
+        if path.is_file() {
+            std::fs::copy(&path, to.path().join(path.file_name().expect("a name"))).expect("a copy");
+        }
+    }
+    let metadata = to.path().join("metadata");
+    let mut bytes = std::fs::read(&metadata).expect("the metadata");
+    let renamed = [("futex", "arm_x"), ("fsync", "never"), ("newstat", "s390_st")];
+    for (old, new) in renamed {
+        // Of the same length, so that nothing else moves.
+        for edge in ["entry", "exit"] {
+            let [old, new] = [old, new].map(|name| format!("\"syscall_{edge}_{name}\""));
+            let at = bytes
+                .windows(old.len())
+                .position(|window| window == old.as_bytes());
+            let at = at.unwrap_or_else(|| panic!("{old} is there"));
+            bytes[at..at + old.len()].copy_from_slice(new.as_bytes());
+        }
+    }
+    std::fs::write(&metadata, bytes).expect("the metadata can be written");
+    let original = TraceSet::open(&[from]).expect("the trace");
+    let set = TraceSet::open(&[to.path()]).expect("the trace");
+    every_call_is_an_execution(&set, "renamed");
+    for ((old, new), user) in renamed.into_iter().zip(["futex", "fsync", "stat"]) {
+        let (mut expected, unfinished) = listed(&original, old, Window::default());
+        expected.iter_mut().for_each(|row| assert_eq!(row.0.2, user));
+        expected.iter_mut().for_each(|row| row.0.2 = new.to_owned());
+        assert_eq!(
+            listed(&set, new, Window::default()),
+            (expected.clone(), unfinished),
+            "{new}"
+        );
+        assert!(expected.len() > 2, "{old}: {}", expected.len());
+        let own = rows(
+            &found(&set, &[&format!("call {}*", &new[..3])], Window::default()),
+            0,
+        );
+        let own: Vec<Row> = own.into_iter().filter(|row| row.2 == new).collect();
+        assert_eq!(
+            own,
+            expected.into_iter().map(|row| row.0).collect::<Vec<_>>(),
+            "{new}"
+        );
+    }
+    let (all, _) = listed(&set, "*", Window::default());
+    let (before, _) = listed(&original, "*", Window::default());
+    assert_eq!(all.len(), before.len());
+    assert!(all.iter().all(|(row, _)| row.2 != "other"));
+}
+
 #[test]
 fn calls_keep_what_they_are_about_and_what_they_gave() {
     let set = traces("kernel-mix-small", &["kernel-mix-small"]);

@@ -331,8 +331,13 @@ impl At<'_> {
             Step::Enter(call) => {
                 let attribute = Attribute::new(Kind::ThreadSyscall, self.cpu.trace, tid as u32);
                 let text = || call.name().to_owned();
+                // Behind the numbers of softirqs.
+                let number = match call {
+                    Syscall::OTHER => 0x100,
+                    call => call.0.saturating_add(0x101),
+                };
                 let pieces = self.pieces.get(self.cpu);
-                pieces.set_text(self.slices, self.time, attribute, call.0, text);
+                pieces.set_text(self.slices, self.time, attribute, number, text);
             }
             Step::Exit => self.set_thread(Kind::ThreadSyscall, tid, NULL),
             Step::Named(name) => {
@@ -346,11 +351,9 @@ impl At<'_> {
     }
 
     fn softirq(&mut self, vector: i64) {
-        /// Behind the numbers of all system calls.
-        const FIRST: u16 = 0x800;
         let attribute = Attribute::new(Kind::CpuSoftirq, self.cpu.trace, self.cpu.cpu);
         let text = || softirq_name(vector).map_or_else(|| vector.to_string(), str::to_owned);
-        let number = FIRST + (vector & 0xff) as u16;
+        let number = (vector & 0xff) as u16;
         let pieces = self.pieces.get(self.cpu);
         pieces.set_text(self.slices, self.time, attribute, number, text);
     }

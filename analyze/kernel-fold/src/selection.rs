@@ -120,13 +120,13 @@ impl Selection {
     /// The system calls that are asked for.
     pub fn chosen_calls(&self) -> ChosenCalls {
         if self.calls.is_empty() {
-            return ChosenCalls(None);
+            return ChosenCalls::default();
         }
-        let is_chosen = |call: Syscall| {
-            let matches = |name: &str| self.calls.iter().any(|glob| glob.matches(name.as_bytes()));
-            names_of(call).into_iter().any(matches)
-        };
-        ChosenCalls(Some((0..Syscall::count()).map(Syscall).map(is_chosen).collect()))
+        let known = (0..Syscall::count()).map(Syscall);
+        ChosenCalls {
+            known: Some(known.map(|call| are_called(&self.calls, call)).collect()),
+            globs: self.calls.clone(),
+        }
     }
 
     /// The system calls that may be among the longest.
@@ -135,7 +135,10 @@ impl Selection {
         let chosen = self
             .is_summary
             .then(|| (0..Syscall::count()).map(Syscall).map(works).collect());
-        ChosenCalls(chosen)
+        ChosenCalls {
+            known: chosen,
+            globs: Vec::new(),
+        }
     }
 
     /// Says of each pattern of names of system calls that chooses none of those that `counted` gives
@@ -199,16 +202,30 @@ impl Window {
     }
 }
 
-/// By number of the system call, whether it is asked for; none: all are.
-#[derive(Clone, Debug)]
-pub struct ChosenCalls(Option<Vec<bool>>);
+/// True if one of the patterns is a name of that call.
+fn are_called(globs: &[Glob], call: Syscall) -> bool {
+    let matches = |name: &str| globs.iter().any(|glob| glob.matches(name.as_bytes()));
+    names_of(call).into_iter().any(matches)
+}
+
+/// Which system calls are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ChosenCalls {
+    /// By number; none: all are.
+    known: Option<Vec<bool>>,
+    /// For those that a trace names which was opened later; none: all are.
+    globs: Vec<Glob>,
+}
 
 impl ChosenCalls {
     /// True if it is asked for.
     #[inline(always)]
     pub fn contain(&self, call: Syscall) -> bool {
-        let chosen = self.0.as_ref();
-        chosen.is_none_or(|chosen| chosen.get(usize::from(call.0)) == Some(&true))
+        let Some(known) = &self.known else {
+            return true;
+        };
+        let chosen = known.get(usize::from(call.0)).copied();
+        chosen.unwrap_or_else(|| self.globs.is_empty() || are_called(&self.globs, call))
     }
 }
 

@@ -28,7 +28,7 @@ use crate::numbers::Numbers;
 use crate::peer::PeerField;
 use crate::state_numbers::{StateNumbers, release_numbers, release_of};
 use crate::state_sample::state_numbers;
-use crate::syscall::{Abi, Syscall};
+use crate::syscall::Syscall;
 
 /// What the environment of a trace tells of its numbers.
 #[derive(Debug)]
@@ -47,11 +47,11 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(trace: &Trace) -> Machine {
         let class = &trace.layout.class;
-        let abi = Abi::of_machine(class.env_str("machine"));
+        let machine = class.env_str("machine");
         let release = release_of(class).and_then(release_numbers);
         Machine {
-            calls: Numbers::new(abi),
-            compat_calls: Numbers::new(abi.compat()),
+            calls: Numbers::new(machine, false),
+            compat_calls: Numbers::new(machine, true),
             states: state_numbers(trace),
             no_drop_reason: unspecified(release.map(|(major, minor, _)| (major, minor))),
             plain_wakeups: matches!(

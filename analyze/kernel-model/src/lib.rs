@@ -10,7 +10,7 @@
 //! and ftrace where a CTF trace has them (`sched:sched_switch`, `syscalls:sys_enter_NAME`,
 //! `raw_syscalls:sys_enter`; the same without what is before the colon).
 //!
-//! System calls are [`Syscall`]s: every one of Linux, with its numbers ([`Abi`]), its arguments by
+//! System calls are [`Syscall`]s: every one of Linux and whatever else a trace names, with its numbers ([`Abi`]), its arguments by
 //! name, what it does to files ([`Action`]) and what it is about ([`Category`]).
 #![forbid(unsafe_code)]
 
@@ -29,6 +29,7 @@ mod field;
 mod finder;
 mod headers;
 mod model;
+mod met_calls;
 mod names;
 mod numbers;
 mod peer;

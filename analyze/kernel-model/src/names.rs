@@ -1,6 +1,6 @@
 //! The naming tables: what an event class is, by its name. The only place that compares names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use crate::events::Edge;
@@ -109,7 +109,7 @@ const EXITS: &[&str] = &[
 const SURE_ENTRIES: &[&str] = &["syscall_entry_", "compat_syscall_entry_", "syscalls:sys_enter_"];
 const SURE_EXITS: &[&str] = &["syscall_exit_", "compat_syscall_exit_", "syscalls:sys_exit_"];
 /// Entries of tracers whose exits do not name the call: all must be known, or the exits of those
-/// that nobody knows would be taken for others'.
+/// that are not would be taken for others'.
 const OLD_ENTRIES: &[&str] = &["compat_sys_", "sys_"];
 
 /// What the event classes of those names, all of one stream class, are to the model.
@@ -119,7 +119,10 @@ pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<
     let old = names
         .clone()
         .any(|name| meaning(name, false) == Some(Meaning::AnyExit));
-    let mut all: Vec<_> = names.map(|name| meaning(name, old)).collect();
+    let mut all: Vec<_> = names.clone().map(|name| meaning(name, old)).collect();
+    if !old {
+        pairs(names, &mut all);
+    }
     let has = |meaning| all.contains(&Some(meaning));
     // Each call once, if both ways to tell of it were recorded.
     let all_by_number = has(Meaning::RawEntry) && has(Meaning::RawExit);
@@ -149,24 +152,53 @@ fn meaning(name: &str, old: bool) -> Option<Meaning> {
         _ => {}
     }
     let after = |prefixes: &[&str]| prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
-    let known = |prefixes: &[&str]| after(prefixes).and_then(Syscall::by_name);
+    let known = |prefixes: &[&str]| after(prefixes).and_then(Syscall::of_table);
     if let Some(call) = known(ENTRIES) {
         return Some(Meaning::Entry(call));
     }
     if let Some(call) = known(EXITS) {
         return Some(Meaning::Exit(call));
     }
-    // Calls that are newer than this program.
-    if after(SURE_ENTRIES).is_some() {
-        return Some(Meaning::Entry(Syscall::OTHER));
+    // Calls of one architecture, and those that are newer than this program.
+    if let Some(call) = after(SURE_ENTRIES) {
+        return Some(Meaning::Entry(Syscall::named(call)));
     }
-    if after(SURE_EXITS).is_some() {
-        return Some(Meaning::Exit(Syscall::OTHER));
+    if let Some(call) = after(SURE_EXITS) {
+        return Some(Meaning::Exit(Syscall::named(call)));
     }
     let call = after(OLD_ENTRIES)?;
-    match (Syscall::by_name(call), old) {
-        (call, true) => Some(Meaning::OldEntry(call.unwrap_or(Syscall::OTHER))),
-        (call, false) => call.map(Meaning::Entry),
+    match old {
+        true => Some(Meaning::OldEntry(Syscall::named(call))),
+        false => Syscall::of_table(call).map(Meaning::Entry),
+    }
+}
+
+/// What the names are of which nothing else is known: ftrace's of calls that the table lacks, which
+/// have both an entry and an exit.
+fn pairs<'a>(names: impl Iterator<Item = &'a str> + Clone, all: &mut [Option<Meaning>]) {
+    let unknown = || {
+        names
+            .clone()
+            .zip(all.iter())
+            .filter(|(_, meaning)| meaning.is_none())
+    };
+    let calls = |prefix| -> HashSet<&str> {
+        let calls = unknown().filter_map(|(name, _)| name.strip_prefix(prefix));
+        calls.collect()
+    };
+    let (entries, exits) = (calls("sys_enter_"), calls("sys_exit_"));
+    for (name, meaning) in names.zip(all) {
+        if meaning.is_some() {
+            continue;
+        }
+        let entry = name
+            .strip_prefix("sys_enter_")
+            .filter(|call| exits.contains(call));
+        let exit = name
+            .strip_prefix("sys_exit_")
+            .filter(|call| entries.contains(call));
+        let entry = entry.map(|call| Meaning::Entry(Syscall::named(call)));
+        *meaning = entry.or_else(|| exit.map(|call| Meaning::Exit(Syscall::named(call))));
     }
 }
 
@@ -236,7 +268,7 @@ mod tests {
             "sys_exit_group",
             "sys_enter",
         ];
-        let entry = |name| Some(Meaning::OldEntry(call(name)));
+        let entry = |name| Some(Meaning::OldEntry(Syscall::named(name)));
         assert_eq!(
             meanings(old.into_iter()),
             [
@@ -244,7 +276,7 @@ mod tests {
                 entry("futex"),
                 entry("exit"),
                 entry("exit_group"),
-                Some(Meaning::OldEntry(Syscall::OTHER))
+                entry("enter")
             ]
         );
         assert_eq!(alone("sys_exit_group"), Some(Meaning::Entry(call("exit_group"))));
@@ -252,18 +284,32 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_a_name_are_known_by_number_or_as_others() {
+    fn calls_that_the_table_lacks_are_known_by_name_or_number() {
         for (name, expected) in [
             ("syscall_entry_unknown", Meaning::Fallback { compat: false }),
             (
                 "compat_syscall_exit_unknown",
                 Meaning::FallbackExit { compat: true },
             ),
-            ("syscall_entry_never_heard_of", Meaning::Entry(Syscall::OTHER)),
-            ("syscalls:sys_exit_never_heard_of", Meaning::Exit(Syscall::OTHER)),
+            (
+                "syscall_entry_never_heard_of",
+                Meaning::Entry(Syscall::named("never_heard_of")),
+            ),
+            (
+                "syscalls:sys_exit_never_heard_of",
+                Meaning::Exit(Syscall::named("never_heard_of")),
+            ),
         ] {
             assert_eq!(alone(name), Some(expected), "{name}");
         }
+        let both = [
+            "sys_enter_riscv_hwprobe",
+            "sys_exit_riscv_hwprobe",
+            "sys_exit_of_mine",
+        ];
+        let call = Syscall::named("riscv_hwprobe");
+        let expected = [Some(Meaning::Entry(call)), Some(Meaning::Exit(call)), None];
+        assert_eq!(meanings(both.into_iter()), expected);
     }
 
     #[test]

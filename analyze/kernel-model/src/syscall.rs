@@ -1,5 +1,6 @@
-//! System calls: every one of Linux, as a compact number.
+//! System calls: every one of Linux, and whatever else traces name, as a compact number.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -8,11 +9,30 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Action, SyscallSpec, TABLE};
 use crate::calls::{CALLS, Call};
 use crate::category::{CATEGORIES, Category, IoClass};
+use crate::met_calls;
 
 /// A system call. Those that do something to files come first, in the order of their table; then
-/// all, by name. Numbers are stable within a version of the program only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// all, by name; then those that only traces name. Numbers of the former are stable within a
+/// version of the program, numbers of the latter as long as it runs. The order of calls does not depend
+/// on which traces were opened before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Syscall(pub u16);
+
+impl Ord for Syscall {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let is_met = |call: &Syscall| usize::from(call.0) >= *KNOWN_CALLS && *call != Syscall::OTHER;
+        match is_met(self) && is_met(other) {
+            true => self.name().cmp(other.name()),
+            false => self.0.cmp(&other.0),
+        }
+    }
+}
+
+impl PartialOrd for Syscall {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// Which table of numbers a machine uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +45,12 @@ pub enum Abi {
     Generic,
     /// 32-bit ARM (EABI), and 32-bit programs on AArch64.
     Arm,
+    /// Machines with tables of their own (POWER, s390, MIPS, SPARC): numbers are not known.
+    Other,
 }
 
 impl Abi {
-    /// By the name of the machine as `uname -m` gives it; x86-64 for those that are not known.
+    /// By the name of the machine as `uname -m` gives it; x86-64 where there is none.
     pub fn of_machine(machine: Option<&str>) -> Abi {
         let is = |prefixes: &[&str]| {
             machine.is_some_and(|machine| prefixes.iter().any(|prefix| machine.starts_with(prefix)))
@@ -39,8 +61,10 @@ impl Abi {
             Abi::I386
         } else if is(&["arm"]) {
             Abi::Arm
-        } else {
+        } else if machine.is_none() || is(&["x86", "amd64"]) {
             Abi::X86_64
+        } else {
+            Abi::Other
         }
     }
 
@@ -49,6 +73,7 @@ impl Abi {
         match self {
             Abi::X86_64 | Abi::I386 => Abi::I386,
             Abi::Generic | Abi::Arm => Abi::Arm,
+            Abi::Other => Abi::Other,
         }
     }
 }
@@ -75,6 +100,9 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     of_files.chain(CALLS).map(known).collect()
 });
 
+/// How many numbers the table has.
+pub(crate) static KNOWN_CALLS: LazyLock<usize> = LazyLock::new(|| KNOWN.len());
+
 static BY_NAME: LazyLock<HashMap<&str, Syscall>> = LazyLock::new(|| {
     let names = KNOWN.iter().map(|known| known.row.0).enumerate();
     // Where a name occurs twice the first counts.
@@ -86,39 +114,58 @@ static BY_NAME: LazyLock<HashMap<&str, Syscall>> = LazyLock::new(|| {
 const DESCRIPTORS: [&str; 5] = ["fd", "in_fd", "fd_in", "fdin", "oldfd"];
 
 impl Syscall {
-    /// A system call that is not known.
+    /// A system call of which neither a name nor a number is known.
     pub const OTHER: Syscall = Syscall(u16::MAX);
 
-    /// By the name of the kernel's function, without prefix: `newstat`, not `stat`.
+    /// By the name of the kernel's function, without prefix: `newstat`, not `stat`. Of the table, or of a
+    /// trace that was opened.
     pub fn by_name(name: &str) -> Option<Syscall> {
+        Syscall::of_table(name).or_else(|| met_calls::by_name(name))
+    }
+
+    /// By that name, of the table.
+    pub(crate) fn of_table(name: &str) -> Option<Syscall> {
         BY_NAME.get(name).copied()
+    }
+
+    /// By that name, whatever it is: what a trace names is a call.
+    pub(crate) fn named(name: &str) -> Syscall {
+        Syscall::of_table(name).unwrap_or_else(|| met_calls::add(name))
     }
 
     /// By its number; not fast.
     pub fn by_number(abi: Abi, number: i64) -> Option<Syscall> {
-        let at = CALLS
-            .iter()
-            .position(|row| i64::from(row.1[abi as usize]) == number);
+        let has = |row: &Call| {
+            row.1
+                .get(abi as usize)
+                .is_some_and(|own| i64::from(*own) == number)
+        };
+        let at = CALLS.iter().position(has);
         at.filter(|_| number >= 0)
-            .and_then(|at| Syscall::by_name(CALLS.get(at)?.0))
+            .and_then(|at| Syscall::of_table(CALLS.get(at)?.0))
     }
 
-    /// How many numbers there are; all of them are below that.
+    /// How many numbers there are; all of them are below that. It grows as traces are opened.
     pub fn count() -> u16 {
-        KNOWN.len() as u16
+        (KNOWN.len() + met_calls::count()) as u16
     }
 
-    /// All, each once, in the order of numbers.
-    pub fn all() -> impl Iterator<Item = Syscall> {
+    /// All of the table, each once, in the order of numbers.
+    pub(crate) fn table() -> impl Iterator<Item = Syscall> {
         (0..KNOWN.len() as u16)
             .map(Syscall)
-            .filter(|call| Syscall::by_name(call.name()) == Some(*call))
+            .filter(|call| Syscall::of_table(call.name()) == Some(*call))
+    }
+
+    /// All of the table and of the traces that were opened, each once.
+    pub fn all() -> impl Iterator<Item = Syscall> {
+        Syscall::table().chain((KNOWN.len() as u16..Syscall::count()).map(Syscall))
     }
 
     /// Its number, if the machine has it.
     pub fn number(self, abi: Abi) -> Option<u16> {
         let known = KNOWN.get(usize::from(self.0))?;
-        u16::try_from(known.row.1[abi as usize]).ok()
+        u16::try_from(*known.row.1.get(abi as usize)?).ok()
     }
 
     /// What it does to files; `None` if nothing.
@@ -143,9 +190,10 @@ impl Syscall {
     pub fn name(self) -> &'static str {
         match self.spec() {
             Some(spec) => spec.name,
-            None => KNOWN
-                .get(usize::from(self.0))
-                .map_or("other", |known| known.row.0),
+            None => match KNOWN.get(usize::from(self.0)) {
+                Some(known) => known.row.0,
+                None => met_calls::name(self).unwrap_or("other"),
+            },
         }
     }
 
@@ -177,9 +225,10 @@ impl Syscall {
     /// What it is about; [`Category::System`] for a call that is not known.
     #[inline]
     pub fn category(self) -> Category {
-        KNOWN
-            .get(usize::from(self.0))
-            .map_or(Category::System, |known| known.category)
+        match KNOWN.get(usize::from(self.0)) {
+            Some(known) => known.category,
+            None => met_calls::category(self).unwrap_or(Category::System),
+        }
     }
 
     /// Which of the classes of I/O latency it is of.
@@ -209,14 +258,14 @@ mod tests {
     fn names_and_numbers_are_unique() {
         assert!(CALLS.is_sorted_by(|one, other| one.0 < other.0));
         for abi in [Abi::X86_64, Abi::I386, Abi::Generic, Abi::Arm] {
-            let mut numbers: Vec<_> = Syscall::all().filter_map(|call| call.number(abi)).collect();
+            let mut numbers: Vec<_> = Syscall::table().filter_map(|call| call.number(abi)).collect();
             let count = numbers.len();
             assert!(count > 300, "{abi:?}: {count}");
             numbers.sort_unstable();
             numbers.dedup();
             assert_eq!(numbers.len(), count, "{abi:?}");
         }
-        assert_eq!(Syscall::all().count(), CALLS.len());
+        assert_eq!(Syscall::table().count(), CALLS.len());
         assert_eq!(
             KNOWN.len(),
             TABLE.len() + CALLS.len(),

@@ -18,12 +18,15 @@ const WAITING: &str = "poll ppoll ppoll_time32 ppoll_time64 select old_select ps
 
 /// By number.
 static BY_NUMBER: LazyLock<Vec<bool>> = LazyLock::new(|| {
-    let waits = |number| {
-        WAITING
-            .split_whitespace()
-            .any(|name| name == Syscall(number).name())
-    };
-    (0..Syscall::count()).map(waits).collect()
+    // Of a call of files the lower of two numbers counts, as everywhere.
+    let calls = WAITING.split_whitespace().filter_map(Syscall::of_table);
+    let mut waits = Vec::new();
+    for call in calls {
+        let at = usize::from(call.0);
+        waits.resize(waits.len().max(at + 1), false);
+        waits[at] = true;
+    }
+    waits
 });
 
 impl Syscall {

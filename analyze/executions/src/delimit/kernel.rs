@@ -25,6 +25,8 @@ pub(crate) struct Kernel {
     window: Window,
     /// By number of a system call: the definitions that it fits.
     calls: Vec<Vec<usize>>,
+    /// Those of calls of which neither a name nor a number is known.
+    other: Vec<usize>,
     /// Exits may name no call: then all entries matter.
     is_anonymous: bool,
     pub(crate) processes: Patterns,
@@ -105,12 +107,15 @@ impl Kernel {
             kinds.dedup();
             kinds
         };
+        // This makes known which calls the traces name.
+        let input = Input::new(set, Selection::default(), |event| {
+            matches!(event, KernelEvent::Exit(_))
+        });
         let mut kernel = Kernel {
-            input: Input::new(set, Selection::default(), |event| {
-                matches!(event, KernelEvent::Exit(_))
-            }),
+            input,
             window,
             calls: (0..Syscall::count()).map(Syscall).map(kinds).collect(),
+            other: kinds(Syscall::OTHER),
             is_anonymous: false,
             processes,
             doubts: Vec::new(),
@@ -145,7 +150,7 @@ impl Kernel {
 
     /// The definitions of a call.
     pub(crate) fn kinds(&self, call: Syscall) -> &[usize] {
-        self.calls.get(usize::from(call.0)).map_or(&[], Vec::as_slice)
+        self.calls.get(usize::from(call.0)).unwrap_or(&self.other)
     }
 
     fn is_chosen(&self, call: Syscall) -> bool {
@@ -157,7 +162,11 @@ impl Kernel {
         let has = |kind: &dyn Fn(&KernelEvent) -> bool| self.input.sources.has(kind);
         let mut doubts = Vec::new();
         for (kind, glob) in calls {
-            let exists = self.calls.iter().any(|kinds| kinds.contains(kind));
+            let exists = self
+                .calls
+                .iter()
+                .chain([&self.other])
+                .any(|kinds| kinds.contains(kind));
             if !exists {
                 doubts.push(format!("Linux has no system call {}", glob.text()));
             } else if !has(&|event| match event {
