@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::clock::ClockConversion;
 use crate::correction::Correction;
@@ -39,6 +39,8 @@ pub struct Trace {
     pub correction: Option<&'static Correction>,
     /// True if its times are those of the synchronized clock, corrected or not.
     pub is_synchronized: bool,
+    /// The CPUs of its events in streams that several CPUs share, once an analysis has looked for them.
+    pub mixed_cpus: OnceLock<Vec<u32>>,
 }
 
 /// Why a directory could not be opened as a trace.
@@ -138,6 +140,7 @@ impl Trace {
             notes: Vec::new(),
             correction: None,
             is_synchronized: false,
+            mixed_cpus: OnceLock::new(),
         };
         let io_error = |error| OpenError::Io {
             path: directory.to_owned(),

@@ -8,6 +8,7 @@ use tracebraid_ctf::layout::node::{NodeId, NodeKind};
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::schema::{EnvValue, IntClass, Scope};
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_kernel_model::{event_cpu, packet_cpu};
 
 use crate::ast::{Expr, Field, Operator, Value, Where};
 use crate::datum::Datum;
@@ -529,7 +530,9 @@ impl Compiler<'_> {
             Field::Tid => (&["tid", "vtid"], &["common_pid", "perf_tid"]),
             Field::Pid => (&["pid", "vpid"], &["perf_pid"]),
             Field::Procname => (&["procname"], &[]),
-            Field::Cpu => (&["cpu_id"], &[]),
+            // Packets tell it of all their events.
+            Field::Cpu if packet_cpu(self.stream).is_some() => return None,
+            Field::Cpu => return event_cpu(&self.trace.layout.class, self.stream, self.event),
             _ => return None,
         };
         let find = |place, names: &[&str]| {

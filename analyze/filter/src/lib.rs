@@ -17,6 +17,7 @@ mod logic;
 pub mod parse;
 pub mod periods;
 pub mod tasks;
+pub use tracebraid_kernel_model::{Cpus, head_cpu};
 
 pub use ast::Expr;
 pub use compile::{At, ClassField, ClassFilter, Filter, Subject};

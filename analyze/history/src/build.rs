@@ -405,13 +405,13 @@ impl Analysis for HistoryAnalysis {
         if let Some(plan) = &self.ground.plan {
             partial.user.packet(plan, packet);
         }
-        if let Some(packet) = self.ground.input.any_packet(packet) {
+        for packet in self.ground.input.any_packets(packet) {
             self.of_kernel(partial, &packet);
         }
     }
 
     fn cut(&self, partial: &mut Partial, packet: &StreamPlace<'_>, time: Timestamp) {
-        if let Some(packet) = self.ground.input.any_packet(packet) {
+        for packet in self.ground.input.any_packets(packet) {
             self.of_kernel(partial, &packet.cut(time.0));
         }
     }

@@ -235,26 +235,32 @@ impl Input {
         to(&event, body);
     }
 
-    /// The packet, if it is of one CPU and tells who runs there. Where events of several CPUs share a
-    /// stream, losses show by switches that do not fit.
-    pub fn packet(&self, place: &StreamPlace<'_>) -> Option<Packet> {
-        self.any_packet(place).filter(|packet| packet.tells_switches)
+    /// The packet, if it tells who runs: see [`Input::any_packets`].
+    pub fn packets(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
+        self.any_packets(place).filter(|packet| packet.tells_switches)
     }
 
-    /// The packet, if it is of one CPU, of whatever events.
-    pub fn any_packet(&self, place: &StreamPlace<'_>) -> Option<Packet> {
-        let source = self.sources.source(place.stream)?;
-        let cpu = source.cpu?;
-        Some(Packet {
+    /// The packet, of whatever events; one for each CPU where several share its stream: what was
+    /// lost before it may have been any's.
+    pub fn any_packets(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
+        let source = self.sources.source(place.stream);
+        let of = |packet: Packet| {
+            self.sources.cpus_of(place.stream).map(move |cpu| Packet {
+                cpu: CpuKey { cpu, ..packet.cpu },
+                ..packet
+            })
+        };
+        let packet = source.map(|source| Packet {
             cpu: CpuKey {
                 trace: place.stream.trace,
-                cpu,
+                cpu: 0,
             },
             begin: place.begin.map(|begin| begin.0),
             end: place.end.map(|end| end.0),
             lost_before: place.lost_before,
             tells_switches: source.tells_switches,
             tells_calls: source.tells_calls,
-        })
+        });
+        packet.map(of).into_iter().flatten()
     }
 }

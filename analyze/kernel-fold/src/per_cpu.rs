@@ -117,13 +117,13 @@ impl<R: Rules> Analysis for PerCpu<R> {
     }
 
     fn packet(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>) {
-        if let Some(packet) = self.input.any_packet(packet) {
+        for packet in self.input.any_packets(packet) {
             self.rules.packet(partial, &packet);
         }
     }
 
     fn cut(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
-        if let Some(packet) = self.input.any_packet(packet) {
+        for packet in self.input.any_packets(packet) {
             self.rules.cut(partial, &packet, time.0);
         }
     }

@@ -7,6 +7,8 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::StreamRef;
 use tracebraid_kernel_model::{CpuSource, EventModel, KernelEvent, KernelModel, StreamModel};
 
+use crate::seen_cpus::seen_cpus;
+
 /// A CPU of one of the traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CpuKey {
@@ -31,6 +33,8 @@ pub struct Sources {
     streams: Vec<Option<Source>>,
     /// By trace: where in `streams` its streams begin.
     first_streams: Vec<usize>,
+    /// By trace: the CPUs of streams whose events tell them one by one.
+    mixed: Vec<Vec<u32>>,
 }
 
 /// A stream that is read.
@@ -56,6 +60,7 @@ impl Sources {
             classes: Vec::new(),
             streams: Vec::new(),
             first_streams: Vec::new(),
+            mixed: Vec::new(),
         };
         sources.choose(wants);
         for (index, trace) in set.traces.iter().enumerate() {
@@ -64,6 +69,11 @@ impl Sources {
                 let source = sources.source_of(index, trace, number, stream);
                 sources.streams.push(source);
             }
+            let first = sources.first_streams.last().copied().unwrap_or(0);
+            let mut own = sources.streams.iter().skip(first).flatten();
+            let is_mixed = own.any(|source| source.cpu.is_none());
+            let cpus = if is_mixed { seen_cpus(set, index) } else { &[] };
+            sources.mixed.push(cpus.to_vec());
         }
         sources
     }
@@ -186,14 +196,28 @@ impl Sources {
         &self.models
     }
 
-    /// All CPUs that streams belong to as a whole.
+    /// All CPUs that streams belong to as a whole, and all that events tell in streams which several share.
     pub fn cpus(&self) -> impl Iterator<Item = CpuKey> + '_ {
-        self.read().filter_map(|(stream, source)| {
+        let whole = self.read().filter_map(|(stream, source)| {
             Some(CpuKey {
                 trace: stream.trace,
                 cpu: source.cpu?,
             })
-        })
+        });
+        let shared = (0..).zip(&self.mixed).flat_map(|(trace, cpus)| {
+            let key = move |&cpu: &u32| CpuKey { trace, cpu };
+            cpus.iter().map(key)
+        });
+        whole.chain(shared)
+    }
+
+    /// The CPUs of a stream: one, or those that share it.
+    pub fn cpus_of(&self, stream: StreamRef) -> impl Iterator<Item = u32> + '_ {
+        let source = self.source(stream);
+        let shared = self.mixed.get(stream.trace as usize);
+        let shared = shared.filter(|_| source.is_some_and(|source| source.cpu.is_none()));
+        let own = source.and_then(|source| source.cpu);
+        own.into_iter().chain(shared.into_iter().flatten().copied())
     }
 
     /// True for traces that are read.
@@ -205,6 +229,12 @@ impl Sources {
     pub fn tells_switches(&self, trace: usize) -> bool {
         self.read()
             .any(|(stream, source)| stream.trace as usize == trace && source.tells_switches)
+    }
+
+    /// True if a stream of that trace that is read tells of system calls.
+    pub fn tells_calls(&self, trace: usize) -> bool {
+        self.read()
+            .any(|(stream, source)| stream.trace as usize == trace && source.tells_calls)
     }
 
     /// True if anything in that trace tells which thread runs on a CPU.

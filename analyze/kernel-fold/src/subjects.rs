@@ -4,20 +4,15 @@ use tracebraid_ctf::layout::node::NodeId;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::Subject;
 use tracebraid_fold::{Record, StreamPlace, StreamRef};
+use tracebraid_kernel_model::Cpus;
 
 /// The streams of traces.
 #[derive(Debug)]
 pub struct Subjects {
-    /// By trace: its streams.
-    streams: Vec<Vec<Source>>,
-}
-
-/// A stream.
-#[derive(Debug)]
-struct Source {
-    class: usize,
-    /// The packets' member that tells the CPU.
-    cpu: Option<NodeId>,
+    /// By trace: the classes of its streams.
+    streams: Vec<Vec<usize>>,
+    /// By trace.
+    cpus: Vec<Cpus>,
 }
 
 /// By place among the streams of all traces: what a stream's packet says.
@@ -34,21 +29,16 @@ impl Subjects {
     /// Those of a trace set.
     pub fn new(set: &TraceSet) -> Subjects {
         Subjects {
-            streams: set.traces.iter().map(sources).collect(),
+            streams: set.traces.iter().map(classes).collect(),
+            cpus: set.traces.iter().map(Cpus::new).collect(),
         }
     }
 
     /// The class of a stream, by index.
     #[inline]
     pub fn class(&self, stream: StreamRef) -> Option<usize> {
-        self.source(stream).map(|source| source.class)
-    }
-
-    #[inline]
-    fn source(&self, stream: StreamRef) -> Option<&Source> {
-        self.streams
-            .get(stream.trace as usize)?
-            .get(stream.stream as usize)
+        let streams = self.streams.get(stream.trace as usize)?;
+        streams.get(stream.stream as usize).copied()
     }
 
     /// Place of a stream among those of all traces.
@@ -59,7 +49,7 @@ impl Subjects {
 
     /// A packet begins, or goes on.
     pub fn packet(&self, packets: &mut Packets, place: &StreamPlace<'_>) {
-        let Some(source) = self.source(place.stream) else {
+        let Some(class) = self.class(place.stream) else {
             return;
         };
         let stream = self.place(place.stream);
@@ -68,36 +58,32 @@ impl Subjects {
             packets.0.resize_with(stream + 1, Packet::default);
         }
         let own = &mut packets.0[stream];
-        let values = &place.head.values;
-        own.values.clone_from(values);
-        let cpu = source
-            .cpu
-            .and_then(|cpu| values.iter().find(|(node, _)| *node == cpu));
-        own.cpu = cpu.map(|(_, value)| *value);
+        own.values.clone_from(&place.head.values);
+        let cpus = self.cpus.get(place.stream.trace as usize);
+        own.cpu = cpus.and_then(|cpus| cpus.of_packet(class, place.head));
     }
-}
 
-impl Packets {
     /// What is known of an event record.
     #[inline]
-    pub fn subject(&self, record: &Record<'_>) -> Subject<'_> {
-        let packet = self.0.get(record.number as usize);
+    pub fn subject<'p>(&self, packets: &'p Packets, record: &mut Record<'_>) -> Subject<'p> {
+        let packet = packets.0.get(record.number as usize);
+        let cpu = packet.and_then(|packet| packet.cpu);
         Subject {
             time: record.time.0,
-            cpu: packet.and_then(|packet| packet.cpu),
+            cpu: cpu.or_else(|| self.cpu_of(record)),
             packet: packet.map_or(&[], |packet| &packet.values),
             ..Subject::default()
         }
     }
+
+    /// Where packets do not tell it.
+    fn cpu_of(&self, record: &mut Record<'_>) -> Option<u64> {
+        let cpus = self.cpus.get(record.stream.trace as usize)?;
+        let class = self.class(record.stream).filter(|&class| cpus.are_mixed(class))?;
+        cpus.of_event((class, record.class), record.body, record.slots)
+    }
 }
 
-fn sources(trace: &Trace) -> Vec<Source> {
-    let source = |stream: &tracebraid_ctf::stream::Stream| {
-        let layout = trace.layout.streams.get(stream.class);
-        Source {
-            class: stream.class,
-            cpu: layout.and_then(|layout| layout.packet_context_member("cpu_id")),
-        }
-    };
-    trace.streams.iter().map(source).collect()
+fn classes(trace: &Trace) -> Vec<usize> {
+    trace.streams.iter().map(|stream| stream.class).collect()
 }

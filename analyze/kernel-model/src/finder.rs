@@ -157,12 +157,12 @@ impl Finder<'_> {
     /// What comes with the event. perf and ftrace know no contexts: they put such fields before
     /// the event's own. Of perf's two `common_pid` is the thread's number as `sched_switch` gives
     /// it, `perf_tid` that in the namespace of the one who records.
-    pub(crate) fn context(&self) -> Context {
+    pub(crate) fn context(&self, cpu: Option<IntField>) -> Context {
         let scopes = [Scope::CommonContext, Scope::SpecificContext];
         let context = |names: &[&str]| scopes.iter().find_map(|scope| self.ints(*scope, names));
         let perf_tid = self.int(&["perf_tid"]);
         Context {
-            cpu: context(&["cpu_id", "cpu"]).or_else(|| self.int(&["common_cpu"])),
+            cpu,
             tid: context(&["tid"]).or_else(|| self.int(&["common_pid", "perf_tid"])),
             pid: context(&["pid"]).or_else(|| self.int(&["perf_pid"]).filter(|_| perf_tid.is_some())),
             pid_goes_with: perf_tid,

@@ -2,9 +2,11 @@
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::packet::PacketHead;
+use tracebraid_ctf::schema::TraceClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::comm::Comm;
+use crate::cpu::{event_cpu, head_cpu, sound};
 use crate::event::KernelEvent;
 use crate::field::{Body, IntField, TextField};
 use crate::finder::{Finder, Machine};
@@ -42,9 +44,6 @@ pub struct EventModel {
     pub context: Option<Box<Context>>,
 }
 
-/// Linux has less.
-const MOST_CPUS: u32 = 1 << 14;
-
 impl EventModel {
     fn context(&self, of: impl Fn(&Context) -> &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i64> {
         of(self.context.as_ref()?).as_ref()?.get(body)
@@ -53,10 +52,7 @@ impl EventModel {
     /// CPU that the context names; 0 if it does not. What no machine has is all one CPU.
     pub fn cpu(&self, body: &mut Body<'_, '_>) -> u32 {
         let cpu = self.context(|context| &context.cpu, body).unwrap_or(0);
-        u32::try_from(cpu)
-            .ok()
-            .filter(|&cpu| cpu < MOST_CPUS)
-            .unwrap_or(MOST_CPUS)
+        sound(cpu)
     }
 
     /// Thread that the context names.
@@ -141,13 +137,15 @@ impl TraceModel {
         }
         let machine = Machine::new(trace);
         let streams = trace.layout.streams.iter();
-        let streams = streams.map(|layout| StreamModel::new(layout, &machine)).collect();
+        let streams = streams
+            .map(|layout| StreamModel::new(&trace.layout.class, layout, &machine))
+            .collect();
         TraceModel { streams }
     }
 }
 
 impl StreamModel {
-    fn new(layout: &StreamLayout, machine: &Machine) -> StreamModel {
+    fn new(class: &TraceClass, layout: &StreamLayout, machine: &Machine) -> StreamModel {
         let meanings = meanings(layout.events.iter().map(|event| &*event.name));
         let mut stream = StreamModel {
             places: vec![0; meanings.len()],
@@ -156,13 +154,17 @@ impl StreamModel {
         for ((event, meaning), place) in meanings.into_iter().enumerate().zip(&mut stream.places) {
             let Some(meaning) = meaning else { continue };
             let finder = Finder { layout, event };
-            let Some(event) = finder.event(meaning, machine) else {
+            let Some(known) = finder.event(meaning, machine) else {
                 continue;
             };
-            let context = Some(finder.context())
+            let cpu = event_cpu(class, layout, event).and_then(IntField::new);
+            let context = Some(finder.context(cpu))
                 .filter(|context| !context.is_empty())
                 .map(Box::new);
-            stream.models.push(EventModel { event, context });
+            stream.models.push(EventModel {
+                event: known,
+                context,
+            });
             // More classes than that are no kernel's.
             *place = u16::try_from(stream.models.len()).unwrap_or(0);
         }
@@ -189,10 +191,7 @@ impl StreamModel {
     /// Where it stands on which CPU the events of a stream of this class happened; `head` is that
     /// of its first packet.
     pub fn cpu_source(&self, layout: &StreamLayout, head: &PacketHead) -> CpuSource {
-        if let Some(cpu) = head
-            .value(layout, "cpu_id")
-            .and_then(|cpu| u32::try_from(cpu).ok())
-        {
+        if let Some(cpu) = head_cpu(layout, head).and_then(|cpu| u32::try_from(cpu).ok()) {
             return CpuSource::Packet(cpu);
         }
         let told = |event: &EventModel| {

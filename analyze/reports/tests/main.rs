@@ -3,6 +3,7 @@
 
 mod channels;
 mod counted;
+mod cpu_places;
 mod damaged;
 mod descriptors;
 mod devices;

@@ -10,6 +10,7 @@ use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::reader::{MergedReader, StreamReader};
 use tracebraid_ctf::schema::Scope;
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_filter::Cpus;
 use tracebraid_filter::tasks::Tasks;
 
 use crate::asked::Asked;
@@ -86,7 +87,9 @@ impl Table for EventTable {
             tasks,
             tids: HashMap::new(),
             lanes: Vec::new(),
+            cpus: set.traces.iter().map(Cpus::new).collect(),
             now: None,
+            lane: Lane::default(),
             tid: None,
             since_check: 0,
         }))
@@ -115,8 +118,11 @@ struct EventRows {
     tids: HashMap<(usize, usize, usize), Option<FieldRef>>,
     /// By the readers' ranks.
     lanes: Vec<Lane>,
+    /// By trace: where it has the CPUs of its event records.
+    cpus: Vec<Cpus>,
     /// The time of the event record, and the rank of its stream.
     now: Option<(Timestamp, usize)>,
+    lane: Lane,
     tid: Option<i64>,
     since_check: u32,
 }
@@ -125,8 +131,8 @@ struct EventRows {
 const PATIENCE: u32 = 1 << 14;
 
 impl EventRows {
-    /// What is known of the packet that a reader is in.
-    fn lane(lanes: &mut Vec<Lane>, set: &TraceSet, reader: &StreamReader<'_>) -> Lane {
+    /// What is known of the event record at which a reader is.
+    fn lane(lanes: &mut Vec<Lane>, set: &TraceSet, cpus: &[Cpus], reader: &mut StreamReader<'_>) -> Lane {
         let rank = reader.rank();
         if lanes.len() <= rank {
             lanes.resize_with(rank + 1, Lane::default);
@@ -137,14 +143,22 @@ impl EventRows {
         if lane.packet != reader.packets_begun() {
             let trace = reader.trace();
             let place = set.traces.iter().position(|one| std::ptr::eq(one, trace));
-            let layout = trace.layout.streams.get(reader.stream().class);
+            let cpus = place.and_then(|place| cpus.get(place));
             *lane = Lane {
                 packet: reader.packets_begun(),
                 trace: place.unwrap_or(usize::MAX),
-                cpu: layout.and_then(|layout| reader.packet_head().value(layout, "cpu_id")),
+                cpu: cpus.and_then(|cpus| cpus.of_packet(reader.stream().class, reader.packet_head())),
             };
         }
-        *lane
+        let mut known = *lane;
+        if let (None, Some(cpus)) = (known.cpu, cpus.get(known.trace)) {
+            let class = reader.stream().class;
+            known.cpu = reader
+                .event()
+                .filter(|_| cpus.are_mixed(class))
+                .and_then(|event| cpus.of_event((class, event.class_index), event.body, event.slots));
+        }
+        known
     }
 
     fn ends(&mut self) -> Result<bool, String> {
@@ -172,7 +186,7 @@ impl Rows for EventRows {
             let Some((time, reader)) = self.reader.next() else {
                 return self.ends();
             };
-            let lane = EventRows::lane(&mut self.lanes, self.set, reader);
+            let lane = EventRows::lane(&mut self.lanes, self.set, &self.cpus, reader);
             if let Some(tasks) = self.tasks.as_mut().and_then(|tasks| tasks.get_mut(lane.trace)) {
                 let (trace, class) = (reader.trace(), reader.stream().class);
                 let Some(mut event) = reader.event() else {
@@ -187,16 +201,17 @@ impl Rows for EventRows {
             }
             if (self.asked.from..=self.asked.to).contains(&time.0) {
                 self.now = Some((time, reader.rank()));
+                self.lane = lane;
                 return Ok(true);
             }
         }
     }
 
     fn value(&mut self, column: usize) -> Result<Value, String> {
-        let Some((time, rank)) = self.now else {
+        let Some((time, _)) = self.now else {
             return Ok(Value::Null);
         };
-        let lane = self.lanes.get(rank).copied().unwrap_or_default();
+        let lane = self.lane;
         let tid = self.tid;
         let part = match column {
             0 => {

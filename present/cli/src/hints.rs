@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_reports::kernel::Extent;
+use tracebraid_filter::head_cpu;
+use tracebraid_reports::kernel::{Extent, seen_cpus};
 
 use crate::info::tables::View;
 use crate::numbers;
@@ -101,14 +102,14 @@ fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Op
 
 /// The traces have CPUs, but not these.
 fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<String> {
+    let shared = (0..set.traces.len()).flat_map(|trace| seen_cpus(set, trace));
+    let shared = shared.map(|&cpu| u64::from(cpu));
     let cpus: BTreeSet<u64> = set
         .traces
         .iter()
         .flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)))
-        .filter_map(|(trace, stream)| {
-            let layout = trace.layout.streams.get(stream.class)?;
-            stream.head.value(layout, "cpu_id")
-        })
+        .filter_map(|(trace, stream)| head_cpu(trace.layout.streams.get(stream.class)?, &stream.head))
+        .chain(shared)
         .collect();
     if select.cpu.is_empty() || cpus.is_empty() || !cpus.is_disjoint(&numbers::all(&select.cpu)) {
         return None;

@@ -219,7 +219,7 @@ impl CountAnalysis {
         let stream_class = self.subjects.class(record.stream)?;
         let class = self.class(trace, stream_class, record.class)?;
         let trace = self.kernels.of(record.stream.trace)?;
-        let subject = partial.packets.subject(record);
+        let subject = self.subjects.subject(&partial.packets, record);
         let at = &mut At::new(record.body, record.slots);
         let integer = |datum: Datum| match datum {
             Datum::Integer(number) => Some(number),

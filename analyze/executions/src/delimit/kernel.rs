@@ -195,13 +195,13 @@ impl Kernel {
     }
 
     pub(crate) fn packet(&self, partial: &mut KernelPartial, place: &StreamPlace<'_>) {
-        if let Some(packet) = self.input.any_packet(place) {
+        for packet in self.input.any_packets(place) {
             self.lost(partial, &packet);
         }
     }
 
     pub(crate) fn cut(&self, partial: &mut KernelPartial, place: &StreamPlace<'_>, time: Timestamp) {
-        if let Some(packet) = self.input.any_packet(place) {
+        for packet in self.input.any_packets(place) {
             self.lost(partial, &packet.cut(time.0));
         }
     }

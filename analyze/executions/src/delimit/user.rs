@@ -179,7 +179,7 @@ impl Classes {
         let stream_class = self.subjects.class(record.stream)?;
         let place = self.place(record.stream.trace as usize, stream_class, record.class)?;
         let class = self.classes.get(place)?;
-        let subject = packets.subject(record);
+        let subject = self.subjects.subject(packets, record);
         let at = &mut At::new(record.body, record.slots);
         let fields = [0, 1, 2, 3].map(|index: usize| {
             let field = class.fields.get(index).and_then(Option::as_ref);

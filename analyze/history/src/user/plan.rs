@@ -174,7 +174,7 @@ impl Plan {
             Some((place, self.classes.get(place)?))
         });
         let Some((place, class)) = found else { return };
-        let subject = packets.subject(record);
+        let subject = self.subjects.subject(packets, record);
         let at = &mut At::new(record.body, record.slots);
         let mut bits = 0;
         for (bit, (_, filter)) in class.rules.iter().enumerate() {

@@ -45,6 +45,12 @@ impl Columns {
         &self.bounds
     }
 
+    /// True if the range contains the time. An event record without a time is in no range.
+    pub(super) fn contain(&self, time: Option<i64>) -> bool {
+        let is_limited = self.window.from.is_some() || self.window.to.is_some();
+        time.map_or(!is_limited, |time| self.window.contains(time))
+    }
+
     /// The column of a time in the window.
     pub(super) fn at(&self, time: i64) -> usize {
         let column = self.bounds.partition_point(|&bound| bound <= time).max(1) - 1;

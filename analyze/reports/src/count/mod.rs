@@ -16,6 +16,7 @@ use tracebraid_ctf::scan::{Counted, Counts, LANES, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_fold::{Analysis, Chunk, Feed, Lane, Record, Shared, StreamPlace, StreamRef};
+use tracebraid_kernel_model::Cpus;
 
 use crate::kernel::{CpuSet, Window};
 use columns::{Columns, Part, Parts};
@@ -27,6 +28,8 @@ pub struct Count<'t> {
     set: &'t TraceSet,
     cpus: CpuSet,
     columns: Columns,
+    /// By trace: where it has the CPUs of its event records.
+    places: Vec<Cpus>,
 }
 
 /// Counts of some chunks.
@@ -54,6 +57,7 @@ impl<'t> Count<'t> {
             set,
             cpus,
             columns: Columns::new(set, window, parts.max(1)),
+            places: set.traces.iter().map(Cpus::new).collect(),
         }
     }
 
@@ -67,7 +71,40 @@ impl<'t> Count<'t> {
 
     fn is_chosen(&self, stream: StreamRef) -> bool {
         let is_mixed = stream.of(self.set).is_some_and(|(_, content)| content.is_mixed);
-        is_mixed || self.contains(report::cpu_of(self.set, stream))
+        is_mixed || self.is_shared(stream) || self.contains(report::cpu_of(self.set, stream))
+    }
+
+    /// True if a field of each event record of the stream is its CPU.
+    fn is_shared(&self, stream: StreamRef) -> bool {
+        let class = stream.of(self.set).map(|(_, content)| content.class);
+        let cpus = self.places.get(stream.trace as usize);
+        cpus.zip(class)
+            .is_some_and(|(cpus, class)| cpus.are_mixed(class))
+    }
+
+    /// Counts an event record by itself. It has no time if its stream has no clock.
+    fn one(
+        &self,
+        partial: &mut CountPartial,
+        stream: StreamRef,
+        (stream_class, class): (usize, usize),
+        cpu: Option<u32>,
+        time: Option<i64>,
+    ) {
+        let trace = self.set.traces.get(stream.trace as usize);
+        let layout = trace.and_then(|trace| trace.layout.streams.get(stream_class));
+        let classes = layout.map_or(0, |layout| layout.events.len());
+        let counts = partial.classes.entry((stream.trace, stream_class as u32));
+        let counts = counts.or_insert_with(|| vec![0; classes]);
+        if let Some(count) = counts.get_mut(class) {
+            *count += 1;
+        }
+        let count = StreamCount {
+            events: 1,
+            times: time.map(|time| (time, time)),
+        };
+        let column = time.map(|time| self.columns.at(time));
+        partial.add(stream, count, (cpu, column));
     }
 
     fn contains(&self, cpu: Option<u32>) -> bool {
@@ -117,7 +154,7 @@ impl<'t> Count<'t> {
             let Some(lane) = shared.lanes.get(index) else {
                 return;
             };
-            run.cpu = report::cpu_in(lane.scanner.packet_head(), of.layout);
+            run.cpu = report::packet_cpu(of.layout, lane.scanner.packet_head());
             if self.contains(run.cpu) {
                 run.state = State::Open;
                 run.go_to(of.parts.at(lane.scanner.clock()));
@@ -248,27 +285,21 @@ impl Counter<'_> {
         let Some(layout) = trace.layout.streams.get(stream.class) else {
             return;
         };
-        let cpu = report::cpu_in(reader.packet_head(), layout);
-        let Some(class) = reader.event().map(|event| event.class_index) else {
+        let in_packet = report::packet_cpu(layout, reader.packet_head());
+        let time = trace.clock(stream).map(|_| time.0);
+        let Some(event) = reader.event() else {
             return;
         };
-        let key = (trace_index, stream.class as u32);
-        let counts = self.partial.classes.entry(key);
-        let counts = counts.or_insert_with(|| vec![0; layout.events.len()]);
-        if let Some(count) = counts.get_mut(class) {
-            *count += 1;
-        }
-        let time = trace.clock(stream).map(|_| time.0);
-        let count = StreamCount {
-            events: 1,
-            times: time.map(|time| (time, time)),
-        };
-        let column = time.map(|time| self.count.columns.at(time));
+        let class = (stream.class, event.class_index);
+        let cpus = self.count.places.get(trace_index as usize);
+        let own = cpus.and_then(|cpus| cpus.of_event(class, event.body, event.slots));
+        let own = own.and_then(|cpu| u32::try_from(cpu).ok());
         let stream = StreamRef {
             trace: trace_index,
             stream: stream_index,
         };
-        self.partial.add(stream, count, (cpu, column));
+        self.count
+            .one(&mut self.partial, stream, class, in_packet.or(own), time);
     }
 
     /// The report on all that were given.
@@ -348,8 +379,10 @@ impl Analysis for Count<'_> {
             .collect()
     }
 
-    fn wants(&self, _: usize, _: usize, _: usize) -> bool {
-        false
+    /// Event records are looked at one by one where their CPU is a field of theirs.
+    fn wants(&self, trace: usize, stream_class: usize, _: usize) -> bool {
+        let cpus = self.places.get(trace);
+        cpus.is_some_and(|cpus| cpus.are_mixed(stream_class))
     }
 
     fn lanes(&self) -> usize {
@@ -362,11 +395,29 @@ impl Analysis for Count<'_> {
 
     fn packet(&self, _: &mut CountPartial, _: &StreamPlace<'_>) {}
 
-    fn event(&self, _: &mut CountPartial, _: &mut Record<'_>) {}
+    fn event(&self, partial: &mut CountPartial, record: &mut Record<'_>) {
+        let (trace, Some((_, stream))) = (record.stream.trace, record.stream.of(self.set)) else {
+            return;
+        };
+        let class = (stream.class, record.class);
+        let cpus = self.places.get(trace as usize);
+        let cpu = cpus.and_then(|cpus| cpus.of_event(class, record.body, record.slots));
+        let cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        // Without a clock there are no times to choose by.
+        let time = (record.time.0 > i64::MIN).then_some(record.time.0);
+        if self.contains(cpu) && self.columns.contain(time) {
+            self.one(partial, record.stream, class, cpu, time);
+        }
+    }
 
-    /// Event records are counted where they are scanned; none is looked at by itself.
+    /// Event records are counted where they are scanned; none is looked at by itself, unless its CPU is
+    /// a field of its own.
     fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) {
         let set = feed.set();
+        let mut slices = feed.chunk().slices.iter();
+        if slices.any(|slice| self.is_shared(slice.stream)) {
+            return feed.run(self, partial);
+        }
         for mut shared in feed.share(LANES) {
             let Some(stream_ref) = shared.lanes.first().map(|lane| lane.stream) else {
                 continue;

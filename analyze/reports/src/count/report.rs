@@ -8,6 +8,7 @@ use tracebraid_ctf::losses::LossKind;
 use tracebraid_ctf::packet::PacketHead;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::StreamRef;
+use tracebraid_kernel_model::head_cpu;
 
 use super::CountPartial;
 
@@ -18,7 +19,7 @@ pub struct CountReport {
     pub events: u64,
     /// Event records by the names of their classes; classes without any are left out.
     pub by_name: BTreeMap<String, u64>,
-    /// Event records by CPU, for packets that say which one they are of.
+    /// Event records by CPU, where packets or event records contain one.
     pub by_cpu: BTreeMap<u32, u64>,
     /// Each stream.
     pub streams: Vec<StreamRow>,
@@ -88,12 +89,12 @@ pub struct LossRow {
 pub(super) fn cpu_of(set: &TraceSet, stream: StreamRef) -> Option<u32> {
     let (trace, content) = stream.of(set)?;
     let layout = trace.layout.streams.get(content.class)?;
-    cpu_in(&content.head, layout).filter(|_| !content.is_mixed)
+    packet_cpu(layout, &content.head).filter(|_| !content.is_mixed)
 }
 
 /// The CPU of a packet.
-pub(super) fn cpu_in(head: &PacketHead, layout: &StreamLayout) -> Option<u32> {
-    u32::try_from(head.value(layout, "cpu_id")?).ok()
+pub(super) fn packet_cpu(layout: &StreamLayout, head: &PacketHead) -> Option<u32> {
+    u32::try_from(head_cpu(layout, head)?).ok()
 }
 
 pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> CountReport {

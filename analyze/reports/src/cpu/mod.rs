@@ -85,13 +85,13 @@ impl Analysis for CpuAnalysis {
     }
 
     fn packet(&self, partial: &mut CpuPartial, packet: &StreamPlace<'_>) {
-        if let Some(packet) = self.input.packet(packet) {
+        for packet in self.input.packets(packet) {
             partial.packet(&self.rules, &packet);
         }
     }
 
     fn cut(&self, partial: &mut CpuPartial, packet: &StreamPlace<'_>, time: Timestamp) {
-        if let Some(packet) = self.input.packet(packet) {
+        for packet in self.input.packets(packet) {
             partial.cut(&self.rules, &packet, time.0);
         }
     }

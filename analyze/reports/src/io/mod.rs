@@ -95,13 +95,13 @@ impl Analysis for IoAnalysis {
     }
 
     fn packet(&self, partial: &mut IoPartial, packet: &StreamPlace<'_>) {
-        if let Some(packet) = self.input.any_packet(packet) {
+        for packet in self.input.any_packets(packet) {
             partial.packet(self, &packet);
         }
     }
 
     fn cut(&self, partial: &mut IoPartial, packet: &StreamPlace<'_>, time: Timestamp) {
-        if let Some(packet) = self.input.any_packet(packet) {
+        for packet in self.input.any_packets(packet) {
             partial.packet(self, &packet.cut(time.0));
         }
     }

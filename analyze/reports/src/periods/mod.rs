@@ -172,14 +172,14 @@ impl Analysis for PeriodAnalysis {
 
     fn packet(&self, partial: &mut PeriodPartial, packet: &StreamPlace<'_>) {
         self.subjects.packet(&mut partial.packets, packet);
-        if let Some(lost) = self.running.as_ref().and_then(|running| running.lost(packet)) {
+        for lost in self.running.iter().flat_map(|running| running.lost(packet)) {
             self.forget_runner(partial, packet, &lost);
         }
     }
 
     fn cut(&self, partial: &mut PeriodPartial, packet: &StreamPlace<'_>, time: Timestamp) {
-        let running = self.running.as_ref();
-        if let Some(lost) = running.and_then(|running| running.cut(packet, time.0)) {
+        let running = self.running.iter();
+        for lost in running.flat_map(|running| running.cut(packet, time.0)) {
             self.forget_runner(partial, packet, &lost);
         }
     }
@@ -225,7 +225,7 @@ impl PeriodAnalysis {
         let Some((place, class)) = found else {
             return;
         };
-        let subject = partial.packets.subject(record);
+        let subject = self.subjects.subject(&partial.packets, record);
         let cpu = subject.cpu.and_then(|cpu| u32::try_from(cpu).ok());
         if !self.window.contains(subject.time)
             || self.cpus.0.is_some() && !cpu.is_some_and(|cpu| self.cpus.contains(cpu))

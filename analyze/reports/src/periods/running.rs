@@ -86,14 +86,14 @@ impl Running {
         });
     }
 
-    /// The packet, if event records that tell it were lost before.
-    pub(super) fn lost(&self, place: &StreamPlace<'_>) -> Option<Packet> {
-        self.input.packet(place).filter(|packet| packet.lost_before)
+    /// The packet, if event records that tell it were lost before; for each CPU.
+    pub(super) fn lost(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
+        self.input.packets(place).filter(|packet| packet.lost_before)
     }
 
     /// The same for the rest of a packet from that time on.
-    pub(super) fn cut(&self, place: &StreamPlace<'_>, time: i64) -> Option<Packet> {
-        Some(self.input.packet(place)?.cut(time))
+    pub(super) fn cut(&self, place: &StreamPlace<'_>, time: i64) -> impl Iterator<Item = Packet> + '_ {
+        self.input.packets(place).map(move |packet| packet.cut(time))
     }
 }
 

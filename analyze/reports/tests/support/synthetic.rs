@@ -72,9 +72,21 @@ struct Class {
     fields: Vec<(&'static str, u32, usize)>,
 }
 
+/// Where a trace has the CPUs of its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuPlace {
+    /// A stream for each, whose packets tell it.
+    Packets,
+    /// One stream for all, in which a context of all events tells it ...
+    Context(&'static str),
+    /// ... or a field before those of the payload.
+    Payload(&'static str),
+}
+
 struct Tracer {
     classes: Vec<Class>,
     shape: Shape,
+    place: CpuPlace,
     streams: Vec<Stream>,
     /// Decides what gets lost, and nothing else.
     random: Random,
@@ -107,6 +119,7 @@ impl Tracer {
         Tracer {
             classes: Vec::new(),
             shape,
+            place: CpuPlace::Packets,
             streams,
             random: Random::new(seed + 1_000_003),
         }
@@ -132,7 +145,10 @@ impl Tracer {
 
     /// The fields are those of LTTng.
     fn write(&mut self, cpu: u64, time: u64, maker: Maker, name: &str, fields: Vec<Field<'_>>) {
-        let (name, fields) = self.shape.naming.event(maker, name, fields);
+        let (name, mut fields) = self.shape.naming.event(maker, name, fields);
+        if let CpuPlace::Payload(field) = self.place {
+            fields.insert(0, (field, 32, Value::Int(cpu as i64)));
+        }
         let is_call = name.contains("sys");
         let class = self.class(name, &fields);
         if self.random.chance(self.shape.silent_losses) {
@@ -141,6 +157,9 @@ impl Tracer {
         let mut record = Vec::new();
         record.extend((class as u16).to_le_bytes());
         record.extend(time.to_le_bytes());
+        if let CpuPlace::Context(_) = self.place {
+            record.extend((cpu as u32).to_le_bytes());
+        }
         if self.shape.tid_context {
             record.extend(maker.tid.to_le_bytes());
         }
@@ -165,7 +184,8 @@ impl Tracer {
             }
         }
         let calls = self.shape.two_streams && is_call;
-        let at = cpu + if calls { self.shape.cpus } else { 0 };
+        let own = if self.place == CpuPlace::Packets { cpu } else { 0 };
+        let at = own + if calls { self.shape.cpus } else { 0 };
         let (packet, lost) = (
             self.shape.packet,
             (self.shape.lost_packets, self.shape.counted_losses),
@@ -191,10 +211,20 @@ impl Tracer {
              typealias integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; } := clock_t;\n\
              stream { packet.context := struct { clock_t timestamp_begin; clock_t timestamp_end;\n\
              uint64_t content_size; uint64_t packet_size; uint64_t packet_seq_num; uint64_t events_discarded;\n\
-             uint32_t cpu_id; };\n\
+             uint32_t CPU; };\n\
              event.header := struct { uint16_t id; clock_t timestamp; };\n",
         );
+        // Without a meaning where events tell it.
+        text = match self.place {
+            CpuPlace::Packets => text.replace("CPU", "cpu_id"),
+            _ => text.replace("CPU", "number"),
+        };
+        let own = match self.place {
+            CpuPlace::Context(name) => vec![name],
+            _ => Vec::new(),
+        };
         let contexts = [
+            (!own.is_empty(), &own[..]),
             (self.shape.tid_context, &["_tid"][..]),
             (self.shape.pid_context, &["_pid", "_vtid", "_vpid"]),
         ];
@@ -249,7 +279,11 @@ impl Tracer {
         // Whatever became of the others: the classes are there.
         std::fs::create_dir_all(directory).expect("a directory");
         std::fs::write(directory.join("metadata"), self.metadata()).expect("the metadata can be written");
+        let is_shared = self.place != CpuPlace::Packets;
         for (at, stream) in self.streams.iter_mut().enumerate() {
+            if is_shared && stream.body.is_empty() && stream.bytes.is_empty() {
+                continue;
+            }
             stream.close(packet, &mut self.random, lost);
             std::fs::write(directory.join(format!("channel_{at}")), &stream.bytes)
                 .expect("a stream can be written");
@@ -348,9 +382,14 @@ const CALLS: [&str; 17] = [
 ];
 
 /// Writes a trace and opens it.
-/// Writes a trace and opens it.
 pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
+    trace_with_cpus(seed, shape, CpuPlace::Packets)
+}
+
+/// The same, with the CPUs of events in some place.
+pub fn trace_with_cpus(seed: u64, shape: Shape, place: CpuPlace) -> (PathBuf, TraceSet) {
     let mut machine = Machine::new(seed, shape);
+    machine.tracer.place = place;
     for step in 0..shape.steps {
         machine.step(step);
     }

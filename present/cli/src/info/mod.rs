@@ -9,6 +9,7 @@ use serde::Serialize;
 use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Uuid};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_filter::head_cpu;
 use tracebraid_reports::kernel::Extent;
 
 use crate::loss::Loss;
@@ -275,7 +276,7 @@ impl StreamInfo {
         StreamInfo {
             class: layout.map_or(0, |layout| layout.id),
             id: stream.id,
-            cpu: layout.and_then(|layout| stream.head.value(layout, "cpu_id")),
+            cpu: layout.and_then(|layout| head_cpu(layout, &stream.head)),
             files: stream
                 .files
                 .iter()

@@ -12,6 +12,7 @@ use tracebraid_ctf::layout::{StreamLayout, TraceLayout};
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::Trace;
+use tracebraid_filter::Cpus;
 
 use super::buffer::{Buffer, Padded};
 use super::hidden::Hidden;
@@ -182,6 +183,14 @@ impl Lines {
             line.join(&lane.context);
         }
         buffer.put_literal(&line.head_and_context);
+        if self.options.json
+            && let Some(cpu) =
+                lane.style
+                    .cpus
+                    .of_event((reader_class, event.class_index), event.body, event.slots)
+        {
+            buffer.put(format!(",\"cpu\":{cpu}").as_bytes());
+        }
         let mut cursor = event.body;
         let result = line.rest.run(&mut cursor, event.slots, buffer);
         if result.is_err() {
@@ -204,6 +213,7 @@ impl Lines {
             json: self.options.json,
             palette: self.options.palette,
             hidden,
+            cpus: Cpus::new(trace),
         });
         self.styles.push((trace.layout.clone(), style.clone()));
         style
@@ -219,7 +229,7 @@ impl Lines {
             return;
         };
         let style = self.style(trace);
-        let cpu = reader.packet_head().value(layout, "cpu_id");
+        let cpu = style.cpus.of_packet(reader.stream().class, reader.packet_head());
         let mut buffer = Buffer::new(256);
         let root = layout
             .packet_context

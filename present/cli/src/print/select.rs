@@ -4,13 +4,14 @@ use std::cell::OnceCell;
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::node::NodeId;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::ast::{Expr, Field, Operator, Value};
 use tracebraid_filter::glob::Glob;
 use tracebraid_filter::tasks::{Running, Tasks};
-use tracebraid_filter::{Filter, Subject};
+use tracebraid_filter::{Cpus, Filter, Subject};
 
 use crate::failure::Failure;
 use crate::options::{self, SelectArgs};
@@ -32,6 +33,8 @@ pub(crate) struct Selection<'t> {
     filter: Filter<'t>,
     /// By trace.
     tasks: Vec<Tasks>,
+    /// By trace: where it has the CPUs of its event records.
+    cpus: Vec<Cpus>,
     /// By the readers' ranks.
     lanes: Vec<Lane>,
 }
@@ -108,6 +111,7 @@ impl<'t> Selection<'t> {
             set,
             filter,
             tasks,
+            cpus: set.traces.iter().map(Cpus::new).collect(),
             lanes: Vec::new(),
         }))
     }
@@ -145,13 +149,19 @@ impl<'t> Selection<'t> {
         let Some(mut event) = reader.event() else {
             return false;
         };
+        let class = (stream_class, event.class_index);
+        let of_event = |event: &mut Event<'_>| {
+            let cpus = self.cpus.get(lane.trace)?;
+            cpus.of_event(class, event.body, event.slots)
+        };
+        let cpu = lane.cpu.or_else(|| of_event(&mut event));
         let running = match self.tasks.get_mut(lane.trace) {
-            Some(tasks) if self.filter.needs_tasks() => tasks.see(stream_class, &mut event, lane.cpu),
+            Some(tasks) if self.filter.needs_tasks() => tasks.see(stream_class, &mut event, cpu),
             _ => Running::default(),
         };
         let subject = Subject {
             time: time.0,
-            cpu: lane.cpu,
+            cpu,
             tid: running.tid,
             pid: running.pid,
             procname: running.name,
@@ -171,11 +181,11 @@ impl<'t> Selection<'t> {
             .iter()
             .position(|trace| std::ptr::eq(trace, reader.trace()));
         let head = reader.packet_head();
-        let layout = reader.trace().layout.streams.get(reader.stream().class);
         if let Some(lane) = self.lanes.get_mut(rank) {
             lane.packet = reader.packets_begun();
             lane.trace = trace.unwrap_or(usize::MAX);
-            lane.cpu = layout.and_then(|layout| head.value(layout, "cpu_id"));
+            let cpus = trace.and_then(|trace| self.cpus.get(trace));
+            lane.cpu = cpus.and_then(|cpus| cpus.of_packet(reader.stream().class, head));
             lane.values.clone_from(&head.values);
         }
     }

@@ -2,6 +2,7 @@
 
 use tracebraid_ctf::layout::node::{Node, NodeKind};
 use tracebraid_ctf::schema::{DisplayBase, IntClass};
+use tracebraid_filter::Cpus;
 
 use super::buffer::Buffer;
 use super::escape;
@@ -59,6 +60,8 @@ pub(crate) struct Style {
     pub(crate) palette: Palette,
     /// Which are not shown.
     pub(crate) hidden: Hidden,
+    /// Where the CPUs of event records are.
+    pub(crate) cpus: Cpus,
 }
 
 /// Keeps the bits that hexadecimal digits (4 bits each) or octal digits (3) of a field show.

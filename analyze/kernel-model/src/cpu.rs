@@ -1,0 +1,132 @@
+//! On which CPU events happened, wherever the tracer put it.
+//!
+//! | tracer | where |
+//! |---|---|
+//! | lttng-modules, lttng-ust, perf's converter since 4.1, DPDK | `cpu_id` of the packet context |
+//! | lttng-ust, barectf as configured | a context of each event: `cpu_id`, `cpu` |
+//! | perf's first converter, tools that convert one stream of perf's samples | `perf_cpu` of the payload |
+//! | ftrace, trace-cmd as converted | `common_cpu` of the payload |
+//!
+//! Where packets give it, it is theirs, without a look at each event. An event's own fields may be about
+//! another CPU (`cpu_id` of `power_cpu_frequency`), so of a payload only names count that no event of the kernel has.
+
+use tracebraid_ctf::bits::Cursor;
+use tracebraid_ctf::layout::node::{NodeId, NodeKind};
+use tracebraid_ctf::layout::{FieldRef, StreamLayout};
+use tracebraid_ctf::packet::PacketHead;
+use tracebraid_ctf::schema::{Scope, TraceClass};
+use tracebraid_ctf::trace::Trace;
+
+const OF_PACKETS: [&str; 2] = ["cpu_id", "cpu"];
+const OF_CONTEXTS: [&str; 3] = ["cpu_id", "cpu", "perf_cpu"];
+const OF_PAYLOADS: [&str; 2] = ["common_cpu", "perf_cpu"];
+
+/// More than Linux has.
+pub(crate) const MOST_CPUS: u32 = 1 << 14;
+
+/// The number of a CPU in a trace; what no machine has is all one CPU.
+pub(crate) fn sound(cpu: i64) -> u32 {
+    let cpu = u32::try_from(cpu).ok();
+    cpu.filter(|&cpu| cpu < MOST_CPUS).unwrap_or(MOST_CPUS)
+}
+
+/// The member of packets' contexts that is the CPU of all their events.
+pub fn packet_cpu(layout: &StreamLayout) -> Option<NodeId> {
+    OF_PACKETS
+        .iter()
+        .find_map(|name| layout.packet_context_member(name))
+}
+
+/// The CPU of a packet, if packets tell it.
+pub fn head_cpu(layout: &StreamLayout, head: &PacketHead) -> Option<u64> {
+    let node = packet_cpu(layout)?;
+    let found = head.values.iter().find(|(of, _)| *of == node);
+    found.map(|(_, cpu)| *cpu)
+}
+
+/// The field of an event class that is the CPU of its events.
+pub fn event_cpu(class: &TraceClass, layout: &StreamLayout, event: usize) -> Option<FieldRef> {
+    let find = |scope: Scope, names: &[&str]| {
+        let mut names = names.iter();
+        let field = |name: &str| layout.field(event, scope, &[name]);
+        let found = names.find_map(|name| field(name).or_else(|| field(&format!("_{name}"))));
+        found.filter(|field| matches!(field.kind(), NodeKind::Int(..) | NodeKind::VarInt(_)))
+    };
+    let contexts = [Scope::CommonContext, Scope::SpecificContext];
+    let found = contexts.into_iter().find_map(|scope| find(scope, &OF_CONTEXTS));
+    // A payload of a program's own may use any name.
+    let is_kernel = class.env_str("domain").is_none_or(|domain| domain == "kernel");
+    found.or_else(|| find(Scope::Payload, &OF_PAYLOADS).filter(|_| is_kernel))
+}
+
+/// Where a trace has the CPUs of its events, by stream class.
+#[derive(Clone, Debug, Default)]
+pub struct Cpus(Vec<CpuPlace>);
+
+#[derive(Clone, Debug)]
+enum CpuPlace {
+    Packets(NodeId),
+    /// By event class; of some at least.
+    Events(Vec<Option<FieldRef>>),
+    Nowhere,
+}
+
+impl Cpus {
+    /// Of a trace.
+    pub fn new(trace: &Trace) -> Cpus {
+        let layout = &trace.layout;
+        let place = |stream: &StreamLayout| {
+            if let Some(node) = packet_cpu(stream) {
+                return CpuPlace::Packets(node);
+            }
+            let events = 0..stream.events.len();
+            let fields: Vec<_> = events
+                .map(|event| event_cpu(&layout.class, stream, event))
+                .collect();
+            match fields.iter().any(Option::is_some) {
+                true => CpuPlace::Events(fields),
+                false => CpuPlace::Nowhere,
+            }
+        };
+        Cpus(layout.streams.iter().map(place).collect())
+    }
+
+    /// The CPU of a packet of a stream of that class.
+    pub fn of_packet(&self, class: usize, head: &PacketHead) -> Option<u64> {
+        let Some(CpuPlace::Packets(cpu)) = self.0.get(class) else {
+            return None;
+        };
+        let found = head.values.iter().find(|(node, _)| node == cpu);
+        found.map(|(_, value)| *value)
+    }
+
+    /// True if events of one stream of that class may be of several CPUs, as fields of theirs tell.
+    pub fn are_mixed(&self, class: usize) -> bool {
+        matches!(self.0.get(class), Some(CpuPlace::Events(_)))
+    }
+
+    /// True if that is so of that event class.
+    #[inline]
+    pub fn has_field(&self, class: usize, event: usize) -> bool {
+        self.field(class, event).is_some()
+    }
+
+    fn field(&self, class: usize, event: usize) -> Option<&FieldRef> {
+        match self.0.get(class)? {
+            CpuPlace::Events(fields) => fields.get(event)?.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The CPU of an event record of that class, if it has a field for it.
+    #[inline]
+    pub fn of_event(
+        &self,
+        (class, event): (usize, usize),
+        body: Cursor<'_>,
+        slots: &mut [u64],
+    ) -> Option<u64> {
+        let cpu = self.field(class, event)?.integer(body, slots).ok()?;
+        Some(sound(cpu as i64).into())
+    }
+}
