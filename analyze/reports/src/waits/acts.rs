@@ -113,6 +113,7 @@ impl Acts {
             true => By::Caller {
                 tid,
                 call,
+                argument: self.details.argument,
                 has_closed: self.has_closed.unwrap_or(false),
             },
             false => By::Other {

@@ -118,6 +118,7 @@ impl Life {
             call: self.kind(kinds),
             has_called: self.has_called,
             has_closed: self.has_closed,
+            is_local: false,
             is_at_disk: requested || self.requested || self.waited_for == Why::Disk,
         }
     }

@@ -165,11 +165,23 @@ impl Player<'_> {
             By::Caller {
                 tid,
                 call,
+                argument,
                 has_closed,
-            } => (Some(tid), Some(WakingThread::caller(call, has_closed))),
+            } => {
+                let waking = WakingThread {
+                    is_local: self.is_local(woken.with(tid), call, argument),
+                    ..WakingThread::caller(call, has_closed)
+                };
+                (Some(tid), Some(waking))
+            }
             By::Other { tid, requested } => {
                 let (life, _) = self.life(woken.with(tid));
-                (Some(tid), Some(life.waking(kinds, requested)))
+                let (waking, argument) = (life.waking(kinds, requested), life.details.argument);
+                let waking = WakingThread {
+                    is_local: self.is_local(woken.with(tid), waking.call, argument),
+                    ..waking
+                };
+                (Some(tid), Some(waking))
             }
         };
         let thread = by.map(|tid| woken.with(tid));
@@ -186,6 +198,16 @@ impl Player<'_> {
         if let Some(stretch) = life.wake(wakeup, cpu, losses, kinds) {
             self.list(woken, stretch);
         }
+    }
+
+    /// True if a thread's call is about a socket that no network has to do with.
+    fn is_local(&mut self, thread: ThreadKey, call: Option<Kind>, descriptor: i64) -> bool {
+        if !call.is_some_and(Kind::is_network) {
+            return false;
+        }
+        let (life, _) = self.life(thread);
+        let owner = owner(thread, life.pid);
+        self.machine.sockets.is_local(owner, descriptor)
     }
 
     /// Keeps a wait that is to be listed if its call is.

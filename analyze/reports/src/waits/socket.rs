@@ -61,6 +61,8 @@ impl Measure {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Socket {
     is_open: bool,
+    /// Of the family AF_UNIX.
+    is_local: bool,
     end: End,
     /// End of the last call that sent something, if nothing was received since.
     sent: Option<i64>,
@@ -93,6 +95,9 @@ impl End {
 /// `EINPROGRESS`: the connection is made while the program goes on.
 const IN_PROGRESS: i64 = -115;
 
+/// AF_UNIX.
+const UNIX: i64 = 1;
+
 /// The sockets that are open, and what was measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sockets {
@@ -106,13 +111,19 @@ impl Sockets {
         let descriptor = done.details.argument;
         let peer = done.peer;
         match done.kind {
-            Kind::Socket if done.result >= 0 => self.make(done.owner, done.result, End::default()),
+            Kind::Socket if done.result >= 0 => {
+                // Its argument is the family.
+                self.make(done.owner, done.result, End::default(), descriptor == UNIX);
+            }
             Kind::Connect if done.result >= 0 || done.result == IN_PROGRESS => {
-                self.make(done.owner, descriptor, End::client(peer));
+                let is_local = self.is_local(done.owner, descriptor);
+                self.make(done.owner, descriptor, End::client(peer), is_local);
                 self.add(done, descriptor, Measure::Connect, done.begin);
             }
             Kind::Accept if done.result >= 0 => {
-                self.make(done.owner, done.result, End::server(peer));
+                // That which listens is of the same family.
+                let is_local = self.is_local(done.owner, descriptor);
+                self.make(done.owner, done.result, End::server(peer), is_local);
                 self.add(done, done.result, Measure::Accept, done.begin);
             }
             Kind::Send | Kind::Write | Kind::Copy if done.result > 0 => self.sends(done, descriptor),
@@ -126,9 +137,17 @@ impl Sockets {
         }
     }
 
-    fn make(&mut self, owner: Owner, descriptor: i64, end: End) {
+    /// True for a descriptor that is known to be a socket of the family AF_UNIX.
+    pub(super) fn is_local(&mut self, owner: Owner, descriptor: i64) -> bool {
+        let socket = self.open.find((owner, descriptor));
+        socket.is_some_and(|socket| socket.is_open && socket.is_local)
+    }
+
+    fn make(&mut self, owner: Owner, descriptor: i64, end: End, is_local: bool) {
+        let is_told = end.peer.is_some_and(|peer| i64::from(peer.family) == UNIX);
         *self.open.get((owner, descriptor)) = Socket {
             is_open: true,
+            is_local: is_local || is_told,
             end,
             ..Socket::default()
         };

@@ -40,7 +40,7 @@ pub(super) enum What {
 /// What a call is about.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Details {
-    /// The address of the futex, or the descriptor.
+    /// The address of the futex, or the descriptor; of `socket` the family.
     pub(super) argument: i64,
     /// What it does to a futex.
     pub(super) operation: Operation,
@@ -121,6 +121,8 @@ pub(super) enum By {
     Caller {
         tid: i32,
         call: Option<Kind>,
+        /// What its call is about: see [`Details::argument`].
+        argument: i64,
         has_closed: bool,
     },
     /// One that has not; whether it has made block requests.

@@ -69,6 +69,8 @@ pub(super) struct WakingThread {
     pub(super) has_called: bool,
     /// The last call that it made closed a descriptor.
     pub(super) has_closed: bool,
+    /// Its call is about a socket of the family AF_UNIX, which no network has to do with.
+    pub(super) is_local: bool,
     /// It waited for a disk last, or has made block requests since.
     pub(super) is_at_disk: bool,
 }
@@ -80,6 +82,7 @@ impl WakingThread {
             call,
             has_called: true,
             has_closed,
+            is_local: false,
             is_at_disk: false,
         }
     }
@@ -99,7 +102,11 @@ pub(super) fn why(waiter: Option<Kind>, source: Source, waker: Option<WakingThre
         Source::Softirq(vector) => of_softirq(vector),
         Source::Thread => match waker {
             None => Why::Unknown,
-            Some(WakingThread { call: Some(call), .. }) => of_call(waiter, call),
+            Some(WakingThread {
+                call: Some(call),
+                is_local,
+                ..
+            }) => of_call(waiter, call, is_local),
             // What is left to do when a descriptor is closed is done on the way back to the program.
             Some(waker) if waker.has_closed => Why::Thread,
             // Some interrupt that was not recorded, not the program itself.
@@ -120,12 +127,12 @@ fn of_softirq(vector: u8) -> Why {
     }
 }
 
-fn of_call(waiter: Option<Kind>, waker: Kind) -> Why {
+fn of_call(waiter: Option<Kind>, waker: Kind, is_local: bool) -> Why {
     match waker {
         Kind::Kill => Why::Signal,
         _ if waiter == Some(Kind::Futex) => Why::Futex,
         Kind::Exit if waiter == Some(Kind::Wait) => Why::Child,
-        waker if waker.is_network() => Why::Network,
+        waker if waker.is_network() && !is_local => Why::Network,
         _ => Why::Thread,
     }
 }
@@ -138,8 +145,28 @@ mod tests {
         call: None,
         has_called: false,
         has_closed: false,
+        is_local: false,
         is_at_disk: false,
     };
+
+    #[test]
+    fn local_sockets_are_no_network() {
+        let by = |call, is_local| {
+            let waker = WakingThread {
+                is_local,
+                ..WakingThread::caller(Some(call), false)
+            };
+            why(Some(Kind::Accept), Source::Thread, Some(waker))
+        };
+        for call in [Kind::Connect, Kind::Accept, Kind::Send, Kind::Receive] {
+            assert_eq!(
+                (by(call, false), by(call, true)),
+                (Why::Network, Why::Thread),
+                "{call:?}"
+            );
+        }
+        assert_eq!(by(Kind::Kill, true), Why::Signal);
+    }
 
     #[test]
     fn softirqs_are_known_by_their_names() {

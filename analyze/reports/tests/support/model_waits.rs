@@ -1,6 +1,6 @@
 //! What calls waited for, by one plain pass over all events by their names. Nothing is lost.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_model::{Abi, Syscall};
@@ -25,6 +25,9 @@ struct Thread {
     has_closed: bool,
     dying: bool,
     waited_for: &'static str,
+    pid: Option<i32>,
+    /// The arguments of its call.
+    entry: Record,
 }
 
 #[derive(Clone, Default)]
@@ -41,6 +44,8 @@ struct Model {
     threads: HashMap<i32, Thread>,
     cpus: HashMap<u32, Cpu>,
     sums: Sums,
+    /// By process (or thread, where that is not known) and descriptor: sockets that are known to be AF_UNIX.
+    local: HashSet<(i64, i64)>,
 }
 
 pub fn waits(set: &TraceSet) -> Sums {
@@ -61,6 +66,43 @@ fn call(event: &Record, prefix: &str) -> Option<String> {
         name => Syscall::by_name(name),
     };
     Some(call.map_or_else(|| name.to_owned(), |call| call.user_name().to_owned()))
+}
+
+/// Whose descriptors.
+fn owner(tid: i32, thread: &Thread) -> i64 {
+    thread.pid.map_or(-1 - i64::from(tid), i64::from)
+}
+
+/// What a call's end tells of sockets of the family AF_UNIX.
+fn follow_sockets(local: &mut HashSet<(i64, i64)>, who: i64, call: &str, entry: &Record, exit: &Record) {
+    const UNIX: Option<i64> = Some(1);
+    let result = exit.int("ret").expect("a result");
+    let fd = entry.int("fd").unwrap_or(-1);
+    let mut set = |fd: i64, is_local: bool| match is_local {
+        true => local.insert((who, fd)),
+        false => local.remove(&(who, fd)),
+    };
+    match call {
+        "socket" if result >= 0 => {
+            set(result, entry.int("family") == UNIX);
+        }
+        "connect" if (result >= 0 || result == -115) && entry.int("family") == UNIX => {
+            set(fd, true);
+        }
+        "accept" | "accept4" if result >= 0 => {
+            let is_local = exit.int("family") == UNIX || local.contains(&(who, fd));
+            let place = (who, result);
+            if is_local {
+                local.insert(place);
+            } else {
+                local.remove(&place);
+            }
+        }
+        "close" => {
+            set(fd, false);
+        }
+        _ => {}
+    }
 }
 
 impl Thread {
@@ -111,7 +153,19 @@ impl Model {
             "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => self.wake(cpu, time, event),
             "sched_process_fork" => {
                 let child = event.id("child_tid").expect("a child");
-                self.threads.insert(child, Thread::default());
+                let pid = event.id("child_pid");
+                let made = Thread {
+                    pid,
+                    ..Thread::default()
+                };
+                self.threads.insert(child, made);
+                if let (Some(parent), Some(pid)) = (event.id("parent_tid"), event.id("parent_pid")) {
+                    self.threads.entry(parent).or_default().pid = Some(pid);
+                }
+            }
+            "lttng_statedump_process_state" => {
+                let thread = event.id("tid").expect("a thread");
+                self.threads.entry(thread).or_default().pid = event.id("pid");
             }
             "sched_process_exit" => {
                 let thread = self
@@ -130,6 +184,7 @@ impl Model {
         };
         let thread = self.threads.entry(tid).or_default();
         if let Some(call) = call(event, "syscall_entry_") {
+            thread.entry = event.clone();
             thread.call = Some((call, time));
             thread.parts.clear();
             (thread.state, thread.since) = ("running", time);
@@ -148,6 +203,8 @@ impl Model {
             let open = thread.call.take();
             thread.has_closed = open.as_ref().is_some_and(|(call, _)| call == "close");
             if let Some((call, _)) = open.filter(|(call, _)| *call == ended || ended == "unknown") {
+                let who = owner(tid, thread);
+                follow_sockets(&mut self.local, who, &call, &thread.entry, event);
                 for (&why, &part) in &thread.parts {
                     if part > 0 {
                         let sum = self.sums.entry((tid, call.clone(), why)).or_default();
@@ -246,7 +303,10 @@ impl Model {
         let Some(waker) = here.running.filter(|&tid| tid != 0) else {
             return "unknown";
         };
-        let waker = self.threads.get(&waker).cloned().unwrap_or_default();
+        let tid = waker;
+        let waker = self.threads.get(&tid).cloned().unwrap_or_default();
+        let descriptor = waker.entry.int("fd").unwrap_or(-1);
+        let is_local = self.local.contains(&(owner(tid, &waker), descriptor));
         let futex = |call: &str| call.starts_with("futex");
         match waker.kind() {
             Some("kill" | "tkill" | "tgkill") => "signal",
@@ -254,6 +314,10 @@ impl Model {
             Some("exit" | "exit_group") if matches!(waiter, Some("wait4" | "waitid" | "rt_sigtimedwait")) => {
                 "child"
             }
+            Some(
+                "sendto" | "sendmsg" | "sendmmsg" | "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg"
+                | "recvmmsg",
+            ) if is_local => "thread",
             Some(
                 "sendto" | "sendmsg" | "sendmmsg" | "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg"
                 | "recvmmsg",
