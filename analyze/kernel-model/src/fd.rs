@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FdType {
-    /// Opened by a path: regular files, directories, devices, `/proc`.
+    /// Opened by a path, and none of the next two: regular files, directories, block devices.
     Disk,
+    /// A terminal.
+    Terminal,
+    /// Of the kernel itself, or of devices without a medium: `/proc`, `/sys`, `/dev/null`, `/dev/shm`.
+    Virtual,
     /// A socket of the Internet families or a packet socket.
     Network,
     /// A socket of the Unix family.
@@ -25,8 +29,10 @@ pub enum FdType {
 
 impl FdType {
     /// All, in the order of reports.
-    pub const ALL: [FdType; 7] = [
+    pub const ALL: [FdType; 9] = [
         FdType::Disk,
+        FdType::Terminal,
+        FdType::Virtual,
         FdType::Network,
         FdType::Unix,
         FdType::Socket,
@@ -39,6 +45,8 @@ impl FdType {
     pub fn name(self) -> &'static str {
         match self {
             FdType::Disk => "disk",
+            FdType::Terminal => "terminal",
+            FdType::Virtual => "virtual",
             FdType::Network => "network",
             FdType::Unix => "unix",
             FdType::Socket => "socket",
@@ -58,15 +66,105 @@ impl FdType {
         }
     }
 
+    /// True if it was opened by a path.
+    pub fn has_path(self) -> bool {
+        matches!(self, FdType::Disk | FdType::Terminal | FdType::Virtual)
+    }
+
+    /// By the path by which a program opens it. What a relative one leads to is not looked up: a file.
+    pub fn of_opened(path: &[u8]) -> FdType {
+        let is_below = |directory: &str| {
+            let rest = path.strip_prefix(directory.as_bytes());
+            rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+        };
+        match path.strip_prefix(b"/dev/") {
+            Some(device) => of_device(device),
+            None if ["/proc", "/sys", "/dev"].into_iter().any(is_below) => FdType::Virtual,
+            None => FdType::Disk,
+        }
+    }
+
     /// By the path that a state dump gives.
     pub fn of_path(path: &[u8]) -> FdType {
         match path {
             [b'/', rest @ ..] if rest.starts_with(b"memfd:") => FdType::Anonymous,
-            [b'/', ..] => FdType::Disk,
+            [b'/', ..] => FdType::of_opened(path),
             path if path.starts_with(b"socket:") => FdType::Socket,
             path if path.starts_with(b"pipe:") => FdType::Pipe,
             path if path.starts_with(b"anon_inode:") || path.starts_with(b"inotify") => FdType::Anonymous,
             _ => FdType::Unknown,
         }
+    }
+}
+
+/// How names of block devices begin (Documentation/admin-guide/devices.txt), and directories of links to them.
+const BLOCK_DEVICES: [&str; 23] = [
+    "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "mtdblock", "loop", "dm-", "md", "nbd", "ram", "zram", "sr",
+    "scd", "fd", "bcache", "drbd", "rbd", "pmem", "mapper/", "disk/", "block/",
+];
+
+/// How names of terminals begin.
+const TERMINALS: [&str; 6] = ["tty", "pts", "ptmx", "pty", "console", "hvc"];
+
+/// By what follows `/dev/`.
+fn of_device(name: &[u8]) -> FdType {
+    let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start.as_bytes()));
+    if begins(&TERMINALS) {
+        return FdType::Terminal;
+    }
+    // Links to the descriptors of a process may lead to anything.
+    let is_link = name == b"fd" || name.starts_with(b"fd/");
+    match begins(&BLOCK_DEVICES) && !is_link {
+        true => FdType::Disk,
+        false => FdType::Virtual,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_tell_what_they_lead_to() {
+        for (path, expected) in [
+            ("/etc/passwd", FdType::Disk),
+            ("relative", FdType::Disk),
+            ("/devel/null", FdType::Disk),
+            ("/dev/sda1", FdType::Disk),
+            ("/dev/nvme0n1", FdType::Disk),
+            ("/dev/mapper/root", FdType::Disk),
+            ("/dev/pts/1", FdType::Terminal),
+            ("/dev/tty", FdType::Terminal),
+            ("/dev/ttyS0", FdType::Terminal),
+            ("/dev/console", FdType::Terminal),
+            ("/dev/null", FdType::Virtual),
+            ("/dev/zero", FdType::Virtual),
+            ("/dev/urandom", FdType::Virtual),
+            ("/dev/shm/a", FdType::Virtual),
+            ("/dev/fd/3", FdType::Virtual),
+            ("/dev", FdType::Virtual),
+            ("/proc/stat", FdType::Virtual),
+            ("/proc", FdType::Virtual),
+            ("/process", FdType::Disk),
+            ("/sys/kernel/debug", FdType::Virtual),
+            ("/system", FdType::Disk),
+        ] {
+            assert_eq!(
+                FdType::of_path(path.as_bytes()),
+                if path == "relative" {
+                    FdType::Unknown
+                } else {
+                    expected
+                }
+            );
+            assert_eq!(FdType::of_opened(path.as_bytes()), expected, "{path}");
+        }
+        assert_eq!(FdType::of_path(b"/memfd:x"), FdType::Anonymous);
+        assert_eq!(FdType::of_path(b"pipe:[7]"), FdType::Pipe);
+    }
+
+    #[test]
+    fn all_are_in_the_order_of_reports() {
+        assert!(FdType::ALL.is_sorted());
     }
 }

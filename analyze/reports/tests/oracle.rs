@@ -295,7 +295,10 @@ fn compare(found: &Found, call: &Call, theirs: Option<&Counted>) -> String {
         Some(theirs) if theirs.entry_time != call.entry_time => "of another entry".to_owned(),
         Some(theirs) => {
             assert_eq!(theirs.bytes, bytes_of(call));
-            format!("{} is {:?}", found.kind(call, "fd").name(), theirs.kind)
+            let kind = found.kind(call, "fd");
+            // To lttng-analyses all that has a path is a disk.
+            let kind = if kind.has_path() { "disk" } else { kind.name() };
+            format!("{kind} is {:?}", theirs.kind)
         }
     }
 }

@@ -291,7 +291,7 @@ impl Machine {
     /// The path of the directory that a thread's descriptor was at a time.
     fn held_directory(&self, thread: ThreadKey, fd: i32, time: i64) -> Option<Text> {
         let held = self.descriptors.kind(thread, fd, time).kind;
-        let directory = self.files.get(held).filter(|file| file.kind == FdType::Disk);
+        let directory = self.files.get(held).filter(|file| file.kind.has_path());
         directory.map(|directory| directory.name)
     }
 
@@ -320,10 +320,12 @@ impl Machine {
             }
             Deed::Make if made.entered.text != Text::NONE => {
                 let directory = self.directory(thread, &made.entered);
-                (
-                    names::of_path(around.texts, made.entered.text, directory),
-                    open.kind,
-                )
+                let path = around.texts.get(made.entered.text).unwrap_or_default();
+                let kind = match open.kind {
+                    FdType::Disk => FdType::of_opened(path.as_bytes()),
+                    kind => kind,
+                };
+                (names::of_path(around.texts, made.entered.text, directory), kind)
             }
             Deed::Make | Deed::MakePair => (Text::NONE, open.kind),
             // A socket is connected.

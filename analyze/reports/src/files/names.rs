@@ -118,7 +118,7 @@ pub(super) fn of_path(texts: &mut Texts, name: Text, directory: Option<Text>) ->
 /// Name of what a call makes that names none, as the kernel's `/proc` and state dumps have it.
 pub(super) fn of_call(call: Syscall, kind: FdType) -> &'static str {
     match (kind, call.name()) {
-        (FdType::Disk, _) => "unnamed file",
+        (FdType::Disk | FdType::Terminal | FdType::Virtual, _) => "unnamed file",
         (FdType::Network, _) => "network socket",
         (FdType::Unix, _) => "unix socket",
         (FdType::Socket, _) => "socket",

@@ -31,7 +31,15 @@ fn other_entry(lane: &mut Lane, entry: &SyscallEntry, time: i64, body: &mut Body
     let mut argument = |place| entry.argument(call, place, body);
     match Change::at_entry(call, &mut argument) {
         Some(change) => lane.entry_of(time, change),
-        None => lane.entry(Open::new(call, time, &mut argument)),
+        None => {
+            let mut open = Open::new(call, time, &mut argument);
+            if open.kind == FdType::Disk
+                && let Some(path) = entry.path(body)
+            {
+                open.kind = FdType::of_opened(path);
+            }
+            lane.entry(open);
+        }
     }
 }
 

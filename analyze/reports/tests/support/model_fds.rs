@@ -312,7 +312,7 @@ impl Descriptors {
                 let path = event.text("filename").unwrap_or_default();
                 let kind = match path {
                     path if path.starts_with("/memfd:") => FdType::Anonymous,
-                    path if path.starts_with('/') => FdType::Disk,
+                    path if path.starts_with('/') => opened(path),
                     path if path.starts_with("socket:") => FdType::Socket,
                     path if path.starts_with("pipe:") => FdType::Pipe,
                     path if path.starts_with("anon_inode:") || path.starts_with("inotify") => {
@@ -401,7 +401,9 @@ impl Descriptors {
             "open" | "openat" | "openat2" | "creat" => {
                 let path = self.path(table, call.entry_time, &call.name, &call.entry);
                 let cloexec = call.name.len() < 7 && call.name != "creat" && has("flags", 0x80000);
-                self.set(table, made, time, held(FdType::Disk, path), cloexec);
+                let given = call.entry.text("filename").or(call.entry.text("pathname"));
+                let kind = opened(given.unwrap_or_default());
+                self.set(table, made, time, held(kind, path), cloexec);
             }
             "memfd_create" => self.set(table, made, time, anonymous(), has("flags", 1)),
             "perf_event_open" => self.set(table, made, time, anonymous(), has("flags", 8)),
@@ -489,13 +491,30 @@ impl Descriptors {
         };
         let directory = directory.map(|fd| self.held(table, fd, time).0);
         match directory {
-            Some(held)
-                if held.kind == FdType::Disk && held.name.starts_with('/') && !path.starts_with('/') =>
-            {
+            Some(held) if held.kind.has_path() && held.name.starts_with('/') && !path.starts_with('/') => {
                 format!("{}/{path}", held.name.trim_end_matches('/'))
             }
             _ => path.to_owned(),
         }
+    }
+}
+
+/// What an absolute path leads to.
+fn opened(path: &str) -> FdType {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts[..] {
+        ["", "proc" | "sys", ..] | ["", "dev"] => FdType::Virtual,
+        ["", "dev", "pts" | "console" | "ptmx", ..] => FdType::Terminal,
+        ["", "dev", device, ..] if device.starts_with("tty") => FdType::Terminal,
+        ["", "dev", device]
+            if ["sd", "vd", "loop", "nvme"]
+                .iter()
+                .any(|start| device.starts_with(start)) =>
+        {
+            FdType::Disk
+        }
+        ["", "dev", ..] => FdType::Virtual,
+        _ => FdType::Disk,
     }
 }
 
@@ -504,7 +523,7 @@ pub fn socket(kind: FdType) -> String {
     match kind {
         FdType::Network => "network socket",
         FdType::Unix => "unix socket",
-        FdType::Disk => "unnamed file",
+        FdType::Disk | FdType::Terminal | FdType::Virtual => "unnamed file",
         FdType::Pipe => "pipe",
         FdType::Anonymous => "anon_inode",
         FdType::Socket | FdType::Unknown => "socket",
