@@ -213,6 +213,9 @@ impl Ground {
             begin: self.begin,
             end: self.end,
             ends: self.ends(set.traces.len()),
+            without_calls: (0..set.traces.len() as u32)
+                .filter(|&trace| !self.input.sources.tells_calls(trace as usize))
+                .collect(),
             bytes: self.bytes,
             ..meta
         }

@@ -24,7 +24,9 @@ struct Parts {
     softirq: Value,
     /// Of the thread that runs.
     syscall: Value,
-    is_kernel: bool,
+    parent: Value,
+    /// System calls were not recorded.
+    lacks_calls: bool,
 }
 
 impl Parts {
@@ -39,12 +41,23 @@ impl Parts {
             Parts {
                 thread: Value::Null, ..
             } => return Value::Null,
+            Parts { syscall, .. } if *syscall != Value::Null => "system",
+            parts if parts.is_kernel() => "system",
+            // A thread of the kernel, perhaps; or in a call of which nothing is known.
             Parts {
-                syscall, is_kernel, ..
-            } if *is_kernel || *syscall != Value::Null => "system",
+                parent: Value::Null, ..
+            }
+            | Parts {
+                lacks_calls: true, ..
+            } => return Value::Null,
             _ => "user",
         };
         Value::Text(Arc::from(text))
+    }
+
+    fn is_kernel(&self) -> bool {
+        let kthreadd = Value::Number(KTHREADD);
+        self.thread == kthreadd || self.parent == kthreadd
     }
 }
 
@@ -54,6 +67,7 @@ enum Part {
     Irq(Value),
     Softirq(Value),
     Syscall(Value),
+    Parent(Value),
 }
 
 /// The attribute of the same CPU.
@@ -81,10 +95,16 @@ impl History {
             irq: value(Some(of_cpu(state, Kind::CpuIrq)))?,
             softirq: value(Some(of_cpu(state, Kind::CpuSoftirq)))?,
             syscall: value(of_thread(state, &thread, Kind::ThreadSyscall))?,
-            is_kernel: parent == Value::Number(KTHREADD),
+            parent,
+            lacks_calls: self.lacks_calls(state),
             thread,
         };
         Ok(parts.state())
+    }
+
+    /// True if system calls of that machine were not recorded.
+    fn lacks_calls(&self, state: Attribute) -> bool {
+        self.meta().without_calls.contains(&state.host())
     }
 
     /// Its changes: see [`History::changes`].
@@ -107,17 +127,19 @@ impl History {
         let ends = threads.iter().skip(1).map(|since| since.time).chain([to]);
         for (thread, end) in threads.iter().zip(ends) {
             steps.push((thread.time, Part::Thread(thread.value.clone())));
-            if let Some(attribute) = of_thread(state, &thread.value, Kind::ThreadSyscall) {
-                let calls = self.changes(attribute, thread.time, end)?;
-                steps.extend(
-                    calls
-                        .into_iter()
-                        .map(|since| (since.time, Part::Syscall(since.value))),
-                );
+            let of: [(Kind, fn(Value) -> Part); 2] = [
+                (Kind::ThreadSyscall, Part::Syscall),
+                (Kind::ThreadParent, Part::Parent),
+            ];
+            for (kind, part) in of {
+                if let Some(attribute) = of_thread(state, &thread.value, kind) {
+                    let changes = self.changes(attribute, thread.time, end)?.into_iter();
+                    steps.extend(changes.map(|since| (since.time, part(since.value))));
+                }
             }
         }
         steps.sort_by_key(|step| step.0);
-        self.sweep(state, steps)
+        Ok(self.sweep(state, steps))
     }
 
     /// The states of all CPUs.
@@ -201,13 +223,13 @@ impl History {
                 Ok(row.get(at).cloned().unwrap_or_default())
             };
             let (syscall, parent) = (of(Kind::ThreadSyscall)?, of(Kind::ThreadParent)?);
-            let is_kernel = parent == Value::Number(KTHREADD);
             let parts = Parts {
                 thread,
                 irq,
                 softirq,
                 syscall,
-                is_kernel,
+                parent,
+                lacks_calls: self.lacks_calls(state),
             };
             states.push(parts.state());
         }
@@ -215,8 +237,11 @@ impl History {
     }
 
     /// Puts the parts together.
-    fn sweep(&self, state: Attribute, steps: Vec<(i64, Part)>) -> Result<Vec<Since>, HistoryError> {
-        let mut parts = Parts::default();
+    fn sweep(&self, state: Attribute, steps: Vec<(i64, Part)>) -> Vec<Since> {
+        let mut parts = Parts {
+            lacks_calls: self.lacks_calls(state),
+            ..Parts::default()
+        };
         let mut found: Vec<Since> = Vec::new();
         let mut steps = steps.into_iter().peekable();
         while let Some((time, part)) = steps.next() {
@@ -224,11 +249,10 @@ impl History {
                 Part::Irq(irq) => parts.irq = irq,
                 Part::Softirq(softirq) => parts.softirq = softirq,
                 Part::Syscall(syscall) => parts.syscall = syscall,
+                Part::Parent(parent) => parts.parent = parent,
                 Part::Thread(thread) => {
-                    let parent = of_thread(state, &thread, Kind::ThreadParent);
-                    let parent = parent.map_or(Ok(Value::Null), |parent| self.value(parent, time))?;
-                    parts.is_kernel = parent == Value::Number(KTHREADD);
-                    (parts.thread, parts.syscall) = (thread, Value::Null);
+                    parts.thread = thread;
+                    (parts.syscall, parts.parent) = (Value::Null, Value::Null);
                 }
             }
             if steps.peek().is_some_and(|next| next.0 == time) {
@@ -239,6 +263,6 @@ impl History {
                 found.push(Since { time, value });
             }
         }
-        Ok(found)
+        found
     }
 }

@@ -49,6 +49,9 @@ pub struct Meta {
     /// By trace: time of its last event, behind which nothing is known of its machine, however long others go on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<Option<i64>>,
+    /// Traces of kernels in which no system calls were recorded, by index: whether a program's thread is in one is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_calls: Vec<u32>,
     /// Bytes of the packets that were read.
     pub bytes: u64,
     /// How often events were lost, which makes unknown what they would have told.

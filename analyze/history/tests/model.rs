@@ -48,7 +48,9 @@ impl Model {
                 (_, Some(_), ..) => "softirq",
                 (_, _, Some("0"), ..) => "idle",
                 (_, _, None, ..) => continue,
-                (_, _, _, Some(_), _) | (_, _, _, _, Some("2")) => "system",
+                (_, _, _, Some(_), _) | (_, _, Some("2"), ..) | (_, _, _, _, Some("2")) => "system",
+                // Perhaps one of the kernel.
+                (.., None) => continue,
                 _ => "user",
             };
             all.insert(format!("cpu/{cpu}/state"), state.to_owned());
