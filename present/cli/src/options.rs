@@ -43,7 +43,8 @@ impl InputArgs {
 #[derive(Args, Debug)]
 pub(crate) struct TimeArgs {
     /// Leave out what is before this time: seconds from the origin (12.5, 17...ns), from the trace's
-    /// beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2)
+    /// beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2; in a trace
+    /// that goes over midnight the first such time)
     #[arg(
         long,
         short = 'b',
@@ -109,9 +110,9 @@ impl TimeArgs {
         if from.is_none() && to.is_none() {
             return Ok(TimeRange::ALL);
         }
-        let start = start_of(set).map(|start| start.saturating_add(offset));
+        let extent = extent_of(set, offset);
         let resolve = |spec: Option<TimeSpec>, all: i64| {
-            spec.map_or(Ok(all), |spec| spec.resolve(start, zone))
+            spec.map_or(Ok(all), |spec| spec.resolve(extent, zone))
                 .map_err(Failure::usage)
         };
         let range = TimeRange {
@@ -211,8 +212,19 @@ pub(crate) fn total_bytes(set: &TraceSet) -> u64 {
     streams.map(tracebraid_ctf::stream::Stream::bytes).sum()
 }
 
+/// From the first event record to the end of the last packet, in nanoseconds from the origin; times of the
+/// traces are `offset` later than their clocks say.
+pub(crate) fn extent_of(set: &TraceSet, offset: i64) -> Option<(i64, i64)> {
+    let start = start_of(set)?;
+    let streams = set.traces.iter();
+    let streams = streams.flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)));
+    let covered = streams.filter_map(|(trace, stream)| Extent::covered(trace, stream));
+    let end = covered.map(|covered| covered.last.0).fold(start, i64::max);
+    Some((start.saturating_add(offset), end.saturating_add(offset)))
+}
+
 /// Time of the first event record, in nanoseconds from the origin.
-pub(crate) fn start_of(set: &TraceSet) -> Option<i64> {
+fn start_of(set: &TraceSet) -> Option<i64> {
     Extent::start(set).map(|start| start.0)
 }
 

@@ -14,7 +14,7 @@ pub(crate) enum TimeSpec {
     Relative(i64),
     /// In the time zone in which times are shown.
     Civil(DateTime),
-    /// On the day on which the trace begins.
+    /// On the day of the trace; see [`TimeSpec::resolve`] for traces that go over midnight.
     TimeOfDay(Time),
 }
 
@@ -105,13 +105,16 @@ fn calendar(text: &str) -> Option<TimeSpec> {
 }
 
 impl TimeSpec {
-    /// Nanoseconds from the origin, for a trace that begins at `start`.
+    /// Nanoseconds from the origin, for a trace from a time to another one.
+    ///
+    /// A time of day is of the day of the trace. If it has several it is the first such time from its begin to
+    /// its end; if there is none, that of the first or the last day which is nearer to the trace.
     ///
     /// # Errors
-    /// When the time is relative and nobody knows when the trace begins, or out of range.
-    pub(crate) fn resolve(self, start: Option<i64>, zone: &TimeZone) -> Result<i64, String> {
+    /// When the time is relative and it is unknown when the trace begins, or out of range.
+    pub(crate) fn resolve(self, extent: Option<(i64, i64)>, zone: &TimeZone) -> Result<i64, String> {
         let known =
-            || start.ok_or_else(|| "the trace has no times to which this could be relative".to_owned());
+            || extent.ok_or_else(|| "the trace has no times to which this could be relative".to_owned());
         let instant = |civil: DateTime| {
             let zoned = zone.to_ambiguous_timestamp(civil).compatible().ok();
             let nanoseconds = zoned.and_then(|instant| i64::try_from(instant.as_nanosecond()).ok());
@@ -119,11 +122,20 @@ impl TimeSpec {
         };
         match self {
             TimeSpec::Absolute(time) => Ok(time),
-            TimeSpec::Relative(time) => Ok(known()?.saturating_add(time)),
+            TimeSpec::Relative(time) => Ok(known()?.0.saturating_add(time)),
             TimeSpec::Civil(civil) => instant(civil),
             TimeSpec::TimeOfDay(time) => {
-                let begin = jiff::Timestamp::from_nanosecond(known()?.into()).unwrap_or_default();
-                instant(zone.to_datetime(begin).date().to_datetime(time))
+                let (begin, end) = known()?;
+                let date = |time: i64| civil(time, zone).date();
+                let (first, last) = (date(begin), date(end.max(begin)));
+                let of_first = instant(first.to_datetime(time))?;
+                if first == last || of_first >= begin {
+                    return Ok(of_first);
+                }
+                let of_next = first.tomorrow().map_err(|error| error.to_string())?;
+                let of_next = instant(of_next.to_datetime(time))?;
+                let is_near = of_next <= end || end.abs_diff(of_next) < begin.abs_diff(of_first);
+                Ok(if is_near { of_next } else { of_first })
             }
         }
     }
@@ -152,7 +164,8 @@ mod tests {
     const START: i64 = 1_795_225_394_135_134_325;
 
     fn resolve(text: &str) -> Result<i64, String> {
-        text.parse::<TimeSpec>()?.resolve(Some(START), &TimeZone::UTC)
+        text.parse::<TimeSpec>()?
+            .resolve(Some((START, START + SECOND)), &TimeZone::UTC)
     }
 
     #[test]
@@ -183,8 +196,34 @@ mod tests {
         let spec: TimeSpec = "2026-11-20T20:43:14.135134325".parse().unwrap();
         assert_eq!(spec.resolve(None, &zone), Ok(START));
         let spec: TimeSpec = "20:43:14.135134325".parse().unwrap();
-        assert_eq!(spec.resolve(Some(START), &zone), Ok(START));
+        assert_eq!(spec.resolve(Some((START, START + SECOND)), &zone), Ok(START));
         assert!(spec.resolve(None, &zone).is_err());
+    }
+
+    /// From 23:59:50 to 00:00:10, and other ends.
+    #[test]
+    fn times_of_day_are_of_the_trace_where_it_goes_over_midnight() {
+        let midnight: TimeSpec = "2026-11-22".parse().unwrap();
+        let midnight = midnight.resolve(None, &TimeZone::UTC).unwrap();
+        let begin = midnight - 10 * SECOND;
+        let of = |text: &str, seconds: i64| {
+            let spec: TimeSpec = text.parse().unwrap();
+            let time = spec.resolve(Some((begin, begin + seconds * SECOND)), &TimeZone::UTC);
+            (time.unwrap() - midnight) / SECOND
+        };
+        let day = 24 * 3600;
+        assert_eq!(of("00:00:00", 20), 0);
+        assert_eq!(of("00:00:01", 20), 1);
+        assert_eq!(of("23:59:55", 20), -5);
+        // Before the trace, and behind it.
+        assert_eq!(of("23:59:00", 20), -60);
+        assert_eq!(of("00:00:30", 20), 30);
+        // It ends before midnight: all times are of one day.
+        assert_eq!(of("00:00:00", 5), -day);
+        assert_eq!(of("23:59:59", 5), -1);
+        // Several days: each time is met.
+        assert_eq!(of("12:00", 3 * day), day / 2);
+        assert_eq!(of("23:59:40", 3 * day), day - 20);
     }
 
     #[test]

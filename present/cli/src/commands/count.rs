@@ -70,8 +70,8 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
         && args.select.procname.is_empty()
         && !args.select.no_recorder);
     let report = if by_thread {
-        let start = || options::start_of(set);
-        let selection = Selection::new(set, &args.select, &[], None, start, zone)?;
+        let extent = || options::extent_of(set, 0);
+        let selection = Selection::new(set, &args.select, &[], None, extent, zone)?;
         selected(set, *range, selection, &count, warnings)?
     } else {
         fold::run(set, &count, &args.fold, window.to, warnings)?

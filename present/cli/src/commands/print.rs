@@ -239,14 +239,14 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         .saturating_add(args.clock_offset_ns);
     let range = args.time.range(&set, &zone, offset)?;
     crate::hints::left_out_of(range, &set, &mut warnings);
-    let start = || options::start_of(&set).map(|start| start.saturating_add(offset));
+    let extent = || options::extent_of(&set, offset);
     let shown_zone = zone.clone();
     let selection = Selection::new(
         &set,
         &args.select,
         &args.name,
         args.filter.as_deref(),
-        start,
+        extent,
         &zone,
     )?;
     if let Some(selection) = &selection {

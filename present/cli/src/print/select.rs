@@ -49,14 +49,14 @@ impl<'t> Selection<'t> {
         select: &SelectArgs,
         names: &[String],
         expression: Option<&str>,
-        start: impl Fn() -> Option<i64>,
+        extent: impl Fn() -> Option<(i64, i64)>,
         zone: &TimeZone,
     ) -> Result<Option<Self>, Failure> {
         let mut parts = Vec::new();
-        let begin = OnceCell::new();
+        let known = OnceCell::new();
         let time_of = |text: &str| {
             text.parse::<TimeSpec>()?
-                .resolve(*begin.get_or_init(&start), zone)
+                .resolve(*known.get_or_init(&extent), zone)
         };
         let numbers = |field: Field, values: &mut dyn Iterator<Item = i128>| {
             let one = |value| Expr::Compare(field.clone(), Operator::Equal, Value::Integer(value));

@@ -49,7 +49,10 @@ impl RangeArgs {
     }
 
     fn resolve(&self, history: &History, spec: TimeSpec) -> Result<i64, Failure> {
-        let time = spec.resolve(Some(history.meta().begin), &options::zone(self.gmt));
+        let time = spec.resolve(
+            Some((history.meta().begin, history.meta().end)),
+            &options::zone(self.gmt),
+        );
         time.map_err(Failure::usage)
     }
 
