@@ -303,10 +303,9 @@ impl Graph {
         found(&self.disks, &(trace, device)).is_some()
     }
 
-    /// The name of a block device, or its numbers.
+    /// The name of a block device; see [`Device::name`].
     pub fn disk(&self, trace: u32, device: Device) -> String {
-        let name = found(&self.disks, &(trace, device)).map(str::to_owned);
-        name.unwrap_or_else(|| format!("({},{})", device.major(), device.minor()))
+        device.name(found(&self.disks, &(trace, device)))
     }
 
     /// Both ends of a connection: the sender's and the receiver's address and port.

@@ -100,7 +100,7 @@ impl Told<'_> {
             ..
         } = segment.kind
         {
-            within.push((FrameKind::Detail, "(8,0)".to_owned()));
+            within.push((FrameKind::Detail, "sda".to_owned()));
             return self.shared(segment, &within, &self.graph.requests[place as usize], times);
         }
         for time in segment.begin..segment.end {

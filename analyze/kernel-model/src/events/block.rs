@@ -18,6 +18,48 @@ impl Device {
     pub fn minor(self) -> u32 {
         self.0 & 0xf_ffff
     }
+
+    /// The name of a device: the recorded one, or else the one that the kernel assigns to the number, or
+    /// `MAJOR:MINOR` where the number is assigned at run time.
+    pub fn name(self, recorded: Option<&str>) -> String {
+        if let Some(name) = recorded {
+            return name.to_owned();
+        }
+        let numbers = || format!("{}:{}", self.major(), self.minor());
+        self.assigned_name().unwrap_or_else(numbers)
+    }
+
+    /// The name of a number that the kernel's list of static assignments gives (Documentation/admin-guide/devices.txt). Majors
+    /// whose minors depend on a module's parameters (nbd, mmc) or that are dynamic (virtio, device mapper, nvme) have none.
+    fn assigned_name(self) -> Option<String> {
+        let minor = self.minor();
+        // Blocks of 16 SCSI disks with 16 minors each; greater minors belong to the disks from 256 on.
+        let scsi = |block: u32| (minor < 256).then(|| scsi_name(block * 16 + minor / 16, minor % 16));
+        match self.major() {
+            1 => Some(format!("ram{minor}")),
+            7 => Some(format!("loop{minor}")),
+            8 => scsi(0),
+            9 => Some(format!("md{minor}")),
+            11 => Some(format!("sr{minor}")),
+            major @ 65..=71 => scsi(major - 64),
+            major @ 128..=135 => scsi(major - 120),
+            _ => None,
+        }
+    }
+}
+
+/// `sda` to `sdz`, `sdaa` and so on, with the number of the partition, 0 for the whole disk.
+fn scsi_name(disk: u32, partition: u32) -> String {
+    let letter = |of: u32| char::from(b'a' + (of % 26) as u8);
+    let mut name = "sd".to_owned();
+    if disk >= 26 {
+        name.push(letter(disk / 26 - 1));
+    }
+    name.push(letter(disk));
+    if partition > 0 {
+        name.push_str(&partition.to_string());
+    }
+    name
 }
 
 /// What happens to a request.
@@ -140,5 +182,40 @@ impl Plug {
             requests: finder.int(&["nr_rq"]),
             tid: finder.int(&["tid"]),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_have_their_recorded_names_or_assigned_ones() {
+        let name = |major: u32, minor: u32| Device(major << 20 | minor).name(None);
+        for (major, minor, expected) in [
+            (7, 0, "loop0"),
+            (7, 12, "loop12"),
+            (1, 3, "ram3"),
+            (9, 127, "md127"),
+            (11, 0, "sr0"),
+            (8, 0, "sda"),
+            (8, 1, "sda1"),
+            (8, 17, "sdb1"),
+            (8, 240, "sdp"),
+            (65, 0, "sdq"),
+            (65, 160, "sdaa"),
+            (65, 175, "sdaa15"),
+            (71, 240, "sddx"),
+            (128, 0, "sddy"),
+            (135, 255, "sdiv15"),
+            // Disks from 256 on, and numbers that are assigned at run time.
+            (8, 256, "8:256"),
+            (254, 16, "254:16"),
+            (259, 1, "259:1"),
+            (43, 0, "43:0"),
+        ] {
+            assert_eq!(name(major, minor), expected, "{major}:{minor}");
+        }
+        assert_eq!(Device(7 << 20).name(Some("vda")), "vda");
     }
 }

@@ -33,9 +33,8 @@ impl Names<'_> {
     /// Its name alone.
     fn short(&self, key: DiskKey) -> String {
         let named = self.named.iter().find(|(of, _)| *of == key);
-        let name = named.and_then(|(_, name)| name.clone());
-        let (major, minor) = (key.device.major(), key.device.minor());
-        name.unwrap_or_else(|| format!("{major}:{minor}"))
+        let name = named.and_then(|(_, name)| name.as_deref());
+        key.device.name(name)
     }
 
     /// With its machine, where there are several.
