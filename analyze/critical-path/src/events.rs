@@ -12,7 +12,7 @@ use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, 
 use crate::cause::Interrupt;
 use crate::context::Change;
 use crate::kinds::{Kind, Kinds};
-use crate::step::{Left, RequestKey, RingEvent, RingStep, What};
+use crate::step::{Issued, Left, RequestKey, RingEvent, RingStep, What};
 
 /// True if the graph is made of such events.
 pub(crate) fn wants(event: &KernelEvent) -> bool {
@@ -167,5 +167,9 @@ fn of_block(block: &Block, body: &mut Body<'_, '_>) -> Option<What> {
     if block.step == BlockStep::Request(RequestStep::Complete) {
         return Some(What::Complete(key));
     }
-    Some(What::Issue(key, sectors.map_or(0, |sectors| sectors as u32)))
+    let issued = Issued {
+        sectors: sectors.map_or(0, |sectors| sectors as u32),
+        is_taken: block.step == BlockStep::Request(RequestStep::Issue),
+    };
+    Some(What::Issue(key, issued))
 }

@@ -148,7 +148,7 @@ impl GraphRules {
                 active.context.completes(request);
                 Item::Complete(request)
             }
-            What::Issue(request, sectors) => Item::Issue(request, active.worker(), sectors),
+            What::Issue(request, issued) => Item::Issue(request, active.worker(), issued),
             What::Send(segment) => Item::Send(segment, active.sends(&segment)),
             What::Receive(segment) => return active.receives(segment),
             What::Queue(work, queue) => {

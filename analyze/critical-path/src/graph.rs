@@ -158,8 +158,10 @@ pub enum Occupant {
 /// A request to a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// When its driver took it, in nanoseconds from the origin.
+    /// When it was put into the device's queue, or else when its driver took it, in nanoseconds from the origin.
     pub begin: i64,
+    /// When its driver took it: it was in service from then on. `begin` where that was not recorded.
+    pub issued: i64,
     /// When it was done.
     pub end: i64,
     /// The thread that issued it; `None` where that was an interrupt.

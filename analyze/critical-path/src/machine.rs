@@ -83,9 +83,9 @@ impl Player<'_> {
                 let (life, line, losses) = self.machine.thread(key(tid));
                 life.was_interrupted(line, at, (begin, by), losses);
             }
-            Item::Issue(request, tid, sectors) => {
+            Item::Issue(request, tid, issued) => {
                 let by = tid.map(|tid| self.machine.actor(key(tid)));
-                self.machine.requests.issues(trace, request, time, by, sectors);
+                self.machine.requests.issues((trace, request), time, by, issued);
             }
             Item::Complete(request) => self.machine.requests.completes(cpu, request, time),
             Item::Send(segment, tid) => {

@@ -7,12 +7,14 @@ use tracebraid_kernel_model::Device;
 use crate::cause::ActorId;
 use crate::graph::Request;
 use crate::kept::Kept;
-use crate::step::RequestKey;
+use crate::step::{Issued, RequestKey};
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Open {
     begin: i64,
+    /// When its driver took it last; not yet while it is only in a queue.
+    issued: Option<i64>,
     by: Option<ActorId>,
     sectors: u32,
 }
@@ -34,21 +36,24 @@ impl Requests {
     /// A request goes to a queue or a driver; who put it into the queue counts, not who takes it out.
     pub(crate) fn issues(
         &mut self,
-        trace: u32,
-        key: RequestKey,
+        (trace, key): (u32, RequestKey),
         time: i64,
         by: Option<ActorId>,
-        sectors: u32,
+        Issued { sectors, is_taken }: Issued,
     ) {
         let new = Open {
             begin: time,
+            issued: None,
             by,
             sectors,
         };
-        let open = match self.open.end((trace, key)) {
+        let mut open = match self.open.end((trace, key)) {
             Some(old) if old.sectors == sectors && old.by.is_some() => old,
             _ => new,
         };
+        if is_taken {
+            open.issued = Some(time);
+        }
         self.open.begin((trace, key), open);
     }
 
@@ -56,12 +61,15 @@ impl Requests {
     pub(crate) fn completes(&mut self, cpu: CpuKey, key: RequestKey, time: i64) {
         let open = self.open.end((cpu.trace, key)).unwrap_or(Open {
             begin: time,
+            issued: None,
             by: None,
             sectors: 0,
         });
         self.longest = self.longest.max(time.saturating_sub(open.begin));
         let place = self.done.push(Request {
             begin: open.begin,
+            // Where only the queue was recorded, nothing better is known.
+            issued: open.issued.unwrap_or(open.begin),
             end: time,
             by: open.by,
             trace: cpu.trace,

@@ -31,7 +31,7 @@ pub(crate) enum What {
     /// Something interrupts the thread, or ends.
     Interrupt(Change),
     /// A block request goes to its queue or driver.
-    Issue(RequestKey, u32),
+    Issue(RequestKey, Issued),
     /// A block request is done.
     Complete(RequestKey),
     /// A TCP segment goes to a device.
@@ -57,6 +57,15 @@ pub(crate) enum What {
 pub(crate) struct RequestKey {
     pub(crate) device: u32,
     pub(crate) sector: i64,
+}
+
+/// How a block request goes on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Issued {
+    /// Of 512 bytes.
+    pub(crate) sectors: u32,
+    /// Its driver takes it; else it is put into a queue.
+    pub(crate) is_taken: bool,
 }
 
 /// Something happens to a request of an io_uring.
@@ -120,7 +129,7 @@ pub(crate) enum Item {
     },
     /// The thread was interrupted by that, from then up to now.
     Interrupted(i32, i64, Interrupt),
-    Issue(RequestKey, Option<i32>, u32),
+    Issue(RequestKey, Option<i32>, Issued),
     Complete(RequestKey),
     /// A segment is sent, by that thread.
     Send(Segment, Option<i32>),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tracebraid_kernel_fold::Thread;
 
 use crate::cause::{ActorId, Wake};
-use crate::graph::{Graph, Occupant, Request};
+use crate::graph::{Graph, Occupant};
 use crate::path::{Kind, Path, Segment};
 use crate::reason::Reason;
 
@@ -19,7 +19,7 @@ pub struct Summary {
     pub threads: Vec<ThreadSum>,
     /// By machine: its index, and how long.
     pub hosts: Vec<(u32, u64)>,
-    /// Who else used the devices that the path waited for, while it did.
+    /// Threads that the devices served which the path waited for, while it did.
     pub competitors: Vec<Competitor>,
 }
 
@@ -54,9 +54,9 @@ pub struct Competitor {
     pub device: String,
     /// The thread that issued the requests; none where that was an interrupt.
     pub thread: Option<Thread>,
-    /// How long requests of it were under way.
+    /// How long the device served it: see [`Graph::served`].
     pub duration_ns: u64,
-    /// How many.
+    /// How many requests of it were in service.
     pub requests: u64,
 }
 
@@ -128,14 +128,10 @@ impl Graph {
                 continue;
             };
             let (trace, device) = (request.trace, request.device);
-            let mut busy: BTreeMap<Option<ActorId>, Vec<&Request>> = BTreeMap::new();
-            for other in self.requests(trace, device, (segment.begin, segment.end)) {
-                busy.entry(other.by).or_default().push(other);
-            }
-            for (by, requests) in busy {
-                let sum = sums.entry((trace, device.0, by)).or_default();
-                sum.0 += covered(&requests, segment);
-                sum.1 += requests.len() as u64;
+            for user in self.served(trace, device, (segment.begin, segment.end)) {
+                let sum = sums.entry((trace, device.0, user.by)).or_default();
+                sum.0 += user.time;
+                sum.1 += user.requests;
             }
         }
         let row =
@@ -158,23 +154,6 @@ impl Graph {
             _ => None,
         }
     }
-}
-
-/// Nanoseconds of a part of a path in which any of those requests was under way.
-fn covered(requests: &[&Request], segment: &Segment) -> u64 {
-    let clip = |request: &&Request| (request.begin.max(segment.begin), request.end.min(segment.end));
-    let mut windows: Vec<(i64, i64)> = requests.iter().map(clip).collect();
-    windows.sort_unstable();
-    let mut at = segment.begin;
-    let mut sum = 0;
-    for (begin, end) in windows {
-        let begin = begin.max(at);
-        if begin < end {
-            sum += begin.abs_diff(end);
-            at = end;
-        }
-    }
-    sum
 }
 
 /// The greatest first; of one size in their order.

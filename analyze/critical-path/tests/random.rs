@@ -97,14 +97,23 @@ fn occupied() -> impl Strategy<Value = Vec<Occupied>> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    (0i64..END, 0i64..40, prop::option::of(actor_id())).prop_map(|(end, duration, by)| Request {
-        begin: end - duration,
-        end,
-        by,
-        trace: 0,
-        device: Device(8),
-        sectors: 8,
-    })
+    let sectors = prop::sample::select(vec![0, 8, 24, 128, 4096]);
+    (
+        0i64..END,
+        0i64..40,
+        0i64..40,
+        prop::option::of(actor_id()),
+        sectors,
+    )
+        .prop_map(|(end, duration, queued, by, sectors)| Request {
+            begin: end - duration,
+            issued: end - duration + queued.min(duration),
+            end,
+            by,
+            trace: 0,
+            device: Device(8),
+            sectors,
+        })
 }
 
 fn packet() -> impl Strategy<Value = Packet> {
@@ -176,8 +185,43 @@ fn holds(graph: &Graph, path: &Path, (begin, end): (i64, i64)) -> Result<(), Tes
     Ok(())
 }
 
+/// Nanoseconds for which the disk served a thread: each belongs to the requests in service, by their sizes.
+fn served(graph: &Graph, by: Option<ActorId>, (begin, end): (i64, i64)) -> f64 {
+    let weight = |request: &Request| f64::from(request.sectors.max(8));
+    let share = |time: i64| {
+        let in_service = || {
+            let requests = graph.requests.iter();
+            requests.filter(move |request| request.issued <= time && time < request.end)
+        };
+        let all: f64 = in_service().map(weight).sum();
+        let own: f64 = in_service().filter(|request| request.by == by).map(weight).sum();
+        if all > 0.0 { own / all } else { 0.0 }
+    };
+    (begin..end).map(share).sum()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn devices_serve_by_size_while_requests_are_with_the_driver(
+        graph in graph(),
+        window in (0i64..END, 0i64..END),
+    ) {
+        let window = (window.0.min(window.1), window.0.max(window.1));
+        let found = graph.served(0, Device(8), window);
+        for user in &found {
+            let expected = served(&graph, user.by, window);
+            let difference = expected - user.time as f64;
+            prop_assert!(difference > -1e-6 && difference < 1.0 - 1e-6, "{user:?}, not {expected}");
+        }
+        let all: u64 = found.iter().map(|user| user.time).sum();
+        prop_assert!(all <= window.0.abs_diff(window.1));
+        for by in (0..=ACTORS).map(|id| Some(ActorId(id))).chain([None]) {
+            let is_found = found.iter().any(|user| user.by == by);
+            prop_assert_eq!(is_found, served(&graph, by, window) > 0.0, "{:?}", by);
+        }
+    }
 
     #[test]
     fn paths_have_no_gaps(graph in graph(), of in 0u32..ACTORS, window in (0i64..END, 0i64..END)) {

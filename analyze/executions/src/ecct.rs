@@ -42,6 +42,9 @@ pub struct Step {
     pub context: ContextId,
 }
 
+/// Whoever had a block device serve requests that no known thread issued.
+const UNKNOWN_USER: &str = "requests of an unknown thread";
+
 /// Makes trees of executions of a trace.
 #[derive(Debug)]
 pub struct Builder<'t> {
@@ -240,7 +243,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// It waits for a block device: its own requests, and those of others in the meantime, share the time.
+    /// It waits for a block device: each other thread has the part of the time in which the device served it.
     fn uses_device(
         &mut self,
         growing: &mut Growing<'_>,
@@ -259,26 +262,24 @@ impl<'t> Builder<'t> {
             return growing.add(context, segment.duration());
         };
         let context = self.detail(context, &graph.disk(request.trace, request.device));
-        let own = request.by.unwrap_or(actor);
-        // By who asked for them: the first request of each.
-        let mut users: Vec<(ActorId, i64)> = vec![(own, segment.begin)];
-        for other in graph.requests(request.trace, request.device, (segment.begin, segment.end)) {
-            if let Some(by) = other.by.filter(|by| *by != actor)
-                && !users.iter().any(|(known, _)| *known == by)
-            {
-                users.push((by, other.begin));
-            }
-        }
-        let count = users.len() as u64;
-        let share = segment.duration() / count;
+        let own = [request.by, Some(actor)];
         growing.step(context, segment.duration());
-        growing.share(context, segment.duration() - share * (count - 1));
-        for (by, since) in users.into_iter().skip(1) {
-            let theirs = self.thread(context, by);
-            let stack = self.stack_at(by, since);
-            let theirs = self.under(theirs, stack);
-            growing.share(theirs, share);
+        let mut rest = segment.duration();
+        let window = (segment.begin, segment.end);
+        for user in graph.served(request.trace, request.device, window) {
+            let theirs = match user.by {
+                by if own.contains(&by) => continue,
+                Some(by) => {
+                    let theirs = self.thread(context, by);
+                    let stack = self.stack_at(by, user.since);
+                    self.under(theirs, stack)
+                }
+                None => self.detail(context, UNKNOWN_USER),
+            };
+            growing.share(theirs, user.time);
+            rest = rest.saturating_sub(user.time);
         }
+        growing.share(context, rest);
     }
 
     /// The context in which the own stacks of a hop's thread stand.

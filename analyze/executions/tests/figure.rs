@@ -44,6 +44,7 @@ fn the_sequence_gives_the_papers_tree() {
         ],
         requests: vec![Request {
             begin: 6,
+            issued: 6,
             end: 7,
             by: Some(two),
             trace: 0,

@@ -125,27 +125,53 @@ impl Told<'_> {
     }
 
     fn shared(&self, segment: &Segment, within: &Words, request: &Request, times: &mut BTreeMap<Words, u64>) {
-        let own = request.by.unwrap();
         let waiting = self.path.hops[segment.hop as usize].actor;
-        let mut others: Vec<(ActorId, i64)> = Vec::new();
-        for other in &self.graph.requests {
-            let by = other.by.unwrap();
-            let is_during = other.begin < segment.end && other.end > segment.begin;
-            if is_during && by != own && by != waiting && others.iter().all(|(known, _)| *known != by) {
-                others.push((by, other.begin));
+        let own = [request.by, Some(waiting)];
+        // By who is served: since when there is a request, and the time, in parts that all sums of weights divide.
+        let mut others: BTreeMap<Option<ActorId>, (i64, u64)> = BTreeMap::new();
+        for time in segment.begin..segment.end {
+            let requests = self.graph.requests.iter();
+            let in_service: Vec<&Request> = requests
+                .filter(|request| request.issued <= time && time < request.end)
+                .collect();
+            let all: u64 = in_service.iter().map(|request| weight(request)).sum();
+            for request in in_service
+                .into_iter()
+                .filter(|request| !own.contains(&request.by))
+            {
+                let (since, share) = others.entry(request.by).or_insert((request.begin, 0));
+                *since = request.begin.min(*since);
+                *share += weight(request) * PARTS / all;
             }
         }
-        let share = segment.duration() / (others.len() as u64 + 1);
-        let rest = segment.duration() - share * others.len() as u64;
-        *times.entry(within.clone()).or_default() += rest;
-        for (by, since) in others.into_iter().filter(|_| share > 0) {
+        let mut rest = segment.duration();
+        for (by, (since, share)) in others {
             let mut words = within.clone();
-            words.push(self.thread(by));
-            words.extend(self.stack(by, since));
-            *times.entry(words).or_default() += share;
+            match by {
+                Some(by) => {
+                    words.push(self.thread(by));
+                    words.extend(self.stack(by, since));
+                }
+                None => words.push((FrameKind::Detail, "requests of an unknown thread".to_owned())),
+            }
+            if share >= PARTS {
+                *times.entry(words).or_default() += share / PARTS;
+            }
+            rest -= share / PARTS;
+        }
+        if rest > 0 {
+            *times.entry(within.clone()).or_default() += rest;
         }
     }
 }
+
+/// Requests have one or two pages.
+fn weight(request: &Request) -> u64 {
+    u64::from(request.sectors / 8)
+}
+
+/// What each number up to twice that of the requests divides.
+const PARTS: u64 = 27_720;
 
 fn wake() -> impl Strategy<Value = Wake> {
     prop_oneof![
@@ -208,14 +234,17 @@ fn occupant() -> impl Strategy<Value = Occupant> {
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
-    prop::collection::vec((0..LENGTH, 1i64..20, 0..ACTORS), 6).prop_map(|requests| {
-        let request = |(begin, length, by)| Request {
+    let by = prop::option::weighted(0.9, (0..ACTORS).prop_map(ActorId));
+    let request = (0..LENGTH, 1i64..20, 0i64..10, by, any::<bool>());
+    prop::collection::vec(request, 6).prop_map(|requests| {
+        let request = |(begin, length, queued, by, is_large): (i64, i64, i64, _, _)| Request {
             begin,
+            issued: begin + queued.min(length),
             end: begin + length,
-            by: Some(ActorId(by)),
+            by,
             trace: 0,
             device: DISK,
-            sectors: 8,
+            sectors: if is_large { 16 } else { 8 },
         };
         let mut requests: Vec<Request> = requests.into_iter().map(request).collect();
         requests.sort_by_key(|request| request.end);

@@ -144,16 +144,18 @@ fn slow_requests_differ_by_who_else_used_the_disk() {
         times.collect::<Vec<_>>()
     });
     let differences = ranked(&compare(&recorded.contexts, [&times[0], &times[1]]), false);
-    // The own part, and that of the one who wrote.
-    let first: Vec<Words> = differences[..2]
-        .iter()
-        .map(|of| recorded.words(of.context))
-        .collect();
-    assert!(
-        differences[..2]
+    // The thread that wrote comes first: its requests are large, and the disk is busy with them nearly all the time.
+    let first = recorded.words(differences[0].context);
+    assert!(differences[0].is_sure() && differences[0].test.more > 10e6);
+    assert!(goes(&first, &READ) && goes(&first, &FLUSHED), "{first:?}");
+    let more = |is: &dyn Fn(&Words) -> bool| -> f64 {
+        let at_disk = differences
             .iter()
-            .all(|of| of.is_sure() && of.test.more > 10e6)
-    );
-    assert!(first.iter().all(|words| goes(words, &READ)), "{first:?}");
-    assert!(first.iter().any(|words| goes(words, &FLUSHED)), "{first:?}");
+            .map(|of| (recorded.words(of.context), of.test.more));
+        let chosen = at_disk.filter(|(words, _)| goes(words, &READ) && is(words));
+        chosen.map(|(_, more)| more).sum()
+    };
+    let (all, logger) = (more(&|_| true), more(&|words| goes(words, &FLUSHED)));
+    println!("{logger} of {all} ns are the logger's");
+    assert!(logger > 0.9 * all, "{logger} of {all}");
 }
