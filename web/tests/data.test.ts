@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { fromAddress, initial, toAddress } from '../src/data/address';
 import { pathFrom } from '../src/data/source';
 import { forward, pathOf } from '../src/engine/layer';
-import { decodePack } from '../src/engine/pack';
+import { decodePack, FrameKind } from '../src/engine/pack';
 import { stateOf } from '../src/engine/states';
 import { chance, clean, digits, fittedTo, logTicks, moment, percent, quantity, signed, ticks } from '../src/format';
 import { makePack, random } from '../tools/synthetic.mjs';
@@ -132,6 +132,18 @@ describe('paths', () => {
         for (const frame of stack) expect(pathOf(pack.contexts, context)).toContain(frame);
       }
     }
+  });
+
+  it('tell that an execution waits for a thread, whatever that does meanwhile', () => {
+    const names = ['', 'queued', 'worker', 'block-device', 'unknown-hand-over'];
+    const tree = {
+      ...pack.contexts,
+      around: Uint32Array.from([0, 0, 1, 2, 0]),
+      kind: Uint8Array.from([FrameKind.Root, FrameKind.Reason, FrameKind.Thread, FrameKind.Reason, FrameKind.Reason]),
+      name: Uint32Array.from([0, 1, 2, 3, 4]),
+    };
+    const states = [1, 2, 3, 4].map((context) => stateOf(tree, names, context, 'worker').state);
+    expect(states).toEqual(['queued', 'queued', 'queued', 'unknown-hand-over']);
   });
 
   it('tell the reason below the thread itself', () => {

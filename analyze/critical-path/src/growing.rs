@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use crate::GraphAnalysis;
 use crate::cause::{ActorId, Interrupt, Wake};
 use crate::graph::{Graph, Occupant, Queue};
+use crate::handover::Passed;
 use crate::kinds::Kind as CallKind;
 use crate::machine::Machine;
 use crate::path::{Hop, Kind, Link, Path, Segment};
@@ -193,6 +194,18 @@ impl Growing {
             return Some(Question::Open);
         }
         path.hops.iter().find_map(|hop| self.goes_on(hop.actor, hop.end))
+    }
+
+    /// The same of how an execution was handed over, whatever of it is on the path.
+    pub fn question_of_passed(&mut self, passed: &Passed) -> Option<Question> {
+        self.lend();
+        let (packets, waits) = passed.doubts(&self.graph);
+        let is_pending = packets.into_iter().any(|place| self.is_packet_open(place));
+        if is_pending || self.machine.rings.are_used {
+            return Some(Question::Open);
+        }
+        // What looks like a wait may turn out to be none.
+        self.goes_on(passed.first, waits?.saturating_add(1))
     }
 
     /// Whether that thread may still do what it did before a time.

@@ -44,6 +44,13 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// True of calls in which a thread waits for any of several things: it may work on several tasks at once.
+    pub(crate) fn waits_for_any(call: Syscall) -> bool {
+        call != Syscall::OTHER && (call.category() == Category::Poll || Kind::of(call) == Kind::Ring)
+    }
+}
+
 impl Kinds {
     pub(crate) fn new() -> Kinds {
         Kinds((0..Syscall::count()).map(Syscall).map(Kind::of).collect())

@@ -20,6 +20,7 @@ mod finish;
 mod follow;
 mod graph;
 mod growing;
+mod handover;
 mod hashed;
 mod holders;
 mod kept;
@@ -29,6 +30,7 @@ mod life;
 mod line;
 mod machine;
 mod names;
+mod origin;
 mod packets;
 mod path;
 mod reason;
@@ -49,10 +51,11 @@ pub use graph::{
     Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Queue, Request, RingRequest, State, Stretch, Work,
 };
 pub use growing::{Growing, Question};
+pub use handover::Passed;
 pub use holders::Holders;
 pub use kept::Kept;
 pub use lacks::NO_SWITCHES;
-pub use path::{Hop, Kind, Link, Path, Segment};
+pub use path::{Hop, Kind, Link, Path, Role, Segment};
 pub use reason::Reason;
 pub use report::{Asked, PathReport, PathRow, SegmentRow};
 pub use rules::{GraphPartial, GraphRules};

@@ -76,6 +76,20 @@ pub struct Hop {
     pub link: Link,
     /// The one before did other things in the meantime, which do not matter: it was only handed what this one did.
     pub replaces: bool,
+    /// What the time of the hop is for the path.
+    pub role: Role,
+}
+
+/// What the time of a hop is for a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Role {
+    /// Work for what the path is of.
+    #[default]
+    Own,
+    /// Other work of the thread that is to take it, for which it lies in a queue.
+    Busy,
+    /// What a thread did while the hand-over to it, or within it, was not seen: its own or other work.
+    Unseen,
 }
 
 /// How a path goes over to another thread.
@@ -100,6 +114,12 @@ pub enum Link {
     Queues(Queue),
     /// It makes the one before.
     Makes,
+    /// It hands the execution to the one before, in a way that leaves no event.
+    Passes,
+    /// It is the one before itself, which does other work while the execution waits for it.
+    Busy,
+    /// It is the one before itself, of which is not known when it was handed the execution.
+    Unseen,
 }
 
 /// A critical path.
@@ -119,13 +139,7 @@ impl Graph {
     pub fn path(&self, actor: ActorId, begin: i64, end: i64) -> Path {
         let end = end.max(begin);
         let [from, until] = [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
-        let mut walk = Walk {
-            graph: self,
-            path: Path {
-                segments: Vec::new(),
-                hops: Vec::new(),
-            },
-        };
+        let mut walk = Walk::new(self);
         let hop = walk.hop(Hop {
             actor,
             parent: None,
@@ -133,13 +147,13 @@ impl Graph {
             end,
             link: Link::Start,
             replaces: false,
+            role: Role::Own,
         });
         let from = from.min(until);
         walk.put(hop, (begin, from), Kind::Unknown);
         walk.follow(hop, (from, until));
         walk.put(hop, (until, end), Kind::Unknown);
-        debug_assert!(walk.path.tiles(begin, end));
-        walk.path
+        walk.into_path(begin, end)
     }
 }
 
@@ -154,6 +168,12 @@ impl Path {
             at = segment.end;
         }
         at == end
+    }
+
+    /// What the time of a part is for the path.
+    pub fn role(&self, segment: &Segment) -> Role {
+        let hop = self.hops.get(segment.hop as usize);
+        hop.map_or(Role::Own, |hop| hop.role)
     }
 
     /// The hop of a segment, and all that wait for it, up to the thread that was asked for.
@@ -176,14 +196,32 @@ pub(crate) struct Walk<'g> {
     path: Path,
 }
 
+impl<'g> Walk<'g> {
+    pub(crate) fn new(graph: &'g Graph) -> Self {
+        Walk {
+            graph,
+            path: Path {
+                segments: Vec::new(),
+                hops: Vec::new(),
+            },
+        }
+    }
+
+    /// The path, from one time to another one.
+    pub(crate) fn into_path(self, begin: i64, end: i64) -> Path {
+        debug_assert!(self.path.tiles(begin, end));
+        self.path
+    }
+}
+
 impl Walk<'_> {
-    fn hop(&mut self, hop: Hop) -> u32 {
+    pub(crate) fn hop(&mut self, hop: Hop) -> u32 {
         self.path.hops.push(hop);
         self.path.hops.len() as u32 - 1
     }
 
     /// A part of the path; nothing if it is empty, and one with the part before if it goes on.
-    fn put(&mut self, hop: u32, (begin, end): Window, kind: Kind) {
+    pub(crate) fn put(&mut self, hop: u32, (begin, end): Window, kind: Kind) {
         if begin >= end {
             return;
         }
@@ -235,6 +273,7 @@ impl Walk<'_> {
             return false;
         }
         if begin < end {
+            let role = self.path.hops.get(from as usize).map(|hop| hop.role);
             let hop = self.hop(Hop {
                 actor: to,
                 parent: Some(from),
@@ -242,14 +281,30 @@ impl Walk<'_> {
                 end,
                 link,
                 replaces,
+                role: role.unwrap_or_default(),
             });
             self.follow(hop, (begin, end));
         }
         true
     }
 
+    /// Everything that the thread of a hop did in a window, whatever that was for.
+    pub(crate) fn follow_alone(&mut self, hop: u32, (begin, end): Window) {
+        let graph = self.graph;
+        let actor = self
+            .path
+            .hops
+            .get(hop as usize)
+            .and_then(|hop| graph.actor(hop.actor));
+        let born = actor.and_then(Actor::begin).unwrap_or(end).clamp(begin, end);
+        self.put(hop, (begin, born), Kind::Unknown);
+        if let Some(actor) = actor {
+            self.own(hop, actor, (born, end));
+        }
+    }
+
     /// Everything that the thread of a hop did in a window.
-    fn follow(&mut self, hop: u32, (begin, end): Window) {
+    pub(crate) fn follow(&mut self, hop: u32, (begin, end): Window) {
         let graph = self.graph;
         let of_hop = self.path.hops.get(hop as usize).copied();
         let Some(actor) = of_hop.and_then(|hop| graph.actor(hop.actor)) else {
@@ -357,47 +412,14 @@ impl Walk<'_> {
         self.put(hop, (at, end), kind(Occupant::Unknown));
     }
 
-    /// Who submitted the request to an io_uring that a wait was for, and when, if that was another thread.
-    fn submitted(&self, hop: u32, begin: i64, call: Syscall, object: u32) -> (Option<ActorId>, i64, Link) {
-        let nobody = (None, begin, Link::Start);
-        let Some(request) = self.graph.ring_request(call, object) else {
-            return nobody;
-        };
-        let own = self.path.hops.get(hop as usize).map(|hop| hop.actor);
-        match request.by {
-            Some(by) if Some(by) != own => (Some(by), request.submitted, Link::Submits(object)),
-            _ => nobody,
-        }
-    }
-
     /// It waits: for another thread, or for something that a thread began, or for what is none.
     fn waits(&mut self, hop: u32, (begin, end): Window, wait: (Syscall, u32, Wake)) {
         let (call, object, wake) = wait;
-        let (to, until, link) = match wake {
-            Wake::Thread(actor) => (Some(actor), end, Link::Wakes { call, object }),
-            Wake::Packet(place) => {
-                let packet = self.graph.packets.get(place as usize);
-                let sent = packet.and_then(|packet| packet.by.zip(packet.sent));
-                (
-                    sent.map(|sent| sent.0),
-                    sent.map_or(begin, |sent| sent.1),
-                    Link::Sends(place),
-                )
-            }
-            Wake::Request(place) => {
-                let request = self.graph.requests.get(place as usize);
-                (
-                    request.and_then(|request| request.by),
-                    request.map_or(begin, |request| request.begin),
-                    Link::Issues(place),
-                )
-            }
-            Wake::Unknown | Wake::StillWaiting | Wake::Timer | Wake::Interrupt(_) => {
-                self.submitted(hop, begin, call, object)
-            }
-        };
-        let until = until.clamp(begin, end);
-        let is_followed = to.is_some_and(|to| self.goes_over(hop, to, (begin, until), link, false));
+        let own = self.path.hops.get(hop as usize).map(|hop| hop.actor);
+        let origin = own.and_then(|own| self.graph.origin(own, wait));
+        let until = origin.and_then(|origin| origin.at).unwrap_or(end).clamp(begin, end);
+        let is_followed =
+            origin.is_some_and(|origin| self.goes_over(hop, origin.by, (begin, until), origin.link, false));
         let rest = if is_followed { until } else { begin };
         self.put(hop, (rest, end), Kind::Waiting { call, object, wake });
     }

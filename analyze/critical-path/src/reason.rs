@@ -7,7 +7,7 @@ use tracebraid_kernel_model::{Syscall, ring_operation, softirq_name};
 use crate::cause::{Interrupt, Wake};
 use crate::graph::{Graph, NO_OBJECT, Occupant, State};
 use crate::kinds::Kind as CallKind;
-use crate::path::{Kind, Link, Path, Segment};
+use crate::path::{Kind, Link, Path, Role, Segment};
 
 /// What the time of a path went into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -43,6 +43,10 @@ pub enum Reason {
     Kernel,
     /// Work waited in a queue for a thread that did it.
     WorkQueue,
+    /// The execution waited for a thread that did other work.
+    Queued,
+    /// It is not known how and when the execution went from one thread to another.
+    UnknownHandOver,
     /// It still waited where the trace ended, or what was read of it did.
     StillWaiting,
     /// Nothing tells.
@@ -51,7 +55,7 @@ pub enum Reason {
 
 impl Reason {
     /// All, in the order of tables.
-    pub const ALL: [Reason; 17] = [
+    pub const ALL: [Reason; 19] = [
         Reason::Running,
         Reason::Interrupted,
         Reason::Preempted,
@@ -67,6 +71,8 @@ impl Reason {
         Reason::Thread,
         Reason::Kernel,
         Reason::WorkQueue,
+        Reason::Queued,
+        Reason::UnknownHandOver,
         Reason::StillWaiting,
         Reason::Unknown,
     ];
@@ -94,6 +100,8 @@ impl Reason {
             Reason::Thread => "thread",
             Reason::Kernel => "kernel",
             Reason::WorkQueue => "work-queue",
+            Reason::Queued => "queued",
+            Reason::UnknownHandOver => "unknown-hand-over",
             Reason::StillWaiting => "still-waiting",
             Reason::Unknown => "unknown",
         }
@@ -172,6 +180,15 @@ impl Reason {
 impl Graph {
     /// What a part of a path went into.
     pub fn reason(&self, path: &Path, segment: &Segment) -> Reason {
+        match path.role(segment) {
+            Role::Own => self.activity(path, segment),
+            Role::Busy => Reason::Queued,
+            Role::Unseen => Reason::UnknownHandOver,
+        }
+    }
+
+    /// What the thread of a part of a path does there, whatever that is to the path.
+    pub fn activity(&self, path: &Path, segment: &Segment) -> Reason {
         match segment.kind {
             Kind::Unknown => Reason::Unknown,
             Kind::Running(_) => Reason::Running,
@@ -213,6 +230,25 @@ impl Graph {
     /// What a part of a path went into, more exactly: which device, connection, interrupt or thread; nothing where there
     /// is no more to say.
     pub fn detail(&self, path: &Path, segment: &Segment) -> String {
+        match path.role(segment) {
+            Role::Own => self.own_detail(path, segment),
+            Role::Busy | Role::Unseen => self.meanwhile(path, segment, &self.own_detail(path, segment)),
+        }
+    }
+
+    /// What happens while an execution waits for a thread: that one, and what it does.
+    pub(crate) fn meanwhile(&self, path: &Path, segment: &Segment, detail: &str) -> String {
+        let mut way = path.way(segment.hop);
+        let taker = way.find(|hop| matches!(hop.link, Link::Busy | Link::Unseen));
+        let name = taker.map(|hop| self.name(hop.actor)).unwrap_or_default();
+        let activity = self.activity(path, segment).name();
+        match detail {
+            "" => format!("{name}, {activity}"),
+            detail => format!("{name}, {activity}: {detail}"),
+        }
+    }
+
+    fn own_detail(&self, path: &Path, segment: &Segment) -> String {
         let trace = self.trace_of(path, segment);
         match segment.kind {
             Kind::Unknown => String::new(),
@@ -339,6 +375,9 @@ impl Graph {
         match link {
             Link::Start => String::new(),
             Link::Makes => "made by".to_owned(),
+            Link::Passes => "handed over by".to_owned(),
+            Link::Busy => "queued for other work of".to_owned(),
+            Link::Unseen => "hand-over not seen, meanwhile".to_owned(),
             Link::Submits(place) => match self.ring_requests.get(place as usize) {
                 Some(request) => match ring_operation(request.operation) {
                     Some(operation) => format!("io_uring {operation}, submitted by"),

@@ -7,7 +7,7 @@ use tracebraid_kernel_fold::Thread;
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Graph, Occupant};
-use crate::path::{Kind, Path, Segment};
+use crate::path::{Kind, Path, Role, Segment};
 use crate::reason::Reason;
 
 /// Where the time of a path went. Durations are nanoseconds; the greatest come first.
@@ -107,8 +107,9 @@ impl Graph {
 
     /// What distinguishes sums of a reason: not the CPU.
     pub(crate) fn summed_detail(&self, path: &Path, segment: &Segment) -> String {
-        match segment.kind {
-            Kind::Running(_) => String::new(),
+        match (segment.kind, path.role(segment)) {
+            (Kind::Running(_), Role::Own) => String::new(),
+            (Kind::Running(_), _) => self.meanwhile(path, segment, ""),
             _ => self.detail(path, segment),
         }
     }
@@ -116,7 +117,11 @@ impl Graph {
     /// Who used the devices that a path waited for, while it did.
     fn competitors(&self, path: &Path) -> Vec<Competitor> {
         let mut sums: BTreeMap<(u32, u32, Option<ActorId>), (u64, u64)> = BTreeMap::new();
-        for segment in &path.segments {
+        let own = path
+            .segments
+            .iter()
+            .filter(|segment| path.role(segment) == Role::Own);
+        for segment in own {
             let Kind::Waiting {
                 wake: Wake::Request(place),
                 ..

@@ -1,6 +1,7 @@
 //! The graph and its paths: against recordings whose causes are known, and against what must always hold.
 
 mod ends;
+mod handover;
 mod hosts;
 mod queues;
 mod random;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tracebraid_critical_path::{
-    Actor, ActorId, Graph, Interrupt, NO_OBJECT, Occupant, Occupied, Packet, Path, Queue, Request, State,
-    Stretch, Wake, Work,
+    Actor, ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Packet, Passed, Path, Queue, Reason,
+    Request, Role, State, Stretch, Wake, Work,
 };
 use tracebraid_kernel_fold::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Device, Syscall};
@@ -157,7 +157,9 @@ fn holds(graph: &Graph, path: &Path, (begin, end): (i64, i64)) -> Result<(), Tes
                 parent.begin <= hop.begin && hop.end <= parent.end,
                 "{hop:?} in {parent:?}"
             );
-            prop_assert!(parent.actor != hop.actor);
+            // Only an execution waits for other work of the thread that is to take it.
+            let is_itself = matches!(hop.link, Link::Busy | Link::Unseen);
+            prop_assert_eq!(parent.actor == hop.actor, is_itself);
         }
     }
     for segment in &path.segments {
@@ -220,6 +222,40 @@ proptest! {
         for by in (0..=ACTORS).map(|id| Some(ActorId(id))).chain([None]) {
             let is_found = found.iter().any(|user| user.by == by);
             prop_assert_eq!(is_found, served(&graph, by, window) > 0.0, "{:?}", by);
+        }
+    }
+
+    #[test]
+    fn paths_from_one_thread_to_another_have_no_gaps(
+        graph in graph(),
+        threads in (0u32..ACTORS, 0u32..ACTORS),
+        window in (0i64..END, 0i64..END),
+        bounds in (prop::option::of(0i64..END), prop::option::of(0i64..END)),
+        (was_free, is_sure) in (any::<bool>(), any::<bool>()),
+    ) {
+        let window = (window.0.min(window.1), window.0.max(window.1));
+        let within = |time: &i64| window.0 < *time && *time < window.1;
+        let passed = Passed {
+            first: ActorId(threads.0),
+            last: ActorId(threads.1),
+            begin: window.0,
+            end: window.1,
+            busy_until: bounds.0.filter(within),
+            next: bounds.1.filter(within),
+            was_free,
+            is_sure,
+        };
+        let path = graph.passed_path(&passed);
+        holds(&graph, &path, window)?;
+        // What is not its own stands for waiting: it is never in the times of what happens meanwhile.
+        for segment in &path.segments {
+            let reason = graph.reason(&path, segment);
+            let expected = match path.role(segment) {
+                Role::Own => graph.activity(&path, segment),
+                Role::Busy => Reason::Queued,
+                Role::Unseen => Reason::UnknownHandOver,
+            };
+            prop_assert_eq!(reason, expected);
         }
     }
 

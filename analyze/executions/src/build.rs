@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tracebraid_critical_path::{Graph, GraphAnalysis};
+use tracebraid_critical_path::{Graph, GraphAnalysis, Reason};
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::executions::Definitions;
@@ -70,6 +70,18 @@ impl Union {
     pub fn words(&self, context: ContextId) -> Vec<String> {
         let frames = self.contexts.frames(context).into_iter();
         frames.map(|frame| self.word(frame)).collect()
+    }
+
+    /// `queued` or `unknown-hand-over` for contexts of what a thread did while the execution waited for it.
+    pub fn waits_for_thread(&self, context: ContextId) -> Option<&'static str> {
+        let frames = self.contexts.way(context).filter_map(|at| self.contexts.parts(at));
+        let reasons = frames.filter(|(_, frame)| frame.kind == FrameKind::Reason);
+        let mut names = reasons.map(|(_, frame)| self.names.text(frame.name));
+        let is_it = |name: &str| {
+            let reasons = [Reason::Queued, Reason::UnknownHandOver].into_iter();
+            reasons.map(Reason::name).find(|reason| *reason == name)
+        };
+        names.find_map(is_it)
     }
 
     /// A frame as text.

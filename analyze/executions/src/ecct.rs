@@ -195,7 +195,7 @@ impl<'t> Builder<'t> {
         if let Kind::Waiting { call, .. } = segment.kind {
             context = self.calls(context, call);
         }
-        let reason = self.graph.reason(growing.path, segment);
+        let reason = self.graph.activity(growing.path, segment);
         context = self.frame(context, FrameKind::Reason, reason.name());
         match segment.kind {
             Kind::Preempted(by) | Kind::Runnable(by) => self.lacks_cpu(growing, context, by, window),
@@ -315,8 +315,15 @@ impl<'t> Builder<'t> {
 
     /// Where the stacks of a thread stand that another one waits for, whose stacks stand in `base`.
     fn goes_over(&mut self, base: ContextId, waiting: ActorId, hop: &Hop) -> ContextId {
-        let stack = self.stack_at(waiting, hop.begin);
-        let mut context = self.under(base, stack);
+        let mut context = match hop.link {
+            // What the waiting one did meanwhile was of others.
+            Link::Passes | Link::Busy | Link::Unseen => base,
+            _ => {
+                let since = if is_handed(hop) { hop.end - 1 } else { hop.begin };
+                let stack = self.stack_at(waiting, since);
+                self.under(base, stack)
+            }
+        };
         let reason = match hop.link {
             Link::Wakes { call, .. } => {
                 context = self.calls(context, call);
@@ -325,7 +332,9 @@ impl<'t> Builder<'t> {
             Link::Sends(_) => Some(Reason::Network),
             Link::Issues(_) => Some(Reason::BlockDevice),
             Link::Queues(_) => Some(Reason::WorkQueue),
-            Link::Start | Link::Submits(_) | Link::Makes => None,
+            Link::Busy => Some(Reason::Queued),
+            Link::Unseen => Some(Reason::UnknownHandOver),
+            Link::Start | Link::Submits(_) | Link::Makes | Link::Passes => None,
         };
         if let Some(reason) = reason {
             context = self.frame(context, FrameKind::Reason, reason.name());
@@ -387,6 +396,11 @@ impl<'t> Builder<'t> {
         let name = one_for_all_cpus(name.unwrap_or("?"));
         self.frame(context, FrameKind::Thread, name)
     }
+}
+
+/// Whether the execution's last thread did other things before it waited to be handed the execution: only then, at the end of the hop, it waits.
+fn is_handed(hop: &Hop) -> bool {
+    hop.replaces && hop.parent == Some(0) && hop.begin < hop.end
 }
 
 /// Whether what exactly is waited for is one of few things: connections and futexes are too many.

@@ -1,12 +1,15 @@
 //! Which executions there are, and whose they are.
 
-use tracebraid_critical_path::{ActorId, Graph, Occupant, Path};
+use tracebraid_critical_path::{ActorId, Graph, Occupant, Passed, Path};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::Datum;
 use tracebraid_filter::ast::Field;
 use tracebraid_filter::periods::{Capture, Periods, Reference, Source};
 use tracebraid_kernel_fold::{CpuKey, ThreadKey};
 use tracebraid_reports::periods::{Bound, Ended, EndedPeriod};
+
+use crate::delimit;
+use crate::turns::{Label, RecordThread, Turns};
 
 /// An execution of a task: from one event record to another one.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +28,8 @@ pub struct Execution {
     pub last: Option<ActorId>,
     /// What its definition captures, of the beginning and then of the end.
     pub values: Vec<Datum>,
+    /// How it may have gone from the first thread to the last one, if these are two.
+    pub passed: Option<Passed>,
 }
 
 impl Execution {
@@ -33,9 +38,12 @@ impl Execution {
         self.begin.abs_diff(self.end)
     }
 
-    /// Its critical path: of the thread in which it ends, which was handed what came before. None if nobody knows
-    /// in which thread it was.
+    /// Its critical path: of the thread in which it ends, and before it was handed over of the one in which it begins.
+    /// None if it is not known in which thread it was.
     pub fn path(&self, graph: &Graph) -> Option<Path> {
+        if let Some(passed) = &self.passed {
+            return Some(graph.passed_path(passed));
+        }
         let actor = self.last.or(self.first)?;
         Some(graph.path(actor, self.begin, self.end))
     }
@@ -64,8 +72,21 @@ pub fn with_threads(mut periods: Periods) -> Periods {
 pub fn executions(set: &TraceSet, graph: &Graph, ended: Ended) -> Vec<Execution> {
     let kernels = Kernels::of_graph(set, graph);
     let whose = Whose::new(&kernels, graph);
+    let mut turns = Turns::default();
+    turns.extend(ended.begun.iter().map(|begun| delimit::begins(begun, None)));
+    let label = |period: &EndedPeriod| Label::of_period(period.period);
+    let ends = ended
+        .periods
+        .iter()
+        .filter_map(|ended| delimit::ends(ended, label(ended)));
+    turns.extend(ends);
+    turns.look_up(None, |time, thread| whose.actor(time, thread));
     let periods = ended.periods.into_iter();
-    periods.map(|period| whose.execution(period)).collect()
+    let execution = |period: EndedPeriod| {
+        let label = Some(label(&period));
+        whose.execution(period, label, &turns)
+    };
+    periods.map(execution).collect()
 }
 
 /// By trace: the kernel trace of its machine.
@@ -109,12 +130,27 @@ impl<'g> Whose<'g> {
         Whose { graph, kernels }
     }
 
-    /// The execution that a period is.
-    pub(crate) fn execution(&self, period: EndedPeriod) -> Execution {
+    /// The execution that a period is; with a label if such go from one thread to another.
+    pub(crate) fn execution(&self, period: EndedPeriod, label: Option<Label>, turns: &Turns) -> Execution {
         let (begin, end) = (period.begin.time, period.end.time);
+        let is_kernels = self.kernels.of(period.begin.trace) == Some(period.begin.trace);
         let (first, mut values) = self.of(period.begin);
         let (last, of_end) = self.of(period.end);
         values.extend(of_end);
+        let threads = first.zip(last).filter(|(first, last)| first != last);
+        let passed = threads.zip(label).map(|((first, last), label)| {
+            let bounds = turns.bounds([first, last], (begin, end), label);
+            Passed {
+                first,
+                last,
+                begin,
+                end,
+                busy_until: bounds.busy_until,
+                next: bounds.next,
+                was_free: bounds.was_free,
+                is_sure: !is_kernels,
+            }
+        });
         Execution {
             kind: period.period,
             numbers: period.numbers,
@@ -123,22 +159,25 @@ impl<'g> Whose<'g> {
             first,
             last,
             values,
+            passed,
         }
     }
 
     /// The thread of an event record, and what was captured besides.
     fn of(&self, bound: Bound) -> (Option<ActorId>, Vec<Datum>) {
-        let Bound {
-            time,
-            trace,
-            cpu,
-            mut captures,
-        } = bound;
-        let actor = match captures.pop() {
-            Some(Datum::Integer(tid)) => self.thread(trace, i64::try_from(tid).ok(), time),
-            _ => cpu.and_then(|cpu| self.on(trace, cpu, time)),
-        };
+        let actor = self.actor(bound.time, &RecordThread::of(&bound));
+        let mut captures = bound.captures;
+        captures.pop();
         (actor, captures)
+    }
+
+    /// The thread of an event record.
+    pub(crate) fn actor(&self, time: i64, thread: &RecordThread) -> Option<ActorId> {
+        let RecordThread { trace, cpu, tid } = *thread;
+        match tid {
+            Some(tid) => self.thread(trace, Some(tid), time),
+            None => self.on(trace, cpu?, time),
+        }
     }
 
     /// The thread with that id.

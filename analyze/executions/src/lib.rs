@@ -26,6 +26,7 @@ mod stacks;
 mod statistics;
 mod stream;
 mod texts;
+mod turns;
 mod values;
 
 pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};

@@ -1,6 +1,6 @@
 //! Figures of an execution that its critical path tells.
 
-use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Reason};
+use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Reason, Role};
 
 use crate::counts::{CountLines, Quantities};
 
@@ -131,6 +131,10 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
         if let Some(time) = times.get_mut(graph.reason(path, segment).index()) {
             *time += segment.duration();
         }
+        if path.role(segment) != Role::Own {
+            before = None;
+            continue;
+        }
         push_new(&mut hosts, graph.trace_of(path, segment));
         match segment.kind {
             Kind::Running(cpu) => {
@@ -150,7 +154,8 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
     let moved =
         |pair: &&[(ActorId, usize, u16)]| matches!(pair, [one, next] if one.0 == next.0 && one.2 != next.2);
     let migrations = ran.windows(2).filter(moved).count() as u64;
-    let mut threads: Vec<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
+    let own = path.hops.iter().filter(|hop| hop.role == Role::Own);
+    let mut threads: Vec<ActorId> = own.map(|hop| hop.actor).collect();
     let [threads, hosts] = [distinct(&mut threads), distinct(&mut hosts)];
     let value = |metric| {
         Some(match metric {

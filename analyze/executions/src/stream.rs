@@ -18,6 +18,7 @@ use crate::execution::{Execution, Kernels, Whose};
 use crate::metrics::all_metrics;
 use crate::pass::{Pass, PassPartial};
 use crate::sampled::Sampling;
+use crate::turns::{Label, Turns};
 
 /// Executions that are made while the trace is read.
 pub(crate) struct Stream<'s, S: Sink> {
@@ -30,7 +31,9 @@ pub(crate) struct Stream<'s, S: Sink> {
     first: Option<Execution>,
     question: Option<Question>,
     /// The others, in the order in which they have ended.
-    pending: VecDeque<EndedPeriod>,
+    pending: VecDeque<(EndedPeriod, Option<Label>)>,
+    /// When threads turned to executions.
+    turns: Turns,
     sink: &'s mut S,
     error: Option<S::Error>,
     limits: Limits,
@@ -87,6 +90,7 @@ impl<'s, S: Sink> Stream<'s, S> {
             first: None,
             question: None,
             pending: VecDeque::new(),
+            turns: Turns::default(),
             sink,
             error: None,
             limits,
@@ -98,7 +102,13 @@ impl<'s, S: Sink> Stream<'s, S> {
     /// Everything before that time is in the partial state; without a time, everything there is. False if the sink takes no
     /// more.
     pub(crate) fn settle(&mut self, pass: &Pass, partial: &mut PassPartial, until: Option<i64>) -> bool {
-        self.pending.extend(pass.periods.take(&mut partial.0));
+        let (ended, turns) = pass.periods.take_with_turns(&mut partial.0);
+        let labelled = ended.into_iter().map(|ended| {
+            let label = pass.periods.label(&ended);
+            (ended, label)
+        });
+        self.pending.extend(labelled);
+        self.turns.extend(turns);
         while self.error.is_none()
             && let Some(end) = self.first_end()
         {
@@ -144,7 +154,11 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
         let path = execution.path(self.growing.graph());
         self.question = match &path {
-            Some(path) if !must => self.asks(path, end),
+            Some(path) if !must => {
+                let passed = execution.passed.as_ref();
+                let of_passed = passed.and_then(|passed| self.growing.question_of_passed(passed));
+                of_passed.or_else(|| self.asks(path, end))
+            }
             _ => None,
         };
         if self.question.is_some() {
@@ -158,15 +172,26 @@ impl<'s, S: Sink> Stream<'s, S> {
     /// When the first one has ended that is not made yet.
     fn first_end(&self) -> Option<i64> {
         let first = self.first.as_ref().map(|first| first.end);
-        first.or(self.pending.front().map(|first| first.end.time))
+        first.or(self.pending.front().map(|first| first.0.end.time))
     }
 
     fn take_first(&mut self) -> Option<Execution> {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        let first = self.pending.pop_front()?;
-        Some(Whose::new(&self.kernels, self.growing.graph()).execution(first))
+        let (first, label) = self.pending.pop_front()?;
+        self.look_up_turns();
+        let whose = Whose::new(&self.kernels, self.growing.graph());
+        Some(whose.execution(first, label, &self.turns))
+    }
+
+    /// Looks up the threads that turned to something up to where the graph has grown.
+    fn look_up_turns(&mut self) {
+        let until = self.growing.until();
+        let whose = Whose::new(&self.kernels, self.growing.graph());
+        let until = Some(until).filter(|until| *until < i64::MAX);
+        self.turns
+            .look_up(until, |time, thread| whose.actor(time, thread));
     }
 
     fn is_open(&mut self, question: Question) -> bool {
@@ -211,7 +236,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         let until = self.growing.until();
         let too_much = |begin: i64| begin < self.cut || self.growing.between(begin, until) > self.limits.most;
         let open = open.filter(|begin| !too_much(*begin));
-        let pending = self.pending.iter().map(|period| period.begin.time);
+        let pending = self.pending.iter().map(|(period, _)| period.begin.time);
         let pending = pending.chain(self.first.as_ref().map(|first| first.begin));
         let pending = pending.filter(|begin| *begin >= self.cut);
         let cut = open.chain(pending).min().unwrap_or(until).min(until);
@@ -221,6 +246,8 @@ impl<'s, S: Sink> Stream<'s, S> {
             return;
         }
         self.cut = cut;
+        self.look_up_turns();
+        self.turns.drop_before(cut);
         self.growing.drop_before(cut);
         partial.2.lines.forget(cut);
         if !self.sampling.is_empty() {

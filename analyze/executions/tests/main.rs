@@ -4,6 +4,7 @@ mod counts;
 mod database;
 mod delimit;
 mod figure;
+mod handover;
 mod naive;
 mod recorded;
 mod stream;

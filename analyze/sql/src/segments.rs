@@ -138,7 +138,11 @@ impl Rows for SegmentRows {
             5 => integer(thread().map(|thread| i64::from(thread.tid))),
             6 => text(thread().and_then(|thread| thread.name)),
             7 => Value::Integer(i64::from(step.context.0)),
-            8 => Value::Text(state(&self.union, step.context).to_owned()),
+            8 => {
+                let queued = self.union.waits_for_thread(step.context);
+                let state = queued.unwrap_or_else(|| state(&self.union, step.context));
+                Value::Text(state.to_owned())
+            }
             _ => Value::Text(words(&self.union, step.context)),
         })
     }

@@ -10,6 +10,9 @@ export interface State {
   stack: number[];
 }
 
+/** Reasons of executions that are on their way from one thread to another. */
+const HAND_OVERS = ['queued', 'unknown-hand-over'];
+
 /** Names of threads of the kernel stand in contexts without their CPU. */
 function isSame(frame: string, thread: string): boolean {
   return frame === thread || (frame !== '' && thread.startsWith(`${frame}/`));
@@ -23,6 +26,9 @@ export function stateOf(tree: Contexts, names: string[], context: number, thread
     if (tree.kind[frame] === FrameKind.Thread && isSame(names[tree.name[frame]], thread)) begin = at + 1;
   });
   const below = path.slice(begin);
-  const reason = below.find((frame) => tree.kind[frame] === FrameKind.Reason);
+  const isReason = (frame: number) => tree.kind[frame] === FrameKind.Reason;
+  // What a thread does while the execution waits for it is not the execution's state.
+  const waits = path.find((frame) => isReason(frame) && HAND_OVERS.includes(names[tree.name[frame]]));
+  const reason = waits ?? below.find(isReason);
   return { state: reason === undefined ? 'running' : names[tree.name[reason]], stack: below };
 }

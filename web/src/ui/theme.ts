@@ -29,6 +29,8 @@ const STATES = {
   futex: '#b96aa8',
   'block-device': '#0072b2',
   network: '#56b4e9',
+  queued: '#8c5a3c',
+  'unknown-hand-over': '#b0b4ba',
 };
 
 const LIGHT: Theme = {

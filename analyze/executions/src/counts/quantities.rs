@@ -1,6 +1,6 @@
 //! Which quantities there are, and how much of each falls upon a critical path.
 
-use tracebraid_critical_path::{Graph, Kind, Path, Segment};
+use tracebraid_critical_path::{Graph, Kind, Path, Role, Segment};
 use tracebraid_filter::executions::{Attached, How};
 use tracebraid_kernel_fold::CpuKey;
 
@@ -132,7 +132,12 @@ impl Quantities {
         let end = path.segments.last().map(|segment| segment.end);
         let are_of_threads = self.list.iter().any(Quantity::is_of_threads);
         let mut taken = vec![Taken::default(); self.list.len()];
-        for segment in &path.segments {
+        // What the threads did for others does not count.
+        let own = path
+            .segments
+            .iter()
+            .filter(|segment| path.role(segment) == Role::Own);
+        for segment in own {
             for owner in owners(graph, path, segment) {
                 let is_thread = matches!(owner, Owner::Thread(_));
                 if is_thread && !are_of_threads {

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use tracebraid_filter::Datum;
 use tracebraid_reports::periods::{Bound, EndedPeriod};
 
+use crate::turns::Turn;
+
 /// Executions that are delimited in one way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
@@ -15,6 +17,8 @@ pub(crate) struct Log {
     open: Vec<u64>,
     /// How many were not begun, since too many were open.
     pub(crate) refused: u64,
+    /// Begins, and ends of those that are not asked for, which tell when threads turned to something else.
+    pub(crate) turns: Vec<Turn>,
 }
 
 impl Log {

@@ -22,9 +22,10 @@ use tracebraid_filter::executions::{Definitions, Delimiter};
 use tracebraid_filter::glob::Glob;
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_fold::Window;
-use tracebraid_reports::periods::{Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
+use tracebraid_reports::periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
 
 use crate::execution::with_threads;
+use crate::turns::{Label, RecordThread, Turn};
 pub use addresses::FunctionNames;
 use kernel::{Kernel, KernelPartial};
 use log::Log;
@@ -131,6 +132,39 @@ impl DelimitedAnalysis {
 
     /// Takes those out that are known to have ended so far, in the order in which that was known.
     pub fn take(&self, partial: &mut DelimitedPartial) -> Vec<EndedPeriod> {
+        self.take_with_turns(partial).0
+    }
+
+    /// The same, and when threads turned to others so far, in no order.
+    pub(crate) fn take_with_turns(&self, partial: &mut DelimitedPartial) -> (Vec<EndedPeriod>, Vec<Turn>) {
+        let mut turns = Vec::new();
+        if let Some(periods) = &self.periods {
+            let begun = periods.take_begun(&mut partial.periods);
+            turns.extend(begun.map(|begun| begins(&begun, self.kinds.get(begun.period).copied())));
+        }
+        for log in partial.logs() {
+            turns.append(&mut log.turns);
+        }
+        let ended = self.take_ended(partial);
+        turns.extend(ended.iter().filter_map(|ended| ends(ended, self.label(ended)?)));
+        (ended, turns)
+    }
+
+    /// What an execution has in common with others of its kind; nothing if such never go from one thread to another.
+    pub(crate) fn label(&self, period: &EndedPeriod) -> Option<Label> {
+        if self.kinds.contains(&period.period) {
+            return Some(Label::of_period(period.period));
+        }
+        let mut spans = self.user.iter().flat_map(|user| &user.spans);
+        let name = period
+            .begin
+            .captures
+            .first()
+            .filter(|_| spans.any(|of| of.0 == period.period));
+        Some(Label::of_span(name?.bytes().unwrap_or_default()))
+    }
+
+    fn take_ended(&self, partial: &mut DelimitedPartial) -> Vec<EndedPeriod> {
         let mut taken: Vec<(i64, EndedPeriod)> = Vec::new();
         if let Some(periods) = &self.periods {
             let ended = periods.take(&mut partial.periods);
@@ -167,6 +201,22 @@ impl DelimitedAnalysis {
             ..period
         }
     }
+}
+
+/// A period begins, of that definition.
+pub(crate) fn begins(begun: &BegunPeriod, kind: Option<usize>) -> Turn {
+    Turn {
+        time: begun.begin.time,
+        thread: RecordThread::of(&begun.begin),
+        label: Label::of_period(kind.unwrap_or(begun.period)),
+        begun: None,
+    }
+}
+
+/// An execution ends.
+pub(crate) fn ends(ended: &EndedPeriod, label: Label) -> Option<Turn> {
+    let of = |bound: &Bound| (bound.time, RecordThread::of(bound));
+    Turn::ends(label, of(&ended.begin), of(&ended.end))
 }
 
 impl DelimitedPartial {
@@ -294,6 +344,7 @@ impl Analysis for DelimitedAnalysis {
         self.settle(&mut partial, Timestamp(i64::MAX));
         let mut ended = Ended {
             periods: self.take(&mut partial),
+            begun: Vec::new(),
             unfinished: vec![0; self.count],
             refused: 0,
         };

@@ -8,6 +8,7 @@ use tracebraid_reports::periods::Bound;
 use crate::delimit::fitting;
 use crate::delimit::log::{Log, bound};
 use crate::delimit::user::{Kind, Told, User};
+use crate::turns::{Label, RecordThread, Turn};
 
 /// What is known of spans.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub(crate) struct Spans {
     open: Pairs<(u32, i64, i128), Open>,
     /// How many there are.
     count: usize,
+    /// Those that are not asked for: when and in which thread they began, and what they are.
+    others: Pairs<(u32, i64, i128), (i64, RecordThread, Label)>,
+    others_count: usize,
     pub(crate) log: Log,
 }
 
@@ -44,8 +48,19 @@ impl Spans {
         let key = (told.trace, told.process, id);
         let open = self.open.end(key);
         self.count -= usize::from(open.is_some());
+        let other = self.others.end(key);
+        self.others_count -= usize::from(other.is_some());
+        let thread = RecordThread {
+            trace: told.trace,
+            cpu: told.cpu,
+            tid: told.tid,
+        };
         let of = |captures| bound(told.time, (told.trace, told.cpu), told.tid, captures);
         if told.kind == Kind::SpanEnd {
+            if let Some((begin, first, label)) = other {
+                let turn = Turn::ends(label, (begin, first), (told.time, thread));
+                self.log.turns.extend(turn);
+            }
             if let Some(open) = open {
                 for kind in open.kinds {
                     let bounds = [open.begin.clone(), of(Vec::new())];
@@ -54,8 +69,20 @@ impl Spans {
             }
             return;
         }
-        let kinds = fitting(&user.spans, told.name.bytes().unwrap_or_default());
+        let name = told.name.bytes().unwrap_or_default();
+        let label = Label::of_span(name);
+        self.log.turns.push(Turn {
+            time: told.time,
+            thread,
+            label,
+            begun: None,
+        });
+        let kinds = fitting(&user.spans, name);
         if kinds.is_empty() {
+            if self.others_count < MOST_OPEN {
+                self.others.begin(key, (told.time, thread, label));
+                self.others_count += 1;
+            }
             return;
         }
         if self.count >= MOST_OPEN {

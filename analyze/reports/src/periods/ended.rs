@@ -8,7 +8,7 @@ use tracebraid_filter::periods::Periods;
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 
 use crate::kernel::Window;
-use crate::periods::machine::Spot;
+use crate::periods::machine::{Begun, Spot};
 use crate::periods::sums::Done;
 use crate::periods::{Asked, PeriodAnalysis, PeriodPartial};
 use crate::report::View;
@@ -39,6 +39,15 @@ pub struct Bound {
     pub captures: Vec<Datum>,
 }
 
+/// A period that has begun, whether it ends or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BegunPeriod {
+    /// Its place among the definitions.
+    pub period: usize,
+    /// The event record that began it.
+    pub begin: Bound,
+}
+
 /// The analysis.
 #[derive(Debug)]
 pub struct EndedAnalysis {
@@ -52,7 +61,9 @@ pub struct EndedAnalysis {
 pub struct Ended {
     /// Those that ended, in the order in which they began.
     pub periods: Vec<EndedPeriod>,
-    /// By definition: how many did not.
+    /// All that began, in the order of time.
+    pub begun: Vec<BegunPeriod>,
+    /// By definition: how many did not end.
     pub unfinished: Vec<u64>,
     /// How many were not begun, since too many were open.
     pub refused: u64,
@@ -72,8 +83,10 @@ impl EndedAnalysis {
         let streams = |(trace, index): (&tracebraid_ctf::trace::Trace, u32)| {
             std::iter::repeat_n(index, trace.streams.len())
         };
+        let mut periods = PeriodAnalysis::new(set, periods, &asked)?;
+        periods.wanted.begins = true;
         Ok(EndedAnalysis {
-            periods: PeriodAnalysis::new(set, periods, &asked)?,
+            periods,
             traces: set.traces.iter().zip(0..).flat_map(streams).collect(),
         })
     }
@@ -89,6 +102,12 @@ impl EndedAnalysis {
         log.into_iter().map(|done| self.ended(done))
     }
 
+    /// Takes those out that have begun so far, in the order in which they did.
+    pub fn take_begun(&self, partial: &mut PeriodPartial) -> impl Iterator<Item = BegunPeriod> {
+        let begun = std::mem::take(&mut partial.machine.begins);
+        begun.into_iter().map(|begun| self.begun(begun))
+    }
+
     /// How many may have been open at a time: what [`EndedAnalysis::open`] looks through.
     pub fn room(&self, partial: &PeriodPartial) -> usize {
         partial.machine.room()
@@ -96,7 +115,7 @@ impl EndedAnalysis {
 
     /// When those began that are open.
     pub fn open<'p>(&self, partial: &'p PeriodPartial) -> impl Iterator<Item = i64> + use<'p> {
-        partial.machine.begins()
+        partial.machine.open_begins()
     }
 
     fn bound(&self, time: i64, spot: Spot, captures: Vec<Datum>) -> Bound {
@@ -105,6 +124,13 @@ impl EndedAnalysis {
             trace: self.traces.get(spot.stream as usize).copied().unwrap_or(0),
             cpu: spot.cpu,
             captures,
+        }
+    }
+
+    fn begun(&self, begun: Begun) -> BegunPeriod {
+        BegunPeriod {
+            period: begun.period,
+            begin: self.bound(begun.time, begun.spot, begun.captures),
         }
     }
 
@@ -168,10 +194,12 @@ impl Analysis for EndedAnalysis {
             ..
         } = partial;
         machine.finish(&mut sums);
+        let begins = std::mem::take(&mut machine.begins);
         let mut log = sums.log;
         log.sort_by_key(Done::number);
         Ended {
             periods: log.into_iter().map(|done| self.ended(done)).collect(),
+            begun: begins.into_iter().map(|begun| self.begun(begun)).collect(),
             unfinished: sums.periods.iter().map(|of| of.unfinished).collect(),
             refused: sums.refused,
         }

@@ -25,6 +25,8 @@ pub(super) struct Machine {
     periods: Vec<OfPeriod>,
     /// Periods that began.
     begun: u64,
+    /// The same one by one, where they are asked for and not taken yet.
+    pub(super) begins: Vec<Begun>,
     runners: Runners,
     #[serde(skip)]
     scratch: (Vec<Hit>, Vec<Entry>),
@@ -57,6 +59,15 @@ impl Spot {
             cpu: candidate.cpu,
         }
     }
+}
+
+/// A period that has begun.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Begun {
+    pub(super) period: usize,
+    pub(super) time: i64,
+    pub(super) spot: Spot,
+    pub(super) captures: Vec<Datum>,
 }
 
 /// A period that is open.
@@ -161,7 +172,7 @@ impl Machine {
     }
 
     /// When those began that are open.
-    pub(super) fn begins(&self) -> impl Iterator<Item = i64> {
+    pub(super) fn open_begins(&self) -> impl Iterator<Item = i64> {
         let open = self.open.iter().filter(|open| open.number > 0);
         open.map(|open| open.begin)
     }
@@ -407,6 +418,14 @@ impl Machine {
         open.begin = turn.candidate.time;
         open.at_begin = Spot::of(turn.candidate);
         open.parent = parent;
+        if turn.wanted.begins {
+            self.begins.push(Begun {
+                period: open.period,
+                time: open.begin,
+                spot: open.at_begin,
+                captures: open.captures.clone(),
+            });
+        }
         self.enlist(turn.plan, place, &mut open);
         if let Some(room) = self.open.get_mut(place as usize) {
             *room = open;

@@ -26,7 +26,7 @@ use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 
 use crate::kernel::{Candidates, CpuSet, Extent, Head, Packet, Packets, Subjects, Window, hosts};
 use crate::report::Report;
-pub use ended::{Bound, Ended, EndedAnalysis, EndedPeriod};
+pub use ended::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod};
 use machine::Machine;
 use plan::Plan;
 use running::{RUNNER, Running};

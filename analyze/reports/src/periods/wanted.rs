@@ -84,6 +84,8 @@ pub(super) struct Wanted {
     pub(super) aggregated: Vec<Option<usize>>,
     pub(super) most_open: usize,
     pub(super) ranges: Option<Ranges>,
+    /// Whether begins are kept one by one until they are taken.
+    pub(super) begins: bool,
     /// By period: whether it is shown.
     pub(super) shown: Vec<bool>,
     /// By period: its name with those around it.
@@ -147,6 +149,7 @@ impl Wanted {
             aggregated: (0..count).map(around).collect(),
             most_open: asked.most_open,
             ranges: asked.ranges.clone(),
+            begins: false,
             shown: paths.iter().zip(&periods.list).map(is_shown).collect(),
             paths,
             group_names: asked.group_by.clone(),

@@ -155,11 +155,11 @@ fn competitors(head: &Head, row: &PathRow) -> String {
         return String::new();
     }
     let columns = [
-        Column::number("Requests of"),
-        Column::number("Count"),
+        Column::number("Served"),
+        Column::number("Requests"),
         Column::text("Device"),
         Column::number("TID"),
-        Column::text("Meanwhile used by"),
+        Column::text("Thread that the device served"),
     ];
     let name = |thread: &Option<Thread>| match thread {
         Some(thread) => [cells::id(thread.tid), cells::name(head, thread)],

@@ -1,0 +1,272 @@
+//! When threads turn to another execution: what bounds the time at which one is handed over.
+//!
+//! A thread that takes executions from a queue ends one before it turns to the next; a thread that hands them on begins the
+//! next one after it has handed on the one before. See [`tracebraid_critical_path::Passed`].
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
+use tracebraid_critical_path::ActorId;
+use tracebraid_filter::Datum;
+use tracebraid_reports::periods::Bound;
+
+/// The thread of an event record, as far as the record tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordThread {
+    pub(crate) trace: u32,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) tid: Option<i64>,
+}
+
+impl RecordThread {
+    /// Of a bound that has the thread as the last of its captures.
+    pub(crate) fn of(bound: &Bound) -> RecordThread {
+        let tid = match bound.captures.last() {
+            Some(Datum::Integer(tid)) => i64::try_from(*tid).ok(),
+            _ => None,
+        };
+        RecordThread {
+            trace: bound.trace,
+            cpu: bound.cpu,
+            tid,
+        }
+    }
+
+    /// False for threads that may be different ones.
+    fn is_surely(&self, other: &RecordThread) -> bool {
+        self.trace == other.trace && self.tid.is_some() && self.tid == other.tid
+    }
+}
+
+/// What executions of one kind have in common: a definition of periods, or a name of spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Label(u64);
+
+impl Label {
+    pub(crate) fn of_period(kind: usize) -> Label {
+        Label(kind as u64)
+    }
+
+    pub(crate) fn of_span(name: &[u8]) -> Label {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        Label(hasher.finish() | 1 << 63)
+    }
+}
+
+/// An execution begins or ends in a thread.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Turn {
+    /// In nanoseconds from the origin.
+    pub(crate) time: i64,
+    pub(crate) thread: RecordThread,
+    pub(crate) label: Label,
+    /// If it ends: when and in which thread it began.
+    pub(crate) begun: Option<(i64, RecordThread)>,
+}
+
+impl Turn {
+    /// An execution ends; nothing if it began in the same thread.
+    pub(crate) fn ends(label: Label, begin: (i64, RecordThread), end: (i64, RecordThread)) -> Option<Turn> {
+        (!begin.1.is_surely(&end.1)).then_some(Turn {
+            time: end.0,
+            thread: end.1,
+            label,
+            begun: Some(begin),
+        })
+    }
+}
+
+/// An end in a thread of what had begun in another one.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    time: i64,
+    begin: i64,
+    label: Label,
+}
+
+/// The turns of a thread, in the order of time.
+#[derive(Clone, Debug, Default)]
+struct OfThread {
+    begins: Vec<(i64, Label)>,
+    ends: Vec<End>,
+    /// There were ends before these.
+    has_ended: bool,
+}
+
+/// The turns of all threads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns {
+    /// Those whose threads are not looked up yet.
+    new: Vec<Turn>,
+    threads: BTreeMap<ActorId, OfThread>,
+}
+
+/// What bounds the time at which an execution was handed over; see [`tracebraid_critical_path::Passed`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) busy_until: Option<i64>,
+    pub(crate) next: Option<i64>,
+    pub(crate) was_free: bool,
+}
+
+impl Turns {
+    pub(crate) fn extend(&mut self, turns: impl IntoIterator<Item = Turn>) {
+        self.new.extend(turns);
+    }
+
+    /// Looks up the threads of turns before a time, or of all.
+    pub(crate) fn look_up(
+        &mut self,
+        until: Option<i64>,
+        thread: impl Fn(i64, &RecordThread) -> Option<ActorId>,
+    ) {
+        let is_known = |turn: &Turn| until.is_none_or(|until| turn.time < until);
+        let (known, new) = std::mem::take(&mut self.new).into_iter().partition(is_known);
+        self.new = new;
+        let known: Vec<Turn> = known;
+        for turn in known {
+            let Some(actor) = thread(turn.time, &turn.thread) else {
+                continue;
+            };
+            let Some((begin, first)) = turn.begun else {
+                let begins = &mut self.threads.entry(actor).or_default().begins;
+                let at = begins.partition_point(|begin| begin.0 <= turn.time);
+                begins.insert(at, (turn.time, turn.label));
+                continue;
+            };
+            if thread(begin, &first) == Some(actor) {
+                continue;
+            }
+            let ends = &mut self.threads.entry(actor).or_default().ends;
+            let at = ends.partition_point(|end| end.time <= turn.time);
+            let end = End {
+                time: turn.time,
+                begin,
+                label: turn.label,
+            };
+            ends.insert(at, end);
+        }
+    }
+
+    /// Of an execution that begins in the first thread and ends in the second one.
+    pub(crate) fn bounds(
+        &self,
+        [first, last]: [ActorId; 2],
+        (begin, end): (i64, i64),
+        label: Label,
+    ) -> Bounds {
+        let mut bounds = Bounds::default();
+        if let Some(of) = self.threads.get(&first) {
+            let after = of.begins.partition_point(|of| of.0 <= begin);
+            let later = of.begins.get(after..).unwrap_or_default().iter();
+            let mut later = later.take_while(|of| of.0 < end);
+            bounds.next = later.find(|of| of.1 == label).map(|of| of.0);
+        }
+        if let Some(of) = self.threads.get(&last) {
+            // Of another kind, what begins within it may be a part of it.
+            let is_other = |of: &&End| of.label == label || of.begin <= begin;
+            let before = of.ends.partition_point(|of| of.time < end);
+            let earlier = of.ends.get(..before).unwrap_or_default().iter().rev();
+            let mut within = earlier.take_while(|of| of.time > begin);
+            bounds.busy_until = within.find(is_other).map(|of| of.time);
+            bounds.was_free = of.has_ended || of.ends.first().is_some_and(|of| of.time <= begin);
+        }
+        bounds
+    }
+
+    /// Nothing will be asked for that begins before a time.
+    pub(crate) fn drop_before(&mut self, cut: i64) {
+        for of in self.threads.values_mut() {
+            let begins = of.begins.partition_point(|of| of.0 < cut);
+            of.begins.drain(..begins);
+            let ends = of.ends.partition_point(|of| of.time < cut);
+            of.has_ended |= ends > 0;
+            of.ends.drain(..ends);
+        }
+        self.threads
+            .retain(|_, of| of.has_ended || !of.begins.is_empty() || !of.ends.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: u32 = 0;
+
+    fn thread(tid: i64) -> RecordThread {
+        RecordThread {
+            trace: TRACE,
+            cpu: None,
+            tid: Some(tid),
+        }
+    }
+
+    fn begins(time: i64, tid: i64, kind: usize) -> Turn {
+        Turn {
+            time,
+            thread: thread(tid),
+            label: Label::of_period(kind),
+            begun: None,
+        }
+    }
+
+    fn ends(kind: usize, begin: (i64, i64), end: (i64, i64)) -> Option<Turn> {
+        let of = |(time, tid)| (time, thread(tid));
+        Turn::ends(Label::of_period(kind), of(begin), of(end))
+    }
+
+    fn bounds(turns: &Turns, window: (i64, i64)) -> Bounds {
+        turns.bounds([ActorId(1), ActorId(2)], window, Label::of_period(0))
+    }
+
+    #[test]
+    fn bounds_are_other_executions_within() {
+        let mut turns = Turns::default();
+        // What begins and ends in one thread is no turn.
+        assert!(ends(0, (5, 2), (50, 2)).is_none());
+        turns.extend([10, 40, 90].map(|time| begins(time, 1, 0)));
+        turns.extend([begins(20, 1, 1)]);
+        // One that begins within it and is of another kind may be a part of it.
+        turns.extend(
+            [
+                ends(0, (0, 1), (30, 2)),
+                ends(1, (15, 1), (45, 2)),
+                ends(0, (10, 1), (60, 2)),
+            ]
+            .into_iter()
+            .flatten(),
+        );
+        turns.look_up(None, |_, thread| Some(ActorId(thread.tid? as u32)));
+        let expected = Bounds {
+            busy_until: Some(30),
+            next: Some(40),
+            was_free: false,
+        };
+        assert_eq!(bounds(&turns, (10, 60)), expected);
+        let after = Bounds {
+            busy_until: None,
+            next: Some(90),
+            was_free: true,
+        };
+        assert_eq!(bounds(&turns, (60, 100)), after);
+        turns.drop_before(60);
+        assert_eq!(bounds(&turns, (60, 100)), after);
+        turns.drop_before(80);
+        assert_eq!(bounds(&turns, (80, 90)), Bounds { next: None, ..after });
+    }
+
+    #[test]
+    fn threads_are_looked_up_once_they_are_known() {
+        let mut turns = Turns::default();
+        turns.extend([begins(10, 1, 0), begins(40, 1, 0)]);
+        let look = |_, thread: &RecordThread| Some(ActorId(thread.tid? as u32));
+        turns.look_up(Some(40), look);
+        assert_eq!(bounds(&turns, (5, 60)).next, Some(10));
+        assert_eq!(bounds(&turns, (10, 60)).next, None);
+        turns.look_up(Some(41), look);
+        assert_eq!(bounds(&turns, (10, 60)).next, Some(40));
+    }
+}

@@ -1,0 +1,410 @@
+//! Requests that one thread accepts and others serve, through a queue: whose time their paths are, beside what is known of each.
+//!
+//! A program is simulated: an acceptor begins a request, parses it (now and then it has to wait for the rest of it), and pushes it; a worker that
+//! waits is woken, else the first that is done with another one takes it without any event. The lock of the queue is held now and
+//! then when a worker comes for the next request. Requests wait in the worker for something else, too.
+
+use std::convert::Infallible;
+use std::path::Path as Directory;
+
+use tracebraid_critical_path::{Graph, Path, Reason, Role, Segment};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_executions::{BuildRules, Finished, Metric, Sink, Union, build};
+use tracebraid_filter::executions::Definitions;
+use tracebraid_fold::{Control, Options};
+use tracebraid_profile::Samples;
+
+const CLIENT: i64 = 50;
+const ACCEPTOR: i64 = 100;
+const WORKERS: usize = 3;
+const US: u64 = 1000;
+
+/// What is known of a request, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Truth {
+    begin: u64,
+    /// When it was pushed into the queue.
+    pushed: u64,
+    /// When its worker was handed it.
+    taken: u64,
+    end: u64,
+    worker: usize,
+}
+
+/// Numbers that look random (Knuth's MMIX constants).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        let (factor, term) = (6_364_136_223_846_793_005, 1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(factor).wrapping_add(term);
+        (self.0 >> 33) % bound
+    }
+
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.below(most - least)
+    }
+
+    fn is_one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+}
+
+/// Event records of a stream: time, event class, payload.
+type Records = Vec<(u64, u32, Vec<u8>)>;
+
+/// What the program does, as it is recorded.
+#[derive(Default)]
+struct Simulation {
+    /// By CPU: the client's, the acceptor's, those of workers.
+    kernel: Vec<Records>,
+    user: Records,
+    truth: Vec<Truth>,
+}
+
+const SWITCH: u32 = 0;
+const WAKING: u32 = 1;
+const BEGIN: u32 = 0;
+const END: u32 = 1;
+
+fn ints(values: &[i64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+impl Simulation {
+    fn goes(&mut self, cpu: usize, time: u64, from: i64, to: i64) {
+        self.kernel[cpu].push((time, SWITCH, ints(&[from, 1, to])));
+    }
+
+    /// A thread waits on its CPU until another one, on that CPU, wakes it.
+    fn waits(&mut self, (cpu, tid): (usize, i64), (from, until): (u64, u64), by: usize) {
+        self.goes(cpu, from, tid, 0);
+        self.kernel[by].push((until, WAKING, ints(&[tid, cpu as i64])));
+        self.goes(cpu, until + 2 * US, 0, tid);
+    }
+
+    fn span(&mut self, class: u32, time: u64, tid: i64, id: usize, name: &str) {
+        let mut payload = [7i32.to_le_bytes(), (tid as i32).to_le_bytes()].concat();
+        payload.extend((id as u64).to_le_bytes());
+        if class == BEGIN {
+            payload.extend(name.bytes().chain([0]));
+        }
+        self.user.push((time, class, payload));
+    }
+
+    fn new(count: usize, seed: u64) -> Simulation {
+        let mut random = Random(seed);
+        let mut simulation = Simulation {
+            kernel: vec![Records::new(); 2 + WORKERS],
+            ..Simulation::default()
+        };
+        simulation.goes(0, 10, 0, CLIENT);
+        simulation.goes(1, 20, 0, ACCEPTOR);
+        for worker in 0..WORKERS {
+            simulation.goes(2 + worker, 30, 0, worker_tid(worker));
+        }
+        let holds = simulation.accepts(count, &mut random);
+        simulation.serves(&holds, &mut random);
+        simulation
+    }
+
+    /// The acceptor's part; gives from when to when it holds the lock of the queue.
+    fn accepts(&mut self, count: usize, random: &mut Random) -> Vec<(u64, u64)> {
+        let acceptor = (1, ACCEPTOR);
+        let (mut arrives, mut free) = (50 * US, 5 * US);
+        let mut holds = Vec::new();
+        for id in 0..count {
+            arrives += match random.is_one_in(6) {
+                true => random.between(900 * US, 4000 * US),
+                false => random.between(20 * US, 500 * US),
+            };
+            let mut at = free;
+            if arrives > free + 5 * US {
+                self.waits(acceptor, (free, arrives), 0);
+                at = arrives + 3 * US;
+            }
+            let begin = at;
+            self.span(BEGIN, begin, ACCEPTOR, id, "request");
+            at += random.between(5 * US, 30 * US);
+            if random.is_one_in(12) {
+                let rest = random.between(100 * US, 600 * US);
+                self.waits(acceptor, (at, at + rest), 0);
+                at += rest + random.between(4 * US, 9 * US);
+            }
+            let held = if random.is_one_in(5) { 20 * US } else { US };
+            let pushed = at + held;
+            holds.push((at, pushed));
+            self.truth.push(Truth {
+                begin,
+                pushed,
+                ..Truth::default()
+            });
+            free = pushed + random.between(2 * US, 5 * US);
+        }
+        holds
+    }
+
+    fn serves(&mut self, holds: &[(u64, u64)], random: &mut Random) {
+        let mut free = [6 * US; WORKERS];
+        for id in 0..self.truth.len() {
+            let Truth { pushed, .. } = self.truth[id];
+            let (worker, since) = (0..WORKERS)
+                .map(|of| (of, free[of]))
+                .min_by_key(|of| of.1)
+                .unwrap();
+            let thread = (2 + worker, worker_tid(worker));
+            let mut at = since;
+            let taken = if since + 2 * US < pushed {
+                self.waits(thread, (since + US, pushed), 1);
+                at = pushed + 2 * US;
+                pushed
+            } else {
+                // It comes for the next one while the acceptor pushes another.
+                let held = holds.partition_point(|hold| hold.1 <= since + US);
+                if let Some(hold) = holds.get(held).filter(|hold| hold.0 <= since) {
+                    self.waits(thread, (since + US, hold.1), 1);
+                    at = hold.1 + 2 * US;
+                }
+                at.max(pushed)
+            };
+            at = at.max(taken) + random.between(50 * US, 400 * US);
+            if random.is_one_in(3) {
+                let wait = random.between(100 * US, 2000 * US);
+                self.waits(thread, (at, at + wait), 0);
+                at += wait + random.between(10 * US, 100 * US);
+            }
+            self.span(END, at, worker_tid(worker), id, "");
+            free[worker] = at + US;
+            let truth = &mut self.truth[id];
+            (truth.taken, truth.end, truth.worker) = (taken, at, worker);
+        }
+    }
+
+    /// Writes a trace of the kernel, and one of the program, into a directory.
+    fn write(mut self, directory: &Directory) -> Vec<Truth> {
+        let kernel = [
+            "sched_switch\"; fields := struct { i64 prev_tid; i64 prev_state; i64 next_tid; }",
+            "sched_waking\"; fields := struct { i64 tid; i64 target_cpu; }",
+        ];
+        let user = [
+            "tracebraid:span_begin\"; fields := struct { u64 id; string name; }",
+            "tracebraid:span_end\"; fields := struct { u64 id; }",
+        ];
+        let streams = self.kernel.iter_mut().chain([&mut self.user]);
+        streams.for_each(|records| records.sort_by_key(|record| record.0));
+        write(&directory.join("kernel"), "kernel", "", &kernel, &self.kernel);
+        let context = "event.context := struct { i32 vpid; i32 vtid; };";
+        write(&directory.join("ust"), "ust", context, &user, &[self.user]);
+        self.truth
+    }
+}
+
+fn worker_tid(worker: usize) -> i64 {
+    200 + worker as i64
+}
+
+fn write(directory: &Directory, domain: &str, context: &str, classes: &[&str], streams: &[Records]) {
+    std::fs::create_dir_all(directory).expect("a directory");
+    let mut metadata = format!(
+        "/* CTF 1.8 */
+        typealias integer {{ size = 32; align = 8; }} := u32;
+        typealias integer {{ size = 32; align = 8; signed = true; }} := i32;
+        typealias integer {{ size = 64; align = 8; }} := u64;
+        typealias integer {{ size = 64; align = 8; signed = true; }} := i64;
+        trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{ u32 magic; u32 stream_id; }}; }};
+        env {{ hostname = \"box\"; domain = \"{domain}\"; sysname = \"Linux\"; tracer_name = \"lttng-modules\"; }};
+        clock {{ name = c; freq = 1000000000; }};
+        typealias integer {{ size = 64; align = 8; map = clock.c.value; }} := stamp;
+        stream {{ id = 0;
+            packet.context := struct {{ stamp timestamp_begin; stamp timestamp_end; u64 content_size; u64 packet_size; u32 cpu_id; }};
+            event.header := struct {{ u32 id; stamp timestamp; }}; {context} }};\n"
+    );
+    for (id, class) in classes.iter().enumerate() {
+        metadata.push_str(&format!(
+            "event {{ id = {id}; stream_id = 0; name = \"{class}; }};\n"
+        ));
+    }
+    std::fs::write(directory.join("metadata"), metadata).expect("a file");
+    for (cpu, records) in streams.iter().enumerate() {
+        let mut bytes = Vec::new();
+        for records in records.chunks(40) {
+            let mut body: Vec<u8> = Vec::new();
+            for (time, id, payload) in records {
+                body.extend(id.to_le_bytes());
+                body.extend(time.to_le_bytes());
+                body.extend(payload);
+            }
+            let size = (8 + 36 + body.len()) as u64 * 8;
+            bytes.extend(0xc1fc_1fc1_u32.to_le_bytes());
+            bytes.extend(0u32.to_le_bytes());
+            for value in [records[0].0, records[records.len() - 1].0, size, size] {
+                bytes.extend(value.to_le_bytes());
+            }
+            bytes.extend((cpu as u32).to_le_bytes());
+            bytes.extend(body);
+        }
+        std::fs::write(directory.join(format!("stream_{cpu}")), bytes).expect("a file");
+    }
+}
+
+/// Where a request is, by its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Acceptor,
+    Queue,
+    Worker,
+    Unseen,
+}
+
+fn phase(graph: &Graph, path: &Path, segment: &Segment) -> Phase {
+    match path.role(segment) {
+        Role::Busy => return Phase::Queue,
+        Role::Unseen => return Phase::Unseen,
+        Role::Own => {}
+    }
+    let outermost = path.way(segment.hop).find(|hop| hop.parent == Some(0));
+    let is_accepted = outermost.is_some_and(|hop| {
+        let tid = graph.actor(hop.actor).map(|actor| i64::from(actor.key.tid));
+        tid == Some(ACCEPTOR) && hop.begin == path.hops[0].begin
+    });
+    if is_accepted {
+        Phase::Acceptor
+    } else {
+        Phase::Worker
+    }
+}
+
+/// Nanoseconds of a path in which the request is somewhere else, and those of which the path says that this is not known.
+fn wrong(graph: &Graph, path: &Path, truth: &Truth) -> (u64, u64) {
+    let times = [truth.begin, truth.pushed, truth.taken, truth.end].map(|time| time as i64);
+    let (mut wrong, mut unknown) = (0, 0);
+    for segment in &path.segments {
+        let found = phase(graph, path, segment);
+        for (phase, window) in [Phase::Acceptor, Phase::Queue, Phase::Worker]
+            .into_iter()
+            .zip(times.windows(2))
+        {
+            let common = segment.end.min(window[1]) - segment.begin.max(window[0]);
+            match common.max(0) as u64 {
+                common if found == Phase::Unseen => unknown += common,
+                common if found != phase => wrong += common,
+                _ => {}
+            }
+        }
+    }
+    (wrong, unknown)
+}
+
+/// Requests by whether their paths are right; and all that is made of them.
+#[derive(Debug, Default, PartialEq)]
+struct Judged {
+    requests: u64,
+    right_now: u64,
+    right_before: u64,
+    unknown: u64,
+    queued: u64,
+    finished: Vec<Finished>,
+}
+
+struct Judge<'t> {
+    truth: &'t [Truth],
+    judged: Judged,
+}
+
+impl Sink for Judge<'_> {
+    type Error = Infallible;
+
+    fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), Infallible> {
+        let execution = &finished.execution;
+        let Some(tracebraid_filter::Datum::Integer(id)) = execution.values.get(1) else {
+            panic!("a span has its number: {:?}", execution.values);
+        };
+        let truth = &self.truth[*id as usize];
+        assert_eq!(
+            (execution.begin as u64, execution.end as u64),
+            (truth.begin, truth.end)
+        );
+        let last = execution.last.expect("a worker");
+        assert_eq!(
+            i64::from(graph.actor(last).unwrap().key.tid),
+            worker_tid(truth.worker)
+        );
+        let path = execution.path(graph).expect("a path");
+        assert!(path.tiles(execution.begin, execution.end), "{path:?}");
+        // A path begins in the thread in which the request does.
+        let first = path.segments.first().map(|first| phase(graph, &path, first));
+        assert!(first == Some(Phase::Acceptor), "{truth:?} {path:?}");
+        let alone = graph.path(last, execution.begin, execution.end);
+        let is_right = |(wrong, _): (u64, u64)| wrong <= (execution.duration() / 50).max(10 * US);
+        let found = wrong(graph, &path, truth);
+        let judged = &mut self.judged;
+        judged.requests += 1;
+        judged.right_now += u64::from(is_right(found));
+        judged.right_before += u64::from(is_right(wrong(graph, &alone, truth)));
+        judged.unknown += u64::from(found.1 > 0);
+        let queued = Metric::all().position(|metric| metric == Metric::Time(Reason::Queued));
+        judged.queued += finished.metrics[queued.unwrap()].unwrap();
+        judged.finished.push(finished);
+        Ok(())
+    }
+}
+
+fn judged(directory: &Directory, truth: &[Truth], options: Options) -> Judged {
+    let set = TraceSet::open(&[directory.to_owned()]).expect("traces");
+    let mut definitions = Definitions::default();
+    definitions.add("span request").expect("a definition");
+    let rules = BuildRules {
+        definitions,
+        ..BuildRules::default()
+    };
+    let mut judge = Judge {
+        truth,
+        judged: Judged::default(),
+    };
+    let (samples, union, control) = (Samples::default(), Union::default(), Control::default());
+    let built = build(&set, &rules, &samples, union, (options, &control), &mut judge);
+    assert_eq!(built.expect("it is made").unfinished, [0]);
+    judge.judged
+}
+
+#[test]
+fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
+    const REQUESTS: usize = 2300;
+    let directory = tempfile::tempdir().expect("a directory");
+    let truth = Simulation::new(REQUESTS, 3).write(directory.path());
+    let whole = judged(directory.path(), &truth, Options::default());
+    let in_queue: u64 = truth.iter().map(|of| of.taken - of.pushed).sum();
+    let Judged {
+        requests,
+        right_now,
+        right_before,
+        unknown,
+        queued,
+        ..
+    } = whole;
+    println!(
+        "{requests} requests: {right_before} right paths of the last thread alone, {right_now} from the first one on"
+    );
+    println!("{unknown} with an unknown part; {queued} ns queued, in truth {in_queue}");
+    assert_eq!(requests, REQUESTS as u64);
+    // What the simulation is for: that many had to queue.
+    assert!(
+        right_before * 10 < requests * 9 && right_before * 10 > requests,
+        "{right_before}"
+    );
+    assert!(right_now * 100 >= requests * 99, "{right_now}");
+    assert!(unknown <= WORKERS as u64, "{unknown}");
+    assert!(
+        queued.abs_diff(in_queue) * 50 < in_queue,
+        "{queued}, not {in_queue}"
+    );
+    for (threads, chunk_bytes) in [(1, 1 << 20), (2, 5000), (1, 700)] {
+        let options = Options {
+            threads,
+            chunk_bytes,
+            ..Options::default()
+        };
+        let other = judged(directory.path(), &truth, options);
+        assert!(other == whole, "{threads} threads, {chunk_bytes} bytes");
+    }
+}
