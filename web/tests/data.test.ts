@@ -138,7 +138,7 @@ describe('paths', () => {
     const names = ['', 'queued', 'worker', 'block-device', 'unknown-hand-over'];
     const tree = {
       ...pack.contexts,
-      around: Uint32Array.from([0, 0, 1, 2, 0]),
+      parent: Uint32Array.from([0, 0, 1, 2, 0]),
       kind: Uint8Array.from([FrameKind.Root, FrameKind.Reason, FrameKind.Thread, FrameKind.Reason, FrameKind.Reason]),
       name: Uint32Array.from([0, 1, 2, 3, 4]),
     };

@@ -74,7 +74,10 @@ impl Union {
 
     /// `queued` or `unknown-hand-over` for contexts of what a thread did while the execution waited for it.
     pub fn waits_for_thread(&self, context: ContextId) -> Option<&'static str> {
-        let frames = self.contexts.way(context).filter_map(|at| self.contexts.parts(at));
+        let frames = self
+            .contexts
+            .way(context)
+            .filter_map(|at| self.contexts.parts(at));
         let reasons = frames.filter(|(_, frame)| frame.kind == FrameKind::Reason);
         let mut names = reasons.map(|(_, frame)| self.names.text(frame.name));
         let is_it = |name: &str| {

@@ -7,9 +7,10 @@
 use std::convert::Infallible;
 use std::path::Path as Directory;
 
-use tracebraid_critical_path::{Graph, Path, Reason, Role, Segment};
+use tracebraid_critical_path::{ActorId, Graph, Path, Reason, Role, Segment};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::{BuildRules, Finished, Metric, Sink, Union, build};
+use tracebraid_filter::Datum;
 use tracebraid_filter::executions::Definitions;
 use tracebraid_fold::{Control, Options};
 use tracebraid_profile::Samples;
@@ -256,17 +257,14 @@ enum Phase {
     Unseen,
 }
 
-fn phase(graph: &Graph, path: &Path, segment: &Segment) -> Phase {
+fn phase(path: &Path, first: ActorId, segment: &Segment) -> Phase {
     match path.role(segment) {
         Role::Busy => return Phase::Queue,
         Role::Unseen => return Phase::Unseen,
         Role::Own => {}
     }
     let outermost = path.way(segment.hop).find(|hop| hop.parent == Some(0));
-    let is_accepted = outermost.is_some_and(|hop| {
-        let tid = graph.actor(hop.actor).map(|actor| i64::from(actor.key.tid));
-        tid == Some(ACCEPTOR) && hop.begin == path.hops[0].begin
-    });
+    let is_accepted = outermost.is_some_and(|hop| hop.actor == first && hop.begin == path.hops[0].begin);
     if is_accepted {
         Phase::Acceptor
     } else {
@@ -275,15 +273,13 @@ fn phase(graph: &Graph, path: &Path, segment: &Segment) -> Phase {
 }
 
 /// Nanoseconds of a path in which the request is somewhere else, and those of which the path says that this is not known.
-fn wrong(graph: &Graph, path: &Path, truth: &Truth) -> (u64, u64) {
+fn wrong(path: &Path, first: ActorId, truth: &Truth) -> (u64, u64) {
     let times = [truth.begin, truth.pushed, truth.taken, truth.end].map(|time| time as i64);
     let (mut wrong, mut unknown) = (0, 0);
     for segment in &path.segments {
-        let found = phase(graph, path, segment);
-        for (phase, window) in [Phase::Acceptor, Phase::Queue, Phase::Worker]
-            .into_iter()
-            .zip(times.windows(2))
-        {
+        let found = phase(path, first, segment);
+        let phases = [Phase::Acceptor, Phase::Queue, Phase::Worker].into_iter();
+        for (phase, window) in phases.zip(times.windows(2)) {
             let common = segment.end.min(window[1]) - segment.begin.max(window[0]);
             match common.max(0) as u64 {
                 common if found == Phase::Unseen => unknown += common,
@@ -307,6 +303,7 @@ struct Judged {
 }
 
 struct Judge<'t> {
+    /// By number.
     truth: &'t [Truth],
     judged: Judged,
 }
@@ -316,31 +313,28 @@ impl Sink for Judge<'_> {
 
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), Infallible> {
         let execution = &finished.execution;
-        let Some(tracebraid_filter::Datum::Integer(id)) = execution.values.get(1) else {
+        let Some(Datum::Integer(id)) = execution.values.get(1) else {
             panic!("a span has its number: {:?}", execution.values);
         };
         let truth = &self.truth[*id as usize];
-        assert_eq!(
-            (execution.begin as u64, execution.end as u64),
-            (truth.begin, truth.end)
-        );
-        let last = execution.last.expect("a worker");
-        assert_eq!(
-            i64::from(graph.actor(last).unwrap().key.tid),
-            worker_tid(truth.worker)
+        let times = [execution.begin as u64, execution.end as u64];
+        assert!(times[0].abs_diff(truth.begin).max(times[1].abs_diff(truth.end)) <= MOST_APART);
+        let (first, last) = (
+            execution.first.expect("a thread"),
+            execution.last.expect("a worker"),
         );
         let path = execution.path(graph).expect("a path");
         assert!(path.tiles(execution.begin, execution.end), "{path:?}");
         // A path begins in the thread in which the request does.
-        let first = path.segments.first().map(|first| phase(graph, &path, first));
-        assert!(first == Some(Phase::Acceptor), "{truth:?} {path:?}");
+        let begins = path.segments.first().map(|segment| phase(&path, first, segment));
+        assert!(begins == Some(Phase::Acceptor), "{truth:?} {path:?}");
         let alone = graph.path(last, execution.begin, execution.end);
-        let is_right = |(wrong, _): (u64, u64)| wrong <= (execution.duration() / 50).max(10 * US);
-        let found = wrong(graph, &path, truth);
+        let is_right = |(wrong, _): (u64, u64)| wrong <= (execution.duration() / 50).max(20 * US);
+        let found = wrong(&path, first, truth);
         let judged = &mut self.judged;
         judged.requests += 1;
         judged.right_now += u64::from(is_right(found));
-        judged.right_before += u64::from(is_right(wrong(graph, &alone, truth)));
+        judged.right_before += u64::from(is_right(wrong(&alone, first, truth)));
         judged.unknown += u64::from(found.1 > 0);
         let queued = Metric::all().position(|metric| metric == Metric::Time(Reason::Queued));
         judged.queued += finished.metrics[queued.unwrap()].unwrap();
@@ -348,6 +342,9 @@ impl Sink for Judge<'_> {
         Ok(())
     }
 }
+
+/// Nanoseconds by which a program's own clock may differ from event records: it may be preempted between them.
+const MOST_APART: u64 = 20_000_000;
 
 fn judged(directory: &Directory, truth: &[Truth], options: Options) -> Judged {
     let set = TraceSet::open(&[directory.to_owned()]).expect("traces");
@@ -364,16 +361,6 @@ fn judged(directory: &Directory, truth: &[Truth], options: Options) -> Judged {
     let (samples, union, control) = (Samples::default(), Union::default(), Control::default());
     let built = build(&set, &rules, &samples, union, (options, &control), &mut judge);
     assert_eq!(built.expect("it is made").unfinished, [0]);
-    judge.judged
-}
-
-#[test]
-fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
-    const REQUESTS: usize = 2300;
-    let directory = tempfile::tempdir().expect("a directory");
-    let truth = Simulation::new(REQUESTS, 3).write(directory.path());
-    let whole = judged(directory.path(), &truth, Options::default());
-    let in_queue: u64 = truth.iter().map(|of| of.taken - of.pushed).sum();
     let Judged {
         requests,
         right_now,
@@ -381,30 +368,86 @@ fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
         unknown,
         queued,
         ..
-    } = whole;
+    } = judge.judged;
+    let in_queue: u64 = truth.iter().map(|of| of.taken - of.pushed).sum();
     println!(
-        "{requests} requests: {right_before} right paths of the last thread alone, {right_now} from the first one on"
+        "{requests} requests: {right_before} right paths of the last thread alone, {right_now} from the first one on, \
+         {unknown} with an unknown part; {queued} ns queued, in truth {in_queue}"
     );
-    println!("{unknown} with an unknown part; {queued} ns queued, in truth {in_queue}");
-    assert_eq!(requests, REQUESTS as u64);
-    // What the simulation is for: that many had to queue.
-    assert!(
-        right_before * 10 < requests * 9 && right_before * 10 > requests,
-        "{right_before}"
-    );
-    assert!(right_now * 100 >= requests * 99, "{right_now}");
-    assert!(unknown <= WORKERS as u64, "{unknown}");
-    assert!(
-        queued.abs_diff(in_queue) * 50 < in_queue,
-        "{queued}, not {in_queue}"
-    );
+    judge.judged
+}
+
+/// However the traces are read.
+fn same_in_every_way(directory: &Directory, truth: &[Truth]) -> Judged {
+    let whole = judged(directory, truth, Options::default());
     for (threads, chunk_bytes) in [(1, 1 << 20), (2, 5000), (1, 700)] {
         let options = Options {
             threads,
             chunk_bytes,
             ..Options::default()
         };
-        let other = judged(directory.path(), &truth, options);
+        let other = judged(directory, truth, options);
         assert!(other == whole, "{threads} threads, {chunk_bytes} bytes");
     }
+    whole
+}
+
+#[test]
+fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
+    const REQUESTS: usize = 2300;
+    let directory = tempfile::tempdir().expect("a directory");
+    let truth = Simulation::new(REQUESTS, 3).write(directory.path());
+    let found = same_in_every_way(directory.path(), &truth);
+    let in_queue: u64 = truth.iter().map(|of| of.taken - of.pushed).sum();
+    let right = [found.right_before, found.right_now];
+    assert_eq!(found.requests, REQUESTS as u64);
+    // What the simulation is for: that many had to queue.
+    assert!(right[0] * 10 < found.requests * 9, "{right:?}");
+    assert!(right[1] * 100 >= found.requests * 99, "{right:?}");
+    assert!(found.unknown <= WORKERS as u64, "{}", found.unknown);
+    assert!(
+        found.queued.abs_diff(in_queue) * 50 < in_queue,
+        "{}, not {in_queue}",
+        found.queued
+    );
+}
+
+/// What a program says of its requests: see `tests/data/oracle/worker-pool/pool.c`.
+fn recorded_truth(file: &Directory) -> Vec<Truth> {
+    let text = std::fs::read_to_string(file).expect("the truth");
+    let mut truth = vec![Truth::default()];
+    for line in text.lines() {
+        let values: Vec<u64> = line
+            .split(',')
+            .map(|value| value.parse().expect("a number"))
+            .collect();
+        assert_eq!(values[0], truth.len() as u64);
+        truth.push(Truth {
+            begin: values[1],
+            pushed: values[2],
+            taken: values[3],
+            end: values[4],
+            worker: values[6] as usize,
+        });
+    }
+    // A worker that waits is handed a request when that is pushed; another one when it has ended the one before.
+    let ends: Vec<(usize, u64)> = truth.iter().map(|of| (of.worker, of.end)).collect();
+    for of in &mut truth {
+        let before = ends.iter().filter(|end| end.0 == of.worker && end.1 <= of.taken);
+        of.taken = before.map(|end| end.1).max().unwrap_or(0).max(of.pushed);
+    }
+    truth
+}
+
+#[test]
+fn requests_of_a_recorded_pool_are_followed() {
+    let directory = tracebraid_testkit::recorded::unpacked("worker-pool");
+    let truth = recorded_truth(&directory.join("worker-pool.truth.csv"));
+    let found = same_in_every_way(&directory.join("worker-pool"), &truth);
+    let right = [found.right_before, found.right_now];
+    assert_eq!(found.requests, truth.len() as u64 - 1);
+    assert!(right[0] * 100 < found.requests * 95, "{right:?}");
+    assert!(right[1] * 100 >= found.requests * 98, "{right:?}");
+    // Of the first request of each worker it is not known what the worker did before; and few others.
+    assert!(found.unknown <= 6, "{}", found.unknown);
 }
