@@ -70,7 +70,7 @@ const STUDIES: [Study; 4] = [
             "write_log",
             "flush_log",
         ],
-        among: 2,
+        among: 1,
     },
     Study {
         name: "lock-contention",
