@@ -134,6 +134,26 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   await expect(rows).toHaveCount(0);
 });
 
+test('tables that tell the groups apart are whole on a telephone, and links to them lead there', async ({ page, alone }) => {
+  await page.setViewportSize({ width: 1280, height: 1000 });
+  await open(page, alone);
+  await calm(page);
+  const table = page.locator('table[aria-label="Texts that tell the groups apart"]');
+  const link = page.locator('.figures button', { hasText: /^and a text, below$/ });
+  await link.click();
+  await expect(table.locator('tbody tr').first()).toBeInViewport({ ratio: 1 });
+  await page.setViewportSize({ width: 360, height: 740 });
+  await calm(page);
+  // Each column can be seen: the section moves as far as its tables are wide.
+  const { room, wide, moves } = await page.locator('.figures').evaluate((section) => ({
+    room: section.clientWidth,
+    wide: Math.max(...[...section.querySelectorAll('table')].map((of) => of.scrollWidth)),
+    moves: getComputedStyle(section).overflowX === 'auto' ? section.scrollWidth : 0,
+  }));
+  expect(moves).toBeGreaterThanOrEqual(Math.min(wide, room));
+  expect(moves).toBeGreaterThanOrEqual(wide);
+});
+
 test('a text for each execution neither slows the page nor tells anything', async ({ page }, testInfo) => {
   test.setTimeout(120_000);
   const file = testInfo.outputPath('texts.html');

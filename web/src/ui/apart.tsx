@@ -47,6 +47,21 @@ function useFirst<T>(all: T[]) {
   return { shown: isAll ? all : all.slice(0, AT_ONCE), more };
 }
 
+/** The head of a table: the title of each column, and what the title means where it does not say so itself. */
+function Head({ columns }: { columns: [string, string?][] }) {
+  return (
+    <thead>
+      <tr>
+        {columns.map(([title, meaning]) => (
+          <th key={title} scope="col" title={meaning}>
+            {title}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
 function Figures() {
   const model = useModel();
   const { numbers } = model.table;
@@ -55,18 +70,16 @@ function Figures() {
   return (
     <>
       <table class="plain" aria-label="Figures that tell the groups apart">
-        <thead>
-          <tr>
-            <th scope="col">figure</th>
-            <th scope="col" title="How probable it is that an execution of B has more of it than one of A">
-              B has more
-            </th>
-            <th scope="col">A</th>
-            <th scope="col">B</th>
-            <th scope="col">B − A</th>
-            <th scope="col">chance</th>
-          </tr>
-        </thead>
+        <Head
+          columns={[
+            ['figure'],
+            ['B has more', 'How probable it is that an execution of B has more of it than one of A'],
+            ['A'],
+            ['B'],
+            ['B − A'],
+            ['chance'],
+          ]}
+        />
         <tbody>
           {shown.map((of) => {
             const { key, label, unit, description } = numbers[of.column];
@@ -105,21 +118,15 @@ function Texts({ texts }: { texts: TextSeparation[] }) {
   return (
     <>
       <table class="plain texts" aria-label="Texts that tell the groups apart">
-        <thead>
-          <tr>
-            <th scope="col">text, and which tells most</th>
-            <th scope="col" title="Which part of A has it">
-              of A
-            </th>
-            <th scope="col" title="Which part of B has it">
-              of B
-            </th>
-            <th scope="col" title="Cramér's V: 0 if the text tells nothing, 1 if it tells the groups apart">
-              V
-            </th>
-            <th scope="col">chance</th>
-          </tr>
-        </thead>
+        <Head
+          columns={[
+            ['text, and which tells most'],
+            ['of A', 'Which part of A has it'],
+            ['of B', 'Which part of B has it'],
+            ['V', "Cramér's V: 0 if the text tells nothing, 1 if it tells the groups apart"],
+            ['chance'],
+          ]}
+        />
         <tbody>
           {shown.map((of) => (
             <Telling key={`${of.column} ${of.name}`} model={model} of={of} />
@@ -189,6 +196,7 @@ function known(value: number, text: string): string {
 /** Goes to what chooses executions by something, or tells of it. */
 function goTo(selector: string): void {
   const found = document.querySelector<HTMLElement>(selector);
-  found?.scrollIntoView({ block: 'nearest' });
+  // In the middle: what belongs to it stands below and above.
+  found?.scrollIntoView({ block: 'center' });
   found?.focus();
 }
