@@ -27,7 +27,7 @@ pub(crate) struct Dialect {
 /// Filter expressions: words are names of events and fields, and patterns for them.
 pub(crate) const FILTER: Dialect = Dialect {
     signs: &[
-        "&&", "||", "==", "!=", "<=", ">=", "=~", "!~", "~", "<", ">", "!", "(", ")",
+        "&&", "||", "==", "!=", "<=", ">=", "=~", "=*", "!~", "~", "<", ">", "!", "(", ")",
     ],
     word: "_.:*?@$/-[]",
 };
@@ -35,9 +35,9 @@ pub(crate) const FILTER: Dialect = Dialect {
 /// Definitions of periods: colons, commas and `=` stand between expressions.
 pub(crate) const PERIODS: Dialect = Dialect {
     signs: &[
-        "&&", "||", "==", "!=", "<=", ">=", "=*", "<", ">", "!", "(", ")", ":", ",", "=",
+        "&&", "||", "==", "!=", "<=", ">=", "=~", "=*", "!~", "~", "<", ">", "!", "(", ")", ":", ",", "=",
     ],
-    word: "_.$-[]@",
+    word: "_.$-[]@*?",
 };
 
 /// The tokens of a filter expression.
@@ -57,7 +57,7 @@ pub(crate) fn tokens_from(text: &str, start: usize, dialect: Dialect) -> Result<
             continue;
         }
         if let Some(sign) = dialect.signs.iter().find(|sign| rest.starts_with(**sign)) {
-            tokens.push((Token::Sign(if *sign == "~" { "=~" } else { sign }), at));
+            tokens.push((Token::Sign(canonical(sign)), at));
             at += sign.len();
             continue;
         }
@@ -100,6 +100,14 @@ pub(crate) fn tokens_from(text: &str, start: usize, dialect: Dialect) -> Result<
     }
     tokens.push((Token::End, text.len()));
     Ok(tokens)
+}
+
+/// The one spelling of a sign that has several: `=*` is that of lttng-analyses' periods.
+fn canonical(sign: &'static str) -> &'static str {
+    match sign {
+        "~" | "=*" => "=~",
+        sign => sign,
+    }
 }
 
 /// A string from its quote on, and its length with quotes.

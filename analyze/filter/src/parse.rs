@@ -6,6 +6,7 @@ use crate::ast::{Expr, Field, Operator, Value, Where};
 use crate::glob::Glob;
 use crate::lexer::{Token, tokens};
 use crate::logic::{Logic, Tokens};
+use crate::periods;
 
 /// What is wrong with an expression, and where.
 ///
@@ -221,17 +222,7 @@ impl Parser<'_> {
         let Token::Sign(sign) = self.peek() else {
             return None;
         };
-        Some(match *sign {
-            "==" => Operator::Equal,
-            "!=" => Operator::NotEqual,
-            "<" => Operator::Less,
-            "<=" => Operator::LessOrEqual,
-            ">" => Operator::Greater,
-            ">=" => Operator::GreaterOrEqual,
-            "=~" => Operator::Matches,
-            "!~" => Operator::MatchesNot,
-            _ => return None,
-        })
+        operator(sign)
     }
 
     /// The value that comes next, which is not taken.
@@ -244,31 +235,55 @@ impl Parser<'_> {
     }
 
     fn field(&self, name: &str) -> Result<Field, FilterError> {
-        let mut steps: Vec<String> = name.split('.').map(str::to_owned).collect();
-        if steps.iter().any(String::is_empty) || name.contains(['*', '?', '[', ']']) {
-            return Err(self.error(format!("`{name}` is not the name of a field")));
+        // As definitions of periods write it.
+        if let Some(path) = name.strip_prefix("$evt.") {
+            return periods::parse::field(path).map_err(|message| self.error(message));
         }
-        if let [own] = steps.as_slice() {
-            return Ok(match own.as_str() {
-                "name" => Field::Name,
-                "time" => Field::Time,
-                "cpu" => Field::Cpu,
-                "tid" => Field::Tid,
-                "pid" => Field::Pid,
-                "procname" => Field::Procname,
-                "hostname" => Field::Environment(own.clone()),
-                _ => Field::Path(Where::Anywhere, steps),
-            });
-        }
-        let place = match steps.first().map(String::as_str) {
-            Some("payload") => Where::Payload,
-            Some("ctx" | "context") => Where::Context,
-            Some("packet") => Where::Packet,
-            Some("env") => return Ok(Field::Environment(steps.split_off(1).join("."))),
-            _ => return Ok(Field::Path(Where::Anywhere, steps)),
-        };
-        Ok(Field::Path(place, steps.split_off(1)))
+        bare_field(name).map_err(|message| self.error(message))
     }
+}
+
+/// The operator that a sign stands for.
+pub(crate) fn operator(sign: &str) -> Option<Operator> {
+    Some(match sign {
+        "==" => Operator::Equal,
+        "!=" => Operator::NotEqual,
+        "<" => Operator::Less,
+        "<=" => Operator::LessOrEqual,
+        ">" => Operator::Greater,
+        ">=" => Operator::GreaterOrEqual,
+        "=~" => Operator::Matches,
+        "!~" => Operator::MatchesNot,
+        _ => return None,
+    })
+}
+
+/// The field of that name, as it is written in filters: without `$evt.`.
+pub(crate) fn bare_field(name: &str) -> Result<Field, String> {
+    let mut steps: Vec<String> = name.split('.').map(str::to_owned).collect();
+    if steps.iter().any(String::is_empty) || name.contains(['*', '?', '[', ']']) {
+        return Err(format!("`{name}` is not the name of a field"));
+    }
+    if let [own] = steps.as_slice() {
+        return Ok(match own.as_str() {
+            "name" => Field::Name,
+            "time" => Field::Time,
+            "cpu" => Field::Cpu,
+            "tid" => Field::Tid,
+            "pid" => Field::Pid,
+            "procname" => Field::Procname,
+            "hostname" => Field::Environment(own.clone()),
+            _ => Field::Path(Where::Anywhere, steps),
+        });
+    }
+    let place = match steps.first().map(String::as_str) {
+        Some("payload") => Where::Payload,
+        Some("ctx" | "context") => Where::Context,
+        Some("packet") => Where::Packet,
+        Some("env") => return Ok(Field::Environment(steps.split_off(1).join("."))),
+        _ => return Ok(Field::Path(Where::Anywhere, steps)),
+    };
+    Ok(Field::Path(place, steps.split_off(1)))
 }
 
 /// A number; what only looks like one (a date) is text.
@@ -339,6 +354,18 @@ mod tests {
             quoted,
             Expr::Compare(expected, Operator::Greater, Value::Integer(5))
         );
+        // What definitions of periods write.
+        for (one, other) in [
+            ("$evt.$name =* 'sched_*'", "name =~ 'sched_*'"),
+            ("$evt.next_tid == 3", "next_tid == 3"),
+            (
+                "$evt.$cpu < 2 && $evt.$payload.a.b == 1",
+                "cpu < 2 && payload.a.b == 1",
+            ),
+            ("f =* \"x*\" || has($evt.fd)", "f ~ \"x*\" || has(fd)"),
+        ] {
+            assert_eq!(parse(one).unwrap(), parse(other).unwrap(), "{one}");
+        }
         assert!(parse("ctx.\"x\"").is_err() && parse("payload.\"x\" > 5").is_err());
         assert_eq!(
             parse("ctx.vtid >= 0x10").unwrap(),
@@ -409,6 +436,7 @@ mod tests {
             ("a & b", 2, "&&"),
             ("", 0, "missing"),
             ("a # b", 2, "no meaning"),
+            ("$evt.$pid == 3", 0, "no meaning"),
         ];
         for (text, offset, message) in cases {
             let error = parse(text).unwrap_err();

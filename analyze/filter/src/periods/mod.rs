@@ -237,6 +237,52 @@ mod tests {
         assert_eq!(irq.end.equalities(Source::Begin).len(), 1);
     }
 
+    /// Both spellings mean the same.
+    #[test]
+    fn conditions_may_be_written_as_filters_are() {
+        let pairs = [
+            (
+                "name == sched_switch && next_tid != 0",
+                "$evt.$name == \"sched_switch\" && $evt.next_tid != 0",
+            ),
+            (
+                "name =~ 'irq_*' || cpu < 2",
+                "$evt.$name =* \"irq_*\" || $evt.$cpu < 2",
+            ),
+            ("payload.a.b ~ x*", "$evt.$payload.a.b =* \"x*\""),
+            ("a == $begin.$evt.b", "$evt.a == $begin.$evt.b"),
+            ("!(a == 1) : b == x : ", "!($evt.a == 1) : $evt.b == \"x\" : "),
+        ];
+        for (one, other) in pairs {
+            let one = one.trim_end_matches(" : ");
+            let other = other.trim_end_matches(" : ");
+            let of = |text: &str| {
+                let period = super::tests::one(&format!("p : {text}"));
+                (period.begin, period.end)
+            };
+            assert_eq!(of(one), of(other), "{one}");
+        }
+        let named = one("p : sched_* && has(next_tid) : 'irq_*' || has($evt.irq)");
+        let event = |pattern| Expr::Event(Glob::new(pattern));
+        let has = |name: &str| Expr::Has(Field::Path(crate::ast::Where::Anywhere, vec![name.to_owned()]));
+        assert_eq!(
+            named.begin,
+            Condition::Event(Expr::And(vec![event("sched_*"), has("next_tid")]))
+        );
+        assert_eq!(
+            named.end,
+            Condition::Event(Expr::Or(vec![event("irq_*"), has("irq")]))
+        );
+        let not = one("p : $evt.x == 1 : $begin.$evt.x !~ 'a*'").end;
+        assert!(
+            matches!(
+                not,
+                Condition::Compare(_, Operator::MatchesNot, Operand::Pattern(_))
+            ),
+            "{not:?}"
+        );
+    }
+
     #[test]
     fn without_an_end_the_begin_ends() {
         let period = one("p : $evt.$name==\"s\" && $evt.a == $begin.$evt.a");
@@ -279,14 +325,18 @@ mod tests {
         let cases = [
             ("p : $evt.x = 3", 11, "`==`"),
             ("p : $evt.x == ", 14, "expected"),
-            ("p : x == 3", 4, "begin with `$evt.`"),
+            ("p : $x == 3", 4, "begin with `$evt.`"),
+            ("p : x. == 3", 4, "not the name of a field"),
+            ("p : tid == x", 11, "a whole number"),
+            ("p : has($begin.$evt.x", 21, "`)`"),
+            ("p : a =~ $evt.x", 9, "a pattern"),
             ("p : $evt.$pid == 3", 4, "no meaning"),
             ("p : $evt.x == 3 $evt", 16, "the end is expected"),
             ("p(q) : $evt.x == 3", 2, "no period `q`"),
             ("outer : $evt.x == 3", 0, "defined already"),
             ("p : $parent.$begin.$evt.x == 1", 4, "no parent"),
             ("p(outer) : $parent.$evt.x == 1", 11, "`$begin`"),
-            ("p : $evt.$name == 3", 18, "a name in quotes"),
+            ("p : $evt.$name == 3", 18, "a name is expected"),
             ("p : $evt.$name =* $evt.x", 18, "a pattern"),
             ("p : $evt.$cpu == \"x\"", 17, "number of a CPU"),
             ("p : $evt.x == 1z", 14, "not a number"),
@@ -323,9 +373,9 @@ mod tests {
         assert_eq!(periods.list.len(), 2);
         assert_eq!(periods.path(1), "a/b");
         assert_eq!(periods.list[0].begin_captures.len(), 1);
-        let error = periods.file("\nperiod c\n  : $evt.x ==\n  oops\n").unwrap_err();
+        let error = periods.file("\nperiod c\n  : $evt.x ==\n  )\n").unwrap_err();
         assert_eq!(error.place(), (4, 3), "{error}");
-        assert!(error.to_string().ends_with("\n    oops\n    ^"), "{error}");
+        assert!(error.to_string().ends_with("\n    )\n    ^"), "{error}");
         assert_eq!(periods.file("x\n").unwrap_err().place(), (1, 1));
     }
 

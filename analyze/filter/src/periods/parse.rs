@@ -5,7 +5,7 @@ use crate::datum::Datum;
 use crate::glob::Glob;
 use crate::lexer::{PERIODS, Token, tokens_from};
 use crate::logic::{Logic, Tokens};
-use crate::parse::{FilterError, number};
+use crate::parse::{FilterError, bare_field, number, operator};
 use crate::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
 
 /// Definitions that there may be; and captures of one.
@@ -96,11 +96,15 @@ impl<'a> Logic<'a> for Parser<'a> {
         if matches!(self.tokens.peek(), Token::End) {
             return Err(self.tokens.error("a condition is missing here"));
         }
+        if let Some(condition) = self.name_or_presence()? {
+            return Ok(condition);
+        }
         let reference = self.reference()?;
         let operator = self.operator()?;
-        if matches!(self.tokens.peek(), Token::Word(_)) {
-            if operator == Operator::Matches {
-                return Err(self.tokens.error("a pattern in quotes is expected here"));
+        let is_reference = matches!(self.tokens.peek(), Token::Word(word) if word.starts_with('$'));
+        if is_reference {
+            if matches!(operator, Operator::Matches | Operator::MatchesNot) {
+                return Err(self.tokens.error("a pattern is expected here"));
             }
             let other = self.reference()?;
             return Ok(Condition::Compare(reference, operator, Operand::Reference(other)));
@@ -151,6 +155,36 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// A condition that is no comparison, as in filters: the name of an event, or `has(FIELD)`.
+    fn name_or_presence(&mut self) -> Result<Option<Condition>, FilterError> {
+        let pattern = match self.tokens.peek() {
+            Token::Text(name) => name.clone(),
+            Token::Word(word) if !word.starts_with('$') => match self.tokens.after() {
+                Token::Sign("(") if word == "has" => return self.presence().map(Some),
+                Token::Sign("&&" | "||" | ":" | ")") | Token::End => word.clone(),
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        self.tokens.at += 1;
+        Ok(Some(Condition::Event(Expr::Event(Glob::new(&pattern)))))
+    }
+
+    /// `has(FIELD)`, which comes next.
+    fn presence(&mut self) -> Result<Condition, FilterError> {
+        self.tokens.at += 2;
+        let place = self.tokens.at;
+        let reference = self.reference()?;
+        if reference.source != Source::Event {
+            self.tokens.at = place;
+            return Err(self.tokens.error("a field of the event at hand is expected here"));
+        }
+        match self.tokens.take(")") {
+            true => Ok(Condition::Event(Expr::Has(reference.field))),
+            false => Err(self.tokens.error("`)` is expected here")),
+        }
+    }
+
     /// The name of a period that is defined.
     fn known(&mut self, periods: &Periods) -> Result<usize, FilterError> {
         let place = self.tokens.at;
@@ -187,15 +221,12 @@ impl<'a> Parser<'a> {
 
     fn operator(&mut self) -> Result<Operator, FilterError> {
         let operator = match self.tokens.peek() {
-            Token::Sign("==") => Operator::Equal,
-            Token::Sign("!=") => Operator::NotEqual,
-            Token::Sign("<") => Operator::Less,
-            Token::Sign("<=") => Operator::LessOrEqual,
-            Token::Sign(">") => Operator::Greater,
-            Token::Sign(">=") => Operator::GreaterOrEqual,
-            Token::Sign("=*") => Operator::Matches,
             Token::Sign("=") => return Err(self.tokens.error("to compare, write `==`")),
-            _ => return Err(self.tokens.error("an operator is expected here, as `==` or `=*`")),
+            Token::Sign(sign) => operator(sign),
+            _ => None,
+        };
+        let Some(operator) = operator else {
+            return Err(self.tokens.error("an operator is expected here, as `==` or `=~`"));
         };
         self.tokens.at += 1;
         Ok(operator)
@@ -204,7 +235,7 @@ impl<'a> Parser<'a> {
     /// The constant that comes next, and the comparison with it.
     fn constant(&mut self, reference: Reference, operator: Operator) -> Result<Condition, FilterError> {
         let value = match self.tokens.peek() {
-            Token::Text(text) => Value::Text(text.clone()),
+            Token::Text(text) | Token::Word(text) => Value::Text(text.clone()),
             Token::Number(text) => match number(text.trim_start_matches('+')) {
                 Value::Text(_) => return Err(self.tokens.error("this is not a number")),
                 value => value,
@@ -216,12 +247,15 @@ impl<'a> Parser<'a> {
             }
         };
         let wrong = match (&value, &reference.field, operator) {
-            (Value::Integer(_) | Value::Float(..), _, Operator::Matches) => {
-                "a pattern in quotes is expected here"
+            (Value::Integer(_) | Value::Float(..), _, Operator::Matches | Operator::MatchesNot) => {
+                "a pattern is expected here"
             }
-            (Value::Integer(_) | Value::Float(..), Field::Name, _) => "a name in quotes is expected here",
+            (Value::Integer(_) | Value::Float(..), Field::Name, _) => "a name is expected here",
             (Value::Float(..) | Value::Text(_), Field::Time, _) => "nanoseconds are expected here",
             (Value::Float(..) | Value::Text(_), Field::Cpu, _) => "the number of a CPU is expected here",
+            (Value::Float(..) | Value::Text(_), Field::Tid | Field::Pid, _) => {
+                "a whole number is expected here, as 42; names go with procname"
+            }
             _ => "",
         };
         if !wrong.is_empty() {
@@ -230,7 +264,7 @@ impl<'a> Parser<'a> {
         self.tokens.at += 1;
         Ok(match (reference.source, value) {
             (Source::Event, value) => Condition::Event(Expr::Compare(reference.field, operator, value)),
-            (_, Value::Text(text)) if operator == Operator::Matches => {
+            (_, Value::Text(text)) if matches!(operator, Operator::Matches | Operator::MatchesNot) => {
                 Condition::Compare(reference, operator, Operand::Pattern(Glob::new(&text)))
             }
             (_, value) => Condition::Compare(reference, operator, Operand::Constant(datum(&value))),
@@ -298,6 +332,11 @@ impl<'a> Parser<'a> {
     }
 
     fn resolve(&self, word: &str) -> Result<Reference, String> {
+        // As filters write it.
+        if !word.starts_with('$') {
+            let (source, field) = (Source::Event, bare_field(word)?);
+            return Ok(Reference { source, field });
+        }
         let (mut source, mut rest) = (Source::Event, word);
         if let Some(behind) = rest.strip_prefix("$parent.") {
             if !self.has_parent {

@@ -24,9 +24,10 @@ pub(super) struct Running {
     input: Input,
 }
 
-/// Whether that is `$evt.tid`, without a scope.
+/// Whether that is `$evt.tid`, without a scope, or `tid`.
 pub(super) fn is_thread(field: &Field) -> bool {
-    matches!(field, Field::Path(Where::Anywhere, path) if path.len() == 1 && path.iter().all(|name| name == "tid"))
+    matches!(field, Field::Tid)
+        || matches!(field, Field::Path(Where::Anywhere, path) if path.len() == 1 && path.iter().all(|name| name == "tid"))
 }
 
 /// Whether an expression is about it.

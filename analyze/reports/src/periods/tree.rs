@@ -142,6 +142,10 @@ impl Tree {
                 match right {
                     Right::Place(place) => left.compares(*operator, values.at(*place)),
                     Right::Constant(constant) => left.compares(*operator, constant),
+                    // As in filters, a value that is no text neither matches a pattern nor does not.
+                    Right::Pattern(pattern) if *operator == Operator::MatchesNot => {
+                        left.bytes().is_some() && !left.matches(pattern)
+                    }
                     Right::Pattern(pattern) => left.matches(pattern),
                 }
             }
