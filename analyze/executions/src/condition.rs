@@ -3,8 +3,11 @@
 //! The language is that of filters (`docs/filter.md`); its fields are columns of a [`Table`], and what is known of each
 //! execution's source and thread. Numbers may have a unit.
 
+use std::collections::BTreeSet;
+
 use tracebraid_filter::ast::{Expr, Field, Operator, Value, Where};
 use tracebraid_filter::glob::Glob;
+use tracebraid_filter::near::did_you_mean;
 use tracebraid_filter::parse::parse_with_units;
 
 use crate::contexts::ContextId;
@@ -38,8 +41,11 @@ pub fn time_within(name: &str, database: &Database, table: &Table) -> Result<Vec
     };
     let called: Vec<bool> = (0..count).map(is_called).collect();
     if !called.contains(&true) {
+        let frames = (0..count).filter_map(|id| union.contexts.parts(ContextId(id)));
+        let names: BTreeSet<&str> = frames.map(|(_, frame)| union.names.text(frame.name)).collect();
+        let instead = did_you_mean(&pattern, names);
         return Err(format!(
-            "no frame is called {name}: `executions export --format folded` shows what there is"
+            "no frame is called {name}{instead}: `executions export --format folded` shows what there is"
         ));
     }
     // A context stands behind the one around it.

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use tracebraid_filter::glob::Glob;
+use tracebraid_filter::near::did_you_mean;
+
 use crate::condition::{Dimension, time_within};
 use crate::contexts::FrameKind;
 use crate::database::{Database, Figures, Source, Table, Texts};
@@ -119,9 +122,13 @@ fn nowhere_known<'t>(name: &str, database: &Database, table: &Table) -> Option<N
 fn unknown(name: &str, table: &Table) -> String {
     let columns = table.figures.iter().map(|figures| &figures.column);
     let columns = columns.chain(table.texts.iter().map(|texts| &texts.column));
-    let names: String = columns.map(|column| format!("{}, ", column.name)).collect();
+    let known: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+    let always = ["id", "label", "host", "trace", "thread", "tid", "begin_ns"];
+    let instead = did_you_mean(&Glob::literal(name), known.iter().copied().chain(always));
+    let names: String = known.iter().map(|name| format!("{name}, ")).collect();
+    let but = if instead.is_empty() { ", but" } else { " They have" };
     format!(
-        "executions have no `{name}`, but {names}id, label, host, trace, thread, tid, begin_ns, and ctx.FRAME, the time in \
+        "executions have no `{name}`{instead}{but} {names}id, label, host, trace, thread, tid, begin_ns, and ctx.FRAME, the time in \
          frames of a name ({}); ctx.\"FRAME\" where that is no word",
         FrameKind::ALL.map(FrameKind::word).join(", ")
     )

@@ -83,8 +83,8 @@ impl Text {
 /// A filter for the event records of a set of traces.
 #[derive(Debug)]
 pub struct Filter<'t> {
-    expr: Expr,
-    traces: &'t [Trace],
+    pub(crate) expr: Expr,
+    pub(crate) traces: &'t [Trace],
     /// By trace, stream class and event class; made when the class is met first.
     predicates: Vec<Vec<Vec<Option<Predicate>>>>,
     needs_tasks: bool,
@@ -128,74 +128,6 @@ impl<'t> Filter<'t> {
     /// Whether [`Subject::tid`], [`Subject::pid`] or [`Subject::procname`] matter.
     pub fn needs_tasks(&self) -> bool {
         self.needs_tasks
-    }
-
-    /// Fields of the expression that no event class of any trace has: probably misspelt.
-    pub fn unknown_fields(&self) -> Vec<String> {
-        let mut fields = Vec::new();
-        gather_paths(&self.expr, &mut fields);
-        let known = |place: Where, path: &[String]| {
-            self.traces
-                .iter()
-                .flat_map(|trace| &trace.layout.streams)
-                .any(|stream| {
-                    packet_member(stream, place, path).is_some()
-                        || (0..stream.events.len()).any(|event| {
-                            field(stream, event, place, path).is_some()
-                                || header_member(stream, event, place, path).is_some()
-                        })
-                })
-        };
-        fields
-            .into_iter()
-            .filter(|(place, path)| !known(*place, path))
-            .map(|(_, path)| path.join("."))
-            .collect()
-    }
-
-    /// Comparisons that hold for no value of the fields that they name, in any trace: an integer
-    /// with a word, say. Fields that there are not at all are left to [`Filter::unknown_fields`].
-    pub fn hopeless_comparisons(&self) -> Vec<String> {
-        let mut comparisons = Vec::new();
-        gather_comparisons(&self.expr, &mut comparisons);
-        let mut hopeless = Vec::new();
-        for (place, path, operator, value) in comparisons {
-            let field = Field::Path(place, path.to_vec());
-            let mut outcomes = self.compilers().filter_map(|compiler| {
-                let is_there = compiler.has(&field);
-                is_there.then(|| compiler.compare(&field, operator, value).can_hold())
-            });
-            // Nobody has it: not hopeless, but unknown.
-            if outcomes.next() == Some(false) && !outcomes.any(|can_hold| can_hold) {
-                hopeless.push(format!("{} {} {}", path.join("."), operator.sign(), value.text()));
-            }
-        }
-        hopeless
-    }
-
-    /// What of some expressions is probably wrong, for people: fields that no event class has, each once, and comparisons that
-    /// hold for no value. Times in them are nanoseconds.
-    pub fn doubts(parts: Vec<Expr>, set: &'t TraceSet) -> Vec<String> {
-        let time = |text: &str| text.parse().map_err(|_| text.to_owned());
-        let Ok(filter) = Filter::new(Expr::Or(parts), set, &time) else {
-            return Vec::new();
-        };
-        let mut unknown = filter.unknown_fields();
-        unknown.sort_unstable();
-        unknown.dedup();
-        let unknown = unknown
-            .into_iter()
-            .map(|field| format!("no event of the traces has the field {field}"));
-        let hopeless = filter.hopeless_comparisons().into_iter();
-        let hopeless = hopeless.map(|comparison| format!("{comparison} holds for no value of that field"));
-        unknown.chain(hopeless).collect()
-    }
-
-    fn compilers(&self) -> impl Iterator<Item = Compiler<'t>> {
-        let streams = |trace: &'t Trace| trace.layout.streams.iter().map(move |stream| (trace, stream));
-        self.traces.iter().flat_map(streams).flat_map(|(trace, stream)| {
-            (0..stream.events.len()).map(move |event| Compiler { trace, stream, event })
-        })
     }
 
     /// Whether the event record is wanted: `trace` and `stream_class` are the indices of its trace
@@ -255,28 +187,6 @@ fn needs_tasks(expr: &Expr) -> bool {
             matches!(field, Field::Tid | Field::Pid | Field::Procname)
         }
         Expr::Event(_) => false,
-    }
-}
-
-fn gather_paths<'e>(expr: &'e Expr, fields: &mut Vec<(Where, &'e [String])>) {
-    match expr {
-        Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|part| gather_paths(part, fields)),
-        Expr::Not(inner) => gather_paths(inner, fields),
-        Expr::Compare(Field::Path(place, path), ..) | Expr::Has(Field::Path(place, path)) => {
-            fields.push((*place, path));
-        }
-        _ => {}
-    }
-}
-
-fn gather_comparisons<'e>(expr: &'e Expr, found: &mut Vec<(Where, &'e [String], Operator, &'e Value)>) {
-    match expr {
-        Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|part| gather_comparisons(part, found)),
-        Expr::Not(inner) => gather_comparisons(inner, found),
-        Expr::Compare(Field::Path(place, path), operator, value) => {
-            found.push((*place, path, *operator, value));
-        }
-        _ => {}
     }
 }
 
@@ -482,13 +392,15 @@ impl Getter {
     }
 }
 
-struct Compiler<'a> {
-    trace: &'a Trace,
-    stream: &'a StreamLayout,
-    event: usize,
+/// Compiles expressions for one event class.
+#[derive(Clone, Copy)]
+pub(crate) struct Compiler<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) stream: &'a StreamLayout,
+    pub(crate) event: usize,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     fn compile(&self, expr: &Expr) -> Predicate {
         match expr {
             Expr::And(parts) => {
@@ -515,7 +427,17 @@ impl Compiler<'_> {
         }
     }
 
-    fn name(&self) -> &str {
+    /// False if an expression holds for no event record of the class, as far as the metadata tell.
+    pub(crate) fn may_hold(&self, expr: &Expr) -> bool {
+        self.compile(expr).can_hold()
+    }
+
+    /// False if a field compares so in no event record of the class, whatever its value.
+    pub(crate) fn may_compare(&self, field: &Field, operator: Operator, value: &Value) -> bool {
+        self.compare(field, operator, value).can_hold()
+    }
+
+    pub(crate) fn name(&self) -> &'a str {
         self.stream.events.get(self.event).map_or("", |event| &event.name)
     }
 
@@ -544,7 +466,7 @@ impl Compiler<'_> {
         find(Where::Context, names).or_else(|| find(Where::Payload, perf).filter(|_| may_be_perf))
     }
 
-    fn has(&self, field: &Field) -> bool {
+    pub(crate) fn has(&self, field: &Field) -> bool {
         match field {
             Field::Path(place, path) => {
                 self.find(*place, path).is_some()

@@ -91,7 +91,61 @@ impl Glob {
     }
 }
 
+impl Glob {
+    /// Edits (insert, delete or replace a byte, swap two neighbours) that turn `text` into a text which the
+    /// pattern matches; the optimal string alignment distance where the pattern has no wildcard. Letters of
+    /// either case are equal. Takes time of the text's length times the pattern's.
+    pub(crate) fn distance(&self, text: &[u8]) -> usize {
+        // Three rows of the usual table: [i][j] is the distance of `i` parts to `j` bytes.
+        let mut last_but_one = Vec::new();
+        let mut last: Vec<usize> = (0..=text.len()).collect();
+        let mut previous: Option<&Part> = None;
+        for part in &self.parts {
+            let is_many = *part == Part::Many;
+            let mut row = Vec::with_capacity(last.len());
+            row.push(last[0] + usize::from(!is_many));
+            for (at, &byte) in text.iter().enumerate() {
+                let best = if is_many {
+                    last[at + 1].min(row[at])
+                } else {
+                    let replaced = last[at] + usize::from(!part.takes_any_case(byte));
+                    replaced.min(last[at + 1] + 1).min(row[at] + 1)
+                };
+                let swapped = at.checked_sub(1).and_then(|before| {
+                    let is_swapped = part.takes_any_case(text[before]) && previous?.takes_any_case(byte);
+                    is_swapped.then(|| last_but_one[before] + 1)
+                });
+                row.push(swapped.map_or(best, |swapped: usize| best.min(swapped)));
+            }
+            last_but_one = std::mem::replace(&mut last, row);
+            previous = Some(part);
+        }
+        last.last().copied().unwrap_or_default()
+    }
+
+    /// Number of characters that stand for themselves, or for one of a few.
+    pub(crate) fn literals(&self) -> usize {
+        let is_literal = |part: &&Part| matches!(part, Part::Byte(_) | Part::Class { .. });
+        self.parts.iter().filter(is_literal).count()
+    }
+
+    /// True if the pattern matches one text only.
+    pub fn is_literal(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::Byte(_)))
+    }
+
+    /// The length in bytes of all texts that the pattern matches, if it is the same for all.
+    pub(crate) fn length(&self) -> Option<usize> {
+        (!self.parts.contains(&Part::Many)).then_some(self.parts.len())
+    }
+}
+
 impl Part {
+    /// [`Part::takes`], for letters of either case; never for `*`.
+    fn takes_any_case(&self, byte: u8) -> bool {
+        self.takes(byte.to_ascii_lowercase()) || self.takes(byte.to_ascii_uppercase())
+    }
+
     fn takes(&self, byte: u8) -> bool {
         match self {
             Part::Byte(own) => *own == byte,
@@ -164,6 +218,48 @@ mod tests {
             );
         }
         assert!(!Glob::literal("a*").matches(b"ab"));
+    }
+
+    /// Without wildcards the distance is that of a library; where a pattern matches, it is 0.
+    #[test]
+    fn distances_are_those_of_edits() {
+        let names = [
+            "",
+            "a",
+            "ab",
+            "ba",
+            "sched_switch",
+            "sched_swich",
+            "sched_swithc",
+            "sched_wakeup",
+            "shced_switch",
+            "irq_handler_entry",
+            "irq_handler_exit",
+            "next_tid",
+            "nxt_tid",
+            "xnext_ti",
+        ];
+        for one in names {
+            for other in names {
+                let distance = Glob::literal(one).distance(other.as_bytes());
+                assert_eq!(distance, strsim::osa_distance(one, other), "{one} {other}");
+            }
+        }
+        for (pattern, text, distance) in [
+            ("sched_*", "sched_switch", 0),
+            ("sched_swich*", "sched_switch_x", 1),
+            ("*_swich", "sched_switch", 1),
+            ("net_dve_*", "net_dev_xmit", 1),
+            ("SCHED_?witch", "sched_switch", 0),
+            ("*", "", 0),
+            ("[a-c]*x", "dx", 1),
+        ] {
+            assert_eq!(
+                Glob::new(pattern).distance(text.as_bytes()),
+                distance,
+                "{pattern} {text}"
+            );
+        }
     }
 
     #[test]

@@ -10,10 +10,12 @@
 pub mod ast;
 pub mod compile;
 pub mod datum;
+pub mod doubts;
 pub mod executions;
 pub mod glob;
 mod lexer;
 mod logic;
+pub mod near;
 pub mod parse;
 pub mod periods;
 pub mod tasks;

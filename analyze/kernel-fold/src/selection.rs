@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_filter::glob::Glob;
+use tracebraid_filter::near::did_you_mean;
 use tracebraid_kernel_model::Syscall;
 
 use crate::people::Thread;
@@ -154,7 +155,10 @@ impl Selection {
             let exists = Syscall::all().flat_map(names_of).any(matches);
             Some(match exists {
                 true => format!("{option} matches no call that ended in what was chosen"),
-                false => format!("{option} matches nothing: Linux has no such system call"),
+                false => {
+                    let instead = did_you_mean(glob, Syscall::all().flat_map(names_of));
+                    format!("{option} matches nothing: Linux has no such system call{instead}")
+                }
             })
         });
         patterns.collect()

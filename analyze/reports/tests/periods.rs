@@ -667,7 +667,7 @@ fn what_is_asked_for_must_exist() {
         let analysis = PeriodAnalysis::new(set, doubtful, &Asked::default()).expect("it makes sense");
         let doubts = analysis.doubts().join("; ");
         assert!(
-            doubts.contains("the field nope") && doubts.contains("can begin a period p"),
+            doubts.contains("a field 'nope'") && doubts.contains("can begin a period p"),
             "{doubts}"
         );
     });

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use jiff::tz::TimeZone;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::head_cpu;
+use tracebraid_filter::near::did_you_mean;
 use tracebraid_reports::kernel::{Extent, seen_cpus};
 
 use crate::info::tables::View;
-use crate::numbers;
-use crate::options::{SelectArgs, TimeRange};
+use crate::options::{self, SelectArgs, TimeRange};
+use crate::threads::Known;
 use crate::warnings::Warnings;
 
 /// Says that streams without a clock are left out of a time range, if there are any: their event
@@ -29,7 +30,7 @@ pub(crate) fn left_out_of(range: TimeRange, set: &TraceSet, warnings: &mut Warni
 }
 
 /// Says why there is nothing, as far as the options are the reason; times are `offset` later than
-/// the clocks say.
+/// the clocks say. False if they are not.
 pub(crate) fn nothing_selected(
     set: &TraceSet,
     select: &SelectArgs,
@@ -37,13 +38,25 @@ pub(crate) fn nothing_selected(
     offset: i64,
     zone: &TimeZone,
     warnings: &mut Warnings,
-) {
-    let reason = outside(set, range, offset, zone)
-        .or_else(|| other_cpus(set, select))
-        .or_else(|| options(select));
-    if let Some(reason) = reason {
-        warnings.note(&format!("no event record is selected: {reason}"));
+) -> bool {
+    let mut reasons: Vec<String> = outside(set, range, offset, zone).into_iter().collect();
+    if reasons.is_empty() {
+        reasons = other_cpus(set, select)
+            .map(|(_, there)| there)
+            .into_iter()
+            .collect();
     }
+    if reasons.is_empty() {
+        reasons = threads(set, select);
+    }
+    if reasons.is_empty() && range != TimeRange::ALL {
+        reasons
+            .extend(extent(set, offset, zone).map(|extent| format!("none lies in the time range; {extent}")));
+    }
+    if !reasons.is_empty() {
+        warnings.note(&format!("no event record is selected: {}", reasons.join("; ")));
+    }
+    !reasons.is_empty()
 }
 
 /// Says which options chose nothing, where there is something to show for all of them: the tables of
@@ -58,11 +71,21 @@ pub(crate) fn some_not_selected(
     if told_outside(set, (range, zone), warnings) {
         return;
     }
-    if let Some(reason) = other_cpus(set, select) {
-        warnings.note(&format!("--cpu chooses nothing: {reason}"));
+    if let Some((cpus, there)) = other_cpus(set, select) {
+        warnings.note(&format!("--cpu {cpus} chooses nothing: {there}"));
     }
-    if let Some(reason) = options(select).filter(|_| lacks_threads) {
-        warnings.note(&format!("no thread is selected: {reason}"));
+    if lacks_threads {
+        let reasons = threads(set, select);
+        if !reasons.is_empty() {
+            warnings.note(&format!("no thread is selected: {}", reasons.join("; ")));
+        }
+    }
+}
+
+/// Says that some of the CPUs that were asked for are not in the traces, where others are.
+pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut Warnings) {
+    if let Some((cpus, there)) = other_cpus(set, select) {
+        warnings.note(&format!("--cpu {cpus} chooses nothing: {there}"));
     }
 }
 
@@ -84,24 +107,33 @@ fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Op
     if range == TimeRange::ALL {
         return None;
     }
-    let extent = Extent::of(set, |_| true)?;
-    let [first, last] = [extent.first, extent.last].map(|time| time.0.saturating_add(offset));
-    if range.to >= first && range.from <= last {
-        return None;
-    }
+    let Extent { first, last } = Extent::of(set, |_| true)?;
+    let [first, last] = [first, last].map(|time| time.0.saturating_add(offset));
+    let is_outside = range.to < first || range.from > last;
+    is_outside.then(|| between(first, last, zone))
+}
+
+/// The times of all event records.
+fn extent(set: &TraceSet, offset: i64, zone: &TimeZone) -> Option<String> {
+    let Extent { first, last } = Extent::of(set, |_| true)?;
+    let [first, last] = [first, last].map(|time| time.0.saturating_add(offset));
+    Some(between(first, last, zone))
+}
+
+fn between(first: i64, last: i64, zone: &TimeZone) -> String {
     let view = View {
         zone: zone.clone(),
         colours: false,
     };
-    Some(format!(
+    format!(
         "the first one is of {}, the last one of {}",
         view.time(Some(first)),
         view.time(Some(last))
-    ))
+    )
 }
 
-/// The traces have CPUs, but not these.
-fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<String> {
+/// CPUs that were asked for and are not in the traces, and those that are.
+fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, String)> {
     let shared = (0..set.traces.len()).flat_map(|trace| seen_cpus(set, trace));
     let shared = shared.map(|&cpu| u64::from(cpu));
     let cpus: BTreeSet<u64> = set
@@ -111,10 +143,12 @@ fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<String> {
         .filter_map(|(trace, stream)| head_cpu(trace.layout.streams.get(stream.class)?, &stream.head))
         .chain(shared)
         .collect();
-    if select.cpu.is_empty() || cpus.is_empty() || !cpus.is_disjoint(&numbers::all(&select.cpu)) {
+    let missing = select.cpu.iter().filter(|asked| !asked.meets(&cpus));
+    let missing: Vec<String> = missing.map(ToString::to_string).collect();
+    if missing.is_empty() || cpus.is_empty() {
         return None;
     }
-    Some(format!("the trace has CPUs {}", ranges(&cpus)))
+    Some((missing.join(","), format!("the trace has CPUs {}", ranges(&cpus))))
 }
 
 /// Numbers, with those that follow each other as ranges.
@@ -133,8 +167,8 @@ fn ranges(numbers: &BTreeSet<u64>) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// Threads of which it is known that they ran are none of these.
-fn options(select: &SelectArgs) -> Option<String> {
+/// Threads that were asked for and are not in the traces; or, if all are, that they do nothing in what was chosen.
+fn threads(set: &TraceSet, select: &SelectArgs) -> Vec<String> {
     let given: Vec<_> = [
         ("--tid", !select.tid.is_empty()),
         ("--pid", !select.pid.is_empty()),
@@ -144,7 +178,28 @@ fn options(select: &SelectArgs) -> Option<String> {
     .into_iter()
     .filter_map(|(option, is_given)| is_given.then_some(option))
     .collect();
-    (!given.is_empty()).then(|| format!("none is known to belong to what {} asks for", given.join(" and ")))
+    if given.is_empty() {
+        return Vec::new();
+    }
+    let known = Known::of(set);
+    let mut reasons = Vec::new();
+    for glob in options::globs(&select.procname) {
+        if !known.names.iter().any(|name| glob.matches(name.as_bytes())) {
+            let instead = did_you_mean(&glob, known.names.iter().map(String::as_str));
+            reasons.push(format!("no thread matches --procname '{}'{instead}", glob.text()));
+        }
+    }
+    let tids = select.tid.iter().filter(|tid| !known.tids.contains(tid));
+    reasons.extend(tids.map(|tid| format!("no thread has the id {tid}")));
+    let pids = select.pid.iter().filter(|pid| !known.pids.contains(pid));
+    reasons.extend(pids.map(|pid| format!("no process has the id {pid}")));
+    if reasons.is_empty() {
+        reasons.push(format!(
+            "no event record of the range belongs to what {} asks for",
+            given.join(" and ")
+        ));
+    }
+    reasons
 }
 
 #[cfg(test)]

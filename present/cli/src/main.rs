@@ -24,6 +24,7 @@ mod rings;
 mod spare;
 mod sync;
 mod table;
+mod threads;
 mod time;
 mod warnings;
 

@@ -36,6 +36,22 @@ pub(crate) fn priorities(text: &str) -> Result<Numbers<i32>, String> {
     numbers.ok_or_else(|| "a priority from -1 to 139 is expected, or a range as 0-99".to_owned())
 }
 
+impl Numbers<u64> {
+    /// Whether one of the numbers is among these.
+    pub(crate) fn meets(&self, others: &BTreeSet<u64>) -> bool {
+        others.range(self.first..=self.last).next().is_some()
+    }
+}
+
+impl<T: std::fmt::Display + PartialEq> std::fmt::Display for Numbers<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.first == self.last {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}-{}", self.first, self.last),
+        }
+    }
+}
+
 /// All numbers of some ranges, each once.
 pub(crate) fn all<T: Ord + Copy>(ranges: &[Numbers<T>]) -> BTreeSet<T>
 where

@@ -111,7 +111,8 @@ impl TimeSpec {
     /// its end; if there is none, that of the first or the last day which is nearer to the trace.
     ///
     /// # Errors
-    /// When the time is relative and it is unknown when the trace begins, or out of range.
+    /// When the time is relative and it is unknown when the trace begins, when it is out of range, and when seconds
+    /// from the origin were most likely meant from the beginning of the trace.
     pub(crate) fn resolve(self, extent: Option<(i64, i64)>, zone: &TimeZone) -> Result<i64, String> {
         let known =
             || extent.ok_or_else(|| "the trace has no times to which this could be relative".to_owned());
@@ -120,6 +121,7 @@ impl TimeSpec {
             let nanoseconds = zoned.and_then(|instant| i64::try_from(instant.as_nanosecond()).ok());
             nanoseconds.ok_or_else(|| format!("{civil} is out of range"))
         };
+        self.check_origin(extent)?;
         match self {
             TimeSpec::Absolute(time) => Ok(time),
             TimeSpec::Relative(time) => Ok(known()?.0.saturating_add(time)),
@@ -139,6 +141,41 @@ impl TimeSpec {
             }
         }
     }
+}
+
+impl TimeSpec {
+    /// Refuses seconds from the origin that were most likely meant from the beginning of the trace: `1s`, where
+    /// the trace is of this year, is in 1970. They lie outside of the trace, farther than the trace is long,
+    /// and the same from its beginning lies within it. 0 is let through: it means everything.
+    ///
+    /// # Errors
+    /// With what to write instead.
+    fn check_origin(self, extent: Option<(i64, i64)>) -> Result<(), String> {
+        let (TimeSpec::Absolute(time), Some((start, last))) = (self, extent) else {
+            return Ok(());
+        };
+        if time <= 0 || time >= start {
+            return Ok(());
+        }
+        let is_far = start.saturating_sub(time) > last.saturating_sub(start);
+        let is_within = start.checked_add(time).is_some_and(|time| time <= last);
+        if !(is_far && is_within) {
+            return Ok(());
+        }
+        let seconds = short(time);
+        Err(format!(
+            "{seconds} is counted from the clock's origin, {} before the trace begins; did you mean +{seconds}, from the \
+             beginning of the trace? (a time of day or a date works, too)",
+            crate::table::duration(start.abs_diff(time))
+        ))
+    }
+}
+
+/// Nanoseconds as seconds with as many digits as they need.
+fn short(time: i64) -> String {
+    let (whole, rest) = (time / SECOND, time % SECOND);
+    let digits = format!("{whole}.{rest:09}");
+    format!("{}s", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn civil(time: i64, zone: &TimeZone) -> DateTime {
@@ -187,6 +224,45 @@ mod tests {
         assert_eq!(
             resolve("2026-11-21"),
             Ok(START - (103 * 60 + 14) * SECOND - 135_134_325)
+        );
+    }
+
+    /// Only where it is absurd from the origin, and makes sense from the beginning.
+    #[test]
+    fn seconds_that_were_meant_from_the_beginning_are_refused() {
+        let check = |text: &str, start: i64, last: i64| {
+            text.parse::<TimeSpec>()
+                .unwrap()
+                .check_origin(Some((start, last)))
+        };
+        let last = START + 2 * SECOND;
+        for (text, instead) in [("1s", "+1s"), ("1.5", "+1.5s"), ("200ms", "+0.2s"), ("1", "+1s")] {
+            let message = check(text, START, last).unwrap_err();
+            assert!(
+                message.contains(&format!("did you mean {instead},")),
+                "{text}: {message}"
+            );
+        }
+        for text in [
+            "0",
+            "3s",
+            "+1s",
+            "-1",
+            "1795225394.2",
+            "1795225393",
+            "01:43:15",
+            "2026-11-21",
+        ] {
+            assert_eq!(check(text, START, last), Ok(()), "{text}");
+        }
+        // Clocks that begin at 0, or a little before the trace.
+        assert_eq!(check("1s", 0, last), Ok(()));
+        assert_eq!(check("1s", -SECOND, 3 * SECOND), Ok(()));
+        assert_eq!(check("50", 100 * SECOND, 200 * SECOND), Ok(()));
+        assert!(check("5", 100 * SECOND, 110 * SECOND).is_err());
+        assert_eq!(
+            "1s".parse::<TimeSpec>().unwrap().check_origin(None),
+            Ok(())
         );
     }
 

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::near::did_you_mean;
 use tracebraid_fold::{Record, StreamPlace, StreamRef};
 use tracebraid_kernel_fold::{
     ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Selection, ThreadKey, Window, taken_over,
@@ -168,7 +169,9 @@ impl Kernel {
                 .chain([&self.other])
                 .any(|kinds| kinds.contains(kind));
             if !exists {
-                doubts.push(format!("Linux has no system call {}", glob.text()));
+                let all = Syscall::all().flat_map(|call| [call.name(), call.user_name()]);
+                let instead = did_you_mean(glob, all);
+                doubts.push(format!("Linux has no system call {}{instead}", glob.text()));
             } else if !has(&|event| match event {
                 KernelEvent::Entry(entry) => entry.fixed().is_none_or(|call| self.kinds(call).contains(kind)),
                 _ => false,

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::ast::{Expr, Field};
-use tracebraid_filter::{At, ClassField, ClassFilter, Datum, Filter};
+use tracebraid_filter::doubts::{Alternatives, Doubt};
+use tracebraid_filter::{At, ClassField, ClassFilter, Datum};
 use tracebraid_fold::{Record, StreamRef};
 use tracebraid_kernel_fold::{Candidates, Packets, Subjects};
 
@@ -218,7 +219,14 @@ impl Plan {
             !of_classes.any(|(of_class, _)| of_class == rule)
         });
         let idle = idle.map(|(rule, _)| format!("no event of the traces can be one of rule {}", rule + 1));
-        let mut doubts = Filter::doubts(parts, set);
+        // Rules name an event as several tracers do: that none of the names is there is said of the rule.
+        let is_of_use = |doubt: &Doubt| !matches!(doubt, Doubt::Event { instead, .. } if instead.is_empty());
+        let of_names = tracebraid_filter::doubts::of(&parts, set, Alternatives::OneOf);
+        let mut doubts: Vec<String> = of_names
+            .iter()
+            .filter(|doubt| is_of_use(doubt))
+            .map(ToString::to_string)
+            .collect();
         doubts.extend(told.chain(idle));
         doubts.extend(super::doubts::of(&self.definition));
         doubts

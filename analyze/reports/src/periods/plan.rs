@@ -3,9 +3,10 @@
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::ast::{Expr, Field, Operator, Value};
+use tracebraid_filter::doubts::Alternatives;
 use tracebraid_filter::glob::Glob;
 use tracebraid_filter::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
-use tracebraid_filter::{ClassField, ClassFilter, Datum, Filter};
+use tracebraid_filter::{ClassField, ClassFilter, Datum};
 
 use crate::periods::running::{Running, is_thread, mentions_thread};
 use crate::periods::tree::{Place, Right, Tree};
@@ -168,32 +169,113 @@ impl Plan {
     }
 }
 
-/// What the definitions ask for that no event record has, or that cannot be, for people.
+/// Names that the definitions ask for and the traces do not have, for people: each field is looked for in the
+/// event classes that the names in its condition choose.
 ///
 /// The thread that runs needs no field where switches tell it.
 pub(super) fn doubts(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Vec<String> {
-    let mut parts = Vec::new();
-    let mut has = |reference: &Reference| match running {
-        Some(_) if is_thread(&reference.field) => {}
-        _ => parts.push(Expr::Has(reference.field.clone())),
+    let told = |expr: Expr| match running {
+        Some(_) => without_thread(&expr),
+        None => Some(expr),
     };
+    let mut parts = Vec::new();
+    for period in &periods.list {
+        let around = period.parent.and_then(|parent| periods.list.get(parent));
+        let begins = |period: &Period| expression(&period.begin, Source::Event);
+        for (condition, captures) in [
+            (&period.begin, &period.begin_captures),
+            (&period.end, &period.end_captures),
+        ] {
+            let captured = |source| captured(captures, source);
+            let own = vec![expression(condition, Source::Event), captured(Source::Event)];
+            let begin = vec![
+                begins(period),
+                expression(condition, Source::Begin),
+                captured(Source::Begin),
+            ];
+            let parent = around.map(|around| {
+                vec![
+                    begins(around),
+                    expression(condition, Source::Parent),
+                    captured(Source::Parent),
+                ]
+            });
+            parts.extend([own, begin].into_iter().chain(parent).map(Expr::And));
+        }
+    }
+    let parts: Vec<Expr> = parts.into_iter().filter_map(told).collect();
+    let doubts = tracebraid_filter::doubts::of(&parts, set, Alternatives::Each);
+    let doubts = doubts.iter().map(ToString::to_string);
+    doubts.chain(untold(set, periods)).collect()
+}
+
+/// A condition as far as it is about the event record of that source; fields that are compared with others are
+/// only looked for.
+fn expression(condition: &Condition, source: Source) -> Expr {
+    let all = |parts: &[Condition]| parts.iter().map(|part| expression(part, source)).collect();
+    match condition {
+        Condition::Event(expr) if source == Source::Event => expr.clone(),
+        Condition::Event(_) => Expr::And(Vec::new()),
+        Condition::And(parts) => Expr::And(all(parts)),
+        Condition::Or(parts) => Expr::Or(all(parts)),
+        Condition::Not(inner) => Expr::Not(Box::new(expression(inner, source))),
+        Condition::Compare(..) => {
+            let mut fields = Vec::new();
+            condition.references(&mut |reference| {
+                if reference.source == source {
+                    fields.push(Expr::Has(reference.field.clone()));
+                }
+            });
+            Expr::And(fields)
+        }
+    }
+}
+
+/// Captured fields of the event record of that source.
+fn captured(captures: &[Capture], source: Source) -> Expr {
+    let own = captures
+        .iter()
+        .filter(|capture| capture.reference.source == source);
+    Expr::And(
+        own.map(|capture| Expr::Has(capture.reference.field.clone()))
+            .collect(),
+    )
+}
+
+/// Says of `pid` and `procname` that they are not known where no event class has such a context.
+fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
+    let mut asked: Vec<&Field> = Vec::new();
     let mut exprs = Vec::new();
     for period in &periods.list {
         for condition in [&period.begin, &period.end] {
             condition.exprs(&mut |expr| exprs.push(expr));
-            condition.references(&mut has);
+            condition.references(&mut |reference| asked.push(&reference.field));
         }
-        let mut captures = period.begin_captures.iter().chain(&period.end_captures);
-        captures.by_ref().for_each(|capture| has(&capture.reference));
+        let captures = period.begin_captures.iter().chain(&period.end_captures);
+        asked.extend(captures.map(|capture| &capture.reference.field));
     }
-    for expr in exprs {
-        let others = match running {
-            Some(_) => without_thread(expr),
-            None => Some(expr.clone()),
-        };
-        parts.extend(others);
+    while let Some(expr) = exprs.pop() {
+        match expr {
+            Expr::And(parts) | Expr::Or(parts) => exprs.extend(parts),
+            Expr::Not(inner) => exprs.push(inner),
+            Expr::Compare(field, ..) | Expr::Has(field) => asked.push(field),
+            Expr::Event(_) => {}
+        }
     }
-    Filter::doubts(parts, set)
+    let is_told = |field: &Field| {
+        let mut classes = set.traces.iter().flat_map(|trace| {
+            let streams = trace.layout.streams.iter();
+            streams.flat_map(move |stream| (0..stream.events.len()).map(move |event| (trace, stream, event)))
+        });
+        classes.any(|(trace, stream, event)| ClassField::new(field, trace, stream, event).is_some())
+    };
+    let people = [(Field::Pid, "pid"), (Field::Procname, "procname")];
+    let untold = people
+        .iter()
+        .filter(|(field, _)| asked.contains(&field) && !is_told(field));
+    untold
+        .map(|(_, name)| format!("periods know no '{name}' in this trace: no event class has such a context"))
+        .collect()
 }
 
 /// An expression without its comparisons with the thread that runs.
@@ -375,7 +457,9 @@ impl Builder<'_> {
             Expr::Not(inner) => self.alone(inner).negated(),
             Expr::Compare(field, operator, value) => {
                 let right = match (operator, value) {
-                    (Operator::Matches, Value::Text(pattern)) => Right::Pattern(Glob::new(pattern)),
+                    (Operator::Matches | Operator::MatchesNot, Value::Text(pattern)) => {
+                        Right::Pattern(Glob::new(pattern))
+                    }
                     (_, Value::Integer(number)) => Right::Constant(Datum::Integer(*number)),
                     (_, Value::Float(number, _)) => Right::Constant(Datum::float(*number)),
                     (_, Value::Text(text)) => Right::Constant(Datum::text(text.as_bytes())),

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use tracebraid_filter::glob::Glob;
+use tracebraid_filter::near::nearest;
 
 /// More names than this are only counted.
 const MOST: usize = 8;
@@ -18,24 +19,25 @@ pub(crate) fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>])
     let missing = patterns.iter().filter(|glob| !matches(glob));
     missing
         .map(|glob| {
-            let text = glob.text();
             let names = things.iter().filter_map(|names| names.first());
-            format!("{option} {text} matches nothing{}", instead(text, names))
+            format!("{option} {} matches nothing{}", glob.text(), instead(glob, names))
         })
         .collect()
 }
 
-/// What there is, that which begins most like the pattern first.
-fn instead<'n>(pattern: &str, names: impl Iterator<Item = &'n String>) -> String {
+/// What there is: what was most likely meant first, then what begins most like the pattern.
+fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n String>) -> String {
     let alike = |name: &str| {
-        let letters = name.chars().zip(pattern.chars());
+        let letters = name.chars().zip(pattern.text().chars());
         letters.take_while(|(own, other)| own == other).count()
     };
     let mut names: Vec<&str> = names
         .map(String::as_str)
         .filter(|name| !name.is_empty())
         .collect();
-    names.sort_by_key(|&name| (Reverse(alike(name)), name));
+    let near = nearest(pattern, names.iter().copied());
+    let place = |name: &str| near.iter().position(|other| *other == name).unwrap_or(near.len());
+    names.sort_by_key(|&name| (place(name), Reverse(alike(name)), name));
     names.dedup();
     if names.is_empty() {
         return String::new();
@@ -67,6 +69,10 @@ mod tests {
         assert_eq!(
             of(&["sd*", "nvme*"], &["vda", "sda"]),
             ["--disk nvme* matches nothing: there is sda, vda"]
+        );
+        assert_eq!(
+            of(&["eht0"], &["ens3", "eth0", "lo"]),
+            ["--disk eht0 matches nothing: there is eth0, ens3, lo"]
         );
         assert_eq!(of(&["26", "virtio"], &["26 virtio|26|virtio"]), [""; 0]);
         assert_eq!(of(&["x"], &[]), ["--disk x matches nothing"]);

@@ -15,6 +15,7 @@ use crate::commands::cells;
 use crate::commands::report::{self, Subject};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::hints;
 use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
 use crate::output;
 use crate::print::select::Selection;
@@ -76,8 +77,9 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     } else {
         fold::run(set, &count, &args.fold, window.to, warnings)?
     };
-    if report.events == 0 {
-        subject.nothing_selected(&args.select);
+    match report.events {
+        0 => subject.nothing_selected(&args.select),
+        _ => hints::unknown_cpus(&subject.set, &args.select, &mut subject.warnings),
     }
     let top = args.top.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
     let text = match args.format {

@@ -196,6 +196,33 @@ impl PrintArgs {
         }
     }
 
+    /// Says why no line is printed; that may have been told of the names that were asked for.
+    fn tell_nothing(
+        &self,
+        set: &TraceSet,
+        (range, offset): (TimeRange, i64),
+        zone: &TimeZone,
+        is_told: bool,
+        warnings: &mut Warnings,
+    ) {
+        let told = crate::hints::nothing_selected(set, &self.select, range, offset, zone, warnings);
+        let given = [
+            ("--name", !self.name.is_empty()),
+            ("--filter", self.filter.is_some()),
+        ];
+        let given: Vec<&str> = given
+            .iter()
+            .filter(|given| given.1)
+            .map(|given| given.0)
+            .collect();
+        if !told && !is_told && !given.is_empty() {
+            let given = given.join(" and ");
+            warnings.note(&format!(
+                "no event record is selected: none is what {given} asks for"
+            ));
+        }
+    }
+
     fn line_options(&self, zone: TimeZone, colours: bool) -> LineOptions {
         let json = self.format == PrintFormat::Json;
         let palette = if colours && !json {
@@ -249,9 +276,8 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         extent,
         &zone,
     )?;
-    if let Some(selection) = &selection {
-        selection.doubts().for_each(|doubt| warnings.note(&doubt));
-    }
+    let doubts = selection.as_ref().map(Selection::doubts).unwrap_or_default();
+    doubts.iter().for_each(|doubt| warnings.note(&doubt.to_string()));
     let mut out = Output::open(args.output.as_deref())?;
     let colours = out.colours(args.color);
     let names = options::trace_names(&set, &args.input.paths);
@@ -274,8 +300,11 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let damage = job.run(&set, &mut out)?;
     job.progress.finish();
     warnings.reading(&damage);
-    if !job.found {
-        crate::hints::nothing_selected(&set, &args.select, range, offset, &shown_zone, &mut warnings);
+    if job.found {
+        crate::hints::unknown_cpus(&set, &args.select, &mut warnings);
+    } else {
+        let around = (range, offset);
+        args.tell_nothing(&set, around, &shown_zone, !doubts.is_empty(), &mut warnings);
     }
     for loss in crate::loss::summary(&set) {
         warnings.note(&loss.to_string());

@@ -9,6 +9,7 @@ use tracebraid_ctf::layout::node::NodeId;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::ast::{Expr, Field, Operator, Value};
+use tracebraid_filter::doubts::{Alternatives, Doubt};
 use tracebraid_filter::glob::Glob;
 use tracebraid_filter::tasks::{Running, Tasks};
 use tracebraid_filter::{Cpus, Filter, Subject};
@@ -116,15 +117,9 @@ impl<'t> Selection<'t> {
         }))
     }
 
-    /// What in the expression is probably not meant so.
-    pub(crate) fn doubts(&self) -> impl Iterator<Item = String> {
-        let unknown = self.filter.unknown_fields().into_iter();
-        let unknown =
-            unknown.map(|field| format!("no event has a field `{field}`: no comparison with it holds"));
-        let hopeless = self.filter.hopeless_comparisons().into_iter();
-        unknown.chain(hopeless.map(|comparison| {
-            format!("`{comparison}` never holds: no value of the field compares with that")
-        }))
+    /// What in the options and the expression is probably not meant so.
+    pub(crate) fn doubts(&self) -> Vec<Doubt> {
+        self.filter.doubts(Alternatives::Each)
     }
 
     /// Whether the event records before a time range matter for those in it.

@@ -229,7 +229,10 @@ fn what_cannot_be_understood_is_shown_with_its_place() {
     let output = run(&["print", "--filter", "nxt_tid == 42", &trace]);
     assert_eq!(output.status.code(), Some(0));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("no event has a field `nxt_tid`"), "{message}");
+    assert!(
+        message.contains("no event class has a field 'nxt_tid'"),
+        "{message}"
+    );
     let (code, message) = failure(&["print", "--filter", "sched_switch && time > foo", &trace]);
     assert_eq!(code, 2);
     assert!(

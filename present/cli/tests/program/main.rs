@@ -41,6 +41,7 @@ mod support;
 mod sync;
 mod syscalls;
 mod truths;
+mod unknown_names;
 mod view;
 mod waits;
 mod widths;

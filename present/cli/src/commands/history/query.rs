@@ -11,7 +11,7 @@ use tracebraid_history::{Attribute, History, Since, Value};
 use super::condition::Condition;
 use super::range::RangeArgs;
 use super::rebuild;
-use super::select::{Patterns, attributes};
+use super::select::{Patterns, attributes, nearest_path};
 use super::show::{Answer, Format, Row, show};
 use super::unreadable;
 use crate::failure::Failure;
@@ -135,7 +135,8 @@ impl QueryArgs {
                 chosen.choose(history, attribute)
             });
             if met.map_err(|error| unreadable(&error))?.is_empty() {
-                say!("warning: {pattern}: the history knows no such attribute");
+                let instead = nearest_path(history, pattern)?;
+                say!("warning: {pattern}: the history knows no such attribute{instead}");
             }
         }
         Ok(())

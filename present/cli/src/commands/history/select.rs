@@ -1,6 +1,7 @@
 //! Which attributes a query is about: paths with `*` and `?`, and the machine before them where there are several.
 
 use tracebraid_filter::glob::Glob;
+use tracebraid_filter::near::did_you_mean;
 use tracebraid_history::{Attribute, History, Kind, Subject};
 
 use crate::failure::Failure;
@@ -50,7 +51,10 @@ pub(super) fn attributes(
         match parse(history, pattern) {
             Some(attribute) => found.push(attribute),
             None if pattern.contains(['*', '?']) => globs.push(pattern.clone()),
-            None => return Err(Failure::usage(unknown(history, pattern))),
+            None => {
+                let instead = nearest_path(history, pattern)?;
+                return Err(Failure::usage(unknown(history, pattern, &instead)));
+            }
         }
     }
     if !globs.is_empty() {
@@ -76,7 +80,19 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
     hosts.filter_map(of_host).next()
 }
 
-fn unknown(history: &History, path: &str) -> String {
+/// The paths of the history that are nearest to one that it does not know: `; did you mean 'cpu/0/state'?`, or nothing.
+pub(super) fn nearest_path(history: &History, path: &str) -> Result<String, Failure> {
+    let (begin, end) = (history.meta().begin, history.meta().end);
+    let all = history.met(begin, end.saturating_add(1), |_| true);
+    let all = all.map_err(|error| super::unreadable(&error))?;
+    let paths: Vec<String> = all
+        .into_iter()
+        .map(|attribute| self::path(history, attribute))
+        .collect();
+    Ok(did_you_mean(&Glob::new(path), paths.iter().map(String::as_str)))
+}
+
+fn unknown(history: &History, path: &str, instead: &str) -> String {
     let own = match &history.meta().analysis {
         Some(analysis) => format!(" those that the analysis {} names;", analysis.name),
         None if !history.meta().custom.is_empty() => " span/, counter/ and ult/;".to_owned(),
@@ -91,7 +107,7 @@ fn unknown(history: &History, path: &str) -> String {
         false => String::new(),
     };
     format!(
-        "{path}: no attribute has that path: there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {};{files}{own} \
+        "{path}: no attribute has that path{instead}; there are cpu/N/ with {}; thread/TID/ with {}; disk/MAJOR,MINOR/ with {};{files}{own} \
          and patterns with * and ?",
         kinds(Subject::Cpu),
         kinds(Subject::Thread),

@@ -1,0 +1,129 @@
+//! Names that are there, for a name that is not: one rule for events, fields, threads, system calls, devices.
+
+use std::collections::BTreeSet;
+
+use crate::glob::Glob;
+
+/// More suggestions than this help nobody to choose.
+const MOST: usize = 3;
+
+/// Longer names are passed over: the distance takes time of the product of both lengths.
+const LONGEST: usize = 256;
+
+/// Names that are compared at most: what is asked for was most likely misspelt, not the millionth name.
+const MOST_NAMES: usize = 100_000;
+
+/// The names that differ least from what a pattern matches, the nearest first; at most three. A name differs
+/// by too much if more than a third of the pattern's characters would have to change.
+pub fn nearest<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+    let literals = pattern.literals();
+    let limit = if literals < 3 { 0 } else { (literals / 3).max(1) };
+    let has_length = |name: &str| {
+        pattern
+            .length()
+            .is_none_or(|length| name.len().abs_diff(length) <= limit)
+    };
+    let may_be_near = |name: &&str| name.len() <= LONGEST && has_length(name);
+    let mut near: Vec<(usize, &str)> = names
+        .into_iter()
+        .take(MOST_NAMES)
+        .filter(may_be_near)
+        .map(|name| (pattern.distance(name.as_bytes()), name))
+        .filter(|&(distance, _)| distance <= limit)
+        .collect();
+    near.sort_unstable();
+    near.dedup();
+    near.truncate(MOST);
+    near.into_iter().map(|(_, name)| name).collect()
+}
+
+/// What to type instead of a pattern that matches none of the names: `; did you mean 'a' or 'b'?`. Where no
+/// name is near, but some have the text within them, the suggestion is a pattern for these. Empty if there is
+/// nothing to suggest.
+pub fn did_you_mean<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> String {
+    let names: BTreeSet<&str> = names.into_iter().take(MOST_NAMES).collect();
+    let near = nearest(pattern, names.iter().copied());
+    if !near.is_empty() {
+        return phrase(&near);
+    }
+    let text = pattern.text();
+    let is_long = text.chars().count() >= 3;
+    if !is_long || !pattern.is_literal() || !names.iter().any(|name| name.contains(text)) {
+        return String::new();
+    }
+    let all = |is_so: &dyn Fn(&str) -> bool| {
+        names
+            .iter()
+            .filter(|name| name.contains(text))
+            .all(|name| is_so(name))
+    };
+    let wider = match (
+        all(&|name| name.starts_with(text)),
+        all(&|name| name.ends_with(text)),
+    ) {
+        (true, _) => format!("{text}*"),
+        (_, true) => format!("*{text}"),
+        _ => format!("*{text}*"),
+    };
+    phrase(&[wider.as_str()])
+}
+
+fn phrase(suggestions: &[&str]) -> String {
+    let quoted: Vec<String> = suggestions.iter().map(|text| format!("'{text}'")).collect();
+    let list = match quoted.as_slice() {
+        [] => return String::new(),
+        [only] => only.clone(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    };
+    format!("; did you mean {list}?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 9] = [
+        "sched_switch",
+        "sched_wakeup",
+        "sched_waking",
+        "irq_handler_entry",
+        "net_dev_queue",
+        "net_dev_xmit",
+        "syscall_entry_openat",
+        "syscall_exit_openat",
+        "redis-server",
+    ];
+
+    fn of(asked: &str) -> String {
+        did_you_mean(&Glob::new(asked), NAMES)
+    }
+
+    #[test]
+    fn the_nearest_names_are_suggested() {
+        assert_eq!(of("sched_swich"), "; did you mean 'sched_switch'?");
+        assert_eq!(of("Sched_Switch"), "; did you mean 'sched_switch'?");
+        assert_eq!(of("shced_switch"), "; did you mean 'sched_switch'?");
+        assert_eq!(
+            of("sched_wakin"),
+            "; did you mean 'sched_waking' or 'sched_wakeup'?"
+        );
+        assert_eq!(
+            of("net_dve_*"),
+            "; did you mean 'net_dev_queue' or 'net_dev_xmit'?"
+        );
+    }
+
+    #[test]
+    fn a_part_of_names_becomes_a_pattern() {
+        assert_eq!(of("redis"), "; did you mean 'redis*'?");
+        assert_eq!(of("openat"), "; did you mean '*openat'?");
+        assert_eq!(of("handler"), "; did you mean '*handler*'?");
+    }
+
+    #[test]
+    fn what_is_like_nothing_gets_no_suggestion() {
+        for asked in ["", "x", "zz", "postgres", "*zzz*", "re"] {
+            assert_eq!(of(asked), "", "{asked}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Which threads traces know, for messages about those that they do not.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tracebraid_ctf::reader::MergedReader;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_filter::ast::Field;
+use tracebraid_filter::{At, ClassField, Datum, Subject};
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::kernel::{KernelAnalysis, Selection};
+
+/// Event records that are looked at for contexts, at most: a hint is not worth reading a large trace slowly.
+const MOST_READ: usize = 1 << 18;
+
+/// Names that are kept, at most.
+const MOST_NAMES: usize = 100_000;
+
+/// Threads by what options ask for.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) names: BTreeSet<String>,
+    pub(crate) tids: BTreeSet<i64>,
+    pub(crate) pids: BTreeSet<i64>,
+}
+
+impl Known {
+    /// Threads that ran, of kernel traces, and those that the contexts of the first event records name.
+    pub(crate) fn of(set: &TraceSet) -> Known {
+        let mut known = Known::default();
+        known.ran(set);
+        known.contexts(set);
+        known
+    }
+
+    fn ran(&mut self, set: &TraceSet) {
+        let analysis = CpuAnalysis::new(set, Selection::default());
+        let Ok(outcome) = fold(set, &analysis, Options::default(), &Control::default()) else {
+            return;
+        };
+        for row in outcome.report.threads {
+            self.tids.extend(row.thread.tid.map(i64::from));
+            self.pids.extend(row.thread.pid.map(i64::from));
+            self.names.extend(row.thread.name);
+        }
+    }
+
+    fn contexts(&mut self, set: &TraceSet) {
+        let mut classes: HashMap<(*const (), usize), [Option<ClassField>; 3]> = HashMap::new();
+        let mut merged = MergedReader::new(set);
+        for _ in 0..MOST_READ {
+            let Some((_, reader)) = merged.next() else { break };
+            let trace = reader.trace();
+            let packet = reader.packet_head().values.clone();
+            let Some(event) = reader.event() else { continue };
+            let key = (std::ptr::from_ref(event.stream).cast(), event.class_index);
+            let fields = classes.entry(key).or_insert_with(|| {
+                [Field::Procname, Field::Tid, Field::Pid]
+                    .map(|field| ClassField::new(&field, trace, event.stream, event.class_index))
+            });
+            let subject = Subject {
+                packet: &packet,
+                ..Subject::default()
+            };
+            let mut at = At::new(event.body, event.slots);
+            let values = fields.each_ref().map(|field| match field {
+                Some(field) => field.get(&mut at, &subject),
+                None => Datum::Missing,
+            });
+            self.add(&values);
+        }
+    }
+
+    fn add(&mut self, [name, tid, pid]: &[Datum; 3]) {
+        if let Some(name) = name.bytes().filter(|_| self.names.len() < MOST_NAMES) {
+            self.names.insert(String::from_utf8_lossy(name).into_owned());
+        }
+        for (value, to) in [(tid, &mut self.tids), (pid, &mut self.pids)] {
+            if let Datum::Integer(number) = value {
+                to.extend(i64::try_from(*number).ok().filter(|_| to.len() < MOST_NAMES));
+            }
+        }
+    }
+}

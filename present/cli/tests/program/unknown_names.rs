@@ -1,0 +1,241 @@
+//! Names that the trace does not have: a legal question with an empty answer ends with 0, and says why.
+
+use crate::support::small::Small;
+
+use crate::support::{failure, recorded_trace, run, text};
+
+/// What a command says on standard error; it must succeed.
+#[track_caller]
+fn said(options: &[&str]) -> String {
+    let trace = recorded_trace("kernel-mix-small");
+    let mut arguments = options.to_vec();
+    arguments.push(&trace);
+    let output = run(&arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{options:?}: {message}");
+    message
+}
+
+#[track_caller]
+fn says(options: &[&str], expected: &str) {
+    let message = said(options);
+    assert!(message.contains(expected), "{options:?}\n{message}");
+    // It is no damage.
+    let mut strict = options.to_vec();
+    strict.push("--strict");
+    assert_eq!(said(&strict), message);
+}
+
+#[test]
+fn unknown_events_are_told_with_the_nearest_names() {
+    let event = "warning: no event class matches 'sched_swich'; did you mean 'sched_switch'?";
+    for options in [
+        ["print", "--filter", "sched_swich"],
+        ["print", "--filter", "name == sched_swich && next_tid > 0"],
+        ["print", "--name", "sched_swich"],
+    ] {
+        says(&options, event);
+    }
+    // Beside others that are there, within `!`, and as patterns.
+    says(
+        &["print", "--limit", "1", "--name", "sched_swich,sched_wakeup"],
+        event,
+    );
+    says(
+        &["print", "--limit", "1", "--filter", "!(sched_swich || irq_*)"],
+        event,
+    );
+    says(
+        &["print", "--name", "shced_*"],
+        "warning: no event class matches 'shced_*'; did you mean 'sched_",
+    );
+    says(&["print", "--name", "openat"], "; did you mean '*openat'?");
+    says(&["print", "--name", "zzzzz"], "no event class matches 'zzzzz'\n");
+    let period = "warning: no event class matches 'sched_swich'; did you mean 'sched_switch'?";
+    says(
+        &["periods", "--period", "p : $evt.$name == \"sched_swich\""],
+        period,
+    );
+}
+
+#[test]
+fn unknown_fields_are_told_of_the_events_that_are_chosen() {
+    let of = |filter: &str, expected: &str| says(&["print", "--limit", "1", "--filter", filter], expected);
+    of(
+        "nxt_tid == 42",
+        "warning: no event class has a field 'nxt_tid'; did you mean 'next_tid'?",
+    );
+    // Others have it.
+    of(
+        "sched_switch && ret < 0",
+        "warning: 'sched_switch' has no field 'ret'",
+    );
+    of(
+        "(sched_switch || sched_wakeup) && next_tidd > 0",
+        "warning: neither 'sched_switch' nor 'sched_wakeup' has a field 'next_tidd'; did you mean 'next_tid'?",
+    );
+    of("sched_* && has(ret)", " event classes ('sched_");
+    of("$evt.nxt_tid =* 'x'", "did you mean 'next_tid'?");
+    assert_eq!(
+        said(&[
+            "print",
+            "--limit",
+            "1",
+            "--filter",
+            "sched_switch && next_tid > 0"
+        ]),
+        ""
+    );
+    assert_eq!(
+        said(&[
+            "print",
+            "--limit",
+            "1",
+            "--filter",
+            "sched_* && ret < 0 || sched_switch"
+        ])
+        .lines()
+        .count(),
+        1
+    );
+}
+
+/// The field of a period that cannot begin is named, though other events have it.
+#[test]
+fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
+    let begin = [
+        "periods",
+        "--period",
+        "p : $evt.$name == \"sched_switch\" && $evt.ret == 3",
+    ];
+    says(&begin, "warning: 'sched_switch' has no field 'ret'");
+    says(&begin, "warning: no event of the traces can begin a period p");
+    let end = "p : $evt.$name == \"sched_switch\" : $evt.$name == \"sched_switch\" && $evt.prev_tid == $begin.$evt.next_tidd";
+    says(
+        &["periods", "--period", end],
+        "warning: 'sched_switch' has no field 'next_tidd'; did you mean 'next_tid'?",
+    );
+    let captures = [
+        "periods",
+        "--period",
+        "p : sched_switch",
+        "--captures",
+        "p : c = $evt.next_com",
+    ];
+    says(
+        &captures,
+        "'sched_switch' has no field 'next_com'; did you mean 'next_comm'",
+    );
+    says(
+        &["periods", "--period", "p : sched_switch && procname == x"],
+        "periods know no 'procname' in this trace",
+    );
+}
+
+/// The same periods in the language of filters and in that of lttng-analyses, with the thread of the context or of switches.
+#[test]
+fn filters_and_periods_are_one_language() {
+    let trace = recorded_trace("kernel-mix-small");
+    let periods = |text_of: &str| text(&["periods", "--period", text_of, "--format", "json", &trace]);
+    let one = periods(
+        "run : $evt.$name == \"sched_switch\" : $evt.$name =* \"sched_swit*\" && $evt.$cpu == $begin.$evt.$cpu",
+    );
+    assert!(one.contains("\"run\""), "{one}");
+    assert_eq!(
+        one,
+        periods("run : sched_switch : name ~ 'sched_swit*' && cpu == $begin.$evt.$cpu")
+    );
+    let one = periods(
+        "w : $evt.$name == \"syscall_entry_write\" && $evt.fd != 1 : $evt.$name == \"syscall_exit_write\" && $evt.tid == $begin.$evt.tid",
+    );
+    assert_eq!(
+        one,
+        periods("w : syscall_entry_write && !(fd == 1) : syscall_exit_write && tid == $begin.$evt.tid")
+    );
+    let print = |filter: &str| text(&["print", "--filter", filter, &trace]);
+    let lines = print("name =* 'sched_wak*' && $evt.$cpu == 1");
+    assert!(lines.lines().count() > 10);
+    assert_eq!(lines, print("sched_wak* && cpu == 1"));
+}
+
+#[test]
+fn unknown_threads_are_told_with_the_nearest_names() {
+    for command in ["print", "count", "cpu", "syscalls", "report"] {
+        says(
+            &[command, "--procname", "stress-ng-fuxet"],
+            "no thread matches --procname 'stress-ng-fuxet'; did you mean 'stress-ng-futex'?",
+        );
+        says(
+            &[command, "--procname", "stress"],
+            "no thread matches --procname 'stress'; did you mean 'stress*'?",
+        );
+        says(&[command, "--tid", "4000000"], "no thread has the id 4000000");
+        says(&[command, "--pid", "4000000"], "no process has the id 4000000");
+        says(
+            &[command, "--cpu", "0,99"],
+            "--cpu 99 chooses nothing: the trace has CPUs 0-3",
+        );
+    }
+    // They are there, but not both at once.
+    says(
+        &["print", "--procname", "stress-ng-futex", "--tid", "256"],
+        "no event record of the range belongs to what --tid and --procname asks for",
+    );
+    says(
+        &["syscalls", "--syscall", "opne"],
+        "Linux has no such system call; did you mean 'open'",
+    );
+}
+
+/// Contexts name threads, too.
+#[test]
+fn threads_of_contexts_are_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = Small::default().write(&directory.path().join("small"));
+    let output = run(&["print", "--tid", "4000000", trace.to_str().unwrap()]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("no thread has the id 4000000"), "{message}");
+}
+
+#[test]
+fn seconds_of_1970_are_refused() {
+    let trace = recorded_trace("kernel-mix-small");
+    for options in [
+        &["print", "--from", "1s"][..],
+        &["count", "--to", "1s"],
+        &["cpu", "--from", "0.5"],
+        &["report", "--timerange", "1,2"],
+        &["stacks", "--from", "1s"],
+        &["critical-path", "--tid", "1", "--from", "1s"],
+        &["periods", "--period", "p : sched_switch", "--from", "1s"],
+        &["print", "--filter", "time > 1s"],
+    ] {
+        let mut arguments = options.to_vec();
+        arguments.push(&trace);
+        let (code, message) = failure(&arguments);
+        assert_eq!(code, 2, "{options:?}: {message}");
+        assert!(
+            message.contains("before the trace begins; did you mean +"),
+            "{options:?}: {message}"
+        );
+    }
+    // From the beginning it is as ever; 0 is everything.
+    assert_eq!(said(&["count", "--to", "+500ms"]), "");
+    assert_eq!(said(&["count", "--from", "0"]), "");
+}
+
+#[test]
+fn what_chooses_nothing_says_why() {
+    says(
+        &["periods", "--period", "p : sched_switch", "--from", "2030-01-01"],
+        "the first one is of 2026-11-21",
+    );
+    says(
+        &["print", "--filter", "sched_switch && next_tid == 123456"],
+        "no event record is selected: none is what --filter asks for",
+    );
+    says(
+        &["count", "--from", "+0.0000001s", "--to", "+0.0000002s"],
+        "none lies in the time range; the first one is of 2026",
+    );
+}
