@@ -4,6 +4,9 @@
 //! would move all of them, and who ran last would seem to have run for as long. So such a packet is taken to begin where the
 //! packet before it ends.
 //!
+//! The last packet of a file fits between its neighbours whatever its beginning is, if only that is late enough. Other streams of the
+//! trace may contradict it; that it is wrong is not sure then, so its times stay, and it is told ([`stray_ends`]).
+//!
 //! Packets may also be in another order than they were written, as in a copy of a ring: their times are right then.
 
 use std::path::Path;
@@ -11,6 +14,7 @@ use std::path::Path;
 use crate::damage::Damage;
 use crate::packets::MOST_FAULTS;
 use crate::stream::{Packet, Stream};
+use crate::trace::Trace;
 
 impl Stream {
     /// Mends the times of packets that are in no order with the others, and tells of each; of a stream of one file.
@@ -85,6 +89,84 @@ impl Stream {
             Some(numbers) => numbers.is_sorted(),
             None => *first > 0 && self.packets.len() > last + 1,
         }
+    }
+}
+
+/// Notes on streams whose last packet begins so late after everything else in the trace that its time may be wrong: later than the end
+/// of all other packets, of this stream and of others, by more than all of these span.
+///
+/// Tracers that stop end the packets of all streams, so the streams of a sound trace end close to each other.
+pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
+    let spans: Vec<Option<Span>> = trace
+        .streams
+        .iter()
+        .map(|stream| Span::of(trace, stream))
+        .collect();
+    // By how late they begin: only one packet can be later than all others.
+    let latest = (0..spans.len()).max_by_key(|&index| spans[index].as_ref().map(|span| span.last.0));
+    let Some((index, span)) = latest.and_then(|index| Some((index, spans[index].as_ref()?))) else {
+        return Vec::new();
+    };
+    let others = spans.iter().enumerate().filter(|(other, _)| *other != index);
+    let others: Vec<(i64, i64)> = others
+        .filter_map(|(_, span)| span.as_ref().map(Span::whole))
+        .collect();
+    // Without another stream nothing contradicts it.
+    let (Some(rest), false) = (span.rest, others.is_empty()) else {
+        return Vec::new();
+    };
+    let all = others.into_iter().chain([rest]);
+    let Some((first, last)) = all.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))) else {
+        return Vec::new();
+    };
+    let (gap, length) = (span.last.0.saturating_sub(last), last.saturating_sub(first));
+    let packet = trace.streams[index].packets.last();
+    let (true, Some(packet)) = (gap > length.max(LEAST_GAP), packet) else {
+        return Vec::new();
+    };
+    let path = trace.streams[index]
+        .files
+        .get(packet.file as usize)
+        .map(|file| file.path.as_path());
+    let message = format!(
+        "the last packet of this stream begins {:.3} s after everything else in the trace, which is {:.3} s long: its times may be wrong",
+        gap as f64 / 1e9,
+        length as f64 / 1e9
+    );
+    vec![Damage::at(path.unwrap_or(Path::new("")), packet.offset, message)]
+}
+
+/// Gaps that are no longer than this are not told: a trace may be very short. In nanoseconds.
+const LEAST_GAP: i64 = 1_000_000_000;
+
+/// The times of a stream's packets, in nanoseconds from the origin.
+struct Span {
+    /// Of all but the last one, if there are others.
+    rest: Option<(i64, i64)>,
+    /// Of the last one.
+    last: (i64, i64),
+}
+
+impl Span {
+    fn of(trace: &Trace, stream: &Stream) -> Option<Span> {
+        let clock = trace.clock(stream)?;
+        let times = |packet: &Packet| {
+            let begin = packet.begin?;
+            let end = packet.end.unwrap_or(begin).max(begin);
+            Some((clock.timestamp(begin).0, clock.timestamp(end).0))
+        };
+        let (last, rest) = stream.packets.split_last()?;
+        let join = |one: (i64, i64), other: (i64, i64)| (one.0.min(other.0), one.1.max(other.1));
+        Some(Span {
+            rest: rest.iter().filter_map(times).reduce(join),
+            last: times(last)?,
+        })
+    }
+
+    /// Of all packets.
+    fn whole(&self) -> (i64, i64) {
+        let rest = self.rest.unwrap_or(self.last);
+        (rest.0.min(self.last.0), rest.1.max(self.last.1))
     }
 }
 

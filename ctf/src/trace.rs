@@ -150,6 +150,8 @@ impl Trace {
             trace.add_file(directory, &path);
         }
         trace.join_rotated_files();
+        let strays = crate::misplaced::stray_ends(&trace);
+        trace.notes.extend(strays);
         Ok(trace)
     }
 
@@ -452,12 +454,19 @@ impl Found {
             Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
             Err(error) => self.unread.push((metadata, error)),
         }
+        let has_metadata = self.directories.last().is_some_and(|last| last == path);
         let mut below = Vec::new();
         for entry in listed.into_iter().flatten() {
             // Links are not followed: they could lead in a circle. What is hidden is not ready.
             let is_hidden = |name: OsString| name.as_encoded_bytes().starts_with(b".");
-            match entry.and_then(|entry| Ok((entry.file_type()?.is_dir(), entry))) {
-                Ok((true, entry)) if !is_hidden(entry.file_name()) => below.push(entry.path()),
+            match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
+                Ok((_, entry)) if is_hidden(entry.file_name()) => {}
+                Ok((kind, entry)) if kind.is_dir() => below.push(entry.path()),
+                // Those beside a metadata file are told as stream files that cannot be read.
+                Ok((kind, entry)) if kind.is_symlink() && !has_metadata && leads_nowhere(&entry.path()) => {
+                    let error = io::Error::new(NotFound, "this is a link to what is not there");
+                    self.unread.push((entry.path(), error));
+                }
                 Ok(_) => {}
                 Err(error) => self.unread.push((path.to_owned(), error)),
             }
@@ -470,6 +479,12 @@ impl Found {
         }
         Ok(())
     }
+}
+
+/// Whether that is a link to something that is not there.
+fn leads_nowhere(path: &Path) -> bool {
+    let is_missing = std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    is_missing && path.is_symlink()
 }
 
 /// Whether a stream file is one that [`crate::write`] has not finished, since it still writes or was killed: there may be
@@ -490,7 +505,9 @@ fn data_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             let is_other = name == "metadata" || name.starts_with('.');
-            !is_other && !name.ends_with(".idx") && !name.ends_with(".part") && entry.path().is_file()
+            let is_stream = !is_other && !name.ends_with(".idx") && !name.ends_with(".part");
+            // That a link leads nowhere is told when the file is opened.
+            is_stream && (entry.path().is_file() || leads_nowhere(&entry.path()))
         })
         .map(|entry| entry.path())
         .collect();

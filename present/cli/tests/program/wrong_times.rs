@@ -75,3 +75,62 @@ fn times_beyond_the_last_one_are_counted() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["total"]["switches"], 9433);
 }
+
+/// A last packet of which the beginning is too late fits behind the others. Where the rest of the trace contradicts it, it is told.
+#[test]
+fn a_last_packet_that_is_far_later_than_the_trace_is_told() {
+    let end = BEGIN + 8;
+    let far = |bit: usize| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let trace = changed(directory.path(), "kchan_1", |bytes| {
+            let packet = (bytes.len() - 1) / PACKET * PACKET;
+            for at in [BEGIN, end] {
+                bytes[packet + at + bit / 8] ^= 1 << (bit % 8);
+            }
+        });
+        let output = run(&["count", "--format", "json", "--strict", &trace]);
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+    for bit in [42, 45] {
+        let message = far(bit);
+        let told = "s after everything else in the trace, which is 3.";
+        assert!(
+            message.contains("kchan_1") && message.contains(told),
+            "{bit}: {message}"
+        );
+    }
+    // A trace of which a stream goes on for less than the rest took.
+    let message = far(30);
+    assert!(!message.contains("after everything else"), "{message}");
+}
+
+/// What a link should lead to may be a trace, or a stream of one.
+#[test]
+fn links_that_lead_nowhere_are_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = changed(directory.path(), "kchan_1", |_| ());
+    std::os::unix::fs::symlink("nowhere", directory.path().join("kchan_9")).expect("a link");
+    let output = run(&["count", "--strict", "--format", "json", &trace]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("kchan_9: cannot be read"), "{message}");
+    assert_eq!(output.status.code(), Some(1), "{message}");
+
+    let above = tempfile::tempdir().expect("a directory");
+    std::fs::rename(directory.path(), above.path().join("trace")).expect("the trace moves");
+    let directory = above.path().join("trace");
+    std::fs::remove_file(directory.join("kchan_9")).expect("no link any more");
+    std::os::unix::fs::symlink("nowhere", above.path().join("latest")).expect("a link");
+    let output = run(&[
+        "count",
+        "--strict",
+        "--format",
+        "json",
+        above.path().to_str().expect("UTF-8"),
+    ]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        message.contains("latest: this is a link to what is not there"),
+        "{message}"
+    );
+    assert_eq!(output.status.code(), Some(1), "{message}");
+}
