@@ -21,6 +21,14 @@ pub enum DatabaseError {
         /// Why.
         source: rusqlite::Error,
     },
+    /// Neither a file nor a directory.
+    #[error("{path}: this is {what}: databases are read from files", path = path.display())]
+    Special {
+        /// Where it is.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// It is something else.
     #[error("{path}: is no database of executions: make one by `tracebraid executions build`", path = path.display())]
     Foreign {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
+use tracebraid_ctf::special::special;
 
 use crate::build::Union;
 use crate::contexts::{ContextId, Contexts, FrameKind};
@@ -178,9 +179,13 @@ impl Database {
     /// # Errors
     /// When it is none, or what stands in it cannot be.
     pub fn open(path: &Path) -> Result<Database, DatabaseError> {
-        // Nobody may write to a pipe.
-        let about = std::fs::metadata(path).map_err(|source| DatabaseError::file(path, source))?;
-        if !about.is_file() {
+        if let Some(what) = special(path) {
+            return Err(DatabaseError::Special {
+                path: path.to_owned(),
+                what,
+            });
+        }
+        if path.is_dir() {
             return Err(DatabaseError::Foreign {
                 path: path.to_owned(),
             });
