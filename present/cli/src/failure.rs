@@ -85,7 +85,7 @@ impl Failure {
 
     /// Says why, and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
-        say!("error: {}", self.message);
+        say!("error: {}", crate::imported::named(&self.message));
         ExitCode::from(self.code)
     }
 }

@@ -103,6 +103,17 @@ pub(crate) fn shown(path: &Path) -> String {
     origin.as_deref().unwrap_or(path).display().to_string()
 }
 
+/// A message with the user's files in place of the temporary directories that they were imported to.
+pub(crate) fn named(message: &str) -> String {
+    let mut message = message.to_owned();
+    if let Ok(origins) = ORIGINS.lock() {
+        for (to, file) in origins.iter() {
+            message = message.replace(&to.display().to_string(), &file.display().to_string());
+        }
+    }
+    message
+}
+
 /// The damage that nobody has told yet.
 pub(crate) fn take_damage() -> Vec<String> {
     DAMAGE

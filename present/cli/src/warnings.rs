@@ -7,6 +7,7 @@ use tracebraid_ctf::mapping;
 use tracebraid_ctf::trace::TraceSet;
 
 use crate::failure::DAMAGED;
+use crate::imported;
 use crate::options::SelectArgs;
 use crate::output::say;
 use crate::rings;
@@ -37,21 +38,21 @@ impl Warnings {
 
     /// Says something that is no damage.
     pub(crate) fn note(&mut self, message: &str) {
-        say!("warning: {message}");
+        say!("warning: {}", imported::named(message));
     }
 
     /// Says that something is damaged.
     pub(crate) fn damage(&mut self, message: &str) {
         self.damaged += 1;
         if self.shown < MOST_SHOWN {
-            say!("warning: {message}");
+            say!("warning: {}", imported::named(message));
             self.shown += 1;
         }
     }
 
     /// Says what was found while the traces were opened.
     pub(crate) fn opening(&mut self, set: &TraceSet) {
-        for damage in crate::imported::take_damage() {
+        for damage in imported::take_damage() {
             self.damage(&damage);
         }
         for (_, reason) in &set.failed {

@@ -152,8 +152,8 @@ impl Info {
 impl NotRead {
     fn of((path, reason): &(std::path::PathBuf, String)) -> NotRead {
         NotRead {
-            path: path.display().to_string(),
-            reason: reason.clone(),
+            path: crate::imported::shown(path),
+            reason: crate::imported::named(reason),
         }
     }
 }
@@ -161,9 +161,9 @@ impl NotRead {
 impl DamageInfo {
     fn of(damage: &tracebraid_ctf::damage::Damage) -> DamageInfo {
         DamageInfo {
-            path: damage.path.display().to_string(),
+            path: crate::imported::shown(&damage.path),
             offset: damage.offset,
-            message: damage.message.clone(),
+            message: crate::imported::named(&damage.message),
             skipped: damage.skipped,
         }
     }
@@ -201,7 +201,7 @@ impl TraceInfo {
             paths: trace
                 .paths
                 .iter()
-                .map(|path| path.display().to_string())
+                .map(|path| crate::imported::shown(path))
                 .collect(),
             format: match class.version {
                 CtfVersion::V1_8 => "CTF 1.8",
@@ -280,7 +280,7 @@ impl StreamInfo {
             files: stream
                 .files
                 .iter()
-                .map(|file| file.path.display().to_string())
+                .map(|file| crate::imported::shown(&file.path))
                 .collect(),
             packets: stream.packets.len() as u64,
             bytes: stream.bytes(),

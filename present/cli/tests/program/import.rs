@@ -437,6 +437,27 @@ fn damage_is_told_with_its_place_and_hides_nothing_else() {
     assert!(said.contains("version 9 of trace.dat is not read"), "{said}");
 }
 
+/// The user knows the file, not the directory that it is imported to.
+#[test]
+fn messages_name_the_file_that_was_imported() {
+    let directory = TempDir::new().expect("a directory");
+    let file = directory.path().join("damaged");
+    let bytes = fs::read(perf_file("lost.data")).expect("the file");
+    fs::write(&file, &bytes[..200_000]).expect("written");
+    for command in [
+        &["info"][..],
+        &["info", "--format", "json"],
+        &["count"],
+        &["print"],
+    ] {
+        let output = run(&[command, &[path(&file)]].concat());
+        for text in [output.stdout, output.stderr] {
+            let text = String::from_utf8_lossy(&text);
+            assert!(!text.contains("/tracebraid-"), "{command:?}: {text}");
+        }
+    }
+}
+
 #[test]
 fn no_damage_makes_it_panic() {
     let mut seed = 1u64;
