@@ -258,16 +258,16 @@ pub(crate) fn width_of(text: &str) -> usize {
         .map_or(0, |&width| width.into())
 }
 
-/// Cuts what is too long, and shows that: at its end, of paths in the middle, since their ends tell them apart.
+/// Shortens a text in the middle, since both ends tell names apart (`stress-ng-futex`, `stress-ng-fault`); most of
+/// what stays is the end of paths, and the beginning of others. What is very short is cut at its end.
 fn shorten(text: &mut String, width: usize) {
     if width_of(text) <= width {
         return;
     }
-    let is_path = text.starts_with('/') && width >= LEAST_TEXT;
-    let end = if is_path {
-        tail(text, width * 2 / 3)
-    } else {
-        String::new()
+    let end = match text.starts_with('/') {
+        _ if width < LEAST_TEXT => String::new(),
+        true => tail(text, width * 2 / 3),
+        false => tail(text, width / 3),
     };
     let room = width - width_of(&end);
     while width_of(text) >= room && text.pop().is_some() {}
@@ -318,6 +318,27 @@ fn paragraph_within(text: &str, width: Option<usize>) -> String {
         column += before + length;
     }
     lines + "\n"
+}
+
+/// A message for standard error: its lines are broken between words where that is a terminal, and only there. Lines that
+/// begin with a space are shown as they are (an expression, and a caret below it).
+pub(crate) fn message(text: &str) -> Cow<'_, str> {
+    let width =
+        terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0).max(40));
+    match width {
+        Some(width) => Cow::Owned(message_within(text, width)),
+        None => Cow::Borrowed(text),
+    }
+}
+
+fn message_within(text: &str, width: usize) -> String {
+    let lines = text
+        .lines()
+        .map(|line| match line.starts_with(' ') || width_of(line) <= width {
+            true => line.to_owned(),
+            false => paragraph_within(line, Some(width)).trim_end().to_owned(),
+        });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A context below its numbers, the outermost frame first: all of it, on as many lines as it takes.
@@ -536,6 +557,29 @@ mod tests {
             "4 CPUs over 2.640188 s:\n85.22 % active, 12.64 % idle;\n9,433 switches\n"
         );
         assert_eq!(paragraph_within("  (too narrow)", Some(8)), "  (too\n  narrow)\n");
+    }
+
+    #[test]
+    fn messages_break_but_for_expressions() {
+        let text = "error: --filter: `foo` is no time, nor anything else\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^";
+        assert_eq!(
+            message_within(text, 40),
+            "error: --filter: `foo` is no time, nor\nanything else\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^"
+        );
+        assert_eq!(message_within("short", 40), "short");
+    }
+
+    #[test]
+    fn names_are_shortened_in_the_middle() {
+        let of = |text: &str, width| {
+            let mut text = text.to_owned();
+            shorten(&mut text, width);
+            text
+        };
+        assert_eq!(of("stress-ng-futex", 12), "stress-…utex");
+        assert_eq!(of("/var/lib/mysql/ibdata1", 12), "/va…/ibdata1");
+        assert_eq!(of("stress-ng-futex", 8), "stress-…");
+        assert_eq!(of("stress-ng-futex", 15), "stress-ng-futex");
     }
 
     #[test]
