@@ -417,7 +417,10 @@ impl Walk<'_> {
         let (call, object, wake) = wait;
         let own = self.path.hops.get(hop as usize).map(|hop| hop.actor);
         let origin = own.and_then(|own| self.graph.origin(own, wait));
-        let until = origin.and_then(|origin| origin.at).unwrap_or(end).clamp(begin, end);
+        let until = origin
+            .and_then(|origin| origin.at)
+            .unwrap_or(end)
+            .clamp(begin, end);
         let is_followed =
             origin.is_some_and(|origin| self.goes_over(hop, origin.by, (begin, until), origin.link, false));
         let rest = if is_followed { until } else { begin };

@@ -111,9 +111,8 @@ fn share(requests: &[InService], shares: &mut [u128]) {
     let mut since = vec![0u128; requests.len()];
     let (mut at, mut grown, mut weight) = (i64::MIN, 0u128, 0u128);
     for (time, begins, place) in steps {
-        if weight > 0 {
-            grown += (u128::from(at.abs_diff(time)) << FRACTION) / weight;
-        }
+        let passed = u128::from(at.abs_diff(time)) << FRACTION;
+        grown += passed.checked_div(weight).unwrap_or(0);
         at = time;
         let (Some(request), Some(since)) = (requests.get(place), since.get_mut(place)) else {
             continue;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tracebraid_critical_path::{
-    Actor, ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Packet, Passed, Path, Queue, Reason,
-    Request, Role, State, Stretch, Wake, Work,
+    Actor, ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Packet, Passed, Path, Queue,
+    Reason, Request, Role, State, Stretch, Wake, Work,
 };
 use tracebraid_kernel_fold::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Device, Syscall};
