@@ -1,11 +1,13 @@
 //! Two groups of executions beside each other: in which contexts they differ, and how sure that is.
 //!
-//! For each context the mean time of an execution in it, of those that were never there too, tested as [`crate::statistics`]
-//! has it. Chances are corrected for the number of contexts, those of times within contexts and those of contexts with all
-//! within them each by themselves.
+//! For each context the mean time of an execution in it, of those that were never there too, beside that of random groups of the same
+//! sizes ([`crate::permutation`]). Chances are corrected for the number of contexts that can differ as surely, those of times within
+//! contexts and those of contexts with all within them each by themselves.
 
 use crate::contexts::{ContextId, Contexts};
-use crate::statistics::{Spread, Sums, Test, correct, test_times};
+use crate::permutation::correct;
+use crate::statistics::{Spread, Test, least_of_times, test_times};
+use crate::sums::{Sums, pool};
 
 /// Times of an execution in contexts, in the order of contexts.
 pub type Times<'t> = &'t [(ContextId, u64)];
@@ -27,20 +29,24 @@ pub struct Difference {
 pub fn compare(contexts: &Contexts, groups: [&[Times<'_>]; 2]) -> Vec<Difference> {
     let sums = groups.map(|group| GroupSums::new(contexts, group));
     let mut found = Vec::new();
+    let executions = groups.map(|group| group.len() as u64);
     for is_whole in [false, true] {
         let of = |id: usize| {
-            let sums = [0, 1].map(|at| sums[at].of(is_whole, id));
+            let sums = [sums[0].of(is_whole, id)?, sums[1].of(is_whole, id)?];
             let is_there = sums.iter().any(|sums| sums.present > 0);
-            let groups = [0, 1].map(|at| sums[at].spread(groups[at].len() as u64));
+            let groups = [0, 1].map(|at| sums[at].spread(executions[at]));
             is_there.then(|| Difference {
                 context: ContextId(id as u32),
                 is_whole,
                 groups,
-                test: test_times(groups),
+                test: test_times(groups, &pool(sums, executions[0] + executions[1]), sums[1].sum()),
             })
         };
         let mut differences: Vec<Difference> = (0..contexts.count()).filter_map(of).collect();
-        correct(differences.iter_mut().map(|of| &mut of.test.chance));
+        let tests = differences
+            .iter_mut()
+            .map(|of| (&mut of.test.chance, least_of_times(of.groups)));
+        correct(tests);
         found.append(&mut differences);
     }
     let order = |of: &Difference| (of.test.chance, -of.test.more.abs());
@@ -61,14 +67,12 @@ impl Difference {
     }
 }
 
-/// Differences of contexts themselves, or of contexts with all within them: sure ones first, the greatest of them at the top; then
-/// the others as [`compare`] has them.
+/// Differences of contexts themselves, or of contexts with all within them: the greatest first, whether they are sure or not.
 pub fn ranked(differences: &[Difference], is_whole: bool) -> Vec<Difference> {
-    let of_kind = differences.iter().filter(|of| of.is_whole == is_whole).copied();
-    let (mut sure, other): (Vec<_>, Vec<_>) = of_kind.partition(Difference::is_sure);
-    sure.sort_by(|one, other| other.test.more.abs().total_cmp(&one.test.more.abs()));
-    sure.extend(other);
-    sure
+    let of_kind = differences.iter().filter(|of| of.is_whole == is_whole);
+    let mut ranked: Vec<Difference> = of_kind.copied().collect();
+    ranked.sort_by(|one, other| other.test.more.abs().total_cmp(&one.test.more.abs()));
+    ranked
 }
 
 /// Sums of a group, by context.
@@ -112,9 +116,9 @@ impl GroupSums {
         sums
     }
 
-    fn of(&self, is_whole: bool, id: usize) -> Sums {
+    fn of(&self, is_whole: bool, id: usize) -> Option<&Sums> {
         let list = if is_whole { &self.whole } else { &self.own };
-        list.get(id).copied().unwrap_or_default()
+        list.get(id)
     }
 }
 

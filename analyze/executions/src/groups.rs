@@ -1,8 +1,9 @@
 //! Two groups of executions of a table, and which figures and texts tell them apart.
 
-use crate::compare::Times;
+use crate::compare::{SURE, Times};
 use crate::database::{Database, Figures, Table};
-use crate::statistics::{Spread, Test, correct, ranks, surer, test};
+use crate::permutation::{correct, least_chance};
+use crate::statistics::{Numbers, Spread, Test, numbers, surer, test};
 use crate::texts::{TextSeparation, rank, texts};
 
 /// Places of executions in their table, ascending.
@@ -63,44 +64,58 @@ pub struct Apart<'t> {
 
 /// Which figures and texts tell two groups apart. Chances are corrected for the number of each.
 pub fn separations<'t>(database: &Database, table: &'t Table, groups: [&[usize]; 2]) -> Apart<'t> {
-    let mut apart = Apart {
-        figures: figures(table, groups),
-        texts: texts(database, table, groups),
-    };
-    correct(apart.figures.iter_mut().map(|of| &mut of.test.chance));
-    correct(apart.texts.iter_mut().map(|of| &mut of.chance));
-    rank(&mut apart.texts);
+    let (mut figures, least): (Vec<_>, Vec<_>) = figures(table, groups).into_iter().unzip();
+    correct(figures.iter_mut().map(|of| &mut of.test.chance).zip(least));
     let distance = |of: &Separation<'_>| (of.higher - 0.5).abs();
-    apart.figures.sort_by(|one, other| {
+    figures.sort_by(|one, other| {
         distance(other)
             .total_cmp(&distance(one))
             .then(one.test.chance.total_cmp(&other.test.chance))
     });
-    apart
+    let (mut texts, least): (Vec<_>, Vec<_>) = texts(database, table, groups).into_iter().unzip();
+    correct(texts.iter_mut().map(|of| &mut of.chance).zip(least));
+    rank(&mut texts);
+    Apart { figures, texts }
 }
 
-/// The figures in two groups. Their chances are not corrected.
-fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<Separation<'t>> {
+impl Separation<'_> {
+    /// Whether it is taken for a difference, if its chance is corrected.
+    pub fn is_sure(&self) -> bool {
+        self.test.chance < SURE
+    }
+}
+
+/// The figures in two groups, with the least chance that each can have. Their chances are not corrected.
+fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<(Separation<'t>, f64)> {
     let of = |figures: &'t Figures| {
-        let values = groups.map(|group| {
+        let mut values = groups.map(|group| {
             let values = group.iter().filter_map(|&row| figures.values.get(row).copied());
             values.filter(|value| !value.is_nan()).collect::<Vec<f64>>()
         });
         let spreads = [0, 1].map(|at| Spread::of(values[at].iter().copied()));
-        let [mut first, mut second] = values;
-        let (by_ranks, higher) = ranks([&mut first, &mut second]);
-        let by_mean = test(spreads);
-        Separation {
+        let [first, second] = &mut values;
+        let compared = numbers([first, second]);
+        let (chance, least) = chance_of(&compared, spreads.map(|of| of.executions));
+        let separation = Separation {
             figures,
             groups: spreads,
-            test: Test {
-                chance: surer(by_mean.chance, by_ranks),
-                ..by_mean
-            },
-            higher,
-        }
+            test: test(spreads, chance),
+            higher: compared.higher,
+        };
+        (separation, least)
     };
     table.figures.iter().map(of).collect()
+}
+
+/// How probable numbers that differ so much are by chance, by means or by ranks; and the least that can be.
+fn chance_of(compared: &Numbers, executions: [u64; 2]) -> (f64, f64) {
+    let least = least_chance(executions, compared.differing);
+    let is_enough = executions.iter().all(|&count| count > 1);
+    let chance = match is_enough {
+        true => surer(compared.by_mean.two_sided(), compared.by_ranks.two_sided()),
+        false => 1.0,
+    };
+    (chance.max(least), least)
 }
 
 #[cfg(test)]
@@ -138,7 +153,8 @@ mod tests {
 
     #[test]
     fn figures_that_tell_groups_apart_come_first() {
-        let higher = |first: &[f64], second: &[f64]| ranks([&mut first.to_vec(), &mut second.to_vec()]).1;
+        let higher =
+            |first: &[f64], second: &[f64]| numbers([&mut first.to_vec(), &mut second.to_vec()]).higher;
         assert_eq!(higher(&[1.0, 2.0], &[3.0, 4.0]), 1.0);
         assert_eq!(higher(&[3.0, 4.0], &[1.0, 2.0]), 0.0);
         assert_eq!(higher(&[1.0, 2.0, 3.0], &[2.0]), 0.5);

@@ -1,12 +1,12 @@
 //! How sure it is that two groups of values differ.
 //!
-//! Welch's test honours both variances and both sizes; a test of few values cannot be surer than that of all ways
-//! to divide them into two groups, so it is held there. The interval is that of the same test. The effect is Hedges' g.
-//! Where many things are tested, some differ by chance: [`correct`] accounts for that (Benjamini and Hochberg,
-//! "Controlling the false discovery rate", 1995).
+//! Probabilities are those of random groups ([`crate::permutation`]). The interval is the wider one of Welch's test, which honours that
+//! groups differ in their spread, and of Student's, which honours that a small group does not show its spread. The effect is Hedges' g.
 
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::factorial::ln_binomial;
+
+use crate::permutation::{Pool, Runs, Tail, least_chance};
 
 /// Values of a group's executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,44 +35,6 @@ pub struct Test {
     pub chance: f64,
 }
 
-/// Sums of times, which are exact whatever the order.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sums {
-    pub(crate) present: u64,
-    sum: u128,
-    squares: u128,
-}
-
-impl Sums {
-    pub(crate) fn add(&mut self, time: u64) {
-        let time = u128::from(time);
-        self.present += 1;
-        self.sum += time;
-        self.squares = self.squares.saturating_add(time * time);
-    }
-
-    pub(crate) fn spread(&self, executions: u64) -> Spread {
-        let count = executions as f64;
-        let mean = self.sum as f64 / count.max(1.0);
-        // Exact as long as it can be: the difference of two numbers that are nearly the same.
-        let deviations = self
-            .squares
-            .checked_mul(u128::from(executions))
-            .zip(self.sum.checked_mul(self.sum))
-            .map_or(0, |(all, square)| all.saturating_sub(square));
-        let variance = match executions {
-            0 | 1 => 0.0,
-            _ => deviations as f64 / (count * (count - 1.0)),
-        };
-        Spread {
-            executions,
-            present: self.present,
-            mean,
-            deviation: variance.sqrt(),
-        }
-    }
-}
-
 impl Spread {
     /// Of numbers; those that are none count as executions that have none, and are left out.
     pub fn of(values: impl Iterator<Item = f64>) -> Spread {
@@ -97,58 +59,49 @@ impl Spread {
     }
 }
 
-/// Tests whether two groups differ.
-pub fn test(groups: [Spread; 2]) -> Test {
-    let [one, other] = groups;
-    let more = other.mean - one.mean;
-    let counts = groups.map(|group| group.executions as f64);
-    let errors = [0, 1].map(|at| groups[at].deviation.powi(2) / counts[at].max(1.0));
-    let error = (errors[0] + errors[1]).sqrt();
-    // Numbers may be infinite, or so great that their squares are.
-    let can_tell = one.executions > 1 && other.executions > 1 && more.is_finite() && error.is_finite();
-    let (interval, chance) = match can_tell {
-        true => welch(more, error, [0, 1].map(|at| (errors[at], counts[at]))),
-        false => (None, 1.0),
-    };
+/// Two groups whose difference has that probability by chance.
+pub(crate) fn test(groups: [Spread; 2], chance: f64) -> Test {
+    let more = groups[1].mean - groups[0].mean;
     Test {
         more,
-        interval,
+        interval: interval(groups),
         effect: effect(more, groups),
-        chance: chance
-            .max(least_chance(one.executions, other.executions))
-            .min(1.0),
+        chance,
     }
 }
-
-/// Tests whether the times of two groups in a context differ: as [`test`] does, and by how many executions were there at all (Fisher's
-/// exact test, "The Design of Experiments", 1935), which tells more where few were. The surer one counts, as one of two; the second
-/// only where the effect is [`LARGE`]: that some more were there is no difference in time yet.
-pub(crate) fn test_times(groups: [Spread; 2]) -> Test {
-    let by_mean = test(groups);
-    let [one, other] = groups;
-    let by_presence = match by_mean.effect.abs() >= LARGE {
-        true => presence([one.present, other.present], [one.executions, other.executions]),
-        false => 1.0,
-    };
-    Test {
-        chance: surer(by_mean.chance, by_presence),
-        ..by_mean
-    }
-}
-
-/// What is called a large effect: Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988).
-const LARGE: f64 = 0.8;
 
 /// How probable numbers of a second group that are as much greater than those of a first one are if they are none: by means
-/// (Welch) or by ranks (Mann and Whitney), which a few numbers far away do not change.
+/// or by ranks (Mann and Whitney), which a few numbers far away do not change. Means must differ both beside those of random groups and
+/// beside the spread of each group (Welch's test): only the first is right where a group is small, only the latter where a
+/// group has a greater spread than the other one and the same mean.
 pub fn chance_of_more(first: &[f64], second: &[f64]) -> f64 {
     let spreads = [first, second].map(|values| Spread::of(values.iter().copied()));
-    let by_mean = test(spreads);
-    let (by_ranks, higher) = ranks([&mut first.to_vec(), &mut second.to_vec()]);
-    let if_more = |is_more, chance| if is_more { chance } else { 1.0 };
-    surer(
-        if_more(by_mean.more > 0.0, by_mean.chance),
-        if_more(higher > 0.5, by_ranks),
+    let compared = numbers([&mut first.to_vec(), &mut second.to_vec()]);
+    let by_spread = match Errors::new(spreads) {
+        Some(errors) => errors.welch_of_more(),
+        None => 1.0,
+    };
+    let by_mean = compared.by_mean.of_more().max(by_spread);
+    let least = least_chance([0, 1].map(|at| spreads[at].executions), compared.differing);
+    surer(by_mean, compared.by_ranks.of_more()).max(least / 2.0)
+}
+
+/// Tests whether the times of two groups in a context differ; those of executions that were not there are 0.
+pub(crate) fn test_times(groups: [Spread; 2], pool: &Pool, sum: f64) -> Test {
+    let executions = groups.map(|group| group.executions);
+    // Of a single execution nothing can be said.
+    let chance = match executions.iter().all(|&count| count > 1) {
+        true => pool.tail(executions[1], sum).two_sided(),
+        false => 1.0,
+    };
+    test(groups, chance.max(least_of_times(groups)))
+}
+
+/// The least probability that such a test can give.
+pub(crate) fn least_of_times(groups: [Spread; 2]) -> f64 {
+    least_chance(
+        groups.map(|group| group.executions),
+        groups[0].present + groups[1].present,
     )
 }
 
@@ -191,76 +144,123 @@ pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
     (2.0 * sum).min(1.0)
 }
 
-/// How probable ranks as different as those of two groups of numbers are by chance: Mann and Whitney, "On a test of whether one of
-/// two random variables is stochastically larger than the other" (1947), with the normal distribution. And how probable it is that one
-/// of the second group is greater than one of the first.
-pub(crate) fn ranks([first, second]: [&mut [f64]; 2]) -> (f64, f64) {
-    if first.is_empty() || second.is_empty() {
-        return (1.0, 0.5);
-    }
+/// Two groups of numbers, beside those of all ways to choose the second one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    /// By the sum of the numbers.
+    pub(crate) by_mean: Tail,
+    /// By the sum of their ranks: Mann and Whitney, "On a test of whether one of two random variables is stochastically larger than
+    /// the other" (1947).
+    pub(crate) by_ranks: Tail,
+    /// How probable it is that one of the second group is greater than one of the first, ties being half.
+    pub(crate) higher: f64,
+    /// How many numbers are not the most frequent one.
+    pub(crate) differing: u64,
+}
+
+/// Compares two groups of numbers, of which none is NaN; they are sorted.
+pub(crate) fn numbers([first, second]: [&mut [f64]; 2]) -> Numbers {
     first.sort_by(f64::total_cmp);
     second.sort_by(f64::total_cmp);
-    let (mut below, mut up_to, mut sum) = (0, 0, 0.0);
-    for value in second.iter() {
-        while first.get(below).is_some_and(|other| other < value) {
-            below += 1;
-        }
-        while first.get(up_to).is_some_and(|other| other <= value) {
-            up_to += 1;
-        }
-        sum += (below + up_to) as f64 / 2.0;
+    let counts = [first.len() as u64, second.len() as u64];
+    let all = counts[0] + counts[1];
+    let (mut values, mut ranks) = (Runs::new(all), Runs::new(all));
+    let (mut sum, mut rank_sum, mut frequent, mut placed) = (0.0, 0.0, 0, 0);
+    let mut at = [0, 0];
+    while let Some(value) = least_of([first.get(at[0]), second.get(at[1])]) {
+        let equal = |list: &[f64], from: usize| {
+            let rest = list.get(from..).unwrap_or_default();
+            rest.iter().take_while(|other| **other == value).count()
+        };
+        let found = [equal(first, at[0]), equal(second, at[1])];
+        let count = (found[0] + found[1]) as u64;
+        let rank = placed as f64 + (count as f64 + 1.0) / 2.0;
+        values.push(value, count);
+        ranks.push(rank, count);
+        sum += value * found[1] as f64;
+        rank_sum += rank * found[1] as f64;
+        frequent = frequent.max(count);
+        placed += count;
+        at = [at[0] + found[0], at[1] + found[1]];
     }
-    let [one, other] = [first.len() as f64, second.len() as f64];
-    let all = one + other;
-    let higher = sum / (one * other);
-    let ties = ties([first, second]) / (all * (all - 1.0));
-    let deviation = (one * other / 12.0 * (all + 1.0 - ties)).sqrt();
-    let away = (sum - one * other / 2.0).abs() - 0.5;
-    let chance = match Normal::standard() {
-        normal if deviation > 0.0 => 2.0 * normal.cdf(-away.max(0.0) / deviation),
-        _ => 1.0,
+    let [one, other] = counts.map(|count| count as f64);
+    let above = rank_sum - other * (other + 1.0) / 2.0;
+    Numbers {
+        by_mean: values.pool().tail(counts[1], sum),
+        by_ranks: ranks.pool().tail(counts[1], rank_sum),
+        higher: if counts.contains(&0) {
+            0.5
+        } else {
+            above / (one * other)
+        },
+        differing: all - frequent,
+    }
+}
+
+fn least_of(next: [Option<&f64>; 2]) -> Option<f64> {
+    match next {
+        [Some(one), Some(other)] => Some(one.min(*other)),
+        [one, other] => one.or(other).copied(),
+    }
+}
+
+/// Errors of the difference of two means.
+struct Errors {
+    more: f64,
+    /// Standard errors and degrees of freedom: Welch's, and Student's.
+    welch: (f64, f64),
+    student: (f64, f64),
+}
+
+impl Errors {
+    /// None if a group has less than two executions, or numbers are infinite, or so great that their squares are.
+    fn new(groups: [Spread; 2]) -> Option<Errors> {
+        let more = groups[1].mean - groups[0].mean;
+        let counts = groups.map(|group| group.executions as f64);
+        let variances = groups.map(|group| group.deviation.powi(2));
+        let parts = [0, 1].map(|at| variances[at] / counts[at]);
+        let welch = parts[0] + parts[1];
+        let of_group = |at: usize| parts[at].powi(2) / (counts[at] - 1.0);
+        let freedom = counts[0] + counts[1] - 2.0;
+        let common = [0, 1].map(|at: usize| variances[at] * (counts[at] - 1.0) / freedom);
+        let student = (common[0] + common[1]) * (1.0 / counts[0] + 1.0 / counts[1]);
+        let is_known = groups.iter().all(|group| group.executions > 1);
+        (is_known && more.is_finite() && welch.is_finite()).then(|| Errors {
+            more,
+            welch: (
+                welch.sqrt(),
+                (welch.powi(2) / (of_group(0) + of_group(1))).max(1.0),
+            ),
+            student: (student.sqrt(), freedom),
+        })
+    }
+
+    /// How probable it is that so much more is none: the upper tail of Welch's test.
+    fn welch_of_more(&self) -> f64 {
+        let (error, freedom) = self.welch;
+        if error == 0.0 {
+            return if self.more > 0.0 { 0.0 } else { 1.0 };
+        }
+        StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |distribution| distribution.cdf(-self.more / error))
+    }
+}
+
+/// In which the difference of means lies with a probability of 95 %.
+fn interval(groups: [Spread; 2]) -> Option<(f64, f64)> {
+    let errors = Errors::new(groups)?;
+    let reach = |(error, freedom): (f64, f64)| {
+        let distribution = StudentsT::new(0.0, 1.0, freedom.min(MOST_FREEDOM)).ok()?;
+        Some(distribution.inverse_cdf(0.975) * error)
     };
-    let least = least_chance(first.len() as u64, second.len() as u64);
-    (chance.max(least).min(1.0), higher)
-}
-
-/// What equal values, of which there are t, add up to: t³ − t. Both groups are sorted.
-fn ties([first, second]: [&[f64]; 2]) -> f64 {
-    let mut all: Vec<f64> = [first, second].concat();
-    all.sort_by(f64::total_cmp);
-    let runs = all.chunk_by(|one, other| one == other);
-    runs.map(|run| run.len() as f64)
-        .map(|count| count.powi(3) - count)
-        .sum()
-}
-
-/// Welch's test: the interval of 95 %, and the probability of such a difference by chance.
-fn welch(more: f64, error: f64, parts: [(f64, f64); 2]) -> (Option<(f64, f64)>, f64) {
-    if error == 0.0 {
-        return (Some((more, more)), if more == 0.0 { 1.0 } else { 0.0 });
-    }
-    let of_group = |(part, count): (f64, f64)| part.powi(2) / (count - 1.0);
-    let freedom = error.powi(4) / (of_group(parts[0]) + of_group(parts[1]));
-    let Ok(distribution) = StudentsT::new(0.0, 1.0, freedom.max(1.0)) else {
-        return (None, 1.0);
+    let reach = match errors.welch.0 == 0.0 && errors.student.0 == 0.0 {
+        true => 0.0,
+        false => reach(errors.welch)?.max(reach(errors.student)?),
     };
-    let reach = distribution.inverse_cdf(0.975) * error;
-    let chance = 2.0 * distribution.cdf(-(more / error).abs());
-    (Some((more - reach, more + reach)), chance)
+    Some((errors.more - reach, errors.more + reach))
 }
 
-/// Of all ways to divide so many executions into two groups, the part that at least looks like the one at hand.
-pub(crate) fn least_chance(one: u64, other: u64) -> f64 {
-    let (few, many) = (one.min(other), one.max(other));
-    let mut ways = 1.0;
-    for place in 1..=few {
-        ways *= (many + place) as f64 / place as f64;
-        if ways > 1e30 {
-            break;
-        }
-    }
-    2.0 / ways
-}
+/// Student's distribution is the normal one long before that; degrees of freedom are infinite where one variance is too small.
+const MOST_FREEDOM: f64 = 1e15;
 
 /// Hedges' g: the difference by the spread of both, made smaller for few executions.
 fn effect(more: f64, groups: [Spread; 2]) -> f64 {
@@ -278,18 +278,6 @@ fn effect(more: f64, groups: [Spread; 2]) -> f64 {
     more / spread * if freedom > 1.0 { few.max(0.0) } else { 1.0 }
 }
 
-/// Corrects chances for how many there are.
-pub fn correct<'t>(chances: impl Iterator<Item = &'t mut f64>) {
-    let mut chances: Vec<&mut f64> = chances.collect();
-    chances.sort_by(|one, other| one.total_cmp(other));
-    let count = chances.len() as f64;
-    let mut least = 1.0f64;
-    for (place, chance) in chances.iter_mut().enumerate().rev() {
-        least = least.min(**chance * count / (place as f64 + 1.0));
-        **chance = least;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,21 +286,26 @@ mod tests {
         (one - other).abs() <= 1e-6 * other.abs().max(1e-3)
     }
 
+    fn spread(values: &[f64]) -> Spread {
+        Spread::of(values.iter().copied())
+    }
+
     #[test]
     fn infinite_numbers_are_told_by_ranks_alone() {
         let low: Vec<f64> = (0..20).map(f64::from).collect();
         for high in [f64::INFINITY, f64::NEG_INFINITY, 1e300] {
             let mut other = low.clone();
             other.iter_mut().take(3).for_each(|value| *value = high);
-            let spreads = [&low, &other].map(|values| Spread::of(values.iter().copied()));
-            for found in [
-                test(spreads),
-                test([spreads[1], spreads[0]]),
-                test([spreads[1], spreads[1]]),
-            ] {
+            let spreads = [&low, &other].map(|values| spread(values));
+            for groups in [spreads, [spreads[1], spreads[0]], [spreads[1], spreads[1]]] {
+                let found = test(groups, 1.0);
                 assert_eq!((found.interval, found.effect), (None, 0.0), "{high}: {found:?}");
-                assert!(found.chance == 1.0, "{high}: {found:?}");
             }
+            assert_eq!(
+                numbers([&mut low.clone(), &mut other]).by_mean.chance,
+                1.0,
+                "{high}"
+            );
         }
         let infinite = [f64::INFINITY; 20];
         assert!(chance_of_more(&low, &infinite) < 1e-6);
@@ -320,44 +313,45 @@ mod tests {
     }
 
     #[test]
-    fn chances_are_those_of_welchs_test() {
-        // Chances and intervals as scipy 1.16 gives them (`ttest_ind` with `equal_var=False`).
-        let [one, other, few, large]: [&[u64]; 4] = [
-            &[
-                275, 210, 190, 236, 170, 179, 169, 201, 219, 226, 231, 196, 190, 217, 214,
-            ],
-            &[
-                271, 220, 208, 234, 234, 235, 258, 220, 248, 202, 219, 221, 229, 300, 239,
-            ],
-            &[3, 5, 4],
-            &[10, 30, 20, 50],
+    fn intervals_are_the_wider_of_both_tests() {
+        let one = [
+            275.0, 210.0, 190.0, 236.0, 170.0, 179.0, 169.0, 201.0, 219.0, 226.0, 231.0, 196.0, 190.0, 217.0,
+            214.0,
         ];
-        let exact = |values: &[u64]| {
-            let mut sums = Sums::default();
-            values.iter().for_each(|&value| sums.add(value));
-            sums.spread(values.len() as u64)
-        };
-        let running = |values: &[u64]| Spread::of(values.iter().map(|&value| value as f64));
-        let expected = [
+        let other = [
+            271.0, 220.0, 208.0, 234.0, 234.0, 235.0, 258.0, 220.0, 248.0, 202.0, 219.0, 221.0, 229.0, 300.0,
+            239.0,
+        ];
+        // As scipy 1.17 gives them (`ttest_ind(...).confidence_interval()`), Welch's and Student's.
+        let welch = [
+            ((&one[..], &other[..]), (7.668882941149821, 47.664450392183554)),
             (
-                (one, other),
-                0.008452732437443369,
-                (7.668882941149821, 47.664450392183554),
-            ),
-            (
-                (few, large),
-                0.07027845189629994,
+                (&[3.0, 5.0, 4.0][..], &[10.0, 30.0, 20.0, 50.0][..]),
                 (-3.5984413954914274, 50.59844139549143),
             ),
         ];
-        for ((one, other), chance, (low, high)) in expected {
-            for spread in [&exact as &dyn Fn(&[u64]) -> Spread, &running] {
-                let found = test([spread(one), spread(other)]);
-                assert!(near(found.chance, chance), "{found:?}");
-                let interval = found.interval.unwrap();
-                assert!(near(interval.0, low) && near(interval.1, high), "{found:?}");
-            }
+        for ((one, other), (low, high)) in welch {
+            let interval = test([spread(one), spread(other)], 1.0).interval.unwrap();
+            let expected = interval.0 <= low + 1e-6 && interval.1 >= high - 1e-6;
+            assert!(
+                expected && near(interval.0 + interval.1, low + high),
+                "{interval:?}"
+            );
         }
+        // A group that has none of what few have is no exact one: Student's standard error is 40 times Welch's.
+        let many: Vec<f64> = (0..1780)
+            .map(|at| if at % 89 == 0 { 100.0 } else { 0.0 })
+            .collect();
+        let none = [0.0; 20];
+        let (low, high) = test([spread(&none), spread(&many)], 1.0).interval.unwrap();
+        let reach =
+            1.961_287 * 10.535_8 * (1779.0f64 / 1798.0).sqrt() * (1.0f64 / 20.0 + 1.0 / 1780.0).sqrt();
+        assert!((high - low - 2.0 * reach).abs() < 1e-2, "{low} {high} {reach}");
+        assert_eq!(
+            test([spread(&[1.0; 3]), spread(&[3.0; 3])], 1.0).interval,
+            Some((2.0, 2.0))
+        );
+        assert_eq!(test([spread(&[1.0]), spread(&[3.0; 3])], 1.0).interval, None);
     }
 
     #[test]
@@ -380,32 +374,38 @@ mod tests {
     fn ranks_tell_groups_apart_whatever_their_tails() {
         let mut few: Vec<f64> = (0..60).map(f64::from).collect();
         let mut slow: Vec<f64> = (0..40).map(|at| 100.0 + f64::from(at)).chain([1e12]).collect();
-        let (chance, higher) = ranks([&mut few, &mut slow]);
-        assert!(chance < 1e-12 && higher == 1.0, "{chance} {higher}");
-        // U is 48 of 64; three twos, two threes and two eights are 36 of 16 · 15.
+        let found = numbers([&mut few, &mut slow]);
+        assert!(found.by_ranks.chance < 1e-12 && found.higher == 1.0, "{found:?}");
+        // U is 48 of 64. By a normal distribution, as Mann and Whitney took it, that has a chance of 0.102 on both sides.
         let mut one = [1.0, 2.0, 2.0, 3.0, 5.0, 8.0, 9.0, 4.0];
         let mut other = [2.0, 6.0, 7.0, 8.0, 10.0, 12.0, 3.0, 11.0];
-        let (chance, higher) = ranks([&mut one, &mut other]);
-        assert!((chance - 0.102_037_506).abs() < 1e-8, "{chance}");
-        assert!((higher - 0.75).abs() < 1e-12, "{higher}");
-        assert_eq!(ranks([&mut [], &mut [2.0]]), (1.0, 0.5));
-    }
-
-    #[test]
-    fn few_executions_cannot_tell_much() {
-        assert!(near(least_chance(3, 3), 0.1));
-        assert!(near(least_chance(1, 1), 1.0));
-        assert!(least_chance(100, 2000) < 1e-29);
-    }
-
-    #[test]
-    fn chances_are_corrected_for_their_number() {
-        let mut chances = [0.01, 0.04, 0.03, 0.5];
-        correct(chances.iter_mut());
-        let expected = [0.04, 0.16 / 3.0, 0.16 / 3.0, 0.5];
+        let found = numbers([&mut one, &mut other]);
+        let ratio = found.by_ranks.two_sided() / 0.102_037_506;
+        assert!((0.9..1.5).contains(&ratio), "{found:?} {ratio}");
         assert!(
-            chances.iter().zip(expected).all(|(one, other)| near(*one, other)),
-            "{chances:?}"
+            (found.higher - 0.75).abs() < 1e-12 && found.differing == 13,
+            "{found:?}"
         );
+        let found = numbers([&mut [], &mut [2.0]]);
+        assert_eq!((found.by_ranks.chance, found.higher), (1.0, 0.5));
+    }
+
+    #[test]
+    fn more_must_be_more_beside_the_spread_of_each_group() {
+        let many: Vec<f64> = (0..500).map(|at| f64::from(at % 10)).collect();
+        let more: Vec<f64> = (0..30).map(|at| f64::from(at % 10) + 6.0).collect();
+        assert!(chance_of_more(&many, &more) < 1e-6);
+        assert_eq!(chance_of_more(&more, &many), 1.0);
+        // One number far away makes a mean greater, and proves nothing.
+        let mut one = vec![4.0; 20];
+        one[3] = 1e6;
+        assert!(chance_of_more(&many, &one) > 0.1);
+        // Nor does a group in which nobody has what few of the others have.
+        let rare: Vec<f64> = (0..1780)
+            .map(|at| if at % 89 == 0 { 100.0 } else { 0.0 })
+            .collect();
+        assert!(chance_of_more(&[0.0; 20], &rare) > 0.2);
+        // It cannot be surer than one of all ways to choose the group.
+        assert!(chance_of_more(&[1.0, 2.0, 3.0], &[7.0, 8.0, 9.0]) >= 0.05);
     }
 }

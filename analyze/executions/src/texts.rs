@@ -12,7 +12,8 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 use crate::compare::SURE;
 use crate::database::{Database, Source, Table};
 use crate::names::Names;
-use crate::statistics::{least_chance, presence, surer};
+use crate::permutation::{corrected, least_chance};
+use crate::statistics::{presence, surer};
 
 /// A text of executions in two groups.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +40,8 @@ struct Column<'t> {
     codes: Vec<Option<u32>>,
 }
 
-/// All texts in two groups. Their chances are not corrected.
-pub(crate) fn texts(database: &Database, table: &Table, groups: [&[usize]; 2]) -> Vec<TextSeparation> {
+/// All texts in two groups, with the least chance that each can have. Their chances are not corrected.
+pub(crate) fn texts(database: &Database, table: &Table, groups: [&[usize]; 2]) -> Vec<(TextSeparation, f64)> {
     let columns = columns(database, table);
     columns.iter().map(|column| tested(column, groups)).collect()
 }
@@ -54,8 +55,8 @@ pub(crate) fn rank(texts: &mut [TextSeparation]) {
 }
 
 impl TextSeparation {
-    /// If its chance is corrected.
-    fn is_sure(&self) -> bool {
+    /// Whether it is taken for a difference, if its chance is corrected.
+    pub fn is_sure(&self) -> bool {
         self.chance < SURE
     }
 
@@ -103,7 +104,7 @@ fn column<'t>(name: &'t str, of_rows: impl Iterator<Item = Option<&'t str>>) -> 
     Column { name, texts, codes }
 }
 
-fn tested(column: &Column<'_>, groups: [&[usize]; 2]) -> TextSeparation {
+fn tested(column: &Column<'_>, groups: [&[usize]; 2]) -> (TextSeparation, f64) {
     let counts = counts(column, groups);
     let sizes = groups.map(|group| group.len() as u64);
     let (most, by_one) = surest(&counts, sizes);
@@ -112,14 +113,17 @@ fn tested(column: &Column<'_>, groups: [&[usize]; 2]) -> TextSeparation {
         count as f64 / sizes[at].max(1) as f64
     };
     let chance = surer(chi_squared(&counts, sizes), by_one);
-    TextSeparation {
+    let frequent = counts.iter().map(|of| of[0] + of[1]).max().unwrap_or(0);
+    let least = least_chance(sizes, (sizes[0] + sizes[1]).saturating_sub(frequent));
+    let separation = TextSeparation {
         name: column.name.to_owned(),
         groups: sizes,
         association: association(&counts, sizes),
         value: column.texts.get(most).map(|&text| text.to_owned()),
         shares: [share(0), share(1)],
-        chance: chance.max(least_chance(sizes[0], sizes[1])).min(1.0),
-    }
+        chance: chance.max(least),
+    };
+    (separation, least)
 }
 
 /// By text, and behind them for none: how many executions of each group have it.
@@ -156,13 +160,16 @@ fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
         (place, chance, apart(of))
     });
     let least = chances.min_by(|one, other| one.1.total_cmp(&other.1).then(other.2.total_cmp(&one.2)));
+    let mut possible: Vec<f64> = there()
+        .map(|(_, of)| least_chance(sizes, of[0] + of[1]))
+        .collect();
     // Of two texts, one says what the other says.
-    let tests = match there().count() {
-        2 => 1,
-        count => count,
-    };
+    if possible.len() == 2 {
+        possible.pop();
+    }
+    possible.sort_by(f64::total_cmp);
     least.map_or((counts.len(), 1.0), |(place, chance, _)| {
-        (place, (chance * tests as f64).min(1.0))
+        (place, corrected(chance, &possible))
     })
 }
 
@@ -227,7 +234,7 @@ fn association(counts: &[[u64; 2]], sizes: [u64; 2]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::correct;
+    use crate::permutation::correct;
 
     fn of_texts<'t>(name: &'t str, texts: &'t [String]) -> Column<'t> {
         column(
@@ -271,14 +278,14 @@ mod tests {
             })
             .collect();
         let rows: Vec<usize> = (0..200).collect();
-        let found = tested(&of_texts("cause", &texts), [&rows[..180], &rows[180..]]);
+        let found = tested(&of_texts("cause", &texts), [&rows[..180], &rows[180..]]).0;
         assert_eq!((found.value.as_deref(), found.shares), (Some("disk"), [0.0, 1.0]));
         assert!(found.association > 0.98 && found.chance < 1e-12, "{found:?}");
         // That there is none may be what tells them apart, too.
         let texts: Vec<String> = (0..40)
             .map(|row| if row < 20 { "" } else { "x" }.to_owned())
             .collect();
-        let found = tested(&of_texts("id", &texts), [&rows[..20], &rows[20..40]]);
+        let found = tested(&of_texts("id", &texts), [&rows[..20], &rows[20..40]]).0;
         assert!(found.association > 0.9 && found.chance < 1e-6, "{found:?}");
         assert!(found.shares.contains(&0.0) && found.shares.contains(&1.0));
     }
@@ -292,7 +299,7 @@ mod tests {
         };
         let texts: Vec<String> = (0..525).map(text).collect();
         let rows: Vec<usize> = (0..525).collect();
-        let found = tested(&of_texts("op", &texts), [&rows[..500], &rows[500..]]);
+        let found = tested(&of_texts("op", &texts), [&rows[..500], &rows[500..]]).0;
         assert_eq!(
             (found.association, found.value.as_deref()),
             (0.0, Some("/report"))
@@ -315,10 +322,10 @@ mod tests {
         let rows: Vec<usize> = (0..100).collect();
         let groups = [&rows[..90], &rows[90..]];
         let own: Vec<String> = (0..100).map(|row| format!("id {row}")).collect();
-        let found = tested(&of_texts("id", &own), groups);
+        let found = tested(&of_texts("id", &own), groups).0;
         assert!(found.association < 0.01 && found.chance > 0.5, "{found:?}");
         let same = vec!["x".to_owned(); 100];
-        let found = tested(&of_texts("same", &same), groups);
+        let found = tested(&of_texts("same", &same), groups).0;
         assert_eq!((found.association, found.chance), (0.0, 1.0));
         // Nothing can be told of nothing, or of one.
         for groups in [
@@ -326,7 +333,7 @@ mod tests {
             [&rows[..1], &rows[..0]],
             [&rows[..1], &rows[1..2]],
         ] {
-            let found = tested(&of_texts("id", &own), groups);
+            let found = tested(&of_texts("id", &own), groups).0;
             assert!(found.chance >= 1.0 && found.association == 0.0, "{found:?}");
         }
     }
@@ -362,11 +369,12 @@ mod tests {
                     rows.swap(at, below(at + 1));
                 }
                 let (few, others) = rows.split_at(size);
-                let mut found: Vec<TextSeparation> = columns
+                let mut found: Vec<(TextSeparation, f64)> = columns
                     .iter()
                     .map(|column| tested(column, [others, few]))
                     .collect();
-                correct(found.iter_mut().map(|of| &mut of.chance));
+                correct(found.iter_mut().map(|(of, least)| (&mut of.chance, *least)));
+                let found = found.into_iter().map(|(of, _)| of).collect::<Vec<_>>();
                 wrong += usize::from(found.iter().any(|of| of.chance < 0.01));
             }
             // One in a hundred is expected.

@@ -6,6 +6,7 @@ mod delimit;
 mod figure;
 mod handover;
 mod naive;
+mod random_groups;
 mod recorded;
 mod stream;
 mod told;

@@ -20,9 +20,9 @@ use tracebraid_reports::periods::EndedAnalysis;
 use crate::told::Words;
 
 /// What slowed a request, and its tree.
-struct Request {
-    cause: String,
-    ecct: Ecct,
+pub(crate) struct Request {
+    pub(crate) cause: String,
+    pub(crate) ecct: Ecct,
 }
 
 fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options) -> A::Report {
@@ -46,7 +46,7 @@ fn truth(directory: &Path) -> HashMap<i128, (String, u64)> {
     lines.map(row).collect()
 }
 
-fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u32, Words>) {
+pub(crate) fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u32, Words>) {
     let directory = tracebraid_testkit::recorded::unpacked("kernel-ust-requests");
     let set = TraceSet::open(&[directory.join("kernel-ust-requests")]).expect("a trace");
     let causes = truth(&directory.join("kernel-ust-requests.truth"));
@@ -90,7 +90,7 @@ fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u32, Words>) 
     (found, builder.contexts, words)
 }
 
-fn of_cause<'r>(requests: &'r [Request], cause: &str) -> Vec<Times<'r>> {
+pub(crate) fn of_cause<'r>(requests: &'r [Request], cause: &str) -> Vec<Times<'r>> {
     let of_cause = requests.iter().filter(|request| request.cause == cause);
     of_cause.map(|request| request.ecct.times.as_slice()).collect()
 }
@@ -143,32 +143,7 @@ fn trees_of_slow_requests_differ_where_the_cause_is() {
 }
 
 /// What is less probable by chance is taken for a difference.
-const SURE: f64 = 0.01;
-
-#[test]
-fn halves_of_the_same_requests_do_not_differ() {
-    const SPLITS: u32 = 200;
-    let (requests, contexts, _) = requests(Options::default());
-    let mut fast = of_cause(&requests, "none");
-    let mut random = 1u64;
-    let mut wrong = 0;
-    for _ in 0..SPLITS {
-        // Fisher and Yates, with a linear congruential generator (Knuth's constants).
-        for at in (1..fast.len()).rev() {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            fast.swap(at, (random >> 33) as usize % (at + 1));
-        }
-        let (one, other) = fast.split_at(fast.len() / 2);
-        let surest = compare(&contexts, [one, other])
-            .first()
-            .map_or(1.0, |of| of.test.chance);
-        wrong += u32::from(surest < SURE);
-    }
-    println!("{wrong} of {SPLITS} pairs of halves differ");
-    assert!(wrong * 100 <= SPLITS, "{wrong}");
-}
+pub(crate) const SURE: f64 = 0.01;
 
 /// Stacks that might have been recorded: of a worker that computed, of one that waited, of a thread that is not there.
 #[test]
