@@ -279,31 +279,31 @@ test('opens with the groups of the terminal, and says so in the address', async 
   expect(await size(page, 'B')).toBe(30);
 });
 
-test('what is greater but not sure is told behind what is sure', async ({ page, alone }) => {
+test('what is not significant stands in its place, marked and pale', async ({ page, alone }) => {
   await open(page, alone);
-  const heading = page.locator('.unsure h3');
-  const sure = page.locator('table[aria-label="Differences that are sure"]');
-  const unsure = page.locator('table[aria-label="Differences that are not sure"]');
-  await expect(sure.locator('[data-ranked]').first()).toBeVisible();
-  // Two executions with a planted cause are too few to be sure of it, and that is the greatest difference.
+  const table = page.locator('table[aria-label="Contexts that differ most"]');
+  await expect(table.locator('[data-ranked]').first()).toBeVisible();
+  // One execution with a planted cause is too few to be sure of it, and that is the greatest difference.
   await page.locator('fieldset.side-b label', { hasText: 'lock' }).click();
   await calm(page);
-  const chosen = await size(page, 'B');
   await page.locator('[data-histogram="b m.duration_ns"]').focus();
-  for (let step = 0; step < 80 && (await size(page, 'B')) > 2; step++) {
+  for (let step = 0; step < 80 && (await size(page, 'B')) > 1; step++) {
     await page.keyboard.press('Alt+Shift+ArrowLeft');
     await page.waitForTimeout(30);
   }
   await calm(page);
-  expect(chosen).toBeGreaterThanOrEqual(await size(page, 'B'));
-  await expect(heading).toContainText('too few executions, or too mixed');
-  const least = (text: string) => Math.abs(Number(text.replace(/[^\d.]/g, ''))) * (/ms/.test(text) ? 1e6 : 1e3);
-  const of = async (table: typeof sure) => (await table.locator('td:nth-child(4)').allInnerTexts()).map(least);
-  const [greatest = 0] = (await sure.count()) > 0 ? await of(sure) : [];
-  const listed = await of(unsure);
-  expect(listed.length).toBeGreaterThan(0);
-  expect(listed.length).toBeLessThanOrEqual(5);
-  for (const one of listed) expect(one).toBeGreaterThanOrEqual(greatest);
+  const rows = await table.locator('tbody tr').evaluateAll((all) =>
+    all.map((row) => ({
+      isPale: row.classList.contains('doubtful'),
+      cells: [...row.children].map((cell) => cell.textContent ?? ''),
+    })),
+  );
+  const amount = (text: string) => Math.abs(Number(text.replace(/[^\d.]/g, ''))) * (/ms/.test(text) ? 1e6 : 1e3);
+  const sizes = rows.map(({ cells }) => amount(cells[3]));
+  expect(sizes).toEqual([...sizes].sort((one, other) => other - one));
+  expect(rows[0].isPale).toBe(true);
+  for (const { isPale, cells } of rows) expect(cells[4].startsWith('~')).toBe(isPale);
+  await expect(page.locator('.ranking')).toContainText('ignificant');
 });
 
 test('contexts in the list are told apart, and tell their whole way', async ({ page, alone }) => {

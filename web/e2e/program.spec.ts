@@ -53,9 +53,9 @@ async function wordsOf(page: Page): Promise<string[][]> {
   }, WORDS);
 }
 
-/** Contexts that the page lists as sure differences, the greatest first, by number. */
+/** Contexts that the page lists, the greatest differences first, by number. */
 async function ranked(page: Page): Promise<number[]> {
-  const rows = page.locator('table[aria-label="Differences that are sure"] [data-ranked]');
+  const rows = page.locator('table[aria-label="Contexts that differ most"] [data-ranked]');
   return rows.evaluateAll((found) => found.map((row) => Number(row.getAttribute('data-ranked'))));
 }
 
@@ -72,7 +72,7 @@ async function sizes(page: Page): Promise<number[]> {
 
 /** What the page shows of both groups: enough to tell whether another one shows the same. */
 async function seen(page: Page) {
-  const table = page.locator('table[aria-label="Differences that are sure"]');
+  const table = page.locator('table[aria-label="Contexts that differ most"]');
   return {
     sizes: await sizes(page),
     chips: await page.locator('.heads .chip').allInnerTexts(),
@@ -239,8 +239,16 @@ for (const study of STUDIES) {
       expect(differences.found).toEqual([]);
       // What is listed is what the terminal lists, in its order.
       const { contexts, figures } = compared(study.file, conditions);
-      const sure = contexts.filter(({ is_sure }) => is_sure).slice(0, 20);
-      expect((await ranked(page)).map((at) => words[at])).toEqual(sure.map(({ context }) => context.join('\n')));
+      const last = contexts.map(({ is_sure }) => is_sure).lastIndexOf(true);
+      const listed = contexts
+        .filter(({ difference }) => difference !== 0)
+        .slice(0, Math.min(20, Math.max(5, last + 1)));
+      expect((await ranked(page)).map((at) => words[at])).toEqual(listed.map(({ context }) => context.join('\n')));
+      // What is not significant stands in its place, marked and pale.
+      const marks = await page
+        .locator('table[aria-label="Contexts that differ most"] tbody tr')
+        .evaluateAll((rows) => rows.map((row) => [row.className, row.lastElementChild?.textContent?.startsWith('~')]));
+      expect(marks).toEqual(listed.map(({ is_sure }) => (is_sure ? ['', false] : ['doubtful', true])));
       const rows = page.locator('table[aria-label="Figures that tell the groups apart"] tbody tr');
       const telling = figures.filter(({ b_has_more }) => b_has_more !== 0.5).slice(0, 10);
       const texts = await rows.evaluateAll((all) =>

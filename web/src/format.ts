@@ -1,5 +1,7 @@
 /** Numbers and names for people. */
 
+import { SURE } from './engine/compare';
+
 const grouped = new Intl.NumberFormat('en');
 
 /** A count: 1,234,567. */
@@ -78,6 +80,11 @@ export function chance(value: number): string {
     return `< 10⁻${String(-exponent).replace(/\d/g, (digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(digit)])}`;
   }
   return `${Number((100 * value).toPrecision(2))} %`;
+}
+
+/** The chance of a row, marked if it is not significant, as the terminal marks it. */
+export function marked(value: number): string {
+  return value < SURE || Number.isNaN(value) ? chance(value) : `~ ${chance(value)}`;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for

@@ -9,7 +9,7 @@ import { type Filters, initial, type Shown, toAddress } from './data/address';
 import type { DataSource } from './data/source';
 import { type Automatic, automatic } from './engine/automatic';
 import type { Scale } from './engine/axis';
-import { type Comparison, compare, type Part, ranked, unsure } from './engine/compare';
+import { type Comparison, compare, type Part, ranked } from './engine/compare';
 import { Separating, type Separation } from './engine/figures';
 import type { Mode } from './engine/flame';
 import { Group, type Interval } from './engine/group';
@@ -30,9 +30,8 @@ const PICTURES = 120;
 const CALM = 150;
 /** Milliseconds between parts of work that nobody waits for. */
 const PAUSE = 30;
-/** Contexts in the lists of those that differ surely, and of those that differ more, but not surely. */
+/** Contexts in the list of those that differ most. */
 const RANKED = 20;
-const UNSURE = 5;
 
 export type Side = 0 | 1;
 
@@ -52,10 +51,8 @@ export class Model {
   /** The comparison of times with all within, which gives widths; of colours' part. */
   whole!: Comparison;
   coloured!: Comparison;
-  /** Where groups differ most. */
+  /** Where groups differ most, surely or not. */
   ranking: number[] = [];
-  /** Where they may differ more than there, which is not sure. */
-  unsure: number[] = [];
   rankedBy!: Comparison;
   /** Which figures tell the groups apart, the best first; of the groups as they were when nothing moved for the last time. */
   separations: Separation[] = [];
@@ -233,7 +230,6 @@ export class Model {
     const { depth } = this.layer;
     const isWanted = (at: number) => !this.shown.isInverted || depth[at] === 1;
     this.ranking = ranked(own, RANKED, isWanted);
-    this.unsure = unsure(own, UNSURE, isWanted);
   }
 
   /** Tests figures and texts, some at a time: with very many executions each takes longer than a frame. */
@@ -416,7 +412,6 @@ export class Model {
     for (const group of [this.all, ...this.groups]) group.setLayer(this.layer);
     this.refresh();
     this.ranking = [];
-    this.unsure = [];
   }
 
   zoomTo(context: number): void {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { automatic } from '../src/engine/automatic';
 import { axisOf, binInto, fitting, placeOf, rangeOf, UNKNOWN, valueAt } from '../src/engine/axis';
 import { between, edgesOf, moved, nudged, resized } from '../src/engine/brush';
-import { type Comparison, compare, ranked, SURE, spreads, unsure } from '../src/engine/compare';
+import { type Comparison, compare, isSure, ranked, SURE, spreads } from '../src/engine/compare';
 import { AROUND, layout, VANISHED } from '../src/engine/flame';
 import { Group, ROOM } from '../src/engine/group';
 import { forward, inverted, type Layer, pathOf, timesIn } from '../src/engine/layer';
@@ -28,6 +28,11 @@ function plainWhole({ rows, context, time }: Entries, parent: ArrayLike<number>,
     }
   }
   return found;
+}
+
+/** Contexts that differ surely. */
+function sure(found: Comparison): number[] {
+  return ranked(found, Infinity).filter((at) => isSure(found, at));
 }
 
 /** What a group is, from scratch. */
@@ -274,7 +279,7 @@ describe('comparison', () => {
     halves[0].setAllowed(source, Uint8Array.from([1, 0, 0]));
     halves[1].setAllowed(source, Uint8Array.from([0, 1, 0]));
     for (const half of halves) half.settle(Infinity);
-    expect(ranked(compare(layer, halves, 'own'), 5)).toEqual([]);
+    expect(sure(compare(layer, halves, 'own'))).toEqual([]);
   });
 
   it('lays out boxes so that own time and children fill each, and shows what vanished', () => {
@@ -445,18 +450,18 @@ describe('what is not sure', () => {
     deviations: new Float64Array(differences.length),
   });
 
-  it('is told of where it is more than what is sure', () => {
+  it('stands in its place by size, down to the last difference that is sure', () => {
     const one = found([50, -80, 67000, 0, -70, 90, -81, 80], [1e-6, 1e-6, 0.3, 1, 0.4, 0.011, 0.9, 0.5]);
-    expect(ranked(one, 20)).toEqual([1, 0]);
-    expect(unsure(one, 5)).toEqual([2, 5, 6]);
-    expect(unsure(one, 2)).toEqual([2, 5]);
-    // Among those that are wanted only.
-    expect(unsure(one, 5, (at) => at !== 1 && at !== 2)).toEqual([5, 6, 7, 4]);
+    expect(ranked(one, 20)).toEqual([2, 5, 6, 1, 7, 4, 0]);
+    expect(ranked(one, 2)).toEqual([2, 5]);
+    expect(sure(one)).toEqual([1, 0]);
+    // Among those that are wanted only; five at least.
+    expect(ranked(one, 20, (at) => at !== 0 && at !== 2)).toEqual([5, 6, 1, 7, 4]);
   });
 
   it('is all where nothing is sure, and nothing where nothing differs', () => {
-    expect(unsure(found([5, -6, 0, 7], [SURE, 0.5, 1, 1]), 5)).toEqual([3, 1, 0]);
-    expect(unsure(found([0, 0], [1, NaN]), 5)).toEqual([]);
+    expect(ranked(found([5, -6, 0, 7], [SURE, 0.5, 1, 1]), 5)).toEqual([3, 1, 0]);
+    expect(ranked(found([0, 0], [1, NaN]), 5)).toEqual([]);
   });
 
   it('is the cause that only few executions have', () => {
@@ -465,20 +470,20 @@ describe('what is not sure', () => {
     const layer = forward(pack);
     const groups: [Group, Group] = [new Group(table, layer), new Group(table, layer)];
     groups[0].setAllowed(0, Uint8Array.from([1, 0, 0, 0]));
-    // Two with the planted cause.
+    // The first one with the planted cause.
     const begin = table.numbers.findIndex(({ key }) => key === 'begin');
     const slow = [...table.codeTable.keys()].filter(
       (cell) => cell % table.codes.length === 0 && table.codeTable[cell] === 1,
     );
-    const second = table.numbers[begin].values[slow[1] / table.codes.length];
+    const second = table.numbers[begin].values[slow[0] / table.codes.length];
     groups[1].setAllowed(0, Uint8Array.from([0, 1, 0, 0]));
     groups[1].setRange(begin, { low: 0, high: second });
     for (const group of groups) group.settle(Infinity);
-    expect(groups[1].size).toBe(2);
+    expect(groups[1].size).toBe(1);
     const own = compare(layer, groups, 'own');
-    const names = unsure(own, 5).map((context) => pack.names[pack.contexts.name[context]]);
-    expect(names).toContain('sda');
-    expect(ranked(own, 20).map((context) => pack.names[pack.contexts.name[context]])).not.toContain('sda');
+    const nameOf = (context: number) => pack.names[pack.contexts.name[context]];
+    expect(ranked(own, 5).map(nameOf)).toContain('sda');
+    expect(sure(own).map(nameOf)).not.toContain('sda');
   });
 });
 
@@ -540,7 +545,7 @@ describe('few executions', () => {
         }
         check(group, layer);
         const found = compare(layer, [group, all], 'whole');
-        expect(ranked(found, 20)).toEqual([]);
+        expect(sure(found)).toEqual([]);
         expect(layout(layer, found, { mode: 'diff', zoom: 0, least: 0 }).rows).toBeGreaterThan(0);
       }
     }
@@ -560,10 +565,10 @@ describe('comparison of what is not all reckoned yet', () => {
     let isDone = false;
     for (let step = 0; !isDone; step++) {
       // Both halves are of the same: nothing differs at any time.
-      expect(ranked(compare(layer, halves, 'whole'), 20)).toEqual([]);
+      expect(sure(compare(layer, halves, 'whole'))).toEqual([]);
       isDone = halves.map((half) => half.settleWhole(0, () => 1)).every((one) => one);
       expect(step).toBeLessThan(1000);
     }
-    expect(ranked(compare(layer, halves, 'whole'), 20)).toEqual([]);
+    expect(sure(compare(layer, halves, 'whole'))).toEqual([]);
   });
 });

@@ -1,22 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import { correct, corrected, leastChance, leastChances, Pool, Runs } from '../src/engine/permutation';
 import {
-  chanceOf,
-  chanceOfRanks,
-  chanceOfTimes,
-  correct,
   deviations,
   erfc,
   hedges,
-  higher,
   intervalOf,
-  leastChance,
   logGamma,
   presence,
-  type Ranks,
   type Spread,
   surer,
   twoSided,
 } from '../src/engine/statistics';
+import { emptySums, fill, octaveOf } from '../src/engine/sums';
+import { random } from '../tools/synthetic.mjs';
 
 function spread(values: number[]): Spread {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -44,18 +40,35 @@ function plain(t: number, freedom: number): number {
   return 1 - (2 * sum * t) / steps / 3;
 }
 
+/** How many are drawn, their sum, and its probability. */
+const TAILS: [number, number, number][] = [
+  [20, 3e7, 0.10538825018588216],
+  [20, 1.2e8, 2.6818558382453573e-6],
+  [100, 9e7, 0.015366250677826033],
+  [903, 1e6, 1.1227658074538367e-16],
+  [903, 2.9e8, 0.004035162454842522],
+];
+const OF_RUNS = 0.0001900306820220669;
+
 describe('statistics', () => {
-  it("gives chances and intervals of Welch's test as scipy 1.16 does", () => {
-    const expected: [Spread, Spread, number, [number, number]][] = [
-      [one, other, 0.008452732437443369, [7.668882941149821, 47.664450392183554]],
-      [few, large, 0.07027845189629994, [-3.5984413954914274, 50.59844139549143]],
-    ];
-    for (const [a, b, chance, [low, high]] of expected) {
-      expect(chanceOf(a, b, 0)).toBeCloseTo(chance, 10);
+  it("gives the wider interval of Welch's and Student's tests", () => {
+    // As scipy 1.17 gives them: of the first two both are nearly the same, of the others Welch's is wider.
+    for (const [a, b, [low, high]] of [
+      [one, other, [7.668882941149821, 47.664450392183554]],
+      [few, large, [-3.5984413954914274, 50.59844139549143]],
+    ] as const) {
       const found = intervalOf(a, b)!;
-      expect(found[0]).toBeCloseTo(low, 7);
-      expect(found[1]).toBeCloseTo(high, 7);
+      expect(found[0]).toBeLessThanOrEqual(low + 1e-6);
+      expect(found[1]).toBeGreaterThanOrEqual(high - 1e-6);
+      expect(found[0] + found[1]).toBeCloseTo(low + high, 7);
     }
+    // A group that has none of what few have is no exact one (the numbers of `intervals_are_the_wider_of_both_tests`).
+    const none = spread(new Array(20).fill(0));
+    const many = spread(Array.from({ length: 1780 }, (_, at) => (at % 89 === 0 ? 100 : 0)));
+    const [low, high] = intervalOf(none, many)!;
+    const reach = 1.961287 * 10.5358 * Math.sqrt(1779 / 1798) * Math.sqrt(1 / 20 + 1 / 1780);
+    expect((high - low) / 2).toBeCloseTo(reach, 2);
+    expect(intervalOf(spread([1, 1, 1]), spread([3, 3, 3]))).toEqual([2, 2]);
   });
 
   it('agrees with the density of the distribution, on both sides of where the way to reckon changes', () => {
@@ -83,51 +96,27 @@ describe('statistics', () => {
     expect(erfc(1.9999999999) / erfc(2.0000000001)).toBeCloseTo(1, 8);
   });
 
-  it('cannot tell much from few executions', () => {
-    expect(leastChance(3, 3)).toBeCloseTo(0.1, 12);
-    expect(leastChance(1, 1)).toBeCloseTo(1, 12);
-    expect(leastChance(100, 2000)).toBeLessThan(1e-29);
-    expect(leastChance(1e6, 1e6)).toBeLessThan(1e-29);
-    const a = { executions: 3, present: 3, mean: 1, deviation: 0 };
-    expect(chanceOf(a, { ...a, mean: 2 }, leastChance(3, 3))).toBeCloseTo(0.1, 12);
-    expect(chanceOf(a, { ...a, executions: 1 }, 0)).toBe(1);
-  });
-
-  it('tells nothing by means that are infinite, or become so, as the terminal does', () => {
+  it('tells no interval of means that are infinite, or become so, as the terminal does', () => {
     const a = { executions: 3, present: 3, mean: 1, deviation: 1 };
     for (const wrong of [
       { mean: Infinity },
       { mean: -Infinity, deviation: 0 },
       { mean: NaN },
-      { mean: Infinity, executions: 1 },
       { deviation: Infinity },
       { deviation: NaN },
       { deviation: 1e300 },
+      { executions: 1 },
     ]) {
+      const b = { ...a, ...wrong };
       for (const [one, other] of [
-        [a, { ...a, ...wrong }],
-        [{ ...a, ...wrong }, a],
-        [
-          { ...a, ...wrong },
-          { ...a, ...wrong },
-        ],
-      ]) {
-        expect(chanceOf(one, other, 0)).toBe(1);
+        [a, b],
+        [b, a],
+      ])
         expect(intervalOf(one, other)).toBe(null);
-        expect(hedges(one, other)).toBe(0);
-        // What another test tells counts, as one of two.
-        expect(surer(chanceOf(one, other, 0), 1e-9)).toBe(2e-9);
-      }
+      if (!('executions' in wrong)) expect(hedges(a, b)).toBe(0);
     }
-    const far = { ...a, mean: -1.7e308, deviation: 0 };
-    expect(chanceOf(far, { ...far, mean: 1.7e308 }, 0)).toBe(1);
-    expect(chanceOf(a, { ...a, mean: 1e300, deviation: 0 }, 0)).toBe(0);
-    // Only the degrees of freedom cannot be reckoned: there is one at least.
-    for (const deviation of [1e77, 1e80, 1e150]) {
-      const wide = { ...a, mean: deviation, deviation };
-      const found = chanceOf(a, wide, 0);
-      expect(found).toBeCloseTo(twoSided(Math.sqrt(3), deviation === 1e77 ? 2 : 1), 10);
-    }
+    expect(surer(1, 1e-9)).toBe(2e-9);
+    expect(surer(0.7, 0.8)).toBe(1);
   });
 
   it('tells much of few by who was there, as the terminal does', () => {
@@ -173,44 +162,86 @@ describe('statistics', () => {
     }
   });
 
-  it('takes the surer test as one of two, and who was there only of large differences', () => {
-    expect(surer(0.01, 0.3)).toBe(0.02);
-    expect(surer(0.7, 0.8)).toBe(1);
-    const absent = { executions: 150, present: 0, mean: 0, deviation: 0 };
-    const wide = { executions: 5, present: 5, mean: 178003.6, deviation: 213616.97363341707 };
-    expect(chanceOf(absent, wide, 0)).toBeGreaterThan(0.1);
-    expect(chanceOfTimes(absent, wide, 0)).toBeCloseTo(2 * presence(absent, wide), 12);
-    // As many more were there, but for times that differ little.
-    const mixed = { executions: 150, present: 72, mean: 1810, deviation: 4816 };
-    const like = { executions: 5, present: 5, mean: 3987, deviation: 957 };
-    expect(Math.abs(hedges(mixed, like))).toBeLessThan(0.8);
-    expect(chanceOfTimes(mixed, like, 0)).toBe(2 * chanceOf(mixed, like, 0));
+  it('has the probabilities of sums that all ways to choose a group give', () => {
+    const next = random(4);
+    for (let round = 0; round < 24; round++) {
+      const values = Float64Array.from(
+        { length: 12 },
+        () => [next(), Math.exp(4 * next()), next() < 0.4 ? next() : 0][round % 3],
+      ).sort();
+      const pool = new Pool();
+      for (const value of values) pool.push(value, 0, 1);
+      for (const drawn of [3, 5, 8]) {
+        const sums: number[] = [];
+        for (let bits = 0; bits < 1 << 12; bits++) {
+          const chosen = values.filter((_, at) => (bits >> at) & 1);
+          if (chosen.length === drawn) sums.push(chosen.reduce((sum, value) => sum + value, 0));
+        }
+        for (let at = 0; at < sums.length; at += 17) {
+          const { isMore, chance } = pool.tail(drawn, sums[at]);
+          const exact =
+            sums.filter((sum) => (isMore ? sum >= sums[at] - 1e-9 : sum <= sums[at] + 1e-9)).length / sums.length;
+          expect(chance / exact).toBeGreaterThan(0.4);
+          if (chance < 1) expect(chance / exact).toBeLessThan(20);
+        }
+      }
+    }
   });
 
-  it('tells groups apart by ranks, as the terminal does', () => {
-    // U is 48 of 64; three twos, two threes and two eights are 36.
-    const ranks: Ranks = { counts: [8, 8], above: 48, ties: 36 };
-    expect(chanceOfRanks(ranks)).toBeCloseTo(0.102037506, 8);
-    expect(higher(ranks)).toBe(0.75);
-    expect(chanceOfRanks({ counts: [0, 1], above: 0, ties: 0 })).toBe(1);
-    expect(higher({ counts: [0, 1], above: 0, ties: 0 })).toBe(0.5);
-    // All are equal: there is no deviation.
-    expect(chanceOfRanks({ counts: [4, 3], above: 6, ties: 7 ** 3 - 7 })).toBe(1);
-    // Of so few ranks tell no more than that these are all ways to divide them.
-    expect(chanceOfRanks({ counts: [3, 3], above: 9, ties: 0 })).toBeCloseTo(0.1, 12);
+  it('has the same tails as the terminal', () => {
+    // Of `page_and_terminal_have_the_same_tails` in analyze/executions/src/permutation.rs.
+    const pool = new Pool();
+    for (const [mean, deviation, count] of [
+      [0, 0, 1500],
+      [3000, 700, 200],
+      [50_000, 11_000, 95],
+      [7e6, 0, 1],
+      [3e7, 4e6, 10],
+    ])
+      pool.push(mean, deviation, count);
+    for (const [drawn, sum, chance] of TAILS) expect(pool.tail(drawn, sum).chance / chance).toBeCloseTo(1, 9);
+    const runs = new Runs(1000);
+    for (let at = 0; at < 1000; at++) runs.push(at * at, 1);
+    expect(runs.tail(30, 1.6e7).chance / OF_RUNS).toBeCloseTo(1, 9);
   });
 
-  it('corrects chances for their number', () => {
-    const chances = Float64Array.from([0.01, 0.04, NaN, 0.03, 0.5]);
-    correct(chances);
-    const expected = [0.04, 0.16 / 3, NaN, 0.16 / 3, 0.5];
-    chances.forEach((chance, at) => {
-      if (at === 2) expect(chance).toBeNaN();
-      else expect(chance).toBeCloseTo(expected[at], 12);
-    });
-    const equal = Float64Array.from([0.02, 0.02, 0.02, 0.9]);
-    correct(equal);
-    expect([...equal.slice(0, 3)].every((chance) => Math.abs(chance - 0.08 / 3) < 1e-12)).toBe(true);
+  it('says nothing of what is all the same, or no number', () => {
+    const pool = new Pool();
+    for (const [values, drawn, sum] of [
+      [[], 1, 1],
+      [[3, 3, 3, 3], 2, 6],
+      [[1, 2], 0, 0],
+      [[1, 2], 2, 3],
+      [[2, Infinity], 1, 2],
+      [[-1e300, 1, 1e300], 1, 1e300],
+    ] as const) {
+      pool.clear();
+      for (const value of values) pool.push(value, 0, 1);
+      expect(pool.tail(drawn, sum)).toEqual({ isMore: false, chance: 1 });
+    }
+  });
+
+  it('knows which octave a time is in, and leaves no trace of one that was taken away', () => {
+    const times = [1, 2047, 2048, 4095, 4096, 2 ** 31 - 1, 2 ** 31, 2 ** 35 - 1, 2 ** 35, 2 ** 53];
+    expect(times.map(octaveOf)).toEqual([0, 0, 1, 1, 2, 20, 21, 24, 25, 25]);
+    const pool = new Pool();
+    fill(pool, emptySums(2), emptySums(2), 1, 7);
+    expect(pool.tail(3, 0).chance).toBe(1);
+  });
+
+  it('corrects for tests that can be as sure', () => {
+    expect(leastChance(6, 6, 6)).toBeCloseTo(2 / 924, 12);
+    expect(leastChance(6, 6, 1)).toBe(1);
+    expect(leastChance(3, 3, 6)).toBeCloseTo(0.1, 12);
+    expect(leastChance(100, 2000, 2000)).toBeLessThan(1e-29);
+    const leastOf = leastChances(20, 1786);
+    for (const differing of [0, 1, 2, 5, 19, 20, 1000]) {
+      expect(leastOf(differing) / Math.max(1e-60, leastChance(20, 1786, differing))).toBeCloseTo(1, 9);
+    }
+    const chances = Float64Array.from([0.01, 0.04, NaN, 0.5, 0.02]);
+    correct(chances, Float64Array.from([0.001, 0.01, 0, 0.5, 0.02]));
+    expect([...chances].map((chance) => Number(chance.toFixed(12)))).toEqual([0.02, 0.12, NaN, 1, 0.06]);
+    expect(corrected(0.4, [])).toBe(0.4);
   });
 
   it('measures differences by the spread of both groups', () => {

@@ -2,15 +2,16 @@
 
 import type { Group } from './group';
 import type { Layer } from './layer';
-import { chanceOfTimes, correct, deviations, leastChance, type Spread } from './statistics';
-import { deviationOf, presentIn, spreadOf, totals } from './sums';
+import { correct, leastChances, Pool, twoSidedTail } from './permutation';
+import { deviations, type Spread } from './statistics';
+import { deviationOf, fill, presentIn, spreadOf, sumIn, totals } from './sums';
 import type { Tally } from './tally';
 
 /** By context. */
 export interface Comparison {
   meanA: Float64Array;
   meanB: Float64Array;
-  /** Corrected for the number of contexts; NaN where neither group was. */
+  /** Probability by chance, corrected for the number of contexts that can be as sure; NaN where neither group was. */
   chance: Float64Array;
   /** Difference by the standard deviation that both groups have in common. */
   deviations: Float64Array;
@@ -33,7 +34,7 @@ export function spreads(layer: Layer, groups: readonly [Group, Group], part: Par
 function means(layer: Layer, { own }: Group, part: Part): Float64Array {
   const found = new Float64Array(layer.tree.count);
   if (part === 'whole') totals(own.sums, layer.tree.parent, found);
-  else for (let at = 0; at < found.length; at++) found[at] = own.sums[at * 4 + 1];
+  else for (let at = 0; at < found.length; at++) found[at] = sumIn(own.sums, at);
   const count = Math.max(1, own.applied);
   for (let at = 0; at < found.length; at++) found[at] /= count;
   return found;
@@ -43,7 +44,7 @@ function means(layer: Layer, { own }: Group, part: Part): Float64Array {
 class Sample {
   readonly mean: Float64Array;
   /** Of which deviations are known. */
-  private readonly tally: Tally;
+  readonly tally: Tally;
   readonly spread: Spread;
 
   constructor(layer: Layer, group: Group, part: Part) {
@@ -60,8 +61,7 @@ class Sample {
     spread.mean = this.mean[context];
     spread.deviation = deviationOf(tally.sums, at, tally.applied);
     const present = presentIn(tally.sums, at);
-    // Of more executions than are spoken of: how many of these were there is not known.
-    spread.present = tally.applied === spread.executions ? present : NaN;
+    spread.present = present;
     return spread.mean === 0 || present > 0;
   }
 }
@@ -75,18 +75,29 @@ export function compare(layer: Layer, groups: readonly [Group, Group], part: Par
   const [a, b] = groups.map((group) => new Sample(layer, group, part));
   const chance = new Float64Array(size).fill(NaN);
   const differ = new Float64Array(size);
-  const least = leastChance(a.spread.executions, b.spread.executions);
+  const [one, other] = [a.tally, b.tally];
+  const all = one.applied + other.applied;
+  const leastOf = leastChances(one.applied, other.applied);
+  const least = new Float64Array(size);
+  // Of a single execution nothing can be said.
+  const isEnough = one.applied > 1 && other.applied > 1;
   for (let context = 0; context < size; context++) {
     if (a.mean[context] === 0 && b.mean[context] === 0) continue;
     const at = part === 'own' ? context : layer.same[context];
     const isKnown = a.look(context, at);
     if (!b.look(context, at) || !isKnown) continue;
-    chance[context] = chanceOfTimes(a.spread, b.spread, least);
+    least[context] = leastOf(a.spread.present + b.spread.present);
+    fill(pool, one.sums, other.sums, at, all);
+    const found = isEnough ? twoSidedTail(pool.tail(other.applied, sumIn(other.sums, at))) : 1;
+    chance[context] = Math.max(found, least[context]);
     differ[context] = deviations(a.spread, b.spread);
   }
-  correct(chance);
+  correct(chance, least);
   return { meanA: a.mean, meanB: b.mean, chance, deviations: differ };
 }
+
+/** Filled for each context in turn. */
+const pool = new Pool();
 
 function difference({ meanA, meanB }: Comparison, at: number): number {
   return Math.abs(meanB[at] - meanA[at]);
@@ -102,14 +113,21 @@ function greatest(found: Comparison, count: number, isWanted: (context: number) 
   return contexts.sort((one, other) => more(other) - more(one) || one - other).slice(0, count);
 }
 
-/** Contexts that differ surely, those with the greatest differences first. */
+/** Differences that are listed at least if less are sure. */
+const LEAST = 5;
+
+/**
+ * Contexts that differ most, the greatest differences first, down to the last one that is sure: those that are not stand in their place
+ * among the others.
+ */
 export function ranked(found: Comparison, count: number, isWanted = (_: number) => true): number[] {
-  return greatest(found, count, (at) => found.chance[at] < SURE && isWanted(at));
+  const contexts = greatest(found, found.chance.length, isWanted);
+  let last = contexts.length;
+  while (last > 0 && !isSure(found, contexts[last - 1])) last--;
+  return contexts.slice(0, Math.min(count, Math.max(last, LEAST)));
 }
 
-/** Contexts that do not differ surely, but more than each one that does. */
-export function unsure(found: Comparison, count: number, isWanted = (_: number) => true): number[] {
-  const [first] = ranked(found, 1, isWanted);
-  const least = first === undefined ? 0 : difference(found, first);
-  return greatest(found, count, (at) => !(found.chance[at] < SURE) && difference(found, at) > least && isWanted(at));
+/** Whether the difference of a context is significant. */
+export function isSure(found: Comparison, context: number): boolean {
+  return found.chance[context] < SURE;
 }

@@ -3,7 +3,8 @@
 import type { Group } from './group';
 import type { Order } from './order';
 import type { Numbers } from './pack';
-import { chanceOf, chanceOfRanks, correct, higher, leastChance, type Ranks, type Spread, surer } from './statistics';
+import { correct, leastChance, Runs, type Tail, twoSidedTail } from './permutation';
+import { type Spread, surer } from './statistics';
 import type { Table } from './table';
 
 type Both = readonly [Group, Group];
@@ -73,19 +74,39 @@ function runningSpread(values: Numbers, bits: Uint8Array, bit: number): Spread {
   return { executions, present: executions, mean, deviation };
 }
 
-/** Ranks of a figure in both groups, in one pass through its order. */
-export function ranksOf(values: Numbers, { order, known }: Order, bits: Uint8Array): Ranks {
-  const counts: [number, number] = [0, 0];
-  let above = 0;
-  let ties = 0;
+/** Two groups of numbers, beside those of all ways to choose the second one: as `numbers` in `statistics.rs` has it. */
+export interface Compared {
+  byMean: Tail;
+  byRanks: Tail;
+  /** How probable it is that one of B is greater than one of A, equal ones being half. */
+  higher: number;
+  /** How many numbers are not the most frequent one. */
+  differing: number;
+}
+
+/** Numbers of a figure in both groups, in two passes through its order. */
+export function numbersOf(values: Numbers, { order, known }: Order, bits: Uint8Array): Compared {
+  const counts = [0, 0];
+  for (let at = 0; at < known; at++) {
+    counts[0] += bits[order[at]] & 1;
+    counts[1] += bits[order[at]] >> 1;
+  }
+  const all = counts[0] + counts[1];
+  const [numbers, ranks] = [new Runs(all), new Runs(all)];
+  let [sum, rankSum, frequent, placed] = [0, 0, 0, 0];
   let value = NaN;
   let a = 0;
   let b = 0;
   const end = () => {
-    above += b * (counts[0] + a / 2);
-    ties += (a + b) ** 3 - (a + b);
-    counts[0] += a;
-    counts[1] += b;
+    const count = a + b;
+    if (count === 0) return;
+    const rank = placed + (count + 1) / 2;
+    numbers.push(value, count);
+    ranks.push(rank, count);
+    sum += value * b;
+    rankSum += rank * b;
+    frequent = Math.max(frequent, count);
+    placed += count;
   };
   for (let at = 0; at < known; at++) {
     const one = order[at];
@@ -99,21 +120,33 @@ export function ranksOf(values: Numbers, { order, known }: Order, bits: Uint8Arr
     b += bits[one] >> 1;
   }
   end();
-  return { counts, above, ties };
+  const above = rankSum - (counts[1] * (counts[1] + 1)) / 2;
+  return {
+    byMean: numbers.tail(counts[1], sum),
+    byRanks: ranks.tail(counts[1], rankSum),
+    higher: counts.includes(0) ? 0.5 : above / (counts[0] * counts[1]),
+    differing: all - frequent,
+  };
 }
 
-/** One figure; its chance is not corrected yet. */
-function separation(table: Table, bits: Uint8Array, column: number): Separation {
+/** A figure whose chance is not corrected yet, and the least one that it can have. */
+interface Uncorrected extends Separation {
+  least: number;
+}
+
+function separation(table: Table, bits: Uint8Array, column: number): Uncorrected {
   const { values } = table.numbers[column];
-  const ranks = ranksOf(values, table.orderOf(column), bits);
+  const compared = numbersOf(values, table.orderOf(column), bits);
   const [a, b] = IN.map((bit) => spreadOf(values, bits, bit));
-  const byMean = chanceOf(a, b, leastChance(a.executions, b.executions));
-  return { column, groups: [a, b], chance: surer(byMean, chanceOfRanks(ranks)), higher: higher(ranks) };
+  const least = leastChance(a.executions, b.executions, compared.differing);
+  const isEnough = a.executions > 1 && b.executions > 1;
+  const found = isEnough ? surer(twoSidedTail(compared.byMean), twoSidedTail(compared.byRanks)) : 1;
+  return { column, groups: [a, b], chance: Math.max(found, least), least, higher: compared.higher };
 }
 
 /** Tests one figure after the other, as each takes a while with many executions. */
 export class Separating {
-  private readonly found: Separation[] = [];
+  private readonly found: Uncorrected[] = [];
   private readonly bits: Uint8Array;
 
   constructor(
@@ -139,8 +172,11 @@ export class Separating {
   /** Those that tell anything: the best first, of those as good as each other the surest. */
   ranked(): Separation[] {
     const chances = Float64Array.from(this.found, ({ chance }) => chance);
-    correct(chances);
-    const all = this.found.map((one, at) => ({ ...one, chance: chances[at] }));
+    correct(
+      chances,
+      Float64Array.from(this.found, ({ least }) => least),
+    );
+    const all = this.found.map(({ column, groups, higher }, at) => ({ column, groups, higher, chance: chances[at] }));
     const apart = (one: Separation) => Math.abs(one.higher - 0.5);
     return all
       .filter((one) => one.higher !== 0.5)

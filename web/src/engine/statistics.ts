@@ -1,7 +1,6 @@
 /**
- * Statistics of two groups, by the same rules as `analyze/executions/src/statistics.rs` has, so that page and terminal say the same: Welch's
- * test with its interval, Fisher's of who was there at all, Mann and Whitney's of ranks, Hedges' g, and the correction of
- * Benjamini and Hochberg.
+ * Statistics of two groups, by the same rules as `analyze/executions/src/statistics.rs` has, so that page and terminal say the same: intervals
+ * of Welch's and Student's tests, Fisher's test of who was there at all, Hedges' g.
  */
 
 /** Times of a group's executions in a context. */
@@ -146,53 +145,43 @@ export function reach95(freedom: number): number {
   return (low + high) / 2;
 }
 
-/** Of all ways to divide so many executions into two groups, the part that looks at least like the one at hand. */
-export function leastChance(one: number, other: number): number {
-  const few = Math.min(one, other);
-  const many = Math.max(one, other);
-  let ways = 1;
-  for (let place = 1; place <= few && ways <= 1e30; place++) ways *= (many + place) / place;
-  return 2 / ways;
-}
-
-/** What Welch's test is made of: the difference, its standard error, and the degrees of freedom. */
-interface Welch {
+/** Standard errors of the difference of two means with their degrees of freedom, Welch's and Student's. */
+interface Errors {
   more: number;
-  error: number;
-  freedom: number;
+  welch: [error: number, freedom: number];
+  student: [error: number, freedom: number];
 }
 
 /** Null if nothing can be told: of too few executions, or where numbers are infinite, or so large that their squares are. */
-function welch(a: Spread, b: Spread): Welch | null {
-  const one = (a.deviation * a.deviation) / Math.max(1, a.executions);
-  const other = (b.deviation * b.deviation) / Math.max(1, b.executions);
+function errorsOf(a: Spread, b: Spread): Errors | null {
+  const [one, other] = [a.deviation * a.deviation, b.deviation * b.deviation];
+  const parts = [one / a.executions, other / b.executions];
   const more = b.mean - a.mean;
-  const error = Math.sqrt(one + other);
-  if (a.executions < 2 || b.executions < 2 || !Number.isFinite(more) || !Number.isFinite(error)) return null;
-  const freedom = error ** 4 / ((one * one) / (a.executions - 1) + (other * other) / (b.executions - 1));
-  // It may be no number, or infinite, where what it is made of is beyond all numbers.
-  return { more, error, freedom: freedom > 1 ? Math.min(freedom, 1e15) : 1 };
+  const welch = parts[0] + parts[1];
+  if (a.executions < 2 || b.executions < 2 || !Number.isFinite(more) || !Number.isFinite(welch)) return null;
+  const freedom = (welch * welch) / (parts[0] ** 2 / (a.executions - 1) + parts[1] ** 2 / (b.executions - 1));
+  const free = a.executions + b.executions - 2;
+  const common = (one * (a.executions - 1)) / free + (other * (b.executions - 1)) / free;
+  const student = common * (1 / a.executions + 1 / b.executions);
+  return {
+    more,
+    // It may be no number, or infinite, where what it is made of is beyond all numbers.
+    welch: [Math.sqrt(welch), freedom > 1 ? Math.min(freedom, 1e15) : 1],
+    student: [Math.sqrt(student), free],
+  };
 }
 
-/** How probable a difference like that would be if there were none, or 1 if that cannot be told; `least` is that of so few executions. */
-export function chanceOf(a: Spread, b: Spread, least: number): number {
-  const found = welch(a, b);
-  if (found === null) return 1;
-  const { more, error, freedom } = found;
-  let chance: number;
-  if (error === 0) chance = more === 0 ? 1 : 0;
-  else chance = twoSided(more / error, freedom);
-  return Math.min(1, Math.max(chance, least));
-}
-
-/** In which the difference lies with a probability of 95 %; null if that cannot be told. */
+/**
+ * In which the difference lies with a probability of 95 %, the wider interval of both tests; null if that cannot be told. Welch's honours
+ * that groups differ in their spread, Student's that a small group does not show its spread.
+ */
 export function intervalOf(a: Spread, b: Spread): [number, number] | null {
-  const found = welch(a, b);
+  const found = errorsOf(a, b);
   if (found === null) return null;
-  const { more, error, freedom } = found;
-  if (error === 0) return [more, more];
-  const reach = reach95(freedom) * error;
-  return [more - reach, more + reach];
+  const { more, welch, student } = found;
+  const reach = ([error, freedom]: [number, number]) => (error === 0 ? 0 : reach95(freedom) * error);
+  const widest = Math.max(reach(welch), reach(student));
+  return [more - widest, more + widest];
 }
 
 /** The difference by the standard deviation that both groups have in common: in how many deviations they differ; 0 if that cannot be told. */
@@ -214,22 +203,9 @@ export function hedges(a: Spread, b: Spread): number {
   return free > 1 ? found * Math.max(0, 1 - 3 / Math.max(3, 4 * free - 1)) : found;
 }
 
-/** What is called a large effect: Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988). */
-const LARGE = 0.8;
-
 /** The chance of the surer of two tests, as there were two. */
 export function surer(one: number, other: number): number {
   return Math.min(1, 2 * Math.min(one, other));
-}
-
-/**
- * How probable a difference of times like that would be if there were none: by means, and by how many were there at all, which tells
- * more where few were; that only where the effect is large, as some more being there is no difference in time yet.
- */
-export function chanceOfTimes(a: Spread, b: Spread, least: number): number {
-  const byMean = chanceOf(a, b, least);
-  const isLarge = Math.abs(hedges(a, b)) >= LARGE;
-  return surer(byMean, isLarge ? presence(a, b) : 1);
 }
 
 /** The natural logarithm of the number of ways to choose some of all. */
@@ -255,54 +231,4 @@ export function presence(a: Spread, b: Spread): number {
       : (at * absent) / ((have - at + 1) * (drawn - at + 1));
   }
   return Math.min(1, 2 * sum);
-}
-
-/** Ranks of two groups of numbers beside each other. */
-export interface Ranks {
-  /** How many numbers each group has. */
-  counts: [number, number];
-  /** Over all numbers of B how many of A are less, those that are equal being half. */
-  above: number;
-  /** What equal numbers, of which there are t, add up to: t³ − t. */
-  ties: number;
-}
-
-/** How probable it is that one of B is greater than one of A. */
-export function higher({ counts: [a, b], above }: Ranks): number {
-  return a === 0 || b === 0 ? 0.5 : above / (a * b);
-}
-
-/** How probable ranks as different as these are by chance (Mann and Whitney 1947, with the normal distribution). */
-export function chanceOfRanks({ counts: [a, b], above, ties }: Ranks): number {
-  if (a === 0 || b === 0) return 1;
-  const all = a + b;
-  const deviation = Math.sqrt(((a * b) / 12) * (all + 1 - ties / (all * (all - 1))));
-  const away = Math.max(0, Math.abs(above - (a * b) / 2) - 0.5);
-  const chance = deviation > 0 ? erfc(away / deviation / Math.SQRT2) : 1;
-  return Math.min(1, Math.max(chance, leastChance(a, b)));
-}
-
-/** Corrects chances for their number (Benjamini and Hochberg 1995), in place; NaN is what was not tested. */
-export function correct(chances: Float64Array): void {
-  const sorted = chances.filter((chance) => !Number.isNaN(chance)).sort();
-  const count = sorted.length;
-  const corrected = new Float64Array(count);
-  let least = 1;
-  for (let place = count - 1; place >= 0; place--) {
-    least = Math.min(least, (sorted[place] * count) / (place + 1));
-    corrected[place] = least;
-  }
-  for (let at = 0; at < chances.length; at++) {
-    const chance = chances[at];
-    if (Number.isNaN(chance)) continue;
-    let low = 0;
-    let high = count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (sorted[middle] <= chance) low = middle + 1;
-      else high = middle;
-    }
-    // Of equal chances the last counts, as it makes them all equal.
-    chances[at] = corrected[low - 1];
-  }
 }

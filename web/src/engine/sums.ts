@@ -1,5 +1,6 @@
 /**
- * Sums over the executions of a group, by context: how many were there, their times, and the squares of these.
+ * Sums over the executions of a group, by context: how many were there, their times, and the squares of these; and how many times
+ * there are in each octave, and their sum, as `analyze/executions/src/sums.rs` has it.
  *
  * Executions come and go while somebody drags a brush, so what is added must be gone without a trace when it is taken
  * away. Counts and sums of whole nanoseconds are exact in a double; squares are not, so each step's rounding error is kept beside the sum.
@@ -7,10 +8,39 @@
 
 import type { Whole } from './layer';
 import type { Entries } from './pack';
+import type { Pool } from './permutation';
 import type { Spread } from './statistics';
 
-/** Cells of a context: present, sum, squares, and what squares were rounded by. */
-const CELLS = 4;
+/** Times below two of these (2 µs) are one octave. */
+const FIRST = 10;
+/** Times of 2^35 ns (34 s) and more are one octave. */
+const OCTAVES = 26;
+/** Where octaves begin among the cells of a context: before them present, sum, squares, and what squares were rounded by. */
+const OCTAVE = 4;
+const CELLS = OCTAVE + 2 * OCTAVES;
+/** Standard deviation beside the mean within an octave at most. */
+const WIDEST = 0.57;
+
+/** The octave of a time, which is not 0. */
+export function octaveOf(time: number): number {
+  const exponent = time < 0x80000000 ? 31 - Math.clz32(time) : 63 - Math.clz32(time / 0x100000000);
+  return Math.min(OCTAVES - 1, Math.max(0, exponent - FIRST));
+}
+
+/** Adds a time to the cells of a context, or takes it away (`sign` -1). */
+function add(sums: Float64Array, cell: number, value: number, sign: number): void {
+  const square = sign * (value * value);
+  const old = sums[cell + 2];
+  const sum = old + square;
+  const taken = sum - old;
+  sums[cell] += sign;
+  sums[cell + 1] += sign * value;
+  sums[cell + 2] = sum;
+  sums[cell + 3] += old - (sum - taken) + (square - taken);
+  const octave = cell + OCTAVE + 2 * octaveOf(value);
+  sums[octave] += sign;
+  sums[octave + 1] += sign * value;
+}
 
 export function emptySums(contexts: number): Float64Array {
   return new Float64Array(contexts * CELLS);
@@ -19,35 +49,43 @@ export function emptySums(contexts: number): Float64Array {
 /** Adds the entries of an execution, or takes them away (`sign` -1). */
 export function addOwn(sums: Float64Array, { rows, context, time }: Entries, row: number, sign: number): void {
   const end = rows[row + 1];
-  for (let at = rows[row]; at < end; at++) {
-    const cell = context[at] * CELLS;
-    const value = time[at];
-    const square = sign * (value * value);
-    const old = sums[cell + 2];
-    const sum = old + square;
-    const taken = sum - old;
-    sums[cell] += sign;
-    sums[cell + 1] += sign * value;
-    sums[cell + 2] = sum;
-    sums[cell + 3] += old - (sum - taken) + (square - taken);
-  }
+  for (let at = rows[row]; at < end; at++) add(sums, context[at] * CELLS, time[at], sign);
 }
 
 /** The same for all within each context. */
 export function addWhole(sums: Float64Array, whole: Whole, row: number, sign: number): void {
   whole.ask(row);
   const { contexts, times, count } = whole;
-  for (let at = 0; at < count; at++) {
-    const cell = contexts[at] * CELLS;
-    const value = times[contexts[at]];
-    const square = sign * (value * value);
-    const old = sums[cell + 2];
-    const sum = old + square;
-    const taken = sum - old;
-    sums[cell] += sign;
-    sums[cell + 1] += sign * value;
-    sums[cell + 2] = sum;
-    sums[cell + 3] += old - (sum - taken) + (square - taken);
+  for (let at = 0; at < count; at++) add(sums, contexts[at] * CELLS, times[contexts[at]], sign);
+}
+
+/** The sum of a context's times. */
+export function sumIn(sums: Float64Array, context: number): number {
+  return sums[context * CELLS + 1];
+}
+
+/** Fills a pool with a context's times in two groups, which have so many executions in all: as `pool` in `sums.rs` does. */
+export function fill(pool: Pool, a: Float64Array, b: Float64Array, context: number, executions: number): void {
+  const cell = context * CELLS;
+  pool.clear();
+  pool.push(0, 0, executions - a[cell] - b[cell]);
+  let between = 0;
+  let ofMany = 0;
+  for (let octave = cell + OCTAVE; octave < cell + CELLS; octave += 2) {
+    const count = a[octave] + b[octave];
+    if (count === 0) continue;
+    const sum = a[octave + 1] + b[octave + 1];
+    const square = (sum * sum) / count;
+    between += square;
+    if (count > 1) ofMany += square;
+  }
+  const squares = a[cell + 2] + a[cell + 3] + (b[cell + 2] + b[cell + 3]);
+  const relative = ofMany > 0 ? Math.min(WIDEST, Math.sqrt(Math.max(0, (squares - between) / ofMany))) : 0;
+  for (let octave = cell + OCTAVE; octave < cell + CELLS; octave += 2) {
+    const count = a[octave] + b[octave];
+    if (count === 0) continue;
+    const mean = (a[octave + 1] + b[octave + 1]) / count;
+    pool.push(mean, count > 1 ? relative * mean : 0, count);
   }
 }
 

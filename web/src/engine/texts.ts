@@ -8,7 +8,8 @@
 import { SURE } from './compare';
 import type { Group } from './group';
 import type { Pack, Source } from './pack';
-import { chanceOfSquares, correct, leastChance, presence, surer } from './statistics';
+import { correct, corrected, leastChance, leastChances } from './permutation';
+import { chanceOfSquares, presence, surer } from './statistics';
 import type { Table } from './table';
 
 type Both = readonly [Group, Group];
@@ -217,12 +218,21 @@ export function surest({ a, b, sizes }: Counts): { place: number; chance: number
     [place, chance, most] = [at, found, apart];
   }
   if (texts === 0) return { place, chance: 1 };
+  const leastOf = leastChances(...sizes);
+  const least = new Float64Array(texts);
+  let put = 0;
+  for (let at = 0; at < a.length; at++) if (a[at] + b[at] > 0) least[put++] = leastOf(a[at] + b[at]);
   // Of two texts, one says what the other says.
-  return { place, chance: Math.min(1, chance * (texts === 2 ? 1 : texts)) };
+  return { place, chance: corrected(chance, texts === 2 ? least.subarray(0, 1) : least.sort()) };
 }
 
-/** One column, in some steps; its chance is not corrected yet. */
-function* tested(of: TextColumn, groups: Both): Generator<void, TextSeparation> {
+/** A column whose chance is not corrected yet, and the least one that it can have. */
+interface Uncorrected extends TextSeparation {
+  least: number;
+}
+
+/** One column, in some steps. */
+function* tested(of: TextColumn, groups: Both): Generator<void, Uncorrected> {
   const sizes: [number, number] = [groups[0].size, groups[1].size];
   const counts: Counts = { a: countsOf(of, groups[0]), b: countsOf(of, groups[1]), sizes };
   yield;
@@ -232,6 +242,9 @@ function* tested(of: TextColumn, groups: Both): Generator<void, TextSeparation> 
   yield;
   const codes: number[] = [];
   for (let code = 0; code < of.places.length; code++) if (of.places[code] === place) codes.push(code);
+  let frequent = 0;
+  for (let at = 0; at < counts.a.length; at++) frequent = Math.max(frequent, counts.a[at] + counts.b[at]);
+  const least = leastChance(...sizes, sizes[0] + sizes[1] - frequent);
   return {
     name: of.name,
     column: of.column,
@@ -239,14 +252,15 @@ function* tested(of: TextColumn, groups: Both): Generator<void, TextSeparation> 
     codes,
     shares: [(counts.a[place] ?? 0) / Math.max(1, sizes[0]), (counts.b[place] ?? 0) / Math.max(1, sizes[1])],
     association: association(counts),
-    chance: Math.min(1, Math.max(chance, leastChance(...sizes))),
+    chance: Math.max(chance, least),
+    least,
   };
 }
 
 /** Tests one column after the other, as each takes a while with very many texts. */
 export class TextWork {
-  private readonly found: TextSeparation[] = [];
-  private running: Generator<void, TextSeparation> | null = null;
+  private readonly found: Uncorrected[] = [];
+  private running: Generator<void, Uncorrected> | null = null;
 
   constructor(
     private readonly columns: TextColumn[],
@@ -270,8 +284,11 @@ export class TextWork {
   /** All columns, those that tell most first, sure ones before all others. */
   ranked(): TextSeparation[] {
     const chances = Float64Array.from(this.found, ({ chance }) => chance);
-    correct(chances);
-    const all = this.found.map((one, at) => ({ ...one, chance: chances[at] }));
+    correct(
+      chances,
+      Float64Array.from(this.found, ({ least }) => least),
+    );
+    const all = this.found.map(({ least: _, ...one }, at): TextSeparation => ({ ...one, chance: chances[at] }));
     const order = (one: TextSeparation, other: TextSeparation) => other.association - one.association;
     const sure = all.filter(({ chance }) => chance < SURE);
     const other = all.filter(({ chance }) => !(chance < SURE));

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { SURE } from '../engine/compare';
 import { type TextSeparation, tells } from '../engine/texts';
-import { chance, clean, count, percent, quantity, signed } from '../format';
+import { clean, count, marked, percent, quantity, signed } from '../format';
 import type { Model, Side } from '../model';
 import { useModel, useTopics } from './hooks';
 
@@ -77,7 +77,7 @@ function Figures() {
             ['A'],
             ['B'],
             ['B − A'],
-            ['chance'],
+            ['p'],
           ]}
         />
         <tbody>
@@ -100,7 +100,7 @@ function Figures() {
                 <td>{known(a.mean, quantity(a.mean, unit))}</td>
                 <td>{known(b.mean, quantity(b.mean, unit))}</td>
                 <td>{known(b.mean - a.mean, signed(b.mean - a.mean, unit))}</td>
-                <td>{chance(of.chance)}</td>
+                <td>{marked(of.chance)}</td>
               </tr>
             );
           })}
@@ -124,7 +124,7 @@ function Texts({ texts }: { texts: TextSeparation[] }) {
             ['of A', 'Which part of A has it'],
             ['of B', 'Which part of B has it'],
             ['V', "Cramér's V: 0 if the text tells nothing, 1 if it tells the groups apart"],
-            ['chance'],
+            ['p'],
           ]}
         />
         <tbody>
@@ -176,7 +176,7 @@ function Telling({ model, of }: { model: Model; of: TextSeparation }) {
       <td>{percent(of.shares[0], 1)}</td>
       <td>{percent(of.shares[1], 1)}</td>
       <td>{of.association.toFixed(2)}</td>
-      <td>{chance(of.chance)}</td>
+      <td>{marked(of.chance)}</td>
     </tr>
   );
 }

@@ -39,8 +39,8 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
       <p>
         The flame graph shows where executions of B spend their time: a box is as wide as B's mean, with all within it.
         Its colour is the difference to A in standard deviations of both groups: orange is more in B, blue is less. Grey
-        boxes do not differ surely: the chance of such a difference, by the tests of tracebraid compare and corrected
-        for the number of contexts (Benjamini and Hochberg), is 1 % or more. Hatched boxes are time that only A has, as
+        boxes do not differ significantly: random groups of these sizes differ as much in one context or another with a
+        probability of 1 % or more. Hatched boxes are time that only A has, as
         wide as A's mean.
       </p>
       <p>

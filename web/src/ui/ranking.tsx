@@ -1,8 +1,8 @@
 /** Where the groups differ most. */
 
-import { type Comparison, SURE } from '../engine/compare';
+import { type Comparison, isSure } from '../engine/compare';
 import { ways } from '../engine/ways';
-import { chance, quantity, signed } from '../format';
+import { marked, quantity, signed } from '../format';
 import type { Topic } from '../model';
 import { WITHOUT_TIMES } from './flame-picture';
 import { useModel, useTopics } from './hooks';
@@ -14,7 +14,7 @@ export function Ranking() {
   const { ranking, rankedBy } = model;
   const topics: Topic[] = ranking.length === 0 ? ['calm', 'view', 'step'] : ['calm', 'view'];
   useTopics(model, ...topics);
-  const around = ways(model.layer.tree, model.pack.names, [...ranking, ...model.unsure]);
+  const around = ways(model.layer.tree, model.pack.names, ranking);
   return (
     <section class="panel ranking" aria-label="Where the groups differ most">
       <h2>Where the groups differ most</h2>
@@ -25,20 +25,28 @@ export function Ranking() {
             : model.groups.some((group) => group.isFiltered())
               ? model.behind > 0
                 ? 'Comparing…'
-                : 'No context differs surely (corrected chance below 1 %).'
+                : 'No difference in any context.'
               : 'Both groups are the same. Choose executions above, or take the slowest 1 %.'}
         </p>
       ) : (
-        <Contexts contexts={ranking} around={around} by={rankedBy} label="Differences that are sure" />
+        <>
+          <Contexts contexts={ranking} around={around} by={rankedBy} />
+          <Doubtful contexts={ranking} by={rankedBy} />
+        </>
       )}
-      {model.unsure.length > 0 && rankedBy !== undefined ? (
-        <div class="unsure">
-          <h3>{`${ranking.length > 0 ? 'Greater, but not sure' : 'Not sure'}: too few executions, or too mixed`}</h3>
-          <Contexts contexts={model.unsure} around={around} by={rankedBy} label="Differences that are not sure" />
-        </div>
-      ) : null}
     </section>
   );
+}
+
+/** How many of the rows are not significant. */
+function Doubtful({ contexts, by }: { contexts: number[]; by: Comparison }) {
+  const doubtful = contexts.filter((at) => !isSure(by, at)).length;
+  if (doubtful === 0) return null;
+  const what =
+    doubtful === contexts.length
+      ? 'No significant difference.'
+      : `~ ${doubtful} of ${contexts.length} not significant.`;
+  return <p class="hint">{`${what} Significant is a p below 1 %.`}</p>;
 }
 
 interface Listed {
@@ -46,26 +54,25 @@ interface Listed {
   /** The frames that are shown with each. */
   around: Map<number, number[]>;
   by: Comparison;
-  label: string;
 }
 
-function Contexts({ contexts, around, by, label }: Listed) {
+function Contexts({ contexts, around, by }: Listed) {
   const model = useModel();
   const { shown } = model;
   return (
-    <table class="plain" aria-label={label}>
+    <table class="plain" aria-label="Contexts that differ most">
       <thead>
         <tr>
           <th scope="col">{shown.isInverted ? 'frame' : 'context, own time'}</th>
           <th scope="col">A</th>
           <th scope="col">B</th>
           <th scope="col">B − A</th>
-          <th scope="col">chance</th>
+          <th scope="col">p</th>
         </tr>
       </thead>
       <tbody>
         {contexts.map((context) => (
-          <tr key={context} aria-current={context === shown.zoom}>
+          <tr key={context} class={isSure(by, context) ? '' : 'doubtful'} aria-current={context === shown.zoom}>
             <td>
               <button
                 type="button"
@@ -74,7 +81,7 @@ function Contexts({ contexts, around, by, label }: Listed) {
                 title={wayText(model, context)}
                 onClick={() => model.zoomTo(context)}
               >
-                <i class="swatch" style={{ background: colourOf(by.deviations[context], by.chance[context] < SURE) }} />
+                <i class="swatch" style={{ background: colourOf(by.deviations[context], isSure(by, context)) }} />
                 {model.nameOf(context)}
                 <small>{aroundText(model, around.get(context) ?? [])}</small>
               </button>
@@ -82,7 +89,7 @@ function Contexts({ contexts, around, by, label }: Listed) {
             <td>{quantity(by.meanA[context], 'ns')}</td>
             <td>{quantity(by.meanB[context], 'ns')}</td>
             <td>{signed(by.meanB[context] - by.meanA[context], 'ns')}</td>
-            <td>{chance(by.chance[context])}</td>
+            <td>{marked(by.chance[context])}</td>
           </tr>
         ))}
       </tbody>
