@@ -319,9 +319,12 @@ pub(crate) fn correct<'t>(tests: impl Iterator<Item = (&'t mut f64, f64)>) {
     }
 }
 
+/// Probabilities that are the same may be rounded otherwise.
+const ROUNDED: f64 = 1.0 + 1e-9;
+
 /// A probability, corrected for those tests that can give one as small; `least` is in ascending order.
 pub(crate) fn corrected(chance: f64, least: &[f64]) -> f64 {
-    let count = least.partition_point(|least| *least <= chance).max(1);
+    let count = least.partition_point(|least| *least <= chance * ROUNDED).max(1);
     (chance * count as f64).min(1.0)
 }
 
@@ -483,5 +486,37 @@ mod tests {
         let least = [0.001, 0.01, 0.5, 0.02];
         correct(chances.iter_mut().zip(least));
         assert_eq!(chances, [0.02, 0.12, 1.0, 0.06]);
+    }
+
+    /// `web/tests/statistics.test.ts` has the same numbers.
+    #[test]
+    fn page_and_terminal_have_the_same_tails() {
+        let mut pool = Pool::default();
+        for (mean, deviation, count) in [
+            (0.0, 0.0, 1500.0),
+            (3000.0, 700.0, 200.0),
+            (50_000.0, 11_000.0, 95.0),
+            (7e6, 0.0, 1.0),
+            (3e7, 4e6, 10.0),
+        ] {
+            pool.push_spread(mean, deviation, count);
+        }
+        for (drawn, sum, chance) in [
+            (20, 3e7, 0.105_388_250_185_882_16),
+            (20, 1.2e8, 2.681_855_838_245_357e-6),
+            (100, 9e7, 0.015_366_250_677_826_033),
+            (903, 1e6, 1.122_765_807_453_836_7e-16),
+            (903, 2.9e8, 0.004_035_162_454_842_522),
+        ] {
+            let found = pool.tail(drawn, sum).chance;
+            assert!((found / chance - 1.0).abs() < 1e-9, "{drawn} {sum}: {found}");
+        }
+        let mut runs = Runs::new(1000);
+        (0..1000).for_each(|at| runs.push(f64::from(at * at), 1));
+        let of_runs = runs.pool().tail(30, 1.6e7).chance;
+        assert!(
+            (of_runs / 1.900_306_820_220_669e-4 - 1.0).abs() < 1e-9,
+            "{of_runs}"
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
+use tracebraid_critical_path::Reason;
 use tracebraid_ctf::special::special;
 
 use crate::build::Union;
@@ -14,6 +15,7 @@ use crate::database::error::DatabaseError;
 use crate::database::lists::{Lists, Room};
 use crate::database::schema::quoted;
 use crate::database::table::{Column, Figures, Table, Texts};
+use crate::metrics::Metric;
 use crate::names::{NameId, Names};
 
 /// A database that is read.
@@ -312,6 +314,12 @@ impl Database {
         let mut table = Table::default();
         let mut room = Room::of(&self.connection).map_err(&sqlite)?;
         let duration = self.columns.iter().position(|column| column.name == DURATION);
+        let of_reasons: Vec<String> = Reason::ALL.map(|reason| Metric::Time(reason).name()).into();
+        let is_reason: Vec<bool> = self
+            .columns
+            .iter()
+            .map(|column| !column.is_value && of_reasons.contains(&column.name))
+            .collect();
         let filling = || -> Vec<Filling> { self.columns.iter().map(|_| Filling::default()).collect() };
         let mut columns = filling();
         let mut last = None;
@@ -323,13 +331,27 @@ impl Database {
             }
             self.take(&mut table, row, &mut room, last)?;
             last = table.ids.last().copied();
+            let mut reasons = 0;
             for (place, column) in columns.iter_mut().enumerate() {
                 let value = row.get_ref(fixed + place).map_err(&sqlite)?;
                 room.take(value).ok_or_else(|| self.is_too_much())?;
                 if Some(place) == duration {
                     self.check_times(&table, value)?;
                 }
+                if is_reason.get(place) == Some(&true) {
+                    reasons += u128::from(known(value).unwrap_or(0));
+                }
                 column.push(table.len() - 1, value);
+            }
+            if let Some(place) = duration {
+                let value = row.get_ref(fixed + place).map_err(&sqlite)?;
+                self.check_reasons(&table, reasons, value)?;
+                let is_nowhere = times == TIMES && table.rows.of(table.len() - 1).is_empty();
+                if is_nowhere && reasons > 0 {
+                    let id = table.ids.last().copied().unwrap_or_default();
+                    let told = format!("execution {id}: it has no times, and spent {reasons} ns in reasons");
+                    return Err(DatabaseError::damaged(&self.path, told).into());
+                }
             }
         }
         if !table.is_empty() {
@@ -395,6 +417,27 @@ impl Database {
             None => Ok(()),
             Some(duration) => Err(self.differs(id.into(), "times", times, duration)),
         }
+    }
+
+    /// That the last execution did not spend more in reasons than it took.
+    fn check_reasons(
+        &self,
+        table: &Table,
+        reasons: u128,
+        duration: ValueRef<'_>,
+    ) -> Result<(), DatabaseError> {
+        let Some(duration) = known(duration) else {
+            return Ok(());
+        };
+        // What is too long for SQLite is kept as the longest.
+        if reasons <= u128::from(duration) || duration == i64::MAX as u64 {
+            return Ok(());
+        }
+        let id = table.ids.last().copied().unwrap_or_default();
+        let told = format!(
+            "execution {id}: the times of its reasons add up to {reasons} ns, and its duration is {duration} ns"
+        );
+        Err(DatabaseError::damaged(&self.path, told))
     }
 
     /// Both are not told: nobody knows which of them is right.
@@ -611,13 +654,23 @@ struct Filling {
     numbers: Vec<f64>,
     texts: Names,
     codes: Vec<Option<u32>>,
+    /// Integers that are rounded among the numbers, with their rows.
+    large: Vec<(usize, i64)>,
 }
+
+/// Integers beyond are not told from their neighbours.
+const EXACT: u64 = 1 << 53;
 
 impl Filling {
     /// The value of that row.
     fn push(&mut self, row: usize, value: ValueRef<'_>) {
         let number = match value {
-            ValueRef::Integer(number) => number as f64,
+            ValueRef::Integer(number) => {
+                if number.unsigned_abs() > EXACT {
+                    self.large.push((row, number));
+                }
+                number as f64
+            }
             ValueRef::Real(number) => number,
             ValueRef::Text(bytes) => {
                 let text = String::from_utf8_lossy(bytes);
@@ -631,8 +684,30 @@ impl Filling {
         self.numbers.push(number);
     }
 
-    /// Values of both kinds are two columns; what has none is none.
+    /// Numbers as texts.
+    fn name_numbers(&mut self) {
+        self.codes.resize(self.codes.len().max(self.numbers.len()), None);
+        let mut large = self.large.drain(..).peekable();
+        for (row, number) in self.numbers.drain(..).enumerate() {
+            let exact = large.next_if(|(of, _)| *of == row);
+            let text = match exact {
+                Some((_, integer)) => integer.to_string(),
+                None if number.is_nan() => continue,
+                None => number.to_string(),
+            };
+            if let Some(code) = self.codes.get_mut(row) {
+                *code = Some(self.texts.id(&text).0);
+            }
+        }
+    }
+
+    /// Values of both kinds are two columns; what has none is none. Captured numbers without a unit that are too large to be told from
+    /// their neighbours are names of something, such as spans: all of their column are texts, also those that SQLite keeps as text since
+    /// they are beyond 2^63.
     fn into_table(mut self, column: &Column, table: &mut Table) {
+        if column.is_value && column.unit.is_empty() && !self.large.is_empty() {
+            self.name_numbers();
+        }
         if self.numbers.iter().any(|number| !number.is_nan()) {
             self.numbers.resize(table.len(), f64::NAN);
             table.figures.push(Figures {

@@ -1,6 +1,5 @@
 //! Databases of executions and their comparison, as users call them, on a recorded trace whose slow requests have known causes.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -49,12 +48,12 @@ fn database() -> &'static Path {
     path
 }
 
-fn file() -> &'static str {
+pub(crate) fn file() -> &'static str {
     database().to_str().expect("UTF-8")
 }
 
 /// In a terminal that wide.
-fn shown(arguments: &[&str]) -> String {
+pub(crate) fn shown(arguments: &[&str]) -> String {
     let output = tracebraid()
         .env("TRACEBRAID_COLUMNS", "140")
         .args(arguments)
@@ -68,25 +67,7 @@ fn shown(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Ids of the requests that were slowed by each cause.
-fn truth() -> HashMap<String, Vec<u64>> {
-    let path = recorded("kernel-ust-requests").join("kernel-ust-requests.truth/requests.csv");
-    let text = std::fs::read_to_string(path).expect("the truth");
-    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let head = lines.next().expect("a head");
-    let at = |name: &str| head.iter().position(|column| *column == name).expect("a column");
-    let (id, cause) = (at("request_id"), at("injected_cause"));
-    let mut causes: HashMap<String, Vec<u64>> = HashMap::new();
-    for row in lines {
-        causes
-            .entry(row[cause].to_owned())
-            .or_default()
-            .push(row[id].parse().expect("a number"));
-    }
-    causes
-}
-
-fn json(arguments: &[&str]) -> Value {
+pub(crate) fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&text(arguments)).expect("JSON")
 }
 
@@ -112,171 +93,6 @@ fn executions_are_told_as_they_were_found() {
     let words: Vec<&str> = command.split(' ').skip(1).chain(["--format", "json"]).collect();
     let path = json(&words);
     assert_eq!(path["paths"][0]["duration_ns"].as_u64(), Some(sum), "{command}");
-}
-
-#[test]
-fn injected_causes_come_first() {
-    let causes = truth();
-    let of = |cause: &str| {
-        let ids: Vec<String> = causes[cause].iter().map(|id| format!("id == {id}")).collect();
-        ids.join(" || ")
-    };
-    let normal = of("none");
-    let expected = [
-        ("preempt", vec!["[preempted]", "<cpuhog>"]),
-        ("lock_sleep", vec!["<lockholder>", "[timer]"]),
-        ("backend_sleep", vec!["<backend>", "[timer]"]),
-        ("disk", vec!["[block-device]", "[vdc]"]),
-    ];
-    for (cause, frames) in expected {
-        let (a, b) = (format!("({normal}) && duration > 0"), of(cause));
-        let compared = json(&["compare", file(), "--a", &a, "--b", &b, "--format", "json"]);
-        let first = &compared["contexts"][0];
-        assert_eq!(first["is_sure"], true, "{cause}: {first}");
-        let context: Vec<&str> = first["context"]
-            .as_array()
-            .expect("frames")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        assert!(
-            frames.iter().all(|frame| context.contains(frame)),
-            "{cause}: {context:?}"
-        );
-    }
-}
-
-#[test]
-fn comparisons_fail_tests_when_asked_to() {
-    let slow = [
-        "compare",
-        file(),
-        "--a",
-        "duration < 10ms",
-        "--b",
-        "duration > 30ms",
-    ];
-    let with = |gate: &'static str| failure(&[&slow[..], &["--fail-if", gate]].concat());
-    let (code, said) = with("duration > 5%");
-    assert_eq!(code, 4, "{said}");
-    assert!(said.contains("duration_ns has"), "{said}");
-    assert_eq!(with("context > 1ms").0, 4);
-    assert_eq!(with("duration > 3600s").0, 0);
-    assert_eq!(with("nothing > 1").0, 2);
-    // What has a unit is compared with amounts that have it.
-    for (gate, expected) in [
-        ("duration > 5", "duration is a time: say in which unit"),
-        ("duration > 64KiB", "the amount is a size"),
-        ("read_bytes > 5ms", "the amount is a time"),
-        ("switches > 5ms", "switches is a number without a unit"),
-        ("context > 5", "context is a time"),
-        ("ctx.\"[timer]\" > 3KiB", "the amount is a size"),
-    ] {
-        let (code, said) = with(gate);
-        assert!(code == 2 && said.contains(expected), "{gate}: {said}");
-    }
-    assert_eq!(with("duration_ns > 5000").0, 4);
-    assert_eq!(with("duration").0, 2);
-    // The unit may stand apart.
-    assert_eq!(with("duration > 3600 s").0, 0);
-    let (code, said) = with("page_faults > 5");
-    assert!(
-        code == 2 && said.contains("no execution's page_faults is known"),
-        "{said}"
-    );
-    let (code, said) = with("label > 5");
-    assert!(code == 2 && said.contains("label is a text"), "{said}");
-    // Halves of the same do not differ.
-    let halves = [
-        "compare",
-        file(),
-        "--a",
-        "id < 1250",
-        "--b",
-        "id >= 1250",
-        "--fail-if",
-        "context > 0",
-    ];
-    let (code, said) = failure(&halves);
-    assert_eq!(code, 0, "{said}");
-}
-
-/// What gates decided stands in what programs read, too.
-#[test]
-fn decisions_of_gates_are_told_to_programs() {
-    let gates = [
-        "duration > 5%",
-        "ctx.\"[timer]\" > 3600s",
-        "context > 1ms",
-        "switches > 100000",
-        "context > 3600s",
-        // What cannot be decided hides nothing.
-        "page_faults > 5",
-    ];
-    let groups = ["--a", "duration < 10ms", "--b", "duration > 30ms"];
-    let options = gates.iter().flat_map(|gate| ["--fail-if", gate]);
-    let options: Vec<&str> = groups.into_iter().chain(options).collect();
-    let compared = |format| {
-        let output = run(&[&["compare", file(), "--format", format], &options[..]].concat());
-        assert_eq!(output.status.code(), Some(4));
-        String::from_utf8(output.stdout).expect("UTF-8")
-    };
-    let told: Value = serde_json::from_str(&compared("json")).expect("JSON");
-    let told = told["gates"].as_array().expect("gates");
-    let outcomes: Vec<(&str, &str)> = told
-        .iter()
-        .map(|of| {
-            (
-                of["condition"].as_str().expect("a text"),
-                of["outcome"].as_str().expect("a text"),
-            )
-        })
-        .collect();
-    let expected = ["failed", "passed", "failed", "passed", "passed", "undecidable"];
-    assert_eq!(outcomes, gates.into_iter().zip(expected).collect::<Vec<_>>());
-    let duration = &told[0];
-    let number = |of: &Value| of.as_f64().expect("a number");
-    let (first, second) = (number(&duration["means"][0]), number(&duration["means"][1]));
-    assert!((number(&duration["difference"]) - (second - first)).abs() < 1e-3);
-    assert!(
-        (number(&duration["allowed"]) - first * 0.05).abs() < 1e-6,
-        "{duration}"
-    );
-    assert!(number(&duration["chance"]) < 0.01, "{duration}");
-    assert_eq!(duration["figure"], "duration_ns");
-    assert!(
-        duration["why"]
-            .as_str()
-            .expect("a text")
-            .contains("duration_ns has"),
-        "{duration}"
-    );
-    assert!(
-        told[2]["context"]
-            .as_array()
-            .is_some_and(|frames| !frames.is_empty())
-    );
-    assert!(told[1]["why"].is_null() && number(&told[4]["chance"]) > 0.99);
-    let rows = compared("csv");
-    let rows: Vec<&str> = rows.lines().filter(|line| line.starts_with("gate,")).collect();
-    assert_eq!(rows.len(), 6, "{rows:?}");
-    assert!(rows[0].starts_with("gate,duration > 5%,") && rows[0].ends_with(",failed"));
-    // What may be so, and may be chance.
-    let few = [
-        "compare",
-        file(),
-        "--a",
-        "id >= 1 && id <= 3",
-        "--b",
-        "id == 23 || id == 4",
-        "--fail-if",
-        "duration > 0",
-        "--format",
-        "json",
-    ];
-    let told = &json(&few)["gates"][0];
-    assert_eq!(told["outcome"], "undecided", "{told}");
-    assert!(told["why"].as_str().expect("a text").contains("may be chance"));
 }
 
 /// A database of what the documentation defines.

@@ -4,6 +4,7 @@
 mod build_scripts;
 mod choices;
 mod counts;
+mod compare;
 mod critical_path;
 mod device_reports;
 mod executions;

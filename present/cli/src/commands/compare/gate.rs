@@ -1,9 +1,8 @@
 //! `--fail-if`: what makes a comparison fail, for tests of performance.
 
-use tracebraid_executions::database::{Database, Table};
+use tracebraid_executions::database::Table;
 use tracebraid_executions::{
-    ContextId, Difference, Dimension, Group, Named, SURE, Values, chance_of_more, named, quantity,
-    time_within,
+    ContextId, Difference, Dimension, Group, SURE, Values, chance_of_more, named, quantity,
 };
 
 use super::Compared;
@@ -118,10 +117,10 @@ pub(super) enum Outcome {
 impl Outcome {
     /// Of more than is allowed, and how sure that is.
     fn of(is_more: bool, is_sure: bool) -> Outcome {
-        match (is_sure, is_more) {
-            (true, _) => Outcome::Failed,
-            (false, true) => Outcome::Undecided,
-            (false, false) => Outcome::Passed,
+        match (is_more, is_sure) {
+            (false, _) => Outcome::Passed,
+            (true, true) => Outcome::Failed,
+            (true, false) => Outcome::Undecided,
         }
     }
 
@@ -279,21 +278,21 @@ fn own_times(table: &Table, group: &Group, context: ContextId) -> Vec<f64> {
     group.iter().map(time).collect()
 }
 
-/// A figure of executions, or their time in frames.
+/// Numbers of executions, as conditions know them: figures, times in frames, values that were captured.
 fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Result<Decision, Failure> {
     let wrong = |error: String| Failure::usage(gate.says(&error));
-    let (values, name, unit) = match what.strip_prefix("ctx.") {
-        Some(frame) => {
-            let frame = frame.trim_matches('"');
-            let values = time_within(frame, compared.database, table).map_err(wrong)?;
-            (values, what, "ns")
-        }
-        None => {
-            let Some(figures) = table.figure(what) else {
-                return no_figure(gate, compared.database, table);
-            };
-            let column = &figures.column;
-            (figures.values.clone(), column.name.as_str(), column.unit.as_str())
+    let found = named(what, compared.database, table).map_err(wrong)?;
+    let name = found.name.as_str();
+    let (values, unit) = match &found.values {
+        Values::Numbers(numbers, _) => (numbers.as_ref(), found.values.unit()),
+        Values::Both(parts) => match &parts[0] {
+            Values::Numbers(numbers, _) => (numbers.as_ref(), found.values.unit()),
+            _ => return Err(wrong(format!("{name} is a text: a gate is about a number"))),
+        },
+        Values::Texts(..) => return Err(wrong(format!("{name} is a text: a gate is about a number"))),
+        Values::Unknown(_) => {
+            let none = format!("no execution's {name} is known");
+            return Ok(Decision::undecidable(gate, &none));
         }
     };
     gate.fits(unit).map_err(wrong)?;
@@ -311,7 +310,7 @@ fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Re
     let more = means[1] - means[0];
     let allowed = gate.most(means[0]);
     let outcome = Outcome::of(more > allowed, chance < SURE);
-    let what = format!("{name} has {} more", amount(more, unit));
+    let is_nowhere = what.starts_with("ctx.") && means == [0.0; 2];
     Ok(Decision {
         condition: gate.text.clone(),
         outcome,
@@ -320,31 +319,11 @@ fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Re
         means: Some(means),
         allowed: Some(allowed),
         chance: Some(chance),
-        why: why(outcome, what, chance),
+        why: match (outcome, is_nowhere) {
+            (Outcome::Passed, true) => Some(format!("passed: no execution of either group has {what}")),
+            _ => why(outcome, format!("{name} has {} more", amount(more, unit)), chance),
+        },
     })
-}
-
-/// Of a gate that is about nothing that has numbers.
-fn no_figure(gate: &Gate, database: &Database, table: &Table) -> Result<Decision, Failure> {
-    let what = &gate.what;
-    let wrong = match named(what, database, table) {
-        Ok(Named {
-            name,
-            values: Values::Unknown(_),
-        }) => {
-            return Ok(Decision::undecidable(
-                gate,
-                &format!("no execution's {name} is known"),
-            ));
-        }
-        Ok(found) if found.values.has_texts() => {
-            format!("{} is a text: a gate is about a figure", found.name)
-        }
-        _ => format!(
-            "executions have no figure {what}: `executions info --format json` lists what they have as columns"
-        ),
-    };
-    Err(Failure::usage(gate.says(&wrong)))
 }
 
 /// What is said of more than is allowed.

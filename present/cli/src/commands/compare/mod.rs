@@ -17,19 +17,18 @@ use crate::output::{Output, say};
 
 /// Compares two groups of executions: in which calling contexts they differ, and which figures and texts tell them apart.
 ///
-/// Without groups the slowest hundredth (B) is beside the half around the median (A). A difference is sure if one like it has a
-/// probability below 1 % by chance (Welch's test, or for contexts Fisher's of who was there at all and for figures Mann and
-/// Whitney's of ranks; corrected for how many are tested); intervals are of 95 %; the effect is Hedges' g, the difference by the
-/// spread of both groups. Texts (threads, hosts, labels, what was captured) have Pearson's chi-squared test and Fisher's of each text,
-/// and Cramér's V. Conditions are as in `executions list`.
+/// Without groups the slowest hundredth (B) is beside the half around the median (A). A difference is significant if random groups of
+/// the same sizes differ as much with a probability (p) below 1 %, corrected for the number of contexts, figures or texts; rows that are not
+/// significant have a ~ before p. Intervals are of 95 %; the effect is Hedges' g, the difference by the spread of both groups. Texts
+/// (threads, hosts, labels, what was captured) have Cramér's V. Conditions are as in `executions list`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid compare requests.db
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
 
-Exit codes: 4 if what --fail-if names is sure; else 2 if one cannot be decided, as a group has less than two executions; else as of all
-commands. What may be so and is not sure is said on standard error.")]
+Exit codes: 4 if what --fail-if names is significantly more; else 2 if a gate cannot be decided, as a group has less than two executions;
+else as of all commands. More than is allowed that is not significant does not fail, and is said on standard error.")]
 pub(crate) struct CompareArgs {
     /// The database
     #[arg(value_name = "DB")]
@@ -49,7 +48,7 @@ pub(crate) struct CompareArgs {
     /// Rows of each table at most; 0 for all
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// End with exit code 4 if the second group surely has more: FIGURE > AMOUNT, where the amount is a part of the first
+    /// End with exit code 4 if the second group has significantly more: FIGURE > AMOUNT, where the amount is a part of the first
     /// group's (5%) or a number, with a unit if the figure has one (2ms, 64KiB); `ctx.FRAME > AMOUNT` is about the time in frames of a name, `context > AMOUNT` about
     /// any calling context
     #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = gate::Gate::parse)]
@@ -85,7 +84,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         }
         if group.len() < 2 {
             let count = crate::table::number_of(group.len() as u64, "execution", "executions");
-            say!("warning: group `{name}` has {count}: how sure differences are cannot be told");
+            say!("warning: group `{name}` has {count}: whether differences are significant cannot be known");
         }
     }
     let both = groups.iter().flatten().count();

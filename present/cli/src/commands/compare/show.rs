@@ -1,13 +1,13 @@
 //! A comparison as tables, JSON and CSV.
 
 use serde_json::{Value, json};
-use tracebraid_executions::{Contexts, Difference, Separation, Test, TextSeparation, ranked};
+use tracebraid_executions::{Difference, SURE, Separation, Test, TextSeparation, ranked};
 
 use super::gate::{About, Decision};
 use super::{CompareArgs, Compared};
 use crate::commands::executions::{amount, title};
 use crate::csv;
-use crate::table::{self, Column, grouped};
+use crate::table::{self, Column, grouped, number_of};
 
 fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
     if args.top > 0 {
@@ -16,9 +16,10 @@ fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// A probability: those too small to matter are not told exactly.
+/// A probability, marked if it is not significant: those too small to matter are not told exactly.
 fn chance(chance: f64) -> String {
     match chance {
+        chance if chance >= SURE => format!("{DOUBTFUL} {chance:.3}"),
         chance if chance < 1e-6 => "< 1e-6".to_owned(),
         chance if chance < 0.001 => format!("{chance:.0e}"),
         chance => format!("{chance:.3}"),
@@ -32,7 +33,18 @@ fn effect(test: &Test) -> String {
     }
 }
 
+/// A mean; one that is infinite, or that of infinite numbers, is none.
+fn mean(value: f64, unit: &str) -> String {
+    match value.is_finite() {
+        true => amount(value, unit),
+        false => "-".to_owned(),
+    }
+}
+
 fn signed(value: f64, unit: &str) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
     let sign = if value > 0.0 { "+" } else { "" };
     format!("{sign}{}", amount(value, unit))
 }
@@ -50,49 +62,66 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     }
     text.push_str("\nWhere they differ, for an average execution\n");
     let all = ranked(&compared.differences, args.whole);
-    let sure = all.iter().filter(|of| of.is_sure()).count();
+    let listed = listed(&all);
     if !compared.has_times {
         text.push_str(
             "  unknown: the trace has no scheduling events (sched_switch) for these executions, so where their time went is not recorded\n",
         );
-    } else if sure == 0 {
-        text.push_str("  nowhere surely\n");
-    } else {
-        let list = shown(args, all.into_iter().filter(Difference::is_sure).collect());
-        let left = sure - list.len();
-        text.push_str(&contexts(compared, &list));
-        if left > 0 {
-            text.push_str(&format!("{left} more; --top 0 shows all\n"));
-        }
+    } else if !all.iter().any(Difference::is_sure) {
+        text.push_str("  no significant difference\n");
     }
-    let greater = greater(compared, args.whole);
-    if !greater.is_empty() {
-        text.push_str("\nGreater, but not sure: of too few executions, or too mixed\n");
-        text.push_str(&contexts(compared, &greater));
+    let list = shown(args, listed.to_vec());
+    if !list.is_empty() {
+        text.push_str(&contexts(compared, &list));
+        let doubtful = list.iter().filter(|of| !of.is_sure()).count();
+        text.push_str(&notes(doubtful, listed.len() - list.len()));
     }
     text.push_str("\nWhat tells them apart\n");
-    text.push_str(&figures(&shown(args, telling(compared))));
-    let telling = compared.apart.texts.iter().filter(|of| of.tells());
-    let list = shown(args, telling.collect());
+    let telling = telling(compared);
+    let list = shown(args, telling.clone());
+    text.push_str(&figures(&list));
+    let doubtful = list.iter().filter(|of| !of.is_sure()).count();
+    text.push_str(&notes(doubtful, telling.len() - list.len()));
+    let telling: Vec<_> = compared.apart.texts.iter().filter(|of| of.tells()).collect();
+    let list = shown(args, telling.clone());
     if !list.is_empty() {
         text.push('\n');
         text.push_str(&texts(&list));
+        let doubtful = list.iter().filter(|of| !of.is_sure()).count();
+        text.push_str(&notes(doubtful, telling.len() - list.len()));
     }
     text
 }
 
-/// The greatest differences that are not sure, as far as they are greater than all sure ones.
-fn greater(compared: &Compared<'_>, is_whole: bool) -> Vec<Difference> {
-    const MOST: usize = 5;
-    let of_kind = compared.differences.iter().filter(|of| of.is_whole == is_whole);
-    let (sure, mut other): (Vec<Difference>, Vec<_>) = of_kind.copied().partition(Difference::is_sure);
-    let size = |of: &Difference| of.test.more.abs();
-    let most = sure.iter().map(size).fold(0.0, f64::max);
-    // All of an execution is within the context without frames: that says nothing.
-    other.retain(|of| size(of) > most && of.context != Contexts::EMPTY);
-    other.sort_by(|one, other| size(other).total_cmp(&size(one)));
-    other.truncate(MOST);
-    other
+/// What stands before the probability of a difference that is not significant.
+const DOUBTFUL: &str = "~";
+
+/// How many rows of a table are not significant, and how many are not shown.
+fn notes(doubtful: usize, left: usize) -> String {
+    let mut text = String::new();
+    if doubtful > 0 {
+        let are = if doubtful == 1 { "row is" } else { "rows are" };
+        text.push_str(&format!(
+            "{DOUBTFUL} {doubtful} {are} not significant (p >= {SURE})\n"
+        ));
+    }
+    if left > 0 {
+        let rows = number_of(left as u64, "more row", "more rows");
+        text.push_str(&format!("{rows}; --top 0 shows all\n"));
+    }
+    text
+}
+
+/// Differences down to the last significant one, five at least: those that are not significant stand in their place by size.
+fn listed(ranked: &[Difference]) -> &[Difference] {
+    const LEAST: usize = 5;
+    // All of an execution is within the context without frames: that says nothing if it is not significant.
+    let last = ranked
+        .iter()
+        .rposition(Difference::is_sure)
+        .map_or(0, |at| at + 1);
+    let differing = ranked.partition_point(|of| of.test.more != 0.0);
+    ranked.get(..last.max(LEAST).min(differing)).unwrap_or(ranked)
 }
 
 /// Figures that tell anything.
@@ -110,7 +139,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         Column::number("difference"),
         Column::number("95 % between").left_out(2),
         Column::number("effect").left_out(3),
-        Column::number("chance"),
+        Column::number("p"),
         Column::number("A").left_out(1),
         Column::number("B").left_out(1),
     ];
@@ -183,7 +212,7 @@ fn figures(list: &[&Separation<'_>]) -> String {
         Column::number("difference"),
         Column::number("95 % between").left_out(2),
         Column::number("effect").left_out(3),
-        Column::number("chance"),
+        Column::number("p"),
         Column::number("A").left_out(1),
         Column::number("B").left_out(1),
     ];
@@ -196,8 +225,8 @@ fn figures(list: &[&Separation<'_>]) -> String {
             interval(&of.test, unit),
             effect(&of.test),
             chance(of.test.chance),
-            amount(of.groups[0].mean, unit),
-            amount(of.groups[1].mean, unit),
+            mean(of.groups[0].mean, unit),
+            mean(of.groups[1].mean, unit),
         ]
     };
     table::render(&columns, list.iter().map(row))
@@ -210,7 +239,7 @@ fn texts(list: &[&TextSeparation]) -> String {
         Column::number("of A"),
         Column::number("of B"),
         Column::number("V").left_out(2),
-        Column::number("chance").left_out(1),
+        Column::number("p"),
     ];
     let row = |of: &&TextSeparation| {
         vec![
@@ -223,6 +252,12 @@ fn texts(list: &[&TextSeparation]) -> String {
         ]
     };
     table::render(&columns, list.iter().map(row))
+}
+
+/// A number in CSV; an empty cell if there is none, or an infinite one, as JSON has null.
+fn cell(value: Option<f64>) -> String {
+    let value = value.filter(|value| value.is_finite());
+    value.map_or_else(String::new, |value| value.to_string())
 }
 
 fn test_json(test: &Test) -> Value {
@@ -259,6 +294,7 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
         let column = &of.figures.column;
         let about = json!({
             "figure": column.name, "unit": column.unit, "b_has_more": of.higher, "groups": spreads(&of.groups),
+            "is_sure": of.is_sure(),
         });
         with(about, test_json(&of.test))
     };
@@ -266,6 +302,7 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
         let groups = [0, 1].map(|at| json!({"executions": of.groups[at], "share": of.shares[at]}));
         json!({
             "text": of.name, "association": of.association, "value": of.value, "groups": groups, "chance": of.chance,
+            "is_sure": of.is_sure(),
         })
     };
     let gate = |of: &Decision| {
@@ -292,7 +329,8 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
 }
 
 /// For spreadsheets: contexts, then figures, then texts: of these the text that tells most, which parts of the groups have it, and how
-/// much it tells (the effect); then gates: of these the condition, and what came of it as the value.
+/// much it tells (the effect); then gates: of these the condition, and what came of it as the value, and how much was
+/// allowed.
 pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Decision]) -> String {
     let mut rows = csv::Rows::new(&[
         "what",
@@ -306,18 +344,18 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Deci
         "chance",
         "b_has_more",
         "value",
+        "allowed",
     ]);
     let tested = |groups: &[tracebraid_executions::Spread; 2], test: &Test| {
         let (low, high) = test.interval.unzip();
-        let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         [
-            groups[0].mean.to_string(),
-            groups[1].mean.to_string(),
-            test.more.to_string(),
-            text(low),
-            text(high),
-            test.effect.to_string(),
-            test.chance.to_string(),
+            cell(Some(groups[0].mean)),
+            cell(Some(groups[1].mean)),
+            cell(Some(test.more)),
+            cell(low),
+            cell(high),
+            cell(Some(test.effect)),
+            cell(Some(test.chance)),
         ]
     };
     for of in shown(args, ranked(&compared.differences, args.whole)) {
@@ -325,15 +363,15 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Deci
         let cells = ["context".to_owned(), name]
             .into_iter()
             .chain(tested(&of.groups, &of.test));
-        rows.add(cells.chain([String::new(), String::new()]));
+        rows.add(cells.chain([String::new(), String::new(), String::new()]));
     }
     for of in shown(args, compared.apart.figures.iter().collect()) {
         let cells = ["figure".to_owned(), of.figures.column.name.clone()].into_iter();
-        rows.add(
-            cells
-                .chain(tested(&of.groups, &of.test))
-                .chain([of.higher.to_string(), String::new()]),
-        );
+        rows.add(cells.chain(tested(&of.groups, &of.test)).chain([
+            of.higher.to_string(),
+            String::new(),
+            String::new(),
+        ]));
     }
     for of in shown(args, compared.apart.texts.iter().collect()) {
         let [a, b] = of.shares;
@@ -342,24 +380,24 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Deci
         let none = [String::new(), String::new()];
         let cells = ["text".to_owned(), of.name.clone()].into_iter().chain(numbers);
         let cells = cells.chain(none).chain(tested).chain([String::new()]);
-        rows.add(cells.chain([of.value.clone().unwrap_or_default()]));
+        rows.add(cells.chain([of.value.clone().unwrap_or_default(), String::new()]));
     }
     for of in decisions {
-        let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        let [a, b] = of.means.map_or([None, None], |means| means.map(Some)).map(text);
+        let [a, b] = of.means.map_or([None, None], |means| means.map(Some)).map(cell);
         let none = String::new;
         rows.add([
             "gate".to_owned(),
             of.condition.clone(),
             a,
             b,
-            text(of.difference()),
+            cell(of.difference()),
             none(),
             none(),
             none(),
-            text(of.chance),
+            cell(of.chance),
             none(),
             of.outcome.word().to_owned(),
+            cell(of.allowed),
         ]);
     }
     rows.finish()

@@ -10,7 +10,8 @@ use tracebraid_critical_path::Graph;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_executions::database::{APPLICATION, About, Database, Writer, delimits_alike};
 use tracebraid_executions::{
-    BuildError, BuildRules, Built, ExtraMetric, Finished, FunctionNames, Sink, Union, build,
+    BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames, Sink, Union,
+    build,
 };
 use tracebraid_filter::executions::{Definitions, Delimiter};
 use tracebraid_profile::Samples;
@@ -122,6 +123,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     // Of nothing there is nothing else to tell.
     if !is_outside && packets > 0 {
         tell(&mut warnings, &set, &definitions, &built, &counting);
+        without_effect(&mut warnings, &about.renames, &built.union);
     }
     let Counting {
         writer, executions, ..
@@ -307,6 +309,25 @@ fn tell(
              tells who ran (sched_switch), and the thread or the CPU of the event records",
             grouped(counting.executions)
         ));
+    }
+}
+
+/// Renames of what is no function here.
+fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: &Union) {
+    let is_called = |name: &str, kind: FrameKind| {
+        let ids = 1..union.contexts.count() as u32;
+        let mut frames = ids.filter_map(|id| union.contexts.parts(ContextId(id)));
+        frames.any(|(_, frame)| frame.kind == kind && union.names.text(frame.name) == name)
+    };
+    for (old, new) in renames {
+        if is_called(old, FrameKind::Function) || is_called(new, FrameKind::Function) {
+            continue;
+        }
+        let why = match is_called(old, FrameKind::Thread) {
+            true => "that is a thread, and functions alone can have another name",
+            false => "no function is called so in these executions",
+        };
+        warnings.note(&format!("--rename {old}={new} has no effect: {why}"));
     }
 }
 
