@@ -480,6 +480,14 @@ fn hostile_databases_are_refused() {
             "UPDATE execution SET duration_ns = -1 WHERE id = 9".to_owned(),
             "and its duration is 18446744073709551615 ns",
         ),
+        (
+            "UPDATE execution SET timer_ns = duration_ns + 1 WHERE id = 9".to_owned(),
+            "execution 9: the times of its reasons add up to",
+        ),
+        (
+            "UPDATE execution SET times = x'' WHERE id = 9".to_owned(),
+            "execution 9: it has no times",
+        ),
     ];
     for (statements, expected) in cases {
         std::fs::write(&path, &sound).expect("a file");
@@ -619,6 +627,24 @@ value id = app:request_end count
     );
     assert!(column(&calls, "ret").iter().all(|&result| result == 0.0));
     assert!(column(&calls, "system_calls").iter().all(|&begun| begun >= 1.0));
+    drop(database);
+    // Names of 64 bits, which SQLite has as integers or, beyond 2^63, as text: one column of texts, all found.
+    let connection = rusqlite::Connection::open(&path).expect("a database");
+    let spans = "UPDATE execution SET switches_value = 5216120438844067843 WHERE switches_value = 7;
+        UPDATE execution SET switches_value = '17571871944214396930' WHERE switches_value = 8";
+    connection.execute_batch(spans).expect("statements");
+    drop(connection);
+    let database = Database::open(&path).expect("a database");
+    let requests = database
+        .table(database.kind(Some("request")).expect("it is there"))
+        .expect("it is read");
+    assert!(requests.figure("switches_value").is_none());
+    let spans = requests.texts.iter().find(|of| of.column.name == "switches_value");
+    assert!(spans.expect("a column").codes.iter().all(Option::is_some));
+    for span in ["5216120438844067843", "17571871944214396930", "9"] {
+        let chosen = chosen(&format!("switches_value == {span}"), &database, &requests);
+        assert_eq!(group(&chosen.expect("a condition")).len(), 2, "{span}");
+    }
 }
 
 fn figures(name: &str, is_value: bool, values: &[f64]) -> Figures {
