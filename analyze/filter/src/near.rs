@@ -13,7 +13,7 @@ const LONGEST: usize = 256;
 /// Names that are compared at most: what is asked for was most likely misspelt, not the millionth name.
 const MOST_NAMES: usize = 100_000;
 
-/// The names that differ least from what a pattern matches, the nearest first; at most three. A name differs
+/// The names that differ least from what a pattern matches, and those that differ by one edit more, the nearest first; at most three. A name differs
 /// by too much if more than a third of the pattern's characters would have to change.
 pub fn nearest<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let literals = pattern.literals();
@@ -33,6 +33,9 @@ pub fn nearest<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> 
         .collect();
     near.sort_unstable();
     near.dedup();
+    // Beside a name that is one letter off, those that are five off are noise.
+    let least = near.first().map_or(0, |(distance, _)| *distance);
+    near.retain(|(distance, _)| *distance <= least + 1);
     near.truncate(MOST);
     near.into_iter().map(|(_, name)| name).collect()
 }

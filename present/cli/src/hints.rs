@@ -49,14 +49,25 @@ pub(crate) fn nothing_selected(
     if reasons.is_empty() {
         reasons = threads(set, select);
     }
-    if reasons.is_empty() && range != TimeRange::ALL {
-        reasons
-            .extend(extent(set, offset, zone).map(|extent| format!("none lies in the time range; {extent}")));
-    }
     if !reasons.is_empty() {
         warnings.note(&format!("no event record is selected: {}", reasons.join("; ")));
     }
     !reasons.is_empty()
+}
+
+/// Says that no event record at all lies in the range, though the range is within the trace.
+pub(crate) fn none_in_range(
+    set: &TraceSet,
+    range: TimeRange,
+    offset: i64,
+    zone: &TimeZone,
+    warnings: &mut Warnings,
+) {
+    if let Some(extent) = extent(set, offset, zone).filter(|_| range != TimeRange::ALL) {
+        warnings.note(&format!(
+            "no event record is selected: none lies in the time range; {extent}"
+        ));
+    }
 }
 
 /// Says which options chose nothing, where there is something to show for all of them: the tables of
@@ -190,9 +201,9 @@ fn threads(set: &TraceSet, select: &SelectArgs) -> Vec<String> {
         }
     }
     let tids = select.tid.iter().filter(|tid| !known.tids.contains(tid));
-    reasons.extend(tids.map(|tid| format!("no thread has the id {tid}")));
+    reasons.extend(tids.map(|tid| format!("no thread with the id {tid} ran")));
     let pids = select.pid.iter().filter(|pid| !known.pids.contains(pid));
-    reasons.extend(pids.map(|pid| format!("no process has the id {pid}")));
+    reasons.extend(pids.map(|pid| format!("no process with the id {pid} ran")));
     if reasons.is_empty() {
         reasons.push(format!(
             "no event record of the range belongs to what {} asks for",

@@ -481,7 +481,7 @@ mod tests {
         }
         let text = render_within(&columns, vec![row()], Some(50));
         assert!(
-            text.contains(" a long name of a thr…  10.00 MiB  01:02:03\n"),
+            text.contains(" a long name o… thread  10.00 MiB  01:02:03\n"),
             "{text}"
         );
         let wide = render_within(&[Column::text("Name")], vec![vec!["漢".repeat(40)]], Some(41));

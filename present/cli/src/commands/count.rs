@@ -77,9 +77,11 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     } else {
         fold::run(set, &count, &args.fold, window.to, warnings)?
     };
-    match report.events {
-        0 => subject.nothing_selected(&args.select),
-        _ => hints::unknown_cpus(&subject.set, &args.select, &mut subject.warnings),
+    if report.events > 0 {
+        hints::unknown_cpus(&subject.set, &args.select, &mut subject.warnings);
+    } else if !subject.nothing_selected(&args.select) {
+        let (range, zone) = (subject.range, &subject.zone);
+        hints::none_in_range(&subject.set, range, 0, zone, &mut subject.warnings);
     }
     let top = args.top.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
     let text = match args.format {

@@ -215,7 +215,12 @@ impl PrintArgs {
             .filter(|given| given.1)
             .map(|given| given.0)
             .collect();
-        if !told && !is_told && !given.is_empty() {
+        if told || is_told {
+            return;
+        }
+        if given.is_empty() {
+            crate::hints::none_in_range(set, range, offset, zone, warnings);
+        } else {
             let given = given.join(" and ");
             warnings.note(&format!(
                 "no event record is selected: none is what {given} asks for"

@@ -279,15 +279,17 @@ impl Subject {
         })
     }
 
-    /// Says why the report is empty, as far as the options are the reason.
-    pub(super) fn nothing_selected(&mut self, select: &SelectArgs) {
-        crate::hints::nothing_selected(&self.set, select, self.range, 0, &self.zone, &mut self.warnings);
+    /// Says why the report is empty, as far as the options are the reason; false if they are not.
+    pub(super) fn nothing_selected(&mut self, select: &SelectArgs) -> bool {
+        crate::hints::nothing_selected(&self.set, select, self.range, 0, &self.zone, &mut self.warnings)
     }
 
     /// Says which options chose nothing.
     fn tell_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
         match report.is_empty() {
-            true => self.nothing_selected(select),
+            true => {
+                self.nothing_selected(select);
+            }
             false => self.some_not_selected(select, report),
         }
     }

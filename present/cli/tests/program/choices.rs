@@ -107,8 +107,8 @@ fn threads_and_cpus_that_are_not_there_are_named() {
         "report",
     ] {
         for (option, value, expected) in [
-            ("--tid", "4000000", "no thread has the id 4000000"),
-            ("--pid", "4000000", "no process has the id 4000000"),
+            ("--tid", "4000000", "no thread with the id 4000000 ran"),
+            ("--pid", "4000000", "no process with the id 4000000 ran"),
             (
                 "--procname",
                 "nobody-is-called-so",

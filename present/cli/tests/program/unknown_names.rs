@@ -74,7 +74,7 @@ fn unknown_fields_are_told_of_the_events_that_are_chosen() {
         "(sched_switch || sched_wakeup) && next_tidd > 0",
         "warning: neither 'sched_switch' nor 'sched_wakeup' has a field 'next_tidd'; did you mean 'next_tid'?",
     );
-    of("sched_* && has(ret)", " event classes ('sched_");
+    of("sched_* && has(irq)", " event classes ('sched_");
     of("$evt.nxt_tid =* 'x'", "did you mean 'next_tid'?");
     assert_eq!(
         said(&[
@@ -92,7 +92,7 @@ fn unknown_fields_are_told_of_the_events_that_are_chosen() {
             "--limit",
             "1",
             "--filter",
-            "sched_* && ret < 0 || sched_switch"
+            "sched_switch && ret < 0 || sched_wakeup"
         ])
         .lines()
         .count(),
@@ -169,8 +169,14 @@ fn unknown_threads_are_told_with_the_nearest_names() {
             &[command, "--procname", "stress"],
             "no thread matches --procname 'stress'; did you mean 'stress*'?",
         );
-        says(&[command, "--tid", "4000000"], "no thread has the id 4000000");
-        says(&[command, "--pid", "4000000"], "no process has the id 4000000");
+        says(
+            &[command, "--tid", "4000000"],
+            "no thread with the id 4000000 ran",
+        );
+        says(
+            &[command, "--pid", "4000000"],
+            "no process with the id 4000000 ran",
+        );
         says(
             &[command, "--cpu", "0,99"],
             "--cpu 99 chooses nothing: the trace has CPUs 0-3",
@@ -178,7 +184,7 @@ fn unknown_threads_are_told_with_the_nearest_names() {
     }
     // They are there, but not both at once.
     says(
-        &["print", "--procname", "stress-ng-futex", "--tid", "256"],
+        &["print", "--procname", "lttng-consumerd", "--tid", "339"],
         "no event record of the range belongs to what --tid and --procname asks for",
     );
     says(
@@ -194,7 +200,7 @@ fn threads_of_contexts_are_known() {
     let trace = Small::default().write(&directory.path().join("small"));
     let output = run(&["print", "--tid", "4000000", trace.to_str().unwrap()]);
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("no thread has the id 4000000"), "{message}");
+    assert!(message.contains("no thread with the id 4000000 ran"), "{message}");
 }
 
 #[test]
