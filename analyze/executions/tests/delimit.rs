@@ -210,7 +210,7 @@ fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
     }
     let metadata = to.path().join("metadata");
     let mut bytes = std::fs::read(&metadata).expect("the metadata");
-    let renamed = [("futex", "arm_x"), ("fsync", "never"), ("newstat", "s390_st")];
+    let renamed = [("futex", "arm_x"), ("fsync", "never"), ("statfs", "s390_s")];
     for (old, new) in renamed {
         // Of the same length, so that nothing else moves.
         for edge in ["entry", "exit"] {
@@ -226,7 +226,7 @@ fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
     let original = TraceSet::open(&[from]).expect("the trace");
     let set = TraceSet::open(&[to.path()]).expect("the trace");
     every_call_is_an_execution(&set, "renamed");
-    for ((old, new), user) in renamed.into_iter().zip(["futex", "fsync", "stat"]) {
+    for ((old, new), user) in renamed.into_iter().zip(["futex", "fsync", "statfs"]) {
         let (mut expected, unfinished) = listed(&original, old, Window::default());
         expected.iter_mut().for_each(|row| assert_eq!(row.0.2, user));
         expected.iter_mut().for_each(|row| row.0.2 = new.to_owned());

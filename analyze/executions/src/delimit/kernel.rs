@@ -215,12 +215,11 @@ impl Kernel {
         if !packet.lost_before {
             return;
         }
-        if packet.tells_switches || packet.tells_calls {
-            // Before it is unknown who runs.
-            self.step(partial, packet.cpu, time, Step::Call(None, What::Lose));
-        }
+        // As in the report on system calls: a thread that may have been switched from is still in its call.
         if packet.tells_switches {
             partial.lanes.get(packet.cpu).goes_over(time, None);
+        } else if packet.tells_calls {
+            self.step(partial, packet.cpu, time, Step::Call(None, What::Lose));
         }
     }
 

@@ -5,6 +5,7 @@ mod build_scripts;
 mod choices;
 mod counts;
 mod compare;
+mod cpu_fields;
 mod critical_path;
 mod device_reports;
 mod executions;

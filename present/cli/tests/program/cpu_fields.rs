@@ -1,0 +1,114 @@
+//! A trace as perf's first converter wrote them: one stream for all CPUs, the CPU among the fields. It goes over midnight.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use crate::support::{run, text};
+
+const METADATA: &str = r#"/* CTF 1.8 */
+typealias integer { size = 32; align = 8; signed = false; } := u32;
+typealias integer { size = 64; align = 8; signed = false; } := u64;
+trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; u32 stream_id; }; };
+env { domain = "kernel"; tracer_name = "perf"; release = "4.1.0"; };
+clock { name = "perf_clock"; freq = 1000000000; offset_s = 1795305590; };
+typealias integer { size = 64; align = 8; signed = false; map = clock.perf_clock.value; } := stamp;
+stream { id = 0; packet.context := struct { stamp timestamp_begin; stamp timestamp_end; u64 content_size; u64 packet_size; };
+    event.header := struct { u32 id; stamp timestamp; }; };
+event { name = "sched:sched_switch"; id = 0; stream_id = 0; fields := struct { u64 perf_ip; u32 perf_tid; u32 perf_pid; u32 perf_cpu;
+    u32 prev_pid; u64 prev_state; u32 next_pid; }; };
+"#;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// One switch a second, on CPUs 0 to 3 in turn, from thread 10 + CPU to the idle one and back.
+fn write(directory: &Path) -> String {
+    let mut body = Vec::new();
+    for at in 0..20u64 {
+        let cpu = at % 4;
+        let thread = 10 + cpu;
+        let (prev, next) = if at / 4 % 2 == 0 { (thread, 0) } else { (0, thread) };
+        body.extend(0u32.to_le_bytes());
+        body.extend((at * SECOND).to_le_bytes());
+        body.extend(0u64.to_le_bytes());
+        for word in [prev, prev, cpu, prev] {
+            body.extend((word as u32).to_le_bytes());
+        }
+        body.extend(u64::from(prev != 0).to_le_bytes());
+        body.extend((next as u32).to_le_bytes());
+    }
+    let mut bytes = Vec::new();
+    bytes.extend(0xC1FC_1FC1u32.to_le_bytes());
+    bytes.extend(0u32.to_le_bytes());
+    let bits = (8 + 32 + body.len() as u64) * 8;
+    for word in [0, 19 * SECOND, bits, bits] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.extend(body);
+    std::fs::write(directory.join("metadata"), METADATA).expect("a file");
+    std::fs::write(directory.join("perf_stream"), bytes).expect("a file");
+    directory.to_str().expect("UTF-8").to_owned()
+}
+
+fn json(arguments: &[&str]) -> Json {
+    serde_json::from_str(&text(arguments)).expect("JSON")
+}
+
+#[test]
+fn the_cpu_is_found_among_the_fields() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = write(directory.path());
+    let trace = trace.as_str();
+    let count = json(&["count", "--format", "json", trace]);
+    assert_eq!(
+        count["by_cpu"],
+        serde_json::json!({ "0": 5, "1": 5, "2": 5, "3": 5 })
+    );
+    for (select, expected) in [
+        (&["--cpu", "3"][..], 5),
+        (&["--cpu", "0-1"], 10),
+        (&["--filter", "cpu == 2"], 5),
+    ] {
+        let lines = text(&[&["print"], select, &[trace]].concat());
+        assert_eq!(lines.lines().count(), expected, "{select:?}");
+    }
+    let some = json(&["count", "--cpu", "3", "--format", "json", trace]);
+    assert_eq!(
+        (&some["events"], &some["by_cpu"]),
+        (&5.into(), &serde_json::json!({ "3": 5 }))
+    );
+    // One by one.
+    let some = json(&["count", "--cpu", "3", "--tid", "13", "--format", "json", trace]);
+    assert_eq!(some["by_cpu"], serde_json::json!({ "3": some["events"] }));
+    let cpus = json(&["cpu", "--format", "json", trace]);
+    let rows = cpus["cpus"].as_array().expect("CPUs");
+    let switches: Vec<_> = rows
+        .iter()
+        .map(|row| (row["cpu"].clone(), row["switches"].clone()))
+        .collect();
+    assert_eq!(switches, [0, 1, 2, 3].map(|cpu| (cpu.into(), 5.into())));
+    let lines = text(&["print", "--format", "json", trace]);
+    for (at, line) in lines.lines().enumerate() {
+        let line: Json = serde_json::from_str(line).expect("JSON");
+        assert_eq!(line["cpu"], at % 4);
+    }
+    let output = run(&["print", "--cpu", "7", trace]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("the trace has CPUs 0-3"), "{said}");
+}
+
+#[test]
+fn times_of_day_may_be_behind_midnight() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = write(directory.path());
+    // It begins at 23:59:50 and has an event a second.
+    for (range, expected) in [
+        (&["--from", "00:00:00"][..], 10),
+        (&["--to", "00:00:01"], 12),
+        (&["--from", "23:59:55", "--to", "00:00:04"], 10),
+        (&["--from", "23:00"], 20),
+    ] {
+        let lines = text(&[&["print", "--clock-gmt"], range, &[trace.as_str()]].concat());
+        assert_eq!(lines.lines().count(), expected, "{range:?}");
+    }
+}
