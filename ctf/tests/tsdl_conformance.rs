@@ -536,6 +536,8 @@ const ACCEPTED: &[&str] = &[
     "struct s { u8 a[1152921504606846976]; };",
     "struct s { u8 a[3]; } /* a comment */ ; // another",
     "env { \\u00e9t\\U000000e9 = 1; };",
+    "struct s { struct { u8 a; }; variant { u8 a; u32 b; }; enum : u8 { A, B }; u8 x; };",
+    "event { fields := struct { enum : u8 { a, b } t; variant <t> { typealias u8 := v; v a; u8 b; }; u8 x; }; };",
 ];
 
 #[test]

@@ -96,6 +96,37 @@ fn attributes_of_integers() {
 }
 
 #[test]
+fn display_bases_have_several_names() {
+    let bases = [
+        (DisplayBase::Binary, "2 b bin binary"),
+        (DisplayBase::Octal, "8 o oct octal"),
+        (DisplayBase::Decimal, "10 d dec decimal i u"),
+        (DisplayBase::Hexadecimal, "16 x X hex hexadecimal p"),
+    ];
+    for (base, names) in bases {
+        for name in names.split(' ') {
+            let payload = payload("", &format!("integer {{ size = 8; base = {name}; }} a;"));
+            assert_eq!(int(&members(&payload)[0].class).base, base, "{name}");
+        }
+    }
+}
+
+#[test]
+fn bodies_without_a_field_name_declare_types_only() {
+    let payload = payload(
+        "",
+        "u8 a; struct { u8 x; }; struct t { u8 y; }; enum : u8 { P }; enum e : u8 { a, b }; enum e tag;
+        variant <tag> { typealias u8 := v; v a; u8 b; }; variant w { u8 a; u8 b; };
+        struct t c; variant w <tag> d;",
+    );
+    let names: Vec<_> = members(&payload)
+        .iter()
+        .map(|member| member.name.as_str())
+        .collect();
+    assert_eq!(names, ["a", "tag", "c", "d"]);
+}
+
+#[test]
 fn one_underscore_is_removed_from_names() {
     let payload = payload("", "u8 _a; u8 __b; u8 _; u8 str; u8 _str; u8 len; string s[len];");
     let names: Vec<_> = members(&payload)

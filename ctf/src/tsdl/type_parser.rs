@@ -26,7 +26,6 @@ struct Written {
     at: u32,
     /// A struct, variant or enumeration that is described here, not only named.
     has_body: bool,
-    is_named: bool,
 }
 
 /// A type at its first word.
@@ -76,7 +75,6 @@ impl<'t> Parser<'t> {
         let mut written = Written {
             at,
             has_body: false,
-            is_named: false,
         };
         let kind = match self.current.kind {
             Tok::Kw(Kw::Struct) => return self.head(BodyKind::Struct),
@@ -84,7 +82,6 @@ impl<'t> Parser<'t> {
             Tok::Kw(Kw::Enum) => {
                 let spec = self.enum_spec()?;
                 written.has_body = spec.labels.is_some();
-                written.is_named = spec.name.is_some();
                 TypeKind::Enum(Box::new(spec))
             }
             _ => match self.plain_type()? {
@@ -153,7 +150,6 @@ impl<'t> Parser<'t> {
         let mut written = Written {
             at,
             has_body: false,
-            is_named: name.is_some(),
         };
         if self.eat(Tok::LBrace)? {
             self.parts.push(Part::Open(Head { at, kind, name, tag }));
@@ -214,9 +210,9 @@ impl<'t> Parser<'t> {
     /// What comes behind a type.
     fn end_type(&mut self, after: After<'t>, written: Written) -> Res<()> {
         match after {
-            After::Field(_)
-                if self.current.kind == Tok::Semicolon && written.has_body && written.is_named =>
-            {
+            // A body without a declarator declares a type and no field, whether the type has a
+            // name or not: yactfr reads it so, while babeltrace2 refuses it.
+            After::Field(_) if self.current.kind == Tok::Semicolon && written.has_body => {
                 self.advance()?;
                 self.parts.push(Part::Declared);
             }

@@ -163,7 +163,7 @@ pub(super) fn base(attr: &Attr<'_>) -> Res<DisplayBase> {
             DisplayBase::Hexadecimal
         }
         (ValueKind::Int(8), _) | (_, Some("octal" | "oct" | "o")) => DisplayBase::Octal,
-        (ValueKind::Int(2), _) | (_, Some("binary" | "b")) => DisplayBase::Binary,
+        (ValueKind::Int(2), _) | (_, Some("binary" | "bin" | "b")) => DisplayBase::Binary,
         _ => {
             return wrong(
                 attr,
