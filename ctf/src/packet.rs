@@ -21,6 +21,8 @@ pub struct PacketHead {
     pub magic: Option<u64>,
     /// UUID.
     pub uuid: Option<Uuid>,
+    /// The UUID differs from that of the metadata: the packet may belong to another trace.
+    pub is_foreign: bool,
     /// Length of the whole packet in bits.
     pub total_bits: Option<u64>,
     /// Length of its content in bits.
@@ -50,7 +52,7 @@ pub enum HeadError {
     Decode(DecodeError),
     /// Not the magic number.
     Magic(u64),
-    /// Another trace's UUID.
+    /// A UUID that is not the metadata's, in a packet whose size cannot be right either.
     Uuid,
     /// The metadata has no such stream class.
     UnknownStreamClass(u64),
@@ -75,7 +77,7 @@ impl std::fmt::Display for HeadError {
             }
             HeadError::Uuid => write!(
                 f,
-                "the packet belongs to another trace: its UUID is not the metadata's"
+                "the packet belongs to another trace: its UUID is not the metadata's, and its size is wrong too"
             ),
             HeadError::UnknownStreamClass(id) => {
                 write!(f, "the metadata has no data stream class with id {id}")
@@ -194,7 +196,8 @@ pub fn advance(clock: u64, low: u64, width: u32) -> u64 {
 
 impl PacketHead {
     /// Decodes and checks a packet's head. `clock` is the stream's clock value before it (for
-    /// truncated timestamps; 0 for the first packet).
+    /// truncated timestamps; 0 for the first packet). A UUID that is not the metadata's is no
+    /// error: see [`PacketHead::is_foreign`].
     ///
     /// # Errors
     /// When the data is not a packet of this trace, or ends too early.
@@ -207,7 +210,7 @@ impl PacketHead {
         Self::decode_as(layout, cursor, slots, clock, true)
     }
 
-    /// The same, whatever magic number and UUID are.
+    /// The same, whatever the magic number is.
     pub(crate) fn decode_any(
         layout: &TraceLayout,
         cursor: &mut Cursor<'_>,
@@ -221,7 +224,7 @@ impl PacketHead {
         cursor: &mut Cursor<'_>,
         slots: &mut [u64],
         clock: u64,
-        identify: bool,
+        check_magic: bool,
     ) -> Result<PacketHead, HeadError> {
         let mut visitor = HeadVisitor {
             clock,
@@ -232,7 +235,7 @@ impl PacketHead {
             check(layout.header_check.as_ref(), cursor, slots)?;
             let result = walk(header, cursor, slots, &mut visitor);
             // A wrong magic number explains whatever else went wrong.
-            if let Some(magic) = visitor.head.magic.filter(|&magic| identify && magic != MAGIC) {
+            if let Some(magic) = visitor.head.magic.filter(|&magic| check_magic && magic != MAGIC) {
                 return Err(HeadError::Magic(magic));
             }
             result.map_err(HeadError::Decode)?;
@@ -241,12 +244,9 @@ impl PacketHead {
             .class
             .uuid
             .filter(|_| layout.class.version == CtfVersion::V1_8 || visitor.head.uuid.is_some());
-        if let (Some(found), Some(expected)) = (visitor.head.uuid, expected)
-            && identify
-            && found != expected
-        {
-            return Err(HeadError::Uuid);
-        }
+        visitor.head.is_foreign = expected
+            .zip(visitor.head.uuid)
+            .is_some_and(|(expected, found)| expected != found);
         let class = stream_class(layout, visitor.class_id)?;
         visitor.head.stream_class = class;
         if let Some(context) = layout

@@ -10,13 +10,17 @@ use std::path::Path;
 use crate::bits::{Cursor, DecodeError};
 use crate::damage::Damage;
 use crate::event::decode_head;
-use crate::extent::{Content, Extent, extent, follows, is_next, is_plausible, is_same_stream, is_sound};
+use crate::extent::{
+    Content, Extent, extent, follows, is_next, is_plausible, is_same_stream, is_sound, is_unset,
+};
 use crate::index;
 use crate::layout::{StreamLayout, TraceLayout};
 use crate::packet::{HeadError, MAGIC, PacketHead};
 use crate::reader::may_go_on;
-use crate::schema::CtfVersion;
+use crate::schema::{CtfVersion, Uuid};
 use crate::stream::{Packet, Stream};
+use crate::trace::Trace;
+use crate::tsdl::uuid_text;
 use crate::window::Window;
 
 /// What is found in one file.
@@ -29,6 +33,8 @@ pub(crate) struct FileScan {
     pub(crate) packets: Vec<Packet>,
     /// By index.
     pub(crate) indexed: bool,
+    /// A packet of the file has a UUID that is not the metadata's.
+    pub(crate) is_foreign: bool,
     /// Byte ranges of the file that are of no packet.
     pub(crate) skipped: Vec<Range<u64>>,
     /// Indices of packets that do not tell where their content ends: the end is that of the
@@ -74,15 +80,18 @@ pub(crate) fn find(
         candidates: 0,
         hidden: 0,
         faults: 0,
+        foreign: Foreign::default(),
         damage,
     };
     if let Some(index_path) = index_path {
         let read = index::read(index_path).map_err(|error| error.to_string());
         match read.and_then(|content| index::parse(&content, bytes).map_err(|error| error.to_string())) {
             Ok(entries) => {
-                if let Some(scan) = finder.by_index(&entries) {
+                if let Some(mut scan) = finder.by_index(&entries) {
+                    scan.is_foreign = finder.tell_foreign(true);
                     return Ok(vec![scan]);
                 }
+                finder.foreign = Foreign::default();
             }
             Err(error) => finder.damage.push(Damage::of(
                 index_path,
@@ -90,8 +99,11 @@ pub(crate) fn find(
             )),
         }
     }
-    let found = finder.by_heads();
+    let mut found = finder.by_heads();
     finder.tell_how_many_faults();
+    let is_foreign = finder.tell_foreign(false);
+    let scans = found.iter_mut().flatten();
+    scans.for_each(|scan| scan.is_foreign = is_foreign);
     found
 }
 
@@ -107,6 +119,7 @@ struct Finder<'a> {
     candidates: u64,
     hidden: u64,
     faults: u64,
+    foreign: Foreign,
     damage: &'a mut Vec<Damage>,
 }
 
@@ -157,6 +170,39 @@ impl Finder<'_> {
         }
     }
 
+    /// As [`Finder::head`], for where a packet should begin. One whose UUID is not the metadata's is
+    /// a packet if nothing else is wrong with it: some tracers and tools write such traces, and
+    /// babeltrace2 reads them. What is left of an older trace in a reused buffer is told apart by
+    /// its size.
+    fn identified(&mut self, offset: u64, clock: u64) -> io::Result<Result<PacketHead, HeadError>> {
+        let found = self.head(offset, clock)?;
+        let Ok(head) = &found else { return Ok(found) };
+        if !head.is_foreign || self.foreign.has(head) {
+            return Ok(found);
+        }
+        let declared = head.total_bits.or(head.content_bits);
+        let is_possible = declared.is_none()
+            || is_unset(declared)
+            || self.follower(offset, head)?.is_some()
+            || self.next_packet(offset.saturating_add(1))? >= self.bytes;
+        if !is_possible {
+            return Ok(Err(HeadError::Uuid));
+        }
+        Ok(found)
+    }
+
+    /// Tells of packets whose UUID is not the metadata's: once, not for each. True if there are any.
+    fn tell_foreign(&mut self, is_indexed: bool) -> bool {
+        let Some((offset, uuid)) = self.foreign.first else {
+            return false;
+        };
+        // With an index, only the first and the last packet were looked at.
+        let count = (!is_indexed).then_some(self.foreign.count);
+        let message = foreign_uuid(count, uuid, self.layout.class.uuid);
+        self.damage.push(Damage::at(self.path, offset, message));
+        true
+    }
+
     /// Trusts an index whose first and last entries agree with the packets that they tell of.
     fn by_index(&mut self, entries: &[index::IndexEntry]) -> Option<FileScan> {
         let (first, last) = (entries.first()?, entries.last()?);
@@ -183,6 +229,9 @@ impl Finder<'_> {
             if let Some(scan) = &mut scan {
                 scan.is_mixed = scan.head.values != head.values;
             }
+            if head.is_foreign {
+                self.foreign.add(entry.offset, &head);
+            }
             scan.get_or_insert_with(|| FileScan {
                 class: head.stream_class,
                 id: head.stream_id,
@@ -190,6 +239,7 @@ impl Finder<'_> {
                 is_mixed: false,
                 packets: Vec::new(),
                 indexed: true,
+                is_foreign: false,
                 skipped: Vec::new(),
                 unclear: Vec::new(),
                 firsts: Vec::new(),
@@ -246,7 +296,7 @@ impl Finder<'_> {
         let mut skipped_ranges = Vec::new();
         loop {
             let found = if offset < self.bytes {
-                Some(self.head(offset, clock)?)
+                Some(self.identified(offset, clock)?)
             } else {
                 None
             };
@@ -261,6 +311,9 @@ impl Finder<'_> {
             match found {
                 None => break,
                 Some(Ok(head)) => {
+                    if head.is_foreign {
+                        self.foreign.add(offset, &head);
+                    }
                     // In CTF 2 each packet starts its clock at 0; tracers that write CTF 1.8 with
                     // short timestamps let it run on.
                     if self.layout.class.version == CtfVersion::V1_8 {
@@ -409,10 +462,10 @@ impl Finder<'_> {
         self.complain(damage);
     }
 
-    /// Where a packet ends that does not belong to this trace, or has another magic number, but
-    /// else is sound: there is another packet behind it, or the end of the file.
+    /// Where a packet ends that has another magic number, but else is sound: there is another packet
+    /// behind it, or the end of the file.
     fn behind_stranger(&mut self, offset: u64, error: &HeadError) -> io::Result<Option<u64>> {
-        if !matches!(error, HeadError::Magic(_) | HeadError::Uuid) {
+        if !matches!(error, HeadError::Magic(_)) {
             return Ok(None);
         }
         self.window.clear();
@@ -530,13 +583,59 @@ impl Finder<'_> {
                 let head = PacketHead::decode(self.layout, &mut cursor, &mut self.slots, 0);
                 // The same bytes may occur in a payload: only a sound head is a packet.
                 let rest = (self.bytes - at - found as u64).saturating_mul(8);
-                if head.is_ok_and(|head| is_plausible(&head, rest)) {
+                let is_ours = |head: &PacketHead| !head.is_foreign || self.foreign.has(head);
+                if head.is_ok_and(|head| is_ours(&head) && is_plausible(&head, rest)) {
                     return Ok(Some(at + found as u64));
                 }
             }
             at = next;
         }
         Ok(None)
+    }
+}
+
+/// Packets whose UUID is not the metadata's.
+#[derive(Default)]
+struct Foreign {
+    count: u64,
+    /// Offset and UUID.
+    first: Option<(u64, Uuid)>,
+    uuids: Vec<Uuid>,
+}
+
+/// Different UUIDs of foreign packets of a file that are remembered.
+const MOST_UUIDS: usize = 16;
+
+impl Foreign {
+    /// Whether an earlier packet has the same UUID.
+    fn has(&self, head: &PacketHead) -> bool {
+        head.uuid.is_some_and(|uuid| self.uuids.contains(&uuid))
+    }
+
+    fn add(&mut self, offset: u64, head: &PacketHead) {
+        let Some(uuid) = head.uuid else { return };
+        self.count += 1;
+        self.first.get_or_insert((offset, uuid));
+        if self.uuids.len() < MOST_UUIDS && !self.has(head) {
+            self.uuids.push(uuid);
+        }
+    }
+}
+
+fn foreign_uuid(count: Option<u64>, found: Uuid, expected: Option<Uuid>) -> String {
+    let (found, expected) = (uuid_text(&found), uuid_text(&expected.unwrap_or_default()));
+    match count {
+        Some(1) => format!(
+            "the packet's UUID ({found}) is not the metadata's ({expected}): the packet is read, but may belong to \
+             another trace"
+        ),
+        count => {
+            let count = count.map_or_else(String::new, |count| format!("{count} "));
+            format!(
+                "the UUIDs of {count}packets ({found} here) are not the metadata's ({expected}): the packets are read, \
+                 but may belong to another trace"
+            )
+        }
     }
 }
 
@@ -622,6 +721,7 @@ fn put(
             is_mixed: false,
             packets: vec![packet],
             indexed: false,
+            is_foreign: false,
             skipped: Vec::new(),
             unclear: if is_clear { Vec::new() } else { vec![0] },
             firsts: vec![first],
@@ -633,16 +733,17 @@ fn put(
 /// The packet as its own head has it: what an index told of it may be of another. Also what is to
 /// be said if the two disagree. The clock starts from the `begin` of the result.
 pub(crate) fn as_its_head_says(
+    trace: &Trace,
     stream: &Stream,
     packet: Packet,
     head: &PacketHead,
 ) -> (Packet, Option<String>) {
-    if !stream
-        .files
-        .get(packet.file as usize)
-        .is_some_and(|file| file.indexed)
-    {
-        return (packet, None);
+    let file = stream.files.get(packet.file as usize);
+    // Between the first and the last packet of an index nothing was looked at before.
+    let foreign = (head.is_foreign && file.is_some_and(|file| !file.is_foreign))
+        .then(|| foreign_uuid(Some(1), head.uuid.unwrap_or_default(), trace.uuid()));
+    if !file.is_some_and(|file| file.indexed) {
+        return (packet, foreign);
     }
     let whole = packet.bytes.saturating_mul(8);
     let content = head
@@ -668,7 +769,7 @@ pub(crate) fn as_its_head_says(
     } else if is_other || total != whole {
         Some(OTHER_PACKET.to_owned())
     } else {
-        None
+        foreign
     };
     let is_possible = content >= head.end_of_head && content <= whole;
     let content_bits = if is_possible { content } else { packet.content_bits };

@@ -361,7 +361,7 @@ impl<'t> StreamReader<'t> {
 
     /// The packet as its own head has it, where an index told of another.
     fn checked(&mut self, packet: Packet, head: &PacketHead) -> Packet {
-        let (packet, complaint) = packets::as_its_head_says(self.stream, packet, head);
+        let (packet, complaint) = packets::as_its_head_says(self.trace, self.stream, packet, head);
         if let Some(complaint) = complaint {
             let damage = Damage::at(self.path(&packet), packet.offset, complaint);
             self.damage.push(damage);

@@ -32,6 +32,8 @@ pub struct DataFile {
     pub bytes: u64,
     /// Where its packets are was taken from an index, not from the packets themselves.
     pub indexed: bool,
+    /// A packet has a UUID that is not the metadata's, as was found and told when the trace was opened.
+    pub is_foreign: bool,
     /// Byte ranges where no packet was found when the trace was opened, in their order.
     pub skipped: Vec<std::ops::Range<u64>>,
 }

@@ -276,6 +276,7 @@ fn stream_of(scan: FileScan, path: &Path, bytes: u64) -> Stream {
             path: path.to_owned(),
             bytes,
             indexed: scan.indexed,
+            is_foreign: scan.is_foreign,
             skipped: scan.skipped,
         }],
         packets: scan.packets,

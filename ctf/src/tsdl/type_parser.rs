@@ -72,10 +72,7 @@ impl<'t> Parser<'t> {
     fn begin_type(&mut self, after: &After<'t>) -> Res<Begun> {
         while self.eat(Tok::Kw(Kw::Const))? {}
         let at = self.current.at;
-        let mut written = Written {
-            at,
-            has_body: false,
-        };
+        let mut written = Written { at, has_body: false };
         let kind = match self.current.kind {
             Tok::Kw(Kw::Struct) => return self.head(BodyKind::Struct),
             Tok::Kw(Kw::Variant) => return self.head(BodyKind::Variant),
@@ -147,10 +144,7 @@ impl<'t> Parser<'t> {
         } else {
             None
         };
-        let mut written = Written {
-            at,
-            has_body: false,
-        };
+        let mut written = Written { at, has_body: false };
         if self.eat(Tok::LBrace)? {
             self.parts.push(Part::Open(Head { at, kind, name, tag }));
             written.has_body = true;
