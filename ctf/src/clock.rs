@@ -9,12 +9,23 @@ pub struct Timestamp(pub i64);
 
 const SECOND: i64 = 1_000_000_000;
 
+/// What is said of times that a [`Timestamp`] cannot hold. Keeping the differences of such times
+/// instead would need another origin for each trace, with which times of two traces, of `--from` and of
+/// histories could not be compared any more; and a clock that reads year 2300 is described wrongly.
+/// babeltrace2 refuses such a trace.
+pub(crate) const OUT_OF_RANGE: &str = "is more than 292 years from the clock's origin, which 64 bits of nanoseconds \
+    cannot hold: such times are all taken for the same time (is the frequency or the offset of the clock wrong in the \
+    metadata?)";
+
 /// Converts the values of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConversion {
     frequency: u64,
-    base: i64,
-    /// Cycles are nanoseconds, and nothing is corrected.
+    /// The time of value 0. It may lie outside of the range of times that later values are in.
+    base: i128,
+    /// The same where `is_plain`.
+    plain_base: i64,
+    /// Cycles are nanoseconds, nothing is corrected, and the base is in the range of times.
     is_plain: bool,
     correction: Option<&'static Correction>,
 }
@@ -23,20 +34,17 @@ impl ClockConversion {
     /// For a clock class; for streams without a clock see [`ClockConversion::NONE`].
     pub fn new(clock: &ClockClass) -> Self {
         let frequency = clock.frequency.max(1);
-        let whole = clock
-            .offset_cycles
-            .div_euclid(i64::try_from(frequency).unwrap_or(i64::MAX));
-        let rest = clock
-            .offset_cycles
-            .rem_euclid(i64::try_from(frequency).unwrap_or(i64::MAX));
-        let seconds = clock.offset_seconds.saturating_add(whole);
-        let base = seconds
-            .saturating_mul(SECOND)
-            .saturating_add(nanoseconds(rest as u64, frequency));
+        let cycles = i128::from(clock.offset_cycles);
+        let whole = cycles.div_euclid(i128::from(frequency));
+        let rest = cycles.rem_euclid(i128::from(frequency));
+        let base = (i128::from(clock.offset_seconds) + whole) * i128::from(SECOND)
+            + nanoseconds(u64::try_from(rest).unwrap_or_default(), frequency);
+        let plain_base = i64::try_from(base).ok().filter(|_| frequency == SECOND as u64);
         ClockConversion {
             frequency,
             base,
-            is_plain: frequency == SECOND as u64,
+            plain_base: plain_base.unwrap_or_default(),
+            is_plain: plain_base.is_some(),
             correction: None,
         }
     }
@@ -45,6 +53,7 @@ impl ClockConversion {
     pub const NONE: ClockConversion = ClockConversion {
         frequency: SECOND as u64,
         base: 0,
+        plain_base: 0,
         is_plain: true,
         correction: None,
     };
@@ -58,19 +67,34 @@ impl ClockConversion {
         }
     }
 
-    /// Nanoseconds from the origin; saturates.
+    /// Nanoseconds from the origin; saturates, see [`ClockConversion::is_out_of_range`].
     #[inline(always)]
     pub fn timestamp(self, cycles: u64) -> Timestamp {
         if self.is_plain {
-            // Wraps for absurd values only, which the saturating form costs every event to exclude.
-            return Timestamp(self.base.saturating_add_unsigned(cycles));
+            return Timestamp(self.plain_base.saturating_add_unsigned(cycles));
         }
         self.converted(cycles)
     }
 
     fn converted(self, cycles: u64) -> Timestamp {
-        let time = Timestamp(self.base.saturating_add(nanoseconds(cycles, self.frequency)));
+        let time = Timestamp(saturated(self.exact(cycles)));
         self.correction.map_or(time, |correction| correction.apply(time))
+    }
+
+    /// Nanoseconds before they are corrected.
+    fn exact(self, cycles: u64) -> i128 {
+        self.base + nanoseconds(cycles, self.frequency)
+    }
+
+    /// Whether the time of that value is one that [`Timestamp`], or the correction, cannot hold: it
+    /// is less or more than [`ClockConversion::timestamp`] says.
+    pub fn is_out_of_range(self, cycles: u64) -> bool {
+        let exact = self.exact(cycles);
+        let Ok(time) = i64::try_from(exact) else {
+            return true;
+        };
+        self.correction
+            .is_some_and(|correction| correction.saturates(Timestamp(time)))
     }
 
     /// The least value in cycles whose timestamp is not before `time`.
@@ -92,11 +116,16 @@ impl ClockConversion {
 }
 
 /// babeltrace2 converts in double precision; equal output needs equal rounding.
-fn nanoseconds(cycles: u64, frequency: u64) -> i64 {
+fn nanoseconds(cycles: u64, frequency: u64) -> i128 {
     if frequency == SECOND as u64 {
-        return i64::try_from(cycles).unwrap_or(i64::MAX);
+        return i128::from(cycles);
     }
-    (1e9 * cycles as f64 / frequency as f64) as i64
+    (1e9 * cycles as f64 / frequency as f64) as i128
+}
+
+fn saturated(nanoseconds: i128) -> i64 {
+    let least = if nanoseconds < 0 { i64::MIN } else { i64::MAX };
+    i64::try_from(nanoseconds).unwrap_or(least)
 }
 
 /// Whether times of two clocks can be compared: the same origin, or both of the same trace family
@@ -152,6 +181,32 @@ mod tests {
         assert_eq!(convert(1_000_000_000, -1, 0, 1), -999_999_999);
         assert_eq!(convert(1_000_000_000, 0, -3, 1), -2);
         assert_eq!(convert(1000, 1, 2500, 1), 3_501_000_000);
+    }
+
+    #[test]
+    fn only_times_out_of_range_saturate() {
+        let convert = |frequency, seconds, cycles, value| {
+            let conversion = ClockConversion::new(&clock(frequency, seconds, cycles));
+            (conversion.timestamp(value).0, conversion.is_out_of_range(value))
+        };
+        let far = 9_300_000_000;
+        assert_eq!(convert(1_000_000_000, far, 0, 1), (i64::MAX, true));
+        assert_eq!(convert(1_000_000_000, -far, 0, 1), (i64::MIN, true));
+        assert_eq!(convert(1, 0, i64::MAX, u64::MAX), (i64::MAX, true));
+        assert_eq!(convert(u64::MAX, i64::MIN, i64::MIN, 0), (i64::MIN, true));
+        // The clock's zero is out of range; its values are not.
+        let value = 12_000_000_000_000_000_007;
+        assert_eq!(
+            convert(1_000_000_000, -far, 0, value),
+            (2_700_000_000_000_000_007, false)
+        );
+        // Double precision rounds.
+        assert_eq!(convert(1, -far, 0, far as u64 + 7), (7_000_000_512, false));
+        assert_eq!(convert(1, far, -far, 5), (5_000_000_000, false));
+        let last = i64::MAX as u64;
+        assert_eq!(convert(1_000_000_000, 0, 0, last), (i64::MAX, false));
+        assert_eq!(convert(1_000_000_000, 0, 0, last + 1), (i64::MAX, true));
+        assert_eq!(convert(1_000_000_000, 0, -1, last + 1), (i64::MAX, false));
     }
 
     #[test]

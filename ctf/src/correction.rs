@@ -124,6 +124,11 @@ impl Correction {
         })
     }
 
+    /// Whether [`Correction::apply`] gives the bound of its range for that time.
+    pub(crate) fn saturates(&self, time: Timestamp) -> bool {
+        self.apply(time).0.unsigned_abs() >= FARTHEST.unsigned_abs()
+    }
+
     /// The same moment by the other clock; saturates in the years 1823 and 2116. Never earlier for a later time.
     pub fn apply(&self, time: Timestamp) -> Timestamp {
         let step = |time, lines: &Vec<Line>| {

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use crate::bits::{Cursor, DecodeError};
-use crate::clock::{ClockConversion, Timestamp};
+use crate::clock::{ClockConversion, OUT_OF_RANGE, Timestamp};
 use crate::damage::Damage;
 use crate::event::{Event, EventHead, decode_head};
 use crate::layout::StreamLayout;
@@ -218,6 +218,8 @@ impl<'t> StreamReader<'t> {
                 continue;
             };
             if self.pos >= packet.content_bits {
+                let damage = out_of_range(self.trace, self.stream, packet, self.clock);
+                self.damage.extend(damage);
                 self.packet = None;
                 continue;
             }
@@ -400,6 +402,16 @@ impl<'t> StreamReader<'t> {
         self.damage
             .push(Damage::at(self.path(&packet), packet.offset + at, message).skipping(skipped));
     }
+}
+
+/// What is to be told of a packet whose event records reach a time that is out of range, if that was
+/// not told when the trace was opened. It is asked once for a packet, at its end: the clock does not
+/// go back.
+pub(crate) fn out_of_range(trace: &Trace, stream: &Stream, packet: &Packet, clock: u64) -> Option<Damage> {
+    let file = stream.files.get(packet.file as usize)?;
+    let is_new = !file.is_out_of_range && trace.clock(stream)?.is_out_of_range(clock);
+    let message = format!("the time of the packet's last event record {OUT_OF_RANGE}");
+    is_new.then(|| Damage::at(&file.path, packet.offset, message))
 }
 
 /// Whether there were more bytes.

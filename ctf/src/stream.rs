@@ -34,6 +34,9 @@ pub struct DataFile {
     pub indexed: bool,
     /// A packet has a UUID that is not the metadata's, as was found and told when the trace was opened.
     pub is_foreign: bool,
+    /// A packet begins or ends at a time that is out of range, as was found and told when the trace
+    /// was opened.
+    pub is_out_of_range: bool,
     /// Byte ranges where no packet was found when the trace was opened, in their order.
     pub skipped: Vec<std::ops::Range<u64>>,
 }

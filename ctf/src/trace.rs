@@ -7,7 +7,7 @@ use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::clock::ClockConversion;
+use crate::clock::{ClockConversion, OUT_OF_RANGE};
 use crate::correction::Correction;
 use crate::damage::Damage;
 use crate::error::MetadataError;
@@ -184,6 +184,11 @@ impl Trace {
                     }
                     stream.mend_times(path, &mut self.damage);
                     stream.learn_begins(&firsts);
+                    let far = self.out_of_range(&stream, path);
+                    if let Some(file) = stream.files.first_mut() {
+                        file.is_out_of_range = far.is_some();
+                    }
+                    self.damage.extend(far);
                     self.streams.push(stream);
                 }
             }
@@ -191,6 +196,21 @@ impl Trace {
                 .damage
                 .push(Damage::of(path, format!("cannot be read: {error}"))),
         }
+    }
+
+    /// What is to be told of packets of a stream of one file whose times are out of range.
+    fn out_of_range(&self, stream: &Stream, path: &Path) -> Option<Damage> {
+        let clock = self.clock(stream)?;
+        let is_far = |packet: &&Packet| {
+            let mut times = [packet.begin, packet.end].into_iter().flatten();
+            times.any(|time| clock.is_out_of_range(time))
+        };
+        let packet = stream.packets.iter().find(is_far)?;
+        let message = match stream.packets.iter().filter(is_far).count() {
+            1 => format!("the packet's time {OUT_OF_RANGE}"),
+            count => format!("the time of {count} packets from here on {OUT_OF_RANGE}"),
+        };
+        Some(Damage::at(path, packet.offset, message))
     }
 
     /// Files of one stream (by class and stream id) become one stream, in the order of time.
@@ -277,6 +297,7 @@ fn stream_of(scan: FileScan, path: &Path, bytes: u64) -> Stream {
             bytes,
             indexed: scan.indexed,
             is_foreign: scan.is_foreign,
+            is_out_of_range: false,
             skipped: scan.skipped,
         }],
         packets: scan.packets,

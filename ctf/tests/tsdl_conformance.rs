@@ -538,6 +538,7 @@ const ACCEPTED: &[&str] = &[
     "env { \\u00e9t\\U000000e9 = 1; };",
     "struct s { struct { u8 a; }; variant { u8 a; u32 b; }; enum : u8 { A, B }; u8 x; };",
     "event { fields := struct { enum : u8 { a, b } t; variant <t> { typealias u8 := v; v a; u8 b; }; u8 x; }; };",
+    "struct s { enum : u8 { A, B } tag; variant <tag> { u8 a; u8 b; }; variant <none> { u8 a; }; };",
 ];
 
 #[test]

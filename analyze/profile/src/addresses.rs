@@ -8,7 +8,7 @@ use tracebraid_ctf::event::Event;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_symbols::{AddressSpace, Symbols};
 
-use crate::events::Kind;
+use crate::events::{Kind, Place, StackSource};
 use crate::fields::Fields;
 use crate::kinds::Kinds;
 use crate::naming::{NameId, Naming};
@@ -36,7 +36,7 @@ pub type Named<'a> = (&'static str, Vec<&'a str>);
 struct Known {
     teller: Teller,
     /// What is told later in it.
-    rest: VecDeque<(Timestamp, Kind, Fields)>,
+    rest: VecDeque<(Place, Kind, Fields)>,
 }
 
 enum Teller {
@@ -131,7 +131,7 @@ impl Known {
         };
         kinds.read((set, 0), trace, |place, kind, fields| {
             known.learn(kind, &fields);
-            known.rest.push_back((place.time, kind, fields));
+            known.rest.push_back((*place, kind, fields));
         });
         Some(known)
     }
@@ -150,8 +150,8 @@ impl Known {
 
     /// Takes what is told up to a time.
     fn pass(&mut self, time: Timestamp, naming: &mut Naming<'_>) {
-        while self.rest.front().is_some_and(|(at, ..)| *at <= time) {
-            let Some((_, kind, fields)) = self.rest.pop_front() else {
+        while self.rest.front().is_some_and(|(place, ..)| place.time <= time) {
+            let Some((place, kind, fields)) = self.rest.pop_front() else {
                 return;
             };
             match &mut self.teller {
@@ -160,7 +160,7 @@ impl Known {
                     let own = program.own.get_or_insert_with(|| (**new).clone());
                     own.event(kind, &fields, naming);
                 }
-                Teller::Kernel(system) => _ = system.event(kind, &fields, naming),
+                Teller::Kernel(system) => _ = system.event(&place, kind, &fields, naming),
             }
         }
     }

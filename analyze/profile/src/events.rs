@@ -3,7 +3,8 @@
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::Process;
-use crate::naming::NameId;
+use crate::fields::Fields;
+use crate::naming::{NameId, Naming};
 
 /// Kinds of events that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,26 @@ pub(crate) enum Kind {
     MapLoad,
     MapFork,
     MapExec,
+    /// In one of perf: a sample with a call chain, and the CPU time that it stands for.
+    PerfSample(Weight),
+    /// A `sched_switch` with a call chain.
+    PerfSwitch,
+    /// perf's own record of a thread that leaves or comes.
+    PerfTask,
+    PerfMap,
+    PerfFork,
+    PerfComm,
+    PerfBuildId,
+}
+
+/// The CPU time that a sample of perf stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// Its period, which is in nanoseconds.
+    Period,
+    /// Always so many nanoseconds.
+    Fixed(u64),
+    Unknown,
 }
 
 impl Kind {
@@ -45,6 +66,11 @@ impl Kind {
             "tracebraid_map_load" => Kind::MapLoad,
             "tracebraid_map_fork" => Kind::MapFork,
             "tracebraid_map_exec" => Kind::MapExec,
+            "perf_switch" => Kind::PerfTask,
+            "perf_mmap" | "perf_mmap2" => Kind::PerfMap,
+            "perf_fork" => Kind::PerfFork,
+            "perf_comm" => Kind::PerfComm,
+            "perf_build_id" => Kind::PerfBuildId,
             _ => return None,
         })
     }
@@ -58,6 +84,11 @@ impl Kind {
     pub(crate) fn is_kernels(self) -> bool {
         matches!(self, Kind::Cpu | Kind::Wait)
     }
+
+    /// Whether it has a call chain of perf that counts.
+    pub(crate) fn is_perfs(self) -> bool {
+        matches!(self, Kind::PerfSample(_) | Kind::PerfSwitch)
+    }
 }
 
 /// Where an event was met.
@@ -68,6 +99,21 @@ pub(crate) struct Place {
     pub(crate) cpu: Option<u64>,
     /// The thread whose packet it is in.
     pub(crate) tid: Option<i64>,
+}
+
+/// Makes stacks of the events of a machine, which are given twice, each time in the order of time.
+pub(crate) trait StackSource {
+    /// Learns from an event what holds for all of the trace; nothing if it is not what it should be.
+    fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()>;
+
+    /// An event, when all are known; gives the stack that it tells of.
+    fn event(
+        &mut self,
+        place: &Place,
+        kind: Kind,
+        fields: &Fields,
+        naming: &mut Naming<'_>,
+    ) -> Option<Sample>;
 }
 
 /// A stack that was met.

@@ -5,11 +5,12 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_ctf::walk::walk;
 use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 
-use crate::events::{Kind, Place};
+use crate::events::{Kind, Place, Weight};
 use crate::fields::Fields;
 
 /// Which event classes of a trace matter.
@@ -25,6 +26,7 @@ impl Kinds {
                 }
             }
         }
+        kinds.extend(call_chains(trace));
         Kinds(kinds)
     }
 
@@ -34,7 +36,7 @@ impl Kinds {
 
     /// Those that tell what addresses mean.
     pub(crate) fn without_stacks(&self) -> Kinds {
-        let is_stack = |kind: &Kind| kind.is_kernels() || kind.is_own();
+        let is_stack = |kind: &Kind| kind.is_kernels() || kind.is_own() || kind.is_perfs();
         let others = self.0.iter().filter(|(_, kind)| !is_stack(kind));
         Kinds(others.map(|(&class, &kind)| (class, kind)).collect())
     }
@@ -70,6 +72,94 @@ impl Kinds {
                 to(&event.place, event.kind, event.fields);
             }
         });
+    }
+}
+
+/// Which event classes with call chains of perf count, and as what.
+///
+/// Samples of the event that tells most of CPU time: if clocks were sampled, these; else cycles; else the first event that
+/// is no tracepoint. To add up several would be to count the same time more than once.
+fn call_chains(trace: &Trace) -> Vec<((usize, usize), Kind)> {
+    let mut kinds = Vec::new();
+    let mut samples: Vec<(Sampled, (usize, usize), Weight)> = Vec::new();
+    let sampling = trace.layout.class.env_str("perf_sampling").unwrap_or_default();
+    for (class, stream) in trace.layout.class.streams.iter().enumerate() {
+        for (event, described) in stream.events.iter().enumerate() {
+            let Some(FieldClass::Struct(payload)) = &described.payload else {
+                continue;
+            };
+            let has = |name: &str| payload.members.iter().any(|member| &*member.name == name);
+            if !has("perf_callchain") {
+                continue;
+            }
+            match Sampled::of(&described.name) {
+                None if described.name.ends_with("sched_switch") => {
+                    kinds.push(((class, event), Kind::PerfSwitch));
+                }
+                None => {}
+                Some(sampled) => {
+                    let weight = sampled.weight(has("perf_period"), &described.name, sampling);
+                    samples.push((sampled, (class, event), weight));
+                }
+            }
+        }
+    }
+    samples.sort_by_key(|(sampled, at, _)| (*sampled, *at));
+    let best = samples.first().map(|(sampled, ..)| *sampled);
+    let same = samples.iter().filter(|(sampled, ..)| Some(*sampled) == best);
+    let count = if best == Some(Sampled::Other) {
+        1
+    } else {
+        usize::MAX
+    };
+    kinds.extend(
+        same.take(count)
+            .map(|(_, at, weight)| (*at, Kind::PerfSample(*weight))),
+    );
+    kinds
+}
+
+/// What perf took samples of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sampled {
+    Clock,
+    Cycles,
+    Other,
+}
+
+impl Sampled {
+    /// By the name of the event; `None` for tracepoints, which are named `SYSTEM:EVENT`. Behind a colon there may also
+    /// be modifiers.
+    fn of(name: &str) -> Option<Sampled> {
+        let is_any = |names: &[&str]| name.split([':', '/']).any(|part| names.contains(&part));
+        let modifiers = |text: &str| text.chars().all(|letter| "ukhHGIpPSDWeb".contains(letter));
+        if is_any(&["cpu-clock", "task-clock", "event_1_0x0", "event_1_0x1"]) {
+            return Some(Sampled::Clock);
+        }
+        if is_any(&["cycles", "cpu-cycles", "event_0_0x0"]) {
+            return Some(Sampled::Cycles);
+        }
+        let is_tracepoint = name
+            .split_once(':')
+            .is_some_and(|(system, event)| system != "perf" && !name.contains('/') && !modifiers(event));
+        (!is_tracepoint).then_some(Sampled::Other)
+    }
+
+    /// The CPU time of a sample; `sampling` is what the import tells of rates.
+    fn weight(self, has_period: bool, name: &str, sampling: &str) -> Weight {
+        let mut rates = sampling.split(';').filter_map(|rate| rate.rsplit_once('='));
+        let rate = rates.find(|(of, _)| *of == name).map(|(_, rate)| rate);
+        let hertz = rate.and_then(|rate| rate.strip_suffix("Hz")?.parse::<u64>().ok());
+        let each = hertz.and_then(|hertz| 1_000_000_000u64.checked_div(hertz));
+        match self {
+            Sampled::Clock if has_period => Weight::Period,
+            Sampled::Clock => {
+                let period = rate.and_then(|rate| rate.parse().ok());
+                period.or(each).map_or(Weight::Unknown, Weight::Fixed)
+            }
+            Sampled::Cycles => each.map_or(Weight::Unknown, Weight::Fixed),
+            Sampled::Other => Weight::Unknown,
+        }
     }
 }
 
@@ -203,5 +293,51 @@ impl Analysis for Finder<'_> {
 
     fn finish(&self, mut partial: FinderPartial) {
         self.give(&mut partial, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_what_was_sampled() {
+        for (name, sampled) in [
+            ("cpu-clock", Some(Sampled::Clock)),
+            ("task-clock:u", Some(Sampled::Clock)),
+            ("cycles", Some(Sampled::Cycles)),
+            ("cycles:ppp", Some(Sampled::Cycles)),
+            ("cpu_core/cycles/", Some(Sampled::Cycles)),
+            ("cpu_atom/cycles/u", Some(Sampled::Cycles)),
+            ("perf:event_0_0x0", Some(Sampled::Cycles)),
+            ("perf:event_1_0x0", Some(Sampled::Clock)),
+            ("perf:event_0_0x1", Some(Sampled::Other)),
+            ("instructions:u", Some(Sampled::Other)),
+            ("page-faults", Some(Sampled::Other)),
+            ("sched:sched_switch", None),
+            ("block:block_rq_issue", None),
+        ] {
+            assert_eq!(Sampled::of(name), sampled, "{name}");
+        }
+    }
+
+    #[test]
+    fn rates_make_weights() {
+        let sampling = "cpu/event=0x3c/=4000Hz;cpu-clock=100000;task-clock=250Hz;cycles=1000Hz;cycles:u=99";
+        let weight = |sampled: Sampled, has_period, name| sampled.weight(has_period, name, sampling);
+        assert_eq!(weight(Sampled::Clock, true, "cpu-clock"), Weight::Period);
+        assert_eq!(weight(Sampled::Clock, false, "cpu-clock"), Weight::Fixed(100_000));
+        assert_eq!(
+            weight(Sampled::Clock, false, "task-clock"),
+            Weight::Fixed(4_000_000)
+        );
+        assert_eq!(weight(Sampled::Clock, false, "another"), Weight::Unknown);
+        // A period in cycles is no time.
+        assert_eq!(weight(Sampled::Cycles, true, "cycles"), Weight::Fixed(1_000_000));
+        assert_eq!(weight(Sampled::Cycles, true, "cycles:u"), Weight::Unknown);
+        assert_eq!(
+            Sampled::Cycles.weight(true, "cycles", "cycles=0Hz"),
+            Weight::Unknown
+        );
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! In goes a trace set with the events of `record/stacks` (`tracebraid:cpu_stack`, `tracebraid:syscall_stack`, and the
 //! modules that LTTng-UST tells of as `lttng_ust_lib:load`, `build_id` and `unload`) or of `record/kernel`
-//! (`tracebraid_cpu_stack` and so on, `tracebraid_map_load`, `tracebraid_kernel_symbol`); out comes a [`Profile`]:
-//! stacks by the names of their functions, how often and how long each was met, and the same by function.
+//! (`tracebraid_cpu_stack` and so on, `tracebraid_map_load`, `tracebraid_kernel_symbol`), or of an imported perf.data with
+//! call chains (`perf_callchain`, `perf_mmap2`, `perf_build_id`); out comes a [`Profile`]: stacks by the names of their functions, how often and how long each was met, and the same by function.
 //!
 //! Each process is read by itself, in the order of time, since a module may be loaded where another one was before.
 //! A stack counts where its sample was taken; nothing is guessed for what could not be unwound or named.
@@ -16,6 +16,7 @@ mod fields;
 mod kinds;
 mod mapped;
 mod naming;
+mod perf;
 mod process;
 mod profile;
 mod samples;

@@ -10,12 +10,13 @@ use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_symbols::{PerfMap, Symbols};
 
-use crate::events::{Kind, Place, Sample};
+use crate::events::{Kind, Place, Sample, StackSource};
 use crate::few::Few;
 use crate::fields::Fields;
 use crate::kinds::Kinds;
 use crate::mapped::{Beside, FindBeside};
 use crate::naming::{NameId, Naming};
+use crate::perf::PerfSystem;
 use crate::process::OwnStacks;
 use crate::system::System;
 
@@ -33,6 +34,16 @@ pub struct Profile {
     pub stacks: Vec<Stack>,
     /// What could not be recorded.
     pub missing: Vec<Missing>,
+    /// Waits of which only the beginning was recorded: they are left out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unended_waits: u64,
+    /// That is since perf recorded only some of all switches.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_switch_sampled: bool,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Stacks that could not be taken in a process.
@@ -133,12 +144,17 @@ impl Profile {
     ) -> Profile {
         let mut all = Stacks::default();
         let mut naming = Naming::new(symbols);
-        all.errors = each((set, 0), maps, &mut naming, &mut |trace, place, sample| {
+        let lacks = each((set, 0), maps, &mut naming, &mut |trace, place, sample| {
             if wants(&Met::new(trace, place, &sample)) {
                 all.add(sample);
             }
         });
-        all.profile(&naming)
+        Profile {
+            missing: lacks.missing.into_iter().collect(),
+            unended_waits: lacks.unended_waits,
+            is_switch_sampled: lacks.is_switch_sampled,
+            ..all.profile(&naming)
+        }
     }
 
     fn fill(&mut self, stacks: BTreeMap<(String, Vec<String>), Sums>) {
@@ -166,50 +182,94 @@ impl Profile {
     }
 }
 
-/// Gives each stack of the traces: the index of its trace, where it was met, and the stack; those of a process or a machine
-/// in the order of time. What could not be taken is told in the end.
+/// What is known not to be among the stacks of a trace.
+#[derive(Default)]
+pub(crate) struct Lacks {
+    pub(crate) missing: BTreeSet<Missing>,
+    pub(crate) unended_waits: u64,
+    pub(crate) is_switch_sampled: bool,
+}
+
+/// Takes each stack of the traces: the index of its trace, where it was met, and the stack.
+type TakeStack<'a> = &'a mut dyn FnMut(u32, &Place, Sample);
+
+/// Gives each stack of the traces; those of a process or a machine in the order of time. What could not be taken is told
+/// in the end.
 pub(crate) fn each(
     (set, threads): (&TraceSet, usize),
     maps: &[PathBuf],
     naming: &mut Naming<'_>,
-    to: &mut dyn FnMut(u32, &Place, Sample),
-) -> BTreeSet<Missing> {
-    let mut missing = BTreeSet::new();
+    to: TakeStack<'_>,
+) -> Lacks {
+    let mut lacks = Lacks::default();
     for (trace, index) in set.traces.iter().zip(0..) {
         let kinds = Kinds::new(trace);
-        let beside = beside_in(maps, trace);
+        let beside = || beside_in(maps, trace);
         let mut give = |place: &Place, sample: Option<Sample>| {
             if let Some(sample) = sample {
                 to(index, place, sample);
             }
         };
+        let reading = Reading {
+            set,
+            threads,
+            trace,
+            kinds: &kinds,
+        };
         if kinds.any(Kind::is_own) {
-            let mut own = OwnStacks::of(trace, &beside);
+            let mut own = OwnStacks::of(trace, &beside());
             kinds.read((set, threads), trace, |place, kind, fields| {
                 give(place, own.event(kind, &fields, naming));
             });
-            missing.extend(own.errors());
+            lacks.missing.extend(own.errors());
         }
         if kinds.any(Kind::is_kernels) {
-            let mut system = System::new(beside);
-            let mut events = Few::default();
-            kinds.read((set, threads), trace, |place, kind, fields| {
-                system.learn(kind, &fields);
-                events.add(place, kind, fields);
-            });
-            let mut to =
-                |place: &Place, kind, fields: &Fields| give(place, system.event(kind, fields, naming));
-            match events.all() {
-                Some(events) => events
-                    .iter()
-                    .for_each(|(place, kind, fields)| to(place, *kind, fields)),
-                None => kinds.read((set, threads), trace, |place, kind, fields| {
-                    to(place, kind, &fields)
-                }),
-            }
+            reading.of_machine(&mut System::new(beside()), naming, &mut give);
+        }
+        if kinds.any(Kind::is_perfs) {
+            let mut perf = PerfSystem::new(beside());
+            reading.of_machine(&mut perf, naming, &mut give);
+            lacks.unended_waits += perf.unended();
+            lacks.is_switch_sampled |= perf.is_sampled();
         }
     }
-    missing
+    lacks
+}
+
+/// A trace whose events are read twice, if they are not few.
+struct Reading<'t> {
+    set: &'t TraceSet,
+    threads: usize,
+    trace: &'t Trace,
+    kinds: &'t Kinds,
+}
+
+impl Reading<'_> {
+    fn of_machine(
+        &self,
+        source: &mut dyn StackSource,
+        naming: &mut Naming<'_>,
+        give: &mut dyn FnMut(&Place, Option<Sample>),
+    ) {
+        let how = (self.set, self.threads);
+        let mut events = Few::default();
+        self.kinds.read(how, self.trace, |place, kind, fields| {
+            source.learn(kind, &fields);
+            events.add(place, kind, fields);
+        });
+        let mut to = |place: &Place, kind, fields: &Fields| {
+            let sample = source.event(place, kind, fields, naming);
+            give(place, sample);
+        };
+        match events.all() {
+            Some(events) => events
+                .iter()
+                .for_each(|(place, kind, fields)| to(place, *kind, fields)),
+            None => self.kinds.read(how, self.trace, |place, kind, fields| {
+                to(place, kind, &fields);
+            }),
+        }
+    }
 }
 
 /// A stack, as far as it may be wanted or not.
@@ -245,7 +305,6 @@ impl<'m> Met<'m> {
 /// All stacks that were met.
 #[derive(Default)]
 struct Stacks {
-    errors: BTreeSet<Missing>,
     /// By process, number and name.
     processes: BTreeMap<(Option<i64>, String), Sums>,
     /// By functions, the innermost first, and name of the process.
@@ -265,7 +324,6 @@ impl Stacks {
         let process = |((pid, name), sums)| Process { pid, name, sums };
         let mut profile = Profile {
             processes: self.processes.into_iter().map(process).collect(),
-            missing: self.errors.into_iter().collect(),
             ..Profile::default()
         };
         profile.processes.sort_by_key(|process| process.sums.order());

@@ -42,7 +42,7 @@ impl Samples {
     pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf], threads: usize) -> Samples {
         let mut naming = Naming::new(symbols);
         let mut stacks = Vec::new();
-        let missing = each(
+        let lacks = each(
             (set, threads),
             maps,
             &mut naming,
@@ -60,7 +60,7 @@ impl Samples {
         Samples {
             names: naming.into_names(),
             stacks,
-            missing: missing.into_iter().collect(),
+            missing: lacks.missing.into_iter().collect(),
         }
     }
 }

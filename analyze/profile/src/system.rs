@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracebraid_symbols::{AddressSpace, Placed};
 
 use crate::Process;
-use crate::events::{Kind, Sample};
+use crate::events::{Kind, Place, Sample, StackSource};
 use crate::fields::Fields;
 use crate::mapped::{FindBeside, Mapped, module};
 use crate::naming::{NameId, Naming};
@@ -36,49 +36,6 @@ impl System {
             period_ns: 0,
             beside,
         }
-    }
-
-    /// Learns from an event what holds for all of the trace.
-    pub(crate) fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()> {
-        match kind {
-            Kind::Symbol => {
-                let (begin, size) = (fields.integer("addr")?, fields.integer("size")?);
-                let name = String::from_utf8_lossy(fields.text("name")).into_owned();
-                self.kernel.insert(begin, (begin.checked_add(size)?, name));
-            }
-            Kind::MapLoad => {
-                let module = part(fields)?;
-                self.later.entry(pid(fields, "pid")?).or_default().load(module);
-            }
-            Kind::MapExec => {
-                self.later.remove(&pid(fields, "pid")?);
-            }
-            Kind::State => self.period_ns = fields.integer("period_ns")?,
-            _ => {}
-        }
-        Some(())
-    }
-
-    /// An event; gives the stack that it tells of.
-    pub(crate) fn event(&mut self, kind: Kind, fields: &Fields, naming: &mut Naming<'_>) -> Option<Sample> {
-        match kind {
-            Kind::Cpu => return self.sample(fields, None, naming),
-            Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
-            Kind::MapLoad => {
-                process(&mut self.processes, &self.beside, pid(fields, "pid")?).load(part(fields)?);
-            }
-            Kind::MapFork => {
-                let parent = self.processes.get(&pid(fields, "parent_pid")?)?;
-                let pid = pid(fields, "pid")?;
-                let child = parent.forked((self.beside)(pid));
-                self.processes.insert(pid, child);
-            }
-            Kind::MapExec => {
-                self.processes.remove(&pid(fields, "pid")?);
-            }
-            _ => {}
-        }
-        None
     }
 
     fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Option<Sample> {
@@ -130,6 +87,49 @@ impl System {
             })
         };
         addresses.iter().map(&mut id).collect()
+    }
+}
+
+impl StackSource for System {
+    fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()> {
+        match kind {
+            Kind::Symbol => {
+                let (begin, size) = (fields.integer("addr")?, fields.integer("size")?);
+                let name = String::from_utf8_lossy(fields.text("name")).into_owned();
+                self.kernel.insert(begin, (begin.checked_add(size)?, name));
+            }
+            Kind::MapLoad => {
+                let module = part(fields)?;
+                self.later.entry(pid(fields, "pid")?).or_default().load(module);
+            }
+            Kind::MapExec => {
+                self.later.remove(&pid(fields, "pid")?);
+            }
+            Kind::State => self.period_ns = fields.integer("period_ns")?,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn event(&mut self, _: &Place, kind: Kind, fields: &Fields, naming: &mut Naming<'_>) -> Option<Sample> {
+        match kind {
+            Kind::Cpu => return self.sample(fields, None, naming),
+            Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
+            Kind::MapLoad => {
+                process(&mut self.processes, &self.beside, pid(fields, "pid")?).load(part(fields)?);
+            }
+            Kind::MapFork => {
+                let parent = self.processes.get(&pid(fields, "parent_pid")?)?;
+                let pid = pid(fields, "pid")?;
+                let child = parent.forked((self.beside)(pid));
+                self.processes.insert(pid, child);
+            }
+            Kind::MapExec => {
+                self.processes.remove(&pid(fields, "pid")?);
+            }
+            _ => {}
+        }
+        None
     }
 }
 

@@ -12,12 +12,14 @@
 
 mod demangle;
 mod kept;
+mod kernel_symbols;
 mod module;
 mod perf_map;
 mod space;
 mod symbols;
 mod unwind_table;
 
+pub use kernel_symbols::KernelSymbols;
 pub use module::{BuildId, Module, Placed};
 pub use perf_map::PerfMap;
 pub use space::AddressSpace;

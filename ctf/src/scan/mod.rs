@@ -274,6 +274,10 @@ impl<'t> Scanner<'t> {
 
     /// Goes to the next packet; its table entry. `None` behind the last one.
     pub fn next_packet(&mut self) -> Option<Packet> {
+        if let Some(packet) = self.packet.take() {
+            let damage = crate::reader::out_of_range(self.trace, self.stream, &packet, self.clock);
+            self.damage.extend(damage);
+        }
         loop {
             let index = self.packets.next()?;
             let packet = *self.stream.packets.get(index)?;

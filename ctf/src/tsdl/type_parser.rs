@@ -26,6 +26,8 @@ struct Written {
     at: u32,
     /// A struct, variant or enumeration that is described here, not only named.
     has_body: bool,
+    /// Of a body without a name: its place among the parts.
+    nameless: Option<usize>,
 }
 
 /// A type at its first word.
@@ -72,7 +74,11 @@ impl<'t> Parser<'t> {
     fn begin_type(&mut self, after: &After<'t>) -> Res<Begun> {
         while self.eat(Tok::Kw(Kw::Const))? {}
         let at = self.current.at;
-        let mut written = Written { at, has_body: false };
+        let mut written = Written {
+            at,
+            has_body: false,
+            nameless: None,
+        };
         let kind = match self.current.kind {
             Tok::Kw(Kw::Struct) => return self.head(BodyKind::Struct),
             Tok::Kw(Kw::Variant) => return self.head(BodyKind::Variant),
@@ -144,8 +150,13 @@ impl<'t> Parser<'t> {
         } else {
             None
         };
-        let mut written = Written { at, has_body: false };
+        let mut written = Written {
+            at,
+            has_body: false,
+            nameless: None,
+        };
         if self.eat(Tok::LBrace)? {
+            written.nameless = name.is_none().then_some(self.parts.len());
             self.parts.push(Part::Open(Head { at, kind, name, tag }));
             written.has_body = true;
             return Ok(Begun::Open(kind, written));
@@ -208,6 +219,10 @@ impl<'t> Parser<'t> {
             // name or not: yactfr reads it so, while babeltrace2 refuses it.
             After::Field(_) if self.current.kind == Tok::Semicolon && written.has_body => {
                 self.advance()?;
+                // Nothing can use it: its tag chooses nothing, and need not fit.
+                if let Some(Part::Open(head)) = written.nameless.and_then(|at| self.parts.get_mut(at)) {
+                    head.tag = None;
+                }
                 self.parts.push(Part::Declared);
             }
             After::Field(_) => {

@@ -43,8 +43,18 @@ pub(crate) mod read_format {
 const TRACEPOINT: u32 = 2;
 
 /// Places of flags in their bit field.
+const FREQUENCY: u32 = 10;
 const SAMPLE_ID_ALL: u32 = 18;
 const USE_CLOCKID: u32 = 25;
+
+/// How often samples are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rate {
+    /// Each time that the event has happened so often; for clocks, in nanoseconds.
+    Period(u64),
+    /// So often in a second, about.
+    Hertz(u64),
+}
 
 /// One event that was recorded, with all its counters.
 #[derive(Clone, Debug)]
@@ -52,6 +62,7 @@ pub(crate) struct Attr {
     pub(crate) kind: u32,
     /// Of a tracepoint its `common_type`.
     pub(crate) config: u64,
+    pub(crate) rate: Rate,
     pub(crate) sample_type: u64,
     pub(crate) read_format: u64,
     /// Other records tell their thread, time and CPU too.
@@ -70,7 +81,7 @@ impl Attr {
         let kind = at.u32()?;
         at.take(4)?;
         let config = at.u64()?;
-        at.take(8)?;
+        let rate = at.u64()?;
         let (sample_type, read_format, flags) = (at.u64()?, at.u64()?, at.u64()?);
         // Bit fields begin at the other end on machines of the other byte order.
         let flags = if big { flags.reverse_bits() } else { flags };
@@ -78,6 +89,10 @@ impl Attr {
         Ok(Attr {
             kind,
             config,
+            rate: match flags >> FREQUENCY & 1 {
+                0 => Rate::Period(rate),
+                _ => Rate::Hertz(rate),
+            },
             sample_type,
             read_format,
             sample_id_all: flags >> SAMPLE_ID_ALL & 1 == 1,

@@ -2,7 +2,8 @@
 
 use tracebraid_ctf::schema::Uuid;
 
-use super::attr::Attr;
+use super::attr::{Attr, Rate};
+use super::classes::SampleClass;
 use super::features::{self, BuildId, ClockReference};
 use crate::bytes::Bytes;
 use crate::error::ImportError;
@@ -146,6 +147,22 @@ impl Header {
         read
     }
 
+    /// How often samples of events were taken, which their names do not tell: `cycles=4000Hz;cpu-clock=100000`, in Hertz
+    /// or as the event counts (clocks: in nanoseconds). Of tracepoints each event is a sample.
+    fn sampling(&self) -> Option<String> {
+        let attrs = self.attrs.iter().filter(|attr| !attr.is_tracepoint());
+        let rates = attrs.filter_map(|attr| {
+            let name = SampleClass { attr, format: None }.name();
+            match attr.rate {
+                Rate::Period(0) | Rate::Hertz(0) => None,
+                Rate::Period(period) => Some(format!("{name}={period}")),
+                Rate::Hertz(hertz) => Some(format!("{name}={hertz}Hz")),
+            }
+        });
+        let rates: Vec<String> = rates.collect();
+        (!rates.is_empty()).then(|| rates.join(";"))
+    }
+
     /// What the trace says about itself.
     pub(crate) fn facts(&self, uuid: Uuid) -> Facts {
         let clock = self.attrs.iter().find_map(|attr| attr.clock);
@@ -163,7 +180,12 @@ impl Header {
             // The name of this clock alone tells nothing of the time of day.
             _ => self.clock.map(|reference| reference.offset()),
         };
-        let more = [("tracer_version", &self.version), ("command_line", &self.command)];
+        let sampling = self.sampling();
+        let more = [
+            ("tracer_version", &self.version),
+            ("command_line", &self.command),
+            ("perf_sampling", &sampling),
+        ];
         let more = more
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.clone()?)));

@@ -33,6 +33,7 @@ pub(crate) mod kind {
 
 /// Bits of `misc`.
 const MMAP_BUILD_ID: u16 = 1 << 14;
+const COMM_EXEC: u16 = 1 << 13;
 const SWITCH_OUT: u16 = 1 << 13;
 const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 
@@ -42,6 +43,8 @@ pub(crate) enum Side {
     Comm {
         pid: i32,
         tid: i32,
+        /// The thread has this name since it runs another program.
+        exec: bool,
         comm: Vec<u8>,
     },
     Fork {
@@ -59,6 +62,8 @@ pub(crate) enum Side {
     },
     Mmap2(Box<Mmap2>),
     Switch {
+        /// The process and thread that leaves or comes: what is behind the record tells it.
+        ids: [i32; 2],
         out: bool,
         preempted: bool,
         other: [i32; 2],
@@ -94,6 +99,7 @@ impl Side {
             kind::COMM => Side::Comm {
                 pid: at.i32()?,
                 tid: at.i32()?,
+                exec: record.misc & COMM_EXEC != 0,
                 comm: before_null(at.rest()).to_vec(),
             },
             kind::FORK => Side::Fork {
@@ -111,6 +117,7 @@ impl Side {
             },
             kind::MMAP2 => Side::Mmap2(Box::new(Mmap2::parse(record.misc, at)?)),
             kind::SWITCH | kind::SWITCH_CPU_WIDE => Side::Switch {
+                ids: [-1, -1],
                 out: record.misc & SWITCH_OUT != 0,
                 preempted: record.misc & SWITCH_OUT_PREEMPT != 0,
                 other: match record.kind {
@@ -154,7 +161,7 @@ impl Side {
         let ids = |fields: Fields| fields.int("pid", 32).int("tid", 32);
         let place = |fields: Fields| ids(fields).hex("start", 64).hex("len", 64).hex("pgoff", 64);
         match self {
-            Side::Comm { .. } => ids(fields).string("comm"),
+            Side::Comm { .. } => ids(fields).string("comm").uint("exec", 8),
             Side::Fork { .. } | Side::Exit { .. } => fields
                 .int("pid", 32)
                 .int("ppid", 32)
@@ -171,7 +178,7 @@ impl Side {
                 .hex("prot", 32)
                 .hex("flags", 32)
                 .string("filename"),
-            Side::Switch { .. } => fields
+            Side::Switch { .. } => ids(fields)
                 .uint("out", 8)
                 .uint("preempted", 8)
                 .int("next_prev_pid", 32)
@@ -183,8 +190,9 @@ impl Side {
     /// Gives the values of the fields.
     pub(crate) fn give(&self, to: &mut Values<'_>) {
         match self {
-            Side::Comm { pid, tid, comm } => {
+            Side::Comm { pid, tid, exec, comm } => {
                 to.int((*pid).into()).int((*tid).into()).bytes(comm);
+                to.uint((*exec).into());
             }
             Side::Fork { ids, time } | Side::Exit { ids, time } => {
                 ids.iter().for_each(|&id| {
@@ -203,10 +211,14 @@ impl Side {
             }
             Side::Mmap2(mapping) => mapping.give(to),
             Side::Switch {
+                ids,
                 out,
                 preempted,
                 other,
             } => {
+                ids.iter().for_each(|&id| {
+                    to.int(id.into());
+                });
                 to.uint((*out).into()).uint((*preempted).into());
                 other.iter().for_each(|&id| {
                     to.int(id.into());

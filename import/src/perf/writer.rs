@@ -194,9 +194,14 @@ impl Writer {
         // What perf itself adds has no trailer.
         let is_own = record.kind < kind::FIRST_OF_PERF;
         let trailer = attr.filter(|_| is_own).map_or(0, |attr| attr.trailer());
-        let Ok(Some(side)) = Side::parse(record, trailer, header.big) else {
+        let Ok(Some(mut side)) = Side::parse(record, trailer, header.big) else {
             return Ok(Kept::Broken);
         };
+        let own = attr.filter(|_| is_own);
+        let own = own.and_then(|attr| Sample::parse_trailer(attr, &record.body, header.big).ok());
+        if let (Side::Switch { ids, .. }, Some(own)) = (&mut side, own) {
+            *ids = [own.pid, own.tid];
+        }
         let tid = match &side {
             Side::Comm { tid, comm, .. } => {
                 self.threads.name(*tid, comm);
@@ -212,10 +217,7 @@ impl Writer {
             Side::Exit {
                 ids: [_, _, tid, _], ..
             } => *tid,
-            _ => attr
-                .filter(|_| is_own)
-                .and_then(|attr| Sample::parse_trailer(attr, &record.body, header.big).ok())
-                .map_or(-1, |trailer| trailer.tid),
+            _ => own.map_or(-1, |trailer| trailer.tid),
         };
         self.put(&side, tid, (record.time, record.cpu), summary)
     }

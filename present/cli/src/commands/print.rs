@@ -265,10 +265,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     warnings.opening(&set);
     warnings.recorder(&set, &args.select);
     let zone = options::zone(args.clock_gmt);
-    let offset = args
-        .clock_offset
-        .saturating_mul(1_000_000_000)
-        .saturating_add(args.clock_offset_ns);
+    let offset = clock_offset(args, &set)?;
     let range = args.time.range(&set, &zone, offset)?;
     crate::hints::left_out_of(range, &set, &mut warnings);
     let extent = || options::extent_of(&set, offset);
@@ -317,6 +314,53 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.input.strict))
 }
 
+/// Nanoseconds of `--clock-offset` and `--clock-offset-ns`.
+///
+/// # Errors
+/// When a packet of the trace would begin or end out of the range of times.
+fn clock_offset(args: &PrintArgs, set: &TraceSet) -> Result<i64, Failure> {
+    let offset = i128::from(args.clock_offset) * 1_000_000_000 + i128::from(args.clock_offset_ns);
+    let offset = i64::try_from(offset).map_err(|_| offset_too_far())?;
+    if offset == 0 {
+        return Ok(0);
+    }
+    let streams = set.traces.iter().flat_map(|trace| {
+        trace
+            .streams
+            .iter()
+            .filter_map(|stream| Some((trace.clock(stream)?, stream)))
+    });
+    for (clock, stream) in streams {
+        let times = stream
+            .packets
+            .iter()
+            .flat_map(|packet| [packet.begin, packet.end]);
+        for time in times.flatten() {
+            with_offset(clock.timestamp(time), offset)?;
+        }
+    }
+    Ok(offset)
+}
+
+/// The time that is shown. Event records of streams without a clock, which come first, have none.
+fn with_offset(time: Timestamp, offset: i64) -> Result<Timestamp, Failure> {
+    if time.0 == i64::MIN {
+        return Ok(time);
+    }
+    time.0
+        .checked_add(offset)
+        .map(Timestamp)
+        .ok_or_else(offset_too_far)
+}
+
+#[cold]
+fn offset_too_far() -> Failure {
+    Failure::usage(
+        "--clock-offset: times of the trace would be more than 292 years from 1970, out of the range of 64 bits of \
+         nanoseconds (the years 1677 to 2262): use a smaller offset",
+    )
+}
+
 struct Job<'t, 's> {
     range: TimeRange,
     /// Nanoseconds that all times are later than the clocks say.
@@ -352,7 +396,7 @@ impl<'t> Job<'t, '_> {
             let Some((time, reader)) = merged.next() else {
                 break;
             };
-            let time = Timestamp(time.0.saturating_add(self.offset));
+            let time = with_offset(time, self.offset)?;
             if self.wants(time, reader) && self.put(&mut buffer, time, reader) {
                 self.limit -= 1;
                 self.found = true;

@@ -16,16 +16,18 @@ use crate::output::Output;
 use crate::table::{self, Column, grouped};
 use crate::warnings::Warnings;
 
-/// Shows which functions of programs used the CPU and which waited, from call stacks in the trace
-/// (`tracebraid record --stacks`).
+/// Shows which functions used the CPU and which waited, from call stacks in the trace
+/// (`tracebraid record --stacks`, or `perf record -g`).
 ///
 /// Functions are named from the programs' files, if these are still the same, and from debug information by build id.
+/// In perf.data, samples of cpu-clock, cycles or another event are CPU time, and call chains of sched_switch are waits.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record --stacks -o TRACE -- ./my-program
   tracebraid stacks TRACE
   tracebraid stacks --format folded TRACE > stacks.folded
-  tracebraid stacks --format folded --waits TRACE | flamegraph.pl > waits.svg")]
+  tracebraid stacks --format folded --waits TRACE | flamegraph.pl > waits.svg
+  perf record -a -g -e cpu-clock -e sched:sched_switch sleep 5 && tracebraid stacks perf.data")]
 pub(crate) struct StacksArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -99,14 +101,29 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
                 "there are no call stacks in the trace, though they were recorded: no program used CPU time for a period, and \
                  none waited for long, or waits could not be recorded"
             }
+            false if profile.unended_waits > 0 => why_unended(&profile),
             false if has_call_chains(set) => {
-                "there are no call stacks in the trace but perf's call chains, which only `print` shows: record stacks by \
-                 `tracebraid record --stacks`"
+                "perf's call chains in the trace are not of CPU time or waits: record one of cpu-clock and cycles, or \
+                 sched:sched_switch, with `perf record -g`"
             }
             false => "there are no call stacks in the trace: record them by `tracebraid record --stacks`",
         }));
     }
     Ok(profile)
+}
+
+/// Why waits in a recording of perf have no end.
+fn why_unended(profile: &Profile) -> &'static str {
+    match profile.is_switch_sampled {
+        true => {
+            "perf recorded only some of the switches, since -F counts for sched_switch too: record them all with -c 1, or \
+             without -F"
+        }
+        false => {
+            "the trace does not record when the threads ran again: record all CPUs (perf record -a) or add \
+             --switch-events"
+        }
+    }
 }
 
 /// Whether events of perf tell by which calls their thread had come there.
@@ -212,8 +229,15 @@ fn tables(profile: &Profile, top: usize) -> String {
         let text = format!("{what} could not be recorded in some processes ({error}): that needs {remedy}");
         table::paragraph(&text)
     });
+    let unended = match profile.unended_waits {
+        0 => String::new(),
+        count => {
+            let waits = table::number_of(count, "wait is", "waits are");
+            table::paragraph(&format!("{waits} left out: {}", why_unended(profile)))
+        }
+    };
     [
-        table::paragraph(&summary) + &missing.collect::<String>(),
+        table::paragraph(&summary) + &missing.collect::<String>() + &unended,
         processes(profile, rows),
         functions(profile, rows),
         waits(profile, rows),

@@ -13,6 +13,7 @@ mod executions_sql;
 mod failures;
 mod files;
 mod filters;
+mod foreign_packets;
 mod framed_views;
 mod functions;
 mod help;

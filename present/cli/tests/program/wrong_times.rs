@@ -134,3 +134,108 @@ fn links_that_lead_nowhere_are_told() {
     );
     assert_eq!(output.status.code(), Some(1), "{message}");
 }
+
+/// A trace of three event records at those clock values, with the times of the packet if `has_bounds`.
+fn small_trace(to: &Path, clock: &str, has_bounds: bool, times: &[u64]) -> String {
+    let context = if has_bounds {
+        "packet.context := struct { time timestamp_begin; time timestamp_end; };"
+    } else {
+        ""
+    };
+    let metadata = format!(
+        "/* CTF 1.8 */
+        typealias integer {{ size = 8; }} := u8;
+        trace {{ major = 1; minor = 8; byte_order = le; }};
+        clock {{ name = c; {clock} }};
+        typealias integer {{ size = 64; align = 8; map = clock.c.value; }} := time;
+        stream {{ {context} event.header := struct {{ time timestamp; }}; }};
+        event {{ name = e; fields := struct {{ u8 a; }}; }};"
+    );
+    std::fs::write(to.join("metadata"), metadata).expect("metadata");
+    let (first, last) = (times[0], times[times.len() - 1]);
+    let mut bytes = Vec::new();
+    if has_bounds {
+        bytes.extend([first, last].iter().flat_map(|time| time.to_le_bytes()));
+    }
+    for time in times {
+        bytes.extend(time.to_le_bytes());
+        bytes.push(7);
+    }
+    std::fs::write(to.join("stream"), bytes).expect("a stream");
+    to.to_str().expect("UTF-8").to_owned()
+}
+
+const FAR: &str = "freq = 1000000000; offset_s = 9300000000;";
+const FAR_BACK: &str = "freq = 1000000000; offset_s = -9300000000;";
+
+#[test]
+fn times_out_of_range_are_told_as_damage() {
+    for clock in [FAR, FAR_BACK] {
+        for has_bounds in [true, false] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let trace = small_trace(directory.path(), clock, has_bounds, &[1, 5, 1_000_000_000]);
+            for arguments in [
+                &["print"][..],
+                &["count"],
+                &["count", "-j", "3"],
+                &["count", "--view", "class"],
+            ] {
+                let arguments = [arguments, &["--strict", &trace]].concat();
+                let output = run(&arguments);
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
+                assert_eq!(errors.matches("292 years").count(), 1, "{arguments:?}: {errors}");
+                assert!(errors.contains("stream: byte 0: "), "{errors}");
+            }
+            let count = text(&["count", "--format", "json", &trace]);
+            assert!(count.contains("\"events\": 3"), "{count}");
+            assert_eq!(text(&["print", &trace]).lines().count(), 3);
+        }
+    }
+}
+
+/// Only the clock's zero is out of range, not the times.
+#[test]
+fn a_clock_that_begins_out_of_range_has_right_times() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let times = [12_000_000_000_000_000_000, 12_000_000_000_000_000_007];
+    let trace = small_trace(directory.path(), FAR_BACK, true, &times);
+    let output = run(&["print", "--strict", "--clock-seconds", &trace]);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "[2700000000.000000000] (+?.?????????) e: { a = 7 }\n[2700000000.000000007] (+0.000000007) e: { a = 7 }\n"
+    );
+}
+
+#[test]
+fn clock_offsets_out_of_range_are_refused() {
+    for has_bounds in [true, false] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let trace = small_trace(directory.path(), "freq = 1000000000;", has_bounds, &[1, 5]);
+        for offset in [
+            "9300000000",
+            "-9300000000",
+            "9223372036854775807",
+            "-9223372036854775808",
+        ] {
+            let output = run(&["print", "--clock-offset", offset, &trace]);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{offset}: {errors}");
+            assert!(
+                errors.contains("--clock-offset") && errors.contains("292 years"),
+                "{errors}"
+            );
+            assert!(output.stdout.is_empty());
+        }
+        let output = run(&["print", "--clock-offset-ns", "9223372036854775806", &trace]);
+        assert_eq!(output.status.code(), Some(2));
+        let shown = text(&["print", "--clock-seconds", "--clock-offset", "-7", &trace]);
+        assert!(shown.starts_with("[-6.999999999]"), "{shown}");
+    }
+}

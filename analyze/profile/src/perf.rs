@@ -1,0 +1,399 @@
+//! Call chains of perf: samples of CPU time, and waits from where a thread leaves its CPU until it is back.
+//!
+//! A wait begins where `sched_switch` says that its thread goes to sleep; one that is only taken from its CPU waits
+//! for nothing that its stack could explain, and is none. It ends where the thread is seen to come back: at a
+//! `sched_switch` to it, or at perf's own record of that (`--switch-events`). A thread that runs again without any of
+//! these has a wait of unknown length, which is counted and left out: what it did since is unknown. So are all waits if
+//! perf took samples of switches (a period above 1): a thread may have come back and left again in between.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_symbols::{AddressSpace, BuildId, KernelSymbols, Module, Placed};
+
+use crate::Process;
+use crate::events::{Kind, Place, Sample, StackSource, Weight};
+use crate::fields::Fields;
+use crate::mapped::{FindBeside, Mapped};
+use crate::naming::{NameId, Naming};
+
+/// What is known of a machine by now.
+pub(crate) struct PerfSystem {
+    processes: HashMap<u32, Mapped>,
+    /// What processes have mapped in the end: a thread of another CPU may run a little before its mapping is told.
+    later: HashMap<u32, AddressSpace>,
+    /// By file name.
+    build_ids: HashMap<Vec<u8>, BuildId>,
+    /// A symbol of the kernel and where it was, which tells one boot from another.
+    reference: Option<(String, u64)>,
+    kernel: Option<KernelSymbols>,
+    /// The kernel's symbols were looked for.
+    is_kernel_known: bool,
+    /// Names at addresses in the kernel.
+    known: HashMap<u64, NameId>,
+    /// By thread: those that have gone to sleep.
+    asleep: HashMap<i32, Asleep>,
+    /// Waits whose end was not recorded.
+    unended: u64,
+    /// Some switches were skipped (`perf record -F`): those that were recorded do not tell how long waits took.
+    is_sampled: bool,
+    beside: Box<FindBeside>,
+}
+
+struct Asleep {
+    since: Timestamp,
+    process: Process,
+    functions: Vec<NameId>,
+}
+
+/// What the kernel calls itself in records of mappings.
+const KERNEL: &str = "[kernel.kallsyms]";
+
+/// `PROT_EXEC`
+const EXECUTED: u64 = 4;
+
+/// Of a state of a thread: it sleeps, in one way or another. Above are flags, among them that of preemption.
+const SLEEPS: u64 = 0xff;
+
+impl PerfSystem {
+    /// Nothing is known yet.
+    pub(crate) fn new(beside: Box<FindBeside>) -> PerfSystem {
+        PerfSystem {
+            processes: HashMap::new(),
+            later: HashMap::new(),
+            build_ids: HashMap::new(),
+            reference: None,
+            kernel: None,
+            is_kernel_known: false,
+            known: HashMap::new(),
+            asleep: HashMap::new(),
+            unended: 0,
+            is_sampled: false,
+            beside,
+        }
+    }
+
+    /// Waits of which only the beginning is known.
+    pub(crate) fn unended(&self) -> u64 {
+        self.unended
+    }
+
+    /// Whether that is because perf took samples of switches.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.is_sampled
+    }
+
+    /// A mapping that may be executed, and its process; of the kernel nothing.
+    fn mapping(&self, fields: &Fields) -> Option<(u32, Module)> {
+        let pid = id(fields, "pid").filter(|&pid| pid >= 0)?;
+        if fields.integer("prot").is_some_and(|prot| prot & EXECUTED == 0) {
+            return None;
+        }
+        let path = fields.text("filename");
+        let own = build_id(fields.text("build_id"));
+        let begin = fields.integer("start")?;
+        let module = Module {
+            begin,
+            end: begin.checked_add(fields.integer("len")?)?,
+            placed: Placed::Part(fields.integer("pgoff")?),
+            path: PathBuf::from(std::ffi::OsStr::from_bytes(path)),
+            build_id: own.or_else(|| self.build_ids.get(path).cloned()),
+        };
+        Some((pid as u32, module))
+    }
+
+    fn learn_kernel(&mut self, fields: &Fields) -> Option<()> {
+        let name = std::str::from_utf8(fields.text("filename")).ok()?;
+        let reference = name.strip_prefix(KERNEL).filter(|name| !name.is_empty())?;
+        self.reference = Some((reference.to_owned(), fields.integer("pgoff")?));
+        if let Some(id) = build_id(fields.text("build_id")) {
+            self.build_ids.insert(KERNEL.into(), id);
+        }
+        Some(())
+    }
+
+    fn process(&mut self, pid: u32) -> &mut Mapped {
+        let beside = &self.beside;
+        self.processes
+            .entry(pid)
+            .or_insert_with(|| Mapped::new(beside(pid)))
+    }
+
+    /// The functions of an event's call chain, the innermost first.
+    fn functions(&mut self, fields: &Fields, naming: &mut Naming<'_>) -> Vec<NameId> {
+        let mut chain = Chain::new(fields.array("perf_callchain"));
+        if chain.is_guests {
+            return vec![naming.id("[guest]".to_owned())];
+        }
+        if let (true, Some(ip)) = (chain.is_empty(), fields.integer("perf_ip")) {
+            // Of a program whose stack was copied instead.
+            chain = Chain::new(&[ip]);
+        }
+        let mut functions = self.kernel_functions(&chain.kernel, naming);
+        if let (Some(pid), false) = (id(fields, "perf_pid"), chain.user.is_empty()) {
+            let pid = pid as u32;
+            let beside = &self.beside;
+            let process = self.processes.entry(pid);
+            let process = process.or_insert_with(|| Mapped::new(beside(pid)));
+            functions.extend(process.functions(&chain.user, self.later.get(&pid), naming));
+        }
+        functions
+    }
+
+    fn kernel_functions(&mut self, addresses: &[u64], naming: &mut Naming<'_>) -> Vec<NameId> {
+        if !addresses.is_empty() && !std::mem::replace(&mut self.is_kernel_known, true) {
+            let id = self.build_ids.get(KERNEL.as_bytes());
+            let reference = self.reference.as_ref();
+            let found = id
+                .zip(reference)
+                .map(|(id, (name, address))| (id, (name.as_str(), *address)));
+            self.kernel = found.and_then(|(id, reference)| KernelSymbols::of(id, reference));
+        }
+        let Self { kernel, known, .. } = self;
+        let mut name = |(place, &address): (usize, &u64)| {
+            // All but the innermost are where calls return to: the call itself is before that.
+            let asked = address.wrapping_sub(u64::from(place != 0));
+            *known.entry(asked).or_insert_with(|| {
+                let name = kernel.as_ref().and_then(|kernel| kernel.name(asked));
+                let name = name.map_or_else(|| format!("[{asked:#x}]"), str::to_owned);
+                // As flame graphs know functions of the kernel.
+                naming.id(format!("{name}_[k]"))
+            })
+        };
+        addresses.iter().enumerate().map(&mut name).collect()
+    }
+
+    fn process_of(fields: &Fields) -> Process {
+        Process {
+            pid: id(fields, "perf_pid").map(i64::from),
+            name: String::from_utf8_lossy(fields.text("procname")).into_owned(),
+            ..Process::default()
+        }
+    }
+
+    /// A thread is seen to run, or runs again. If it was asleep, that wait has no end that is known.
+    fn runs(&mut self, tid: i32) {
+        if self.asleep.remove(&tid).is_some() {
+            self.unended += 1;
+        }
+    }
+
+    /// A thread comes back: the end of its wait.
+    fn comes_back(&mut self, tid: i32, time: Timestamp) -> Option<Sample> {
+        let asleep = self.asleep.remove(&tid)?;
+        Some(Sample {
+            tid: Some(i64::from(tid)),
+            process: asleep.process,
+            functions: asleep.functions,
+            wait_ns: Some(u64::try_from(time.0.saturating_sub(asleep.since.0)).unwrap_or(0)),
+            period_ns: 0,
+        })
+    }
+
+    fn switch(&mut self, time: Timestamp, fields: &Fields, naming: &mut Naming<'_>) -> Option<Sample> {
+        let leaves = id(fields, "prev_pid")?;
+        self.runs(leaves);
+        let sleeps = leaves != 0 && fields.integer("prev_state")? & SLEEPS != 0;
+        if self.is_sampled {
+            self.unended += u64::from(sleeps);
+            return None;
+        }
+        if sleeps {
+            let asleep = Asleep {
+                since: time,
+                process: Self::process_of(fields),
+                functions: self.functions(fields, naming),
+            };
+            self.asleep.insert(leaves, asleep);
+        }
+        self.comes_back(id(fields, "next_pid")?, time)
+    }
+
+    fn sample(&mut self, weight: Weight, fields: &Fields, naming: &mut Naming<'_>) -> Sample {
+        let tid = id(fields, "perf_tid");
+        if let Some(tid) = tid {
+            self.runs(tid);
+        }
+        Sample {
+            tid: tid.map(i64::from),
+            process: Self::process_of(fields),
+            functions: self.functions(fields, naming),
+            wait_ns: None,
+            period_ns: match weight {
+                Weight::Period => fields.integer("perf_period").unwrap_or(0),
+                Weight::Fixed(nanoseconds) => nanoseconds,
+                Weight::Unknown => 0,
+            },
+        }
+    }
+}
+
+impl StackSource for PerfSystem {
+    fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()> {
+        match kind {
+            // So many switches of that CPU were skipped since the last one.
+            Kind::PerfSwitch => self.is_sampled |= fields.integer("perf_period")? > 1,
+            Kind::PerfBuildId => {
+                let id = build_id(fields.text("build_id"))?;
+                self.build_ids.insert(fields.text("filename").to_vec(), id);
+            }
+            Kind::PerfMap if id(fields, "pid")? < 0 => self.learn_kernel(fields)?,
+            Kind::PerfMap => {
+                let (pid, module) = self.mapping(fields)?;
+                self.later.entry(pid).or_default().load(module);
+            }
+            Kind::PerfComm if fields.integer("exec") == Some(1) => {
+                self.later.remove(&(id(fields, "pid")? as u32));
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn event(
+        &mut self,
+        place: &Place,
+        kind: Kind,
+        fields: &Fields,
+        naming: &mut Naming<'_>,
+    ) -> Option<Sample> {
+        match kind {
+            Kind::PerfSample(weight) => return Some(self.sample(weight, fields, naming)),
+            Kind::PerfSwitch => return self.switch(place.time, fields, naming),
+            // The thread itself is known where perf has written it behind the record.
+            Kind::PerfTask if fields.integer("out") == Some(0) => {
+                return self.comes_back(id(fields, "tid").filter(|&tid| tid > 0)?, place.time);
+            }
+            Kind::PerfMap => {
+                let (pid, module) = self.mapping(fields)?;
+                self.process(pid).load(module);
+            }
+            Kind::PerfFork => {
+                let (pid, parent) = (id(fields, "pid")? as u32, id(fields, "ppid")? as u32);
+                // A thread of the same process shares its memory.
+                if let Some(of_parent) = self.processes.get(&parent).filter(|_| pid != parent) {
+                    let child = of_parent.forked((self.beside)(pid));
+                    self.processes.insert(pid, child);
+                }
+            }
+            Kind::PerfComm if fields.integer("exec") == Some(1) => {
+                self.processes.remove(&(id(fields, "pid")? as u32));
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+/// Addresses of a call chain, the innermost first.
+#[derive(Debug, Default, PartialEq)]
+struct Chain {
+    kernel: Vec<u64>,
+    user: Vec<u64>,
+    /// Of a virtual machine, whose programs are unknown.
+    is_guests: bool,
+}
+
+/// What the addresses behind a marker are of (`enum perf_callchain_context`).
+#[derive(Clone, Copy)]
+enum Context {
+    /// No marker came before: addresses themselves tell.
+    Unknown,
+    Kernel,
+    User,
+    Guest,
+    /// No addresses follow that are known here.
+    Other,
+}
+
+/// Greater values are markers: minus 4095 (`PERF_CONTEXT_MAX`).
+const LEAST_MARKER: u64 = -4095i64 as u64;
+
+impl Chain {
+    fn new(entries: &[u64]) -> Chain {
+        let mut chain = Chain::default();
+        let mut context = Context::Unknown;
+        for &entry in entries {
+            if entry >= LEAST_MARKER {
+                context = match entry as i64 {
+                    -32 | -128 => Context::Kernel,
+                    -512 => Context::User,
+                    -2048 | -2176 | -2560 => Context::Guest,
+                    _ => Context::Other,
+                };
+                continue;
+            }
+            match context {
+                Context::Kernel => chain.kernel.push(entry),
+                Context::User => chain.user.push(entry),
+                // The kernel has the upper half of addresses.
+                Context::Unknown if entry >> 63 == 1 => chain.kernel.push(entry),
+                Context::Unknown => chain.user.push(entry),
+                Context::Guest => chain.is_guests = true,
+                Context::Other => {}
+            }
+        }
+        chain
+    }
+
+    fn is_empty(&self) -> bool {
+        self.kernel.is_empty() && self.user.is_empty()
+    }
+}
+
+/// A number of a process or a thread, which is given as its bits.
+fn id(fields: &Fields, name: &str) -> Option<i32> {
+    fields.integer(name).map(|id| id as u32 as i32)
+}
+
+/// A build id from hexadecimal digits.
+fn build_id(digits: &[u8]) -> Option<BuildId> {
+    let text = std::str::from_utf8(digits)
+        .ok()
+        .filter(|text| text.is_ascii() && !text.is_empty())?;
+    let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
+    bytes.map(BuildId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL_MARK: u64 = -128i64 as u64;
+    const USER_MARK: u64 = -512i64 as u64;
+    const GUEST_MARK: u64 = -2048i64 as u64;
+    const DEFERRED_MARK: u64 = -640i64 as u64;
+    const IN_KERNEL: u64 = 0xffff_ffff_8100_0000;
+
+    fn split(entries: &[u64]) -> (Vec<u64>, Vec<u64>) {
+        let chain = Chain::new(entries);
+        (chain.kernel, chain.user)
+    }
+
+    #[test]
+    fn markers_part_the_kernel_from_the_program() {
+        let chain = [KERNEL_MARK, IN_KERNEL, IN_KERNEL + 8, USER_MARK, 0x1000, 0x2000];
+        let parts = (vec![IN_KERNEL, IN_KERNEL + 8], vec![0x1000, 0x2000]);
+        assert_eq!(split(&chain), parts);
+        assert_eq!(split(&[IN_KERNEL, IN_KERNEL + 8, 0x1000, 0x2000]), parts);
+        assert_eq!(split(&[USER_MARK, 0x1000]), (vec![], vec![0x1000]));
+        // A marker that stands for a stack which comes later, and its number.
+        assert_eq!(
+            split(&[KERNEL_MARK, IN_KERNEL, DEFERRED_MARK, 77]),
+            (vec![IN_KERNEL], vec![])
+        );
+        assert!(Chain::new(&[GUEST_MARK, 0x1000]).is_guests);
+        assert!(Chain::new(&[KERNEL_MARK, USER_MARK]).is_empty());
+    }
+
+    #[test]
+    fn build_ids_are_hexadecimal() {
+        assert_eq!(build_id(b"00ffA1"), Some(BuildId(vec![0, 255, 0xa1])));
+        for wrong in [&b""[..], b"0", b"0g", b"00f", "é".as_bytes()] {
+            assert_eq!(build_id(wrong), None);
+        }
+    }
+}
