@@ -1,16 +1,13 @@
 //! What events are, as CPUs are followed.
 
-use tracebraid_kernel_model::events::Edge;
+use tracebraid_kernel_fold::InterruptStep;
 use tracebraid_kernel_model::events::block::{Block, BlockStep, RequestStep};
-use tracebraid_kernel_model::events::irq::{IpiStep, Softirq, SoftirqStep, Vector};
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::sched::{WakeStep, Wakeup};
 use tracebraid_kernel_model::events::uring::{Uring, UringStep};
 use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
 
-use crate::cause::Interrupt;
-use crate::context::Change;
 use crate::kinds::{Kind, Kinds};
 use crate::step::{Issued, Left, RequestKey, RingEvent, RingStep, What};
 
@@ -18,18 +15,14 @@ use crate::step::{Issued, Left, RequestKey, RingEvent, RingStep, What};
 pub(crate) fn wants(event: &KernelEvent) -> bool {
     use KernelEvent::*;
     match event {
-        Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | IrqEntry(_) | IrqExit(_) | Vector(_) => true,
-        Softirq(softirq) => softirq.step != SoftirqStep::Raise,
-        Ipi(ipi) => ipi.step != IpiStep::Raise,
-        Hrtimer(timer) => timer.step.expires().is_some(),
-        Timer(timer) => timer.step.expires().is_some(),
+        Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) => true,
         Block(block) => is_of_request(block.step),
         Packet(packet) => packet.headers.is_some() && is_of_segment(packet.step),
         Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
         StateDevice(_) | StateInterrupt(_) => true,
         Work(work) => matches!(work.step, WorkStep::Queue | WorkStep::Start),
         Uring(uring) => ring_step(uring.step).is_some(),
-        _ => false,
+        interrupt => InterruptStep::is_told_by(interrupt),
     }
 }
 
@@ -87,43 +80,10 @@ pub(crate) fn wakes(wakeup: &Wakeup, body: &mut Body<'_, '_>) -> Option<What> {
 /// What interrupts threads, and block requests.
 #[inline]
 pub(crate) fn interrupts(event: &KernelEvent, body: &mut Body<'_, '_>) -> Option<What> {
-    let change = match event {
-        KernelEvent::IrqEntry(entry) => {
-            let number = entry.irq.get(body).unwrap_or(0);
-            Change::Irq(Interrupt::Irq(u16::try_from(number).unwrap_or(u16::MAX)))
-        }
-        KernelEvent::IrqExit(_) => Change::IrqEnd,
-        KernelEvent::Softirq(softirq) => of_softirq(softirq, body)?,
-        KernelEvent::Vector(vector) => {
-            let irq = Interrupt::of_vector(vector.vector);
-            match (vector.edge, vector.vector) {
-                (Edge::Begin, Vector::LocalTimer) => Change::LocalTimer(irq),
-                (Edge::Begin, _) => Change::Irq(irq),
-                (Edge::End, _) => Change::IrqEnd,
-            }
-        }
-        KernelEvent::Ipi(ipi) => match ipi.step {
-            IpiStep::Entry => Change::Irq(Interrupt::ipi()),
-            IpiStep::Exit => Change::IrqEnd,
-            IpiStep::Raise => return None,
-        },
-        KernelEvent::Hrtimer(timer) => Change::Timer(timer.step.expires()?),
-        KernelEvent::Timer(timer) => Change::Timer(timer.step.expires()?),
-        KernelEvent::Block(block) => return of_block(block, body),
-        KernelEvent::Uring(uring) => return of_ring(uring, body),
-        _ => return None,
-    };
-    Some(What::Interrupt(change))
-}
-
-fn of_softirq(softirq: &Softirq, body: &mut Body<'_, '_>) -> Option<Change> {
-    match softirq.step {
-        SoftirqStep::Entry => {
-            let vector = softirq.vector.get(body).unwrap_or(0);
-            Some(Change::Softirq(u8::try_from(vector).unwrap_or(u8::MAX)))
-        }
-        SoftirqStep::Exit => Some(Change::SoftirqEnd),
-        SoftirqStep::Raise => None,
+    match event {
+        KernelEvent::Block(block) => of_block(block, body),
+        KernelEvent::Uring(uring) => of_ring(uring, body),
+        other => InterruptStep::of(other, body).map(What::Interrupt),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the time of a path went into.
 
 use serde::Serialize;
+use tracebraid_kernel_fold::CpuKey;
 use tracebraid_kernel_model::events::irq::Vector;
 use tracebraid_kernel_model::{Syscall, ring_operation, softirq_name};
 
@@ -254,9 +255,8 @@ impl Graph {
             Kind::Unknown => String::new(),
             Kind::Running(cpu) => format!("CPU {cpu}"),
             Kind::Interrupted(by) => self.interrupt(trace, by),
-            Kind::Preempted(by) => format!("by {}", self.occupant(by)),
-            Kind::Runnable(Occupant::Idle) => "the CPU was idle".to_owned(),
-            Kind::Runnable(by) => format!("behind {}", self.occupant(by)),
+            Kind::Preempted(by) => self.preempted_by(by),
+            Kind::Runnable(by) => self.runnable_behind(by),
             Kind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
             Kind::Waiting { call, object, wake } => self.wait(trace, (call, object), wake),
         }
@@ -275,10 +275,13 @@ impl Graph {
         })
     }
 
-    /// The same more exactly, as [`Graph::detail`] does; nothing of who has a thread's CPU, which changes meanwhile.
-    pub fn detail_of(&self, trace: u32, state: State) -> String {
+    /// The same more exactly, as [`Graph::detail`] does. `begin` is when the stretch begins: of a thread without a CPU this
+    /// names who had that CPU then, though others may have it later in the stretch.
+    pub fn detail_of(&self, trace: u32, state: State, begin: i64) -> String {
         match state {
             State::Interrupted(_, by) => self.interrupt(trace, by),
+            State::Preempted(cpu) => self.preempted_by(self.occupant_at(trace, cpu, begin)),
+            State::Runnable(cpu) => self.runnable_behind(self.occupant_at(trace, cpu, begin)),
             State::Blocked {
                 call, object, wake, ..
             } => self.wait(trace, (call, object), wake),
@@ -325,17 +328,32 @@ impl Graph {
 
     /// An interrupt, in words.
     fn interrupt(&self, trace: u32, interrupt: Interrupt) -> String {
-        match interrupt {
-            Interrupt::Irq(number) => match self.irq(trace, number) {
-                Some(name) => format!("irq {number} {name}"),
-                None => format!("irq {number}"),
-            },
-            Interrupt::Softirq(vector) => match softirq_name(i64::from(vector)) {
-                Some(name) => format!("softirq {name}"),
-                None => format!("softirq {vector}"),
-            },
-            Interrupt::Vector(_) => interrupt.vector().map_or("?", Vector::name).to_owned(),
+        let name = match interrupt {
+            Interrupt::Irq(number) => self.irq(trace, number),
+            _ => None,
+        };
+        match name {
+            Some(name) => format!("{} {name}", interrupt.label()),
+            None => interrupt.label(),
         }
+    }
+
+    fn preempted_by(&self, by: Occupant) -> String {
+        format!("by {}", self.occupant(by))
+    }
+
+    fn runnable_behind(&self, by: Occupant) -> String {
+        match by {
+            Occupant::Idle => "the CPU was idle".to_owned(),
+            by => format!("behind {}", self.occupant(by)),
+        }
+    }
+
+    /// Who has a CPU at a time.
+    fn occupant_at(&self, trace: u32, cpu: u16, time: i64) -> Occupant {
+        let cpu = u32::from(cpu);
+        let first = self.occupied(CpuKey { trace, cpu }, time).first();
+        first.filter(|first| first.begin <= time).map_or(Occupant::Unknown, |first| first.by)
     }
 
     /// Who has a CPU, in words.

@@ -1,11 +1,11 @@
 //! What happens on a CPU, and what of it others have to know.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::Beginning;
+use tracebraid_kernel_fold::{Beginning, InterruptStep};
 use tracebraid_kernel_model::{Comm, Syscall};
 
 use crate::cause::Interrupt;
-use crate::context::{Change, Source};
+use crate::context::Source;
 use crate::names::Told;
 
 /// Something happens on a CPU, by the thread that the event's context names, if it names one.
@@ -29,7 +29,7 @@ pub(crate) enum What {
         cpu: Option<u32>,
     },
     /// Something interrupts the thread, or ends.
-    Interrupt(Change),
+    Interrupt(InterruptStep),
     /// A block request goes to its queue or driver.
     Issue(RequestKey, Issued),
     /// A block request is done.

@@ -13,6 +13,7 @@ mod candidates;
 mod extent;
 mod frame;
 mod hosts;
+mod interrupts;
 mod lane;
 mod learn;
 mod losses;
@@ -45,6 +46,7 @@ pub use calls::{
 };
 pub use candidates::{Candidate, Candidates};
 pub use hosts::{hosts, paths_apart};
+pub use interrupts::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind, VECTORS};
 pub use lane::{Items, Lane};
 pub use learn::{learn, learn_named_switch, learn_switch, taken_over};
 pub use losses::Losses;

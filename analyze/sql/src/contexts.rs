@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::types::Value;
+use tracebraid_critical_path::Reason;
 use tracebraid_executions::database::Database;
 use tracebraid_executions::{ContextId, FrameKind, Union};
 
@@ -83,14 +84,31 @@ pub(crate) fn words(union: &Union, context: ContextId) -> String {
     union.words(context).join(" > ")
 }
 
-/// What a thread does in a context: the innermost reason within the innermost other thread, else it runs.
+/// Why the thread on a critical path did not run in a context, or `running`: the innermost reason around that thread's own
+/// frames. What stands within `preempted` or `runnable` is the thread that has its CPU, which is not on the path.
 pub(crate) fn state(union: &Union, context: ContextId) -> &str {
     let frames = union
         .contexts
         .way(context)
         .filter_map(|at| union.contexts.parts(at));
-    let frames = frames.map(|(_, frame)| frame);
-    let mut own = frames.take_while(|frame| frame.kind != FrameKind::Thread);
-    own.find(|frame| frame.kind == FrameKind::Reason)
-        .map_or("running", |frame| union.names.text(frame.name))
+    let mut frames = frames.map(|(_, frame)| (frame.kind, union.names.text(frame.name)));
+    while let Some((kind, name)) = frames.next() {
+        match kind {
+            FrameKind::Reason => return name,
+            FrameKind::Thread => {
+                let around = frames.next();
+                let lacks_cpu = around.filter(|&(kind, name)| kind == FrameKind::Reason && is_lack_of_cpu(name));
+                return lacks_cpu.map_or(Reason::Running.name(), |(_, name)| name);
+            }
+            _ => {}
+        }
+    }
+    Reason::Running.name()
+}
+
+/// True for reasons within which the thread that has the CPU stands.
+fn is_lack_of_cpu(name: &str) -> bool {
+    [Reason::Preempted, Reason::Runnable]
+        .iter()
+        .any(|reason| reason.name() == name)
 }

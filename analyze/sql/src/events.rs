@@ -15,11 +15,14 @@ use tracebraid_filter::tasks::Tasks;
 
 use crate::asked::Asked;
 use crate::fields::{Part, json};
-use crate::table::{Column, Rows, Table, integer};
+use crate::interrupted::Interrupted;
+use crate::table::{Column, Rows, Table, integer, text};
 use crate::traces::Traces;
 
 const TIME: usize = 1;
 const TID: usize = 4;
+const INTERRUPT: usize = 5;
+const FIELDS: usize = 6;
 
 /// Event records.
 pub(crate) struct EventTable {
@@ -42,14 +45,18 @@ impl Table for EventTable {
     }
 
     fn columns(&self) -> &'static [Column] {
-        const COLUMNS: [Column; 7] = [
+        const COLUMNS: [Column; 8] = [
             Column::text("trace", "the trace"),
             Column::integer("time_ns", "from the origin of the traces' clock"),
             Column::integer("cpu", "on which it was recorded"),
             Column::text("name", "of the event"),
             Column::integer(
                 "tid",
-                "the thread, if a context tells it or switches were recorded",
+                "the thread that runs, interrupted or not, if a context tells it or switches were recorded",
+            ),
+            Column::text(
+                "interrupt",
+                "the interrupt, softirq or timer in which it happened; NULL: the thread did it",
             ),
             Column::text("fields", "as JSON: json_extract(fields, '$.ret')"),
             Column::text("context", "contexts of the event, as JSON"),
@@ -74,7 +81,9 @@ impl Table for EventTable {
         // Who runs on a CPU is told by what was recorded before.
         let tasks = asked.wants(TID);
         let tasks = tasks.then(|| set.traces.iter().map(|_| Tasks::default()).collect());
-        let from = tasks.is_none().then_some(Timestamp(asked.from));
+        let interrupted = asked.wants(INTERRUPT).then(|| Interrupted::new(set));
+        let needs_all = tasks.is_some() || interrupted.is_some();
+        let from = (!needs_all).then_some(Timestamp(asked.from));
         let from = from.filter(|from| from.0 > i64::MIN);
         let until = asked.to.checked_add(1).map(Timestamp);
         let reader = MergedReader::within(set, from, until);
@@ -86,6 +95,8 @@ impl Table for EventTable {
             asked: *asked,
             tasks,
             tids: HashMap::new(),
+            interrupted,
+            interrupt: None,
             lanes: Vec::new(),
             cpus: set.traces.iter().map(Cpus::new).collect(),
             now: None,
@@ -116,6 +127,10 @@ struct EventRows {
     tasks: Option<Vec<Tasks>>,
     /// By trace, stream class and event class: the field that tells the thread.
     tids: HashMap<(usize, usize, usize), Option<FieldRef>>,
+    /// What interrupts threads, if somebody wants to know.
+    interrupted: Option<Interrupted>,
+    /// What did so when the row's event record happened.
+    interrupt: Option<String>,
     /// By the readers' ranks.
     lanes: Vec<Lane>,
     /// By trace: where it has the CPUs of its event records.
@@ -199,6 +214,14 @@ impl Rows for EventRows {
                 let running = tasks.see(class, &mut event, lane.cpu).tid;
                 self.tid = own.or(running);
             }
+            if let Some(interrupted) = &mut self.interrupted {
+                let class = reader.stream().class;
+                let Some(mut event) = reader.event() else {
+                    continue;
+                };
+                let cpu = lane.cpu.unwrap_or(u64::MAX);
+                self.interrupt = interrupted.see(lane.trace, class, &mut event, cpu);
+            }
             if (self.asked.from..=self.asked.to).contains(&time.0) {
                 self.now = Some((time, reader.rank()));
                 self.lane = lane;
@@ -222,7 +245,8 @@ impl Rows for EventRows {
             }
             2 => return Ok(integer(lane.cpu.and_then(|cpu| i64::try_from(cpu).ok()))),
             TID => return Ok(integer(tid)),
-            5 => Part::Payload,
+            INTERRUPT => return Ok(text(self.interrupt.clone())),
+            FIELDS => Part::Payload,
             _ => Part::Context,
         };
         let Some(mut event) = self.current().and_then(StreamReader::event) else {

@@ -41,7 +41,7 @@ impl Table for IntervalTable {
             Column::integer("duration_ns", "how long it is"),
             Column::text("state", "running, or why it did not run"),
             Column::integer("cpu", "on which it runs, or would"),
-            Column::text("detail", "what exactly it waited for, or was interrupted by"),
+            Column::text("detail", "what exactly it waited for, or who took its CPU"),
         ];
         &COLUMNS
     }
@@ -141,7 +141,7 @@ impl Rows for IntervalRows {
             5 => duration(now.begin.abs_diff(now.end)),
             6 => text(graph.reason_of(trace, now.state).map(|reason| reason.name())),
             7 => integer(cpu(now.state)),
-            _ => text(Some(graph.detail_of(trace, now.state)).filter(|detail| !detail.is_empty())),
+            _ => text(Some(graph.detail_of(trace, now.state, now.begin)).filter(|detail| !detail.is_empty())),
         })
     }
 }

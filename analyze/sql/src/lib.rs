@@ -12,6 +12,7 @@ mod contexts;
 mod error;
 mod events;
 mod fields;
+mod interrupted;
 mod intervals;
 mod list;
 mod questions;

@@ -31,6 +31,8 @@ pub(super) enum Now {
         /// Since when for that CPU.
         moved: i64,
         place: Place,
+        /// Who took its CPU, if it was preempted; 0 is the idle thread.
+        by: Option<i32>,
     },
 }
 

@@ -159,22 +159,32 @@ impl Machine {
 
     #[inline]
     fn end_wait(&mut self, rules: &SchedRules, at: At, tid: i32, now: Now) {
-        let since = match now {
-            Now::Waiting { since, moved, place } => {
+        let (since, by) = match now {
+            Now::Waiting {
+                since,
+                moved,
+                place,
+                by,
+            } => {
                 self.queued(rules, place.cpu, moved, at.time);
                 self.cpus.get(place.cpu).queue.less();
-                since
+                (since, by)
             }
             Now::Pending { since, .. } => {
                 self.queued(rules, at.cpu, since, at.time);
-                since
+                (since, None)
             }
             _ => return,
         };
         if rules.counts(at.time, at.cpu.cpu) {
             let waited = at.time.abs_diff(since);
             self.cpus.get(at.cpu).waits.add(waited);
-            self.threads.get(at.thread(tid)).counts.waits.add(waited);
+            let counts = &mut self.threads.get(at.thread(tid)).counts;
+            counts.waits.add(waited);
+            // Who took whose CPU is not on the page.
+            if let Some(by) = by.filter(|_| !rules.selection.is_summary) {
+                counts.preempted.of(By::Thread(by)).add(waited);
+            }
         }
     }
 
@@ -188,7 +198,8 @@ impl Machine {
         }
         self.become_of(thread, Now::Off);
         if switched.waits {
-            self.enter(thread, at.time, at.time, at.cpu);
+            let by = Some(switched.next);
+            self.enter(thread, (at.time, at.time), at.cpu, by);
         }
     }
 
@@ -200,7 +211,7 @@ impl Machine {
             // It does not sleep, whoever thought so.
             (Now::Running(_), _) => return,
             (Now::Waiting { .. }, _) => {}
-            (_, Some(ready)) => self.enter(thread, at.time, at.time, ready),
+            (_, Some(ready)) => self.enter(thread, (at.time, at.time), ready, None),
             (Now::Pending { .. }, None) => {}
             (Now::Off, None) => {
                 let place = target.map(|cpu| self.place(cpu));
@@ -223,10 +234,15 @@ impl Machine {
                 let place = Some(self.place(to));
                 self.life(thread).now = Now::Pending { since, place };
             }
-            Now::Waiting { since, moved, place } => {
+            Now::Waiting {
+                since,
+                moved,
+                place,
+                by,
+            } => {
                 self.queued(rules, place.cpu, moved, at.time);
                 self.cpus.get(place.cpu).queue.less();
-                self.enter(thread, since, at.time, to);
+                self.enter(thread, (since, at.time), to, by);
             }
             _ => {}
         }
@@ -240,10 +256,15 @@ impl Machine {
         }
     }
 
-    /// It waits for that CPU.
-    fn enter(&mut self, thread: ThreadKey, since: i64, moved: i64, cpu: CpuKey) {
+    /// It waits, and for that CPU since the second time.
+    fn enter(&mut self, thread: ThreadKey, (since, moved): (i64, i64), cpu: CpuKey, by: Option<i32>) {
         let place = self.place(cpu);
-        self.threads.get(thread).life.now = Now::Waiting { since, moved, place };
+        self.threads.get(thread).life.now = Now::Waiting {
+            since,
+            moved,
+            place,
+            by,
+        };
         self.cpus.get(cpu).queue.more(self.in_range);
     }
 

@@ -15,13 +15,11 @@ mod tables;
 mod waker;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::events::irq::{Softirq, SoftirqStep};
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
-use tracebraid_kernel_model::events::timer::TimerStep;
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, People, PerCpu, Rules, Selection, learn, learn_switch,
+    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Rules, Selection, learn, learn_switch,
     taken_over,
 };
 use crate::report::{Report, View};
@@ -29,7 +27,7 @@ use freq::{Bounds, Freq};
 use machine::Machine;
 use stats::Latency;
 use step::{Item, Step, Switched, Wakeup};
-use waker::{Active, Wheel};
+use waker::Active;
 
 /// The analysis.
 pub type SchedAnalysis = PerCpu<SchedRules>;
@@ -79,13 +77,10 @@ impl Rules for SchedRules {
         match event {
             Wakeup(_) | Migrate(_) => true,
             // Who woke whom is not on the page.
-            IrqEntry(_) | IrqExit(_) => !self.selection.is_summary,
-            Softirq(softirq) => softirq.step != SoftirqStep::Raise && !self.selection.is_summary,
-            Hrtimer(timer) => timer.step.expires().is_some() && !self.selection.is_summary,
-            Timer(timer) => timer.step.expires().is_some() && !self.selection.is_summary,
             ThreadEnd(end) => end.step == EndStep::Free,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
-            _ => false,
+            // Who woke whom is not on the page.
+            interrupt => !self.selection.is_summary && InterruptStep::is_told_by(interrupt),
         }
     }
 
@@ -120,18 +115,16 @@ impl Rules for SchedRules {
     fn event(&self, partial: &mut SchedPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let step = match &event.model.event {
             KernelEvent::Switch(switch) => return Self::switch(partial, event, switch, body),
-            KernelEvent::Softirq(softirq) => Step::Softirq(vector(softirq, body)),
-            KernelEvent::IrqEntry(entry) => Step::Irq(Some(entry.irq.get(body).unwrap_or(0) as u32)),
-            KernelEvent::IrqExit(_) => Step::Irq(None),
-            KernelEvent::Hrtimer(timer) => Step::Timer(wheel(timer.step, Wheel::High)),
-            KernelEvent::Timer(timer) => Step::Timer(wheel(timer.step, Wheel::Low)),
-            _ => {
-                learn(&mut partial.people, event.model, event.cpu, event.time, body);
-                match other(event, body) {
-                    Some(step) => step,
-                    None => return,
+            other => match InterruptStep::of(other, body) {
+                Some(step) => Step::Interrupt(step),
+                None => {
+                    learn(&mut partial.people, event.model, event.cpu, event.time, body);
+                    match task(event, body) {
+                        Some(step) => step,
+                        None => return,
+                    }
                 }
-            }
+            },
         };
         Self::step(partial, event.cpu, event.time, step);
     }
@@ -182,11 +175,7 @@ impl SchedRules {
             priority: switch.next_priority(body).map(|priority| priority.0),
         };
         // No thread is switched from or to in an interrupt.
-        let active = Active {
-            tid: Some(next),
-            ..Active::default()
-        };
-        partial.lanes.get(cpu).goes_over(time, active);
+        partial.lanes.get(cpu).goes_over(time, Active::of(next));
         partial.items.push(cpu, time, Item::Switch(switched));
     }
 
@@ -199,9 +188,7 @@ impl SchedRules {
             return lane.wait(time, step);
         };
         let item = match step {
-            Step::Irq(irq) => return active.interrupt(irq),
-            Step::Softirq(vector) => return active.soft_interrupt(vector),
-            Step::Timer(wheel) => return active.timer = wheel,
+            Step::Interrupt(step) => return active.interrupt(step),
             Step::Wake(wakeup, tid) => Item::Wake(wakeup, active.waker(tid)),
             Step::Item(item) => {
                 if let Item::Becomes { tid, .. } = item {
@@ -229,21 +216,8 @@ impl SchedRules {
     }
 }
 
-/// The function of a timer that begins; none: it ends.
-#[inline(always)]
-fn wheel(step: TimerStep, own: Wheel) -> Option<Wheel> {
-    step.expires().filter(|begins| *begins).map(|_| own)
-}
-
-/// The softirq that begins; none: it ends.
-#[inline(always)]
-fn vector(softirq: &Softirq, body: &mut Body<'_, '_>) -> Option<u32> {
-    let begins = softirq.step == SoftirqStep::Entry;
-    begins.then(|| softirq.vector.get(body).unwrap_or(0) as u32)
-}
-
 /// What is neither a switch nor an interrupt.
-fn other(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Step> {
+fn task(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Step> {
     let get = |field: &IntField, body: &mut Body<'_, '_>| field.get(body).map(|tid| tid as i32);
     let item = match &event.model.event {
         KernelEvent::Wakeup(wakeup) => {

@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use tracebraid_kernel_model::softirq_name;
-
-use crate::kernel::{Input, Thread, ThreadKey};
+use crate::kernel::{Input, Interrupt, Thread, ThreadKey};
 use crate::report::{Column, Report, Section, Total, Unit, View};
 use crate::sched::freq::{Bounds, Group};
 use crate::sched::machine::Entry;
@@ -38,6 +36,7 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
         tables::thread_switches(&rows),
         queues,
         tables::thread_waits(&rows),
+        tables::preempted_by(&partial, &rows),
         tables::thread_migrations(&rows),
         tables::migrations(&partial),
         tables::list(
@@ -178,13 +177,9 @@ pub(super) fn waker(partial: &SchedPartial, trace: u32, by: By) -> (&'static str
             ("idle", idle)
         }
         By::Thread(tid) => ("thread", Some(partial.people.thread(ThreadKey { trace, tid }))),
-        By::Irq(irq) => ("irq", context(format!("irq {irq}"))),
-        By::Softirq(vector) => {
-            let name = softirq_name(i64::from(vector));
-            let name = name.map_or_else(|| vector.to_string(), str::to_owned);
-            ("softirq", context(format!("softirq {name}")))
-        }
-        By::Timer(wheel) => ("timer", context(wheel.name().to_owned())),
+        By::Interrupt(interrupt @ Interrupt::Softirq(_)) => ("softirq", context(interrupt.label())),
+        By::Interrupt(interrupt) => ("irq", context(interrupt.label())),
+        By::Timer(kind) => ("timer", context(kind.name().to_owned())),
         By::Unknown => ("unknown", None),
     }
 }

@@ -35,10 +35,12 @@ impl Latency {
 pub(super) struct Counts {
     /// By priority, in that order.
     pub(super) priorities: Vec<(Option<i32>, Distribution)>,
-    pub(super) wakers: Wakers,
+    pub(super) wakers: ByCause,
     /// By reason.
     pub(super) switches: [u64; REASONS],
     pub(super) waits: Summary,
+    /// Waits that began when the thread was preempted, by who took its CPU.
+    pub(super) preempted: ByCause,
     pub(super) migrations: u64,
     pub(super) top: Top<Latency>,
 }
@@ -68,41 +70,41 @@ impl Counts {
     }
 }
 
-/// Latencies by who woke.
+/// Durations by who caused them: latencies by who woke, waits by who took the CPU.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Wakers {
-    /// In their order: who, and the place of the latencies.
+pub(super) struct ByCause {
+    /// In their order: who, and the place of the durations.
     index: Vec<(By, u32)>,
-    latencies: Vec<Distribution>,
+    durations: Vec<Distribution>,
     /// The one that was last asked for.
     last: Option<(By, u32)>,
 }
 
-impl Wakers {
+impl ByCause {
     #[inline]
-    fn of(&mut self, by: By) -> &mut Distribution {
+    pub(super) fn of(&mut self, by: By) -> &mut Distribution {
         let at = match self.last {
             Some((last, at)) if last == by => at,
             _ => self.find(by),
         };
         self.last = Some((by, at));
-        &mut self.latencies[at as usize]
+        &mut self.durations[at as usize]
     }
 
     fn find(&mut self, by: By) -> u32 {
         match self.index.binary_search_by_key(&by, |entry| entry.0) {
             Ok(at) => self.index[at].1,
             Err(at) => {
-                let place = self.latencies.len() as u32;
+                let place = self.durations.len() as u32;
                 self.index.insert(at, (by, place));
-                self.latencies.push(Distribution::default());
+                self.durations.push(Distribution::default());
                 place
             }
         }
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = (By, &Distribution)> {
-        let entry = |&(by, at): &(By, u32)| Some((by, self.latencies.get(at as usize)?));
+        let entry = |&(by, at): &(By, u32)| Some((by, self.durations.get(at as usize)?));
         self.index.iter().filter_map(entry)
     }
 }

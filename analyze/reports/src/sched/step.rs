@@ -2,17 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sched::waker::{By, Wheel};
+use crate::kernel::InterruptStep;
+use crate::sched::waker::By;
 
 /// What happens on a CPU, by whatever is active there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Step {
-    /// An interrupt of that number begins; none: it ends.
-    Irq(Option<u32>),
-    /// A softirq of that vector begins; none: it ends.
-    Softirq(Option<u32>),
-    /// The function of a timer begins; none: it ends.
-    Timer(Option<Wheel>),
+    /// Something interrupts the thread, or ends.
+    Interrupt(InterruptStep),
     /// A thread is woken, as the event says by that one.
     Wake(Wakeup, Option<i32>),
     /// It does not matter what is active.

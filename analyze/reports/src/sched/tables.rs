@@ -10,7 +10,7 @@ use crate::kernel::{Input, Thread};
 use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 use crate::sched::life::Now;
 use crate::sched::report::{Row, waker};
-use crate::sched::stats::{Latency, REASONS};
+use crate::sched::stats::{ByCause, Counts, Latency, REASONS};
 use crate::sched::{SchedPartial, SchedRules};
 use crate::stats::{Distribution, Summary};
 
@@ -18,6 +18,7 @@ const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const PRIORITY: Column = Column::new("priority", "Prio", Unit::Id);
 const CONTEXT: Column = Column::new("waker_context", "From", Unit::Text);
 const WAKER: Column = Column::new("waker", "Waker", Unit::Thread);
+const PREEMPTOR: Column = Column::new("preemptor", "Preempted by", Unit::Thread);
 
 /// Behind what a row is about: the distribution.
 fn distributed(about: &[Column]) -> Vec<Column> {
@@ -75,37 +76,59 @@ pub(super) fn priorities(by_priority: &BTreeMap<Option<i32>, Distribution>) -> S
     Section::new("priorities", "Wake-up to switch by priority", columns, rows).short()
 }
 
-/// Context, id and name of the waker; trace and id of the thread.
-type WakerKey = (
+/// Context, id and name of who caused it; trace and id of the thread.
+type CauseKey = (
     &'static str,
     Option<(Option<i32>, Option<String>)>,
     u32,
     Option<i32>,
 );
-type WakerLine = (Option<Thread>, Thread, Distribution);
+type CauseLine = (Option<Thread>, Thread, Distribution);
 
-/// Who woke whom.
-pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
-    let mut lines: BTreeMap<WakerKey, WakerLine> = BTreeMap::new();
+/// Durations by who caused them and whose they are.
+fn by_cause(
+    partial: &SchedPartial,
+    rows: &[Row<'_>],
+    of: impl Fn(&Counts) -> &ByCause,
+) -> Vec<(CauseKey, CauseLine)> {
+    let mut lines: BTreeMap<CauseKey, CauseLine> = BTreeMap::new();
     for row in rows {
-        for (by, latencies) in row.counts.wakers.entries() {
+        for (by, durations) in of(row.counts).entries() {
             let (context, by) = waker(partial, row.thread.trace, by);
             let who = by.as_ref().map(|by| (by.tid, by.name.clone()));
-            let key: WakerKey = (context, who, row.thread.trace, row.thread.tid);
+            let key: CauseKey = (context, who, row.thread.trace, row.thread.tid);
             let line = lines
                 .entry(key)
                 .or_insert_with(|| (by, row.thread.clone(), Distribution::default()));
-            line.2.merge(latencies);
+            line.2.merge(durations);
         }
     }
-    let mut lines: Vec<_> = lines.into_iter().collect();
+    lines.into_iter().collect()
+}
+
+/// Who woke whom.
+pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
+    let mut lines = by_cause(partial, rows, |counts| &counts.wakers);
     lines.sort_by_key(|(_, line)| Reverse(line.2.summary().count()));
-    let row = |((context, ..), (by, thread, latencies)): (WakerKey, WakerLine)| {
+    let row = |((context, ..), (by, thread, latencies)): (CauseKey, CauseLine)| {
         values([context.into(), by.into(), thread.into()], &latencies)
     };
     let rows = lines.into_iter().map(row).collect();
     let columns = distributed(&[CONTEXT.left_out(8), WAKER, THREAD]);
     Section::new("wakers", "Who woke whom", columns, rows)
+}
+
+/// Who took whose CPU, and how long those waited for one.
+pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
+    let mut lines = by_cause(partial, rows, |counts| &counts.preempted);
+    lines.sort_by_key(|(_, line)| Reverse(line.2.summary().sum()));
+    let row = |(_, (by, thread, waits)): (CauseKey, CauseLine)| values([by.into(), thread.into()], &waits);
+    let rows = lines.into_iter().map(row).collect();
+    let mut columns = distributed(&[PREEMPTOR, THREAD]);
+    // How long it all took matters more here than how it is spread.
+    let totals = columns.iter_mut().filter(|column| column.key == "total_ns");
+    totals.for_each(|total| *total = total.left_out(0));
+    Section::new("preempted_by", "Preempted by", columns, rows)
 }
 
 /// True for the counts of those who waited for something.

@@ -1,13 +1,12 @@
 //! What events are, as CPUs are followed.
 
-use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::events::block::{BioStep, BlockStep, RequestStep};
-use tracebraid_kernel_model::events::irq::{Softirq, SoftirqStep, Vector};
 use tracebraid_kernel_model::events::sched::{WakeStep, Wakeup};
 use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
 
+use crate::kernel::InterruptStep;
 use crate::waits::WaitRules;
-use crate::waits::context::Interrupt;
+use crate::waits::context::Change;
 use crate::waits::futex::Operation;
 use crate::waits::kind::Kind;
 use crate::waits::step::{Details, Left, What};
@@ -75,35 +74,12 @@ pub(super) fn wakes(wakeup: &Wakeup, body: &mut Body<'_, '_>) -> Option<What> {
 /// What interrupts threads, and block requests.
 #[inline]
 pub(super) fn interrupts(event: &KernelEvent, body: &mut Body<'_, '_>) -> Option<What> {
-    let interrupt = match event {
-        KernelEvent::IrqEntry(entry) => {
-            let number = entry.irq.get(body).unwrap_or(0);
-            Interrupt::Irq(u16::try_from(number).unwrap_or(u16::MAX))
+    match event {
+        KernelEvent::Block(block) if is_done(block.step) => Some(What::Context(Change::Completes)),
+        KernelEvent::Block(_) => Some(What::Request),
+        other => {
+            let step = InterruptStep::of(other, body)?;
+            Some(What::Context(Change::Interrupt(step)))
         }
-        KernelEvent::IrqExit(_) => Interrupt::IrqEnd,
-        KernelEvent::Softirq(softirq) => of_softirq(softirq, body)?,
-        KernelEvent::Vector(vector) => match vector.edge {
-            Edge::Begin => Interrupt::Vector {
-                is_timer: vector.vector == Vector::LocalTimer,
-            },
-            Edge::End => Interrupt::IrqEnd,
-        },
-        KernelEvent::Hrtimer(timer) => Interrupt::Timer(timer.step.expires()?),
-        KernelEvent::Timer(timer) => Interrupt::Timer(timer.step.expires()?),
-        KernelEvent::Block(block) if is_done(block.step) => Interrupt::Completes,
-        KernelEvent::Block(_) => return Some(What::Request),
-        _ => return None,
-    };
-    Some(What::Interrupt(interrupt))
-}
-
-fn of_softirq(softirq: &Softirq, body: &mut Body<'_, '_>) -> Option<Interrupt> {
-    match softirq.step {
-        SoftirqStep::Entry => {
-            let vector = softirq.vector.get(body).unwrap_or(0);
-            Some(Interrupt::Softirq(u8::try_from(vector).unwrap_or(u8::MAX)))
-        }
-        SoftirqStep::Exit => Some(Interrupt::SoftirqEnd),
-        SoftirqStep::Raise => None,
     }
 }

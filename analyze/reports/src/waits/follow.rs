@@ -128,7 +128,7 @@ impl WaitRules {
             }
         }
         match step.what {
-            What::Interrupt(interrupt) => active.context.change(interrupt),
+            What::Context(change) => active.context.change(change),
             What::Enter(call, details) => {
                 active.context = Context::default();
                 let Some(tid) = active.acts.calls.caller() else {
@@ -191,7 +191,7 @@ impl WaitRules {
                 }
             }
             What::Item(item) => item,
-            What::Enter(..) | What::Exit(..) | What::Wake { .. } | What::Interrupt(_) => return,
+            What::Enter(..) | What::Exit(..) | What::Wake { .. } | What::Context(_) => return,
         };
         partial.items.push(cpu, time, item);
     }

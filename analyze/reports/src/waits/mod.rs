@@ -24,11 +24,11 @@ mod tables;
 mod why;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::kernel::{
-    ByCpu, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, PerCpu, Rules, Selection, Table,
+    ByCpu, ChosenCalls, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Rules, Selection,
+    Table,
 };
 use crate::report::{Report, View};
 use acts::Active;
@@ -88,13 +88,10 @@ impl Rules for WaitRules {
     fn wants(&self, event: &KernelEvent) -> bool {
         use KernelEvent::*;
         match event {
-            Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | IrqEntry(_) | IrqExit(_) | Vector(_) => true,
-            Softirq(softirq) => softirq.step != SoftirqStep::Raise,
-            Hrtimer(timer) => timer.step.expires().is_some(),
-            Timer(timer) => timer.step.expires().is_some(),
+            Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) => true,
             Block(block) => is_made(block.step) || is_done(block.step),
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
-            _ => false,
+            interrupt => InterruptStep::is_told_by(interrupt),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
 
-use crate::waits::context::{Interrupt, Source};
+use crate::waits::context::{Change, Source};
 use crate::waits::futex::Operation;
 use crate::waits::kind::Kind;
 
@@ -28,7 +28,7 @@ pub(super) enum What {
     /// A block request is made.
     Request,
     /// Something interrupts the thread, or ends.
-    Interrupt(Interrupt),
+    Context(Change),
     /// A thread dies: it makes no more calls.
     Dies(i32),
     /// Events were lost, but none of those that tell who runs; some of those that tell of calls.

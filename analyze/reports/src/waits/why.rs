@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::SOFTIRQS;
 
+use crate::kernel::Interrupt;
 use crate::waits::context::Source;
 use crate::waits::kind::Kind;
 
@@ -98,8 +99,8 @@ pub(super) fn why(waiter: Option<Kind>, source: Source, waker: Option<WakingThre
     match source {
         Source::Timer => Why::Timer,
         Source::Disk => Why::Disk,
-        Source::Irq(_) => Why::Device,
-        Source::Softirq(vector) => of_softirq(vector),
+        Source::Interrupt(Interrupt::Softirq(vector)) => of_softirq(vector),
+        Source::Interrupt(_) => Why::Device,
         Source::Thread => match waker {
             None => Why::Unknown,
             Some(WakingThread {

@@ -1,7 +1,6 @@
 //! Single waits.
 
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_kernel_model::softirq_name;
 
 use crate::report::{Column, Section, Unit, Value, View};
 use crate::waits::context::Source;
@@ -45,13 +44,6 @@ fn context(waker: Waker) -> Option<String> {
         Source::Thread => waker.thread.map(|_| "thread".to_owned()),
         Source::Timer => Some("timer".to_owned()),
         Source::Disk => Some("disk".to_owned()),
-        Source::Irq(number) => Some(format!("irq {number}")),
-        Source::Softirq(vector) => {
-            let name = softirq_name(vector.into());
-            Some(format!(
-                "softirq {}",
-                name.map_or_else(|| vector.to_string(), str::to_owned)
-            ))
-        }
+        Source::Interrupt(interrupt) => Some(interrupt.label()),
     }
 }

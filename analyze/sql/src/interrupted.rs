@@ -1,0 +1,46 @@
+//! In which interrupt event records of kernel traces happened, by the rule that reports have for that.
+
+use std::collections::HashMap;
+
+use tracebraid_ctf::event::Event;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_kernel_fold::{Innermost, InterruptStep, Interrupts};
+use tracebraid_kernel_model::{Body, KernelEvent, KernelModel};
+
+/// Follows what interrupts the threads of all CPUs. Must see all event records in the order of time.
+pub(crate) struct Interrupted {
+    model: KernelModel,
+    /// By trace and CPU.
+    cpus: HashMap<(usize, u64), Interrupts>,
+}
+
+impl Interrupted {
+    pub(crate) fn new(set: &TraceSet) -> Interrupted {
+        Interrupted {
+            model: KernelModel::new(set),
+            cpus: HashMap::new(),
+        }
+    }
+
+    /// What interrupts the thread of the CPU where the event record happens, in words; nothing if the thread itself is at
+    /// work. The beginning and the end of an interrupt belong to it.
+    pub(crate) fn see(&mut self, trace: usize, class: usize, event: &mut Event<'_>, cpu: u64) -> Option<String> {
+        let now = self.cpus.entry((trace, cpu)).or_default();
+        let before = now.innermost();
+        let stream = self.model.traces.get(trace)?.streams.get(class)?;
+        let mut after = before;
+        if let Some(model) = stream.event(event.class_index) {
+            if let KernelEvent::Switch(_) = model.event {
+                *now = Interrupts::default();
+                return None;
+            }
+            if let Some(step) = InterruptStep::of(&model.event, &mut Body::new(event.body, event.slots)) {
+                now.step(step);
+                if step.begins() {
+                    after = now.innermost();
+                }
+            }
+        }
+        after.map(Innermost::label)
+    }
+}
