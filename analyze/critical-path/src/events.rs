@@ -3,19 +3,19 @@
 use tracebraid_kernel_fold::InterruptStep;
 use tracebraid_kernel_model::events::block::{Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::events::network::PacketStep;
-use tracebraid_kernel_model::events::sched::{WakeStep, Wakeup};
+use tracebraid_kernel_model::events::sched::{Migrate, WakeStep, Wakeup};
 use tracebraid_kernel_model::events::uring::{Uring, UringStep};
 use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
 
 use crate::kinds::{Kind, Kinds};
-use crate::step::{Issued, Left, RequestKey, RingEvent, RingStep, What};
+use crate::step::{Issued, Item, Left, RequestKey, RingEvent, RingStep, What};
 
 /// True if the graph is made of such events.
 pub(crate) fn wants(event: &KernelEvent) -> bool {
     use KernelEvent::*;
     match event {
-        Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) => true,
+        Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | Migrate(_) => true,
         Block(block) => is_of_request(block.step),
         Packet(packet) => packet.headers.is_some() && is_of_segment(packet.step),
         Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
@@ -74,6 +74,17 @@ pub(crate) fn wakes(wakeup: &Wakeup, body: &mut Body<'_, '_>) -> Option<What> {
         woken,
         is_ready: wakeup.step != WakeStep::Waking,
         cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+    })
+}
+
+/// A thread goes to another CPU.
+#[cold]
+pub(crate) fn moves(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<Item> {
+    let cpu = |cpu: i64| u32::try_from(cpu).ok();
+    Some(Item::Moves {
+        tid: migrate.tid.get(body)? as i32,
+        from: cpu(migrate.from.get(body)?)?,
+        to: cpu(migrate.to.get(body)?)?,
     })
 }
 

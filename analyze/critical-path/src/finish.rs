@@ -16,7 +16,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         mut machine,
         ..
     } = partial;
-    machine.ends_waiting(None);
+    machine.ends_waiting(&input.recorded, None);
     let ends = ends(input);
     for &(trace, end) in &ends {
         machine.ends_knowing(trace, end);

@@ -105,13 +105,14 @@ impl Growing {
             && until.is_none_or(|until| end < until)
         {
             self.play_until(analysis, partial, Some(end.saturating_add(1)));
-            self.machine.ends_waiting(Some(trace));
+            let recorded = &analysis.input().recorded;
+            self.machine.ends_waiting(recorded, Some(trace));
             self.machine.ends_knowing(trace, end);
             self.ends.pop();
         }
         self.play_until(analysis, partial, until);
         if until.is_none() {
-            self.machine.ends_waiting(None);
+            self.machine.ends_waiting(&analysis.input().recorded, None);
         }
     }
 

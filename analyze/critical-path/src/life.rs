@@ -1,7 +1,7 @@
 //! What a thread does, and what of its time line follows from that.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{CpuKey, Exited, Losses, OpenCall};
+use tracebraid_kernel_fold::{CpuKey, Exited, Losses, OpenCall, Sight, WakeTells};
 use tracebraid_kernel_model::Syscall;
 
 use crate::cause::{Interrupt, Wake};
@@ -20,6 +20,8 @@ pub(crate) struct Life {
     early: [Option<Early>; 2],
     /// It was woken before it was seen leaving: `is_ready` of that wake-up.
     woken: Option<bool>,
+    /// Whether it has been in sight since it began to wait for a CPU.
+    sight: Sight,
     /// When a call of it began or ended last.
     pub(crate) called: i64,
     /// It has made a call: it is no thread of the kernel.
@@ -59,6 +61,7 @@ impl Life {
         line.begins(time, state);
         self.losses = losses;
         (self.early, self.woken) = ([None; 2], None);
+        self.sight = Sight::default();
     }
 
     /// It leaves its CPU: if it waits, in that call, about that object.
@@ -89,13 +92,26 @@ impl Life {
         let [ready, waking] = self.early.map(|early| early.filter(is_of_it));
         let woken = waking.or(ready).map(|early| early.is_ready);
         self.begins(line, time, state, losses.of_trace(cpu));
+        if let State::Preempted(_) = state {
+            self.sight = Sight::preempted_on(cpu.cpu);
+        }
         self.woken = woken.filter(|_| matches!(left, Left::Blocked | Left::Idle));
     }
 
-    /// It comes to a CPU.
-    pub(crate) fn comes(&mut self, line: &mut Actor, (cpu, time): (CpuKey, i64), losses: &Losses) {
+    /// It comes to a CPU. `is_whole`: all CPUs are recorded.
+    pub(crate) fn comes(
+        &mut self,
+        line: &mut Actor,
+        (cpu, time): (CpuKey, i64),
+        losses: &Losses,
+        is_whole: bool,
+    ) {
         let place = number(cpu.cpu);
         match line.now() {
+            Some(State::Runnable(_) | State::Preempted(_)) if !is_whole && self.sight.comes_lost(cpu.cpu) => {
+                line.is(State::Unknown);
+            }
+            Some(State::Blocked { .. }) if !is_whole => line.is(State::Unknown),
             Some(State::Runnable(_)) => line.is(State::Runnable(place)),
             // It was woken on its way out, so it did not wait.
             Some(State::Blocked { .. }) if self.woken.is_some() => line.is(State::Runnable(place)),
@@ -112,9 +128,11 @@ impl Life {
         line: &mut Actor,
         (at, time): (CpuKey, i64),
         (wake, is_ready, cpu): (Wake, bool, u16),
+        tells: WakeTells,
         losses: &Losses,
     ) {
         let lost = losses.of_trace(at);
+        let waited = matches!(line.now(), Some(State::Runnable(_) | State::Preempted(_)));
         match (line.now(), self.woken) {
             // It was woken on its way out, and is ready only now: it did not wait.
             (Some(State::Blocked { .. }), Some(false)) if is_ready => {
@@ -130,11 +148,14 @@ impl Life {
                 }),
                 _,
             ) => {
-                line.is(State::Blocked {
-                    call,
-                    object,
-                    wake,
-                    is_idle,
+                line.is(match tells.slept {
+                    true => State::Blocked {
+                        call,
+                        object,
+                        wake,
+                        is_idle,
+                    },
+                    false => State::Unknown,
                 });
                 self.ends(line, lost);
                 self.begins(line, time, State::Runnable(cpu), lost);
@@ -145,6 +166,23 @@ impl Life {
             (Some(State::Runnable(_)), _) => line.is(State::Runnable(cpu)),
             (None, _) => self.begins(line, time, State::Runnable(cpu), lost),
             (Some(_), _) => {}
+        }
+        let waits = matches!(
+            line.now(),
+            Some(State::Runnable(_) | State::Preempted(_) | State::Blocked { .. })
+        );
+        if waits {
+            self.sight.wakes(tells, waited);
+            if tells.is_gone {
+                line.is(State::Unknown);
+            }
+        }
+    }
+
+    /// It goes from one CPU to another one, of which nothing was recorded if `is_gone`.
+    pub(crate) fn moves(&mut self, line: &Actor, (from, to): (u32, u32), is_gone: bool) {
+        if let Some(State::Runnable(_) | State::Preempted(_)) = line.now() {
+            self.sight.moves(from, to, is_gone);
         }
     }
 

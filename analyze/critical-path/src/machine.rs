@@ -1,7 +1,9 @@
 //! What becomes of threads, by what all CPUs did in the order of time.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{ByCpu, CallItem, CpuKey, Exited, Losses, Table, ThreadKey};
+use tracebraid_kernel_fold::{
+    ByCpu, CallItem, CpuKey, Exited, Losses, Recorded, Table, ThreadKey, WakeTells,
+};
 use tracebraid_kernel_model::{Comm, Syscall};
 
 use crate::calls::{LongCall, Longest};
@@ -76,8 +78,9 @@ impl Player<'_> {
                 by,
             } => {
                 let kinds = &self.rules.kinds;
+                let tells = self.rules.recorded.wake(at, is_ready, target);
                 self.machine
-                    .wakes(kinds, at, key(woken), (source, by), (is_ready, target));
+                    .wakes(kinds, at, key(woken), (source, by), (is_ready, target), tells);
             }
             Item::Interrupted(tid, begin, by) => {
                 let (life, line, losses) = self.machine.thread(key(tid));
@@ -91,6 +94,11 @@ impl Player<'_> {
             Item::Send(segment, tid) => {
                 let by = tid.map(|tid| self.machine.actor(key(tid)));
                 self.machine.packets.sends(segment, time, by);
+            }
+            Item::Moves { tid, from, to } => {
+                let is_gone = !self.rules.recorded.tells(CpuKey { trace, cpu: to }, time);
+                let (life, line, _) = self.machine.thread(key(tid));
+                life.moves(line, (from, to), is_gone);
             }
             seldom => self.machine.seldom(at, seldom),
         }
@@ -120,8 +128,12 @@ impl Player<'_> {
         let mut by = Occupant::Idle;
         if let Some(tid) = next {
             let key = ThreadKey { trace, tid };
+            let is_whole = self.rules.recorded.is_whole_at(trace, time);
+            if !is_whole {
+                machine.loses_sight(key);
+            }
             let (life, line, losses) = machine.thread(key);
-            life.comes(line, (cpu, time), losses);
+            life.comes(line, (cpu, time), losses, is_whole);
             line.is_called(time, names[1]);
             if time < self.rules.from {
                 line.forgets();
@@ -182,8 +194,10 @@ impl Player<'_> {
 
 impl Machine {
     /// There is nothing more of a trace, or of any: whoever waits still does.
-    pub(crate) fn ends_waiting(&mut self, trace: Option<u32>) {
-        let is_of = |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace);
+    pub(crate) fn ends_waiting(&mut self, recorded: &Recorded, trace: Option<u32>) {
+        // On a CPU that was not recorded they may have been woken.
+        let is_of =
+            |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace) && recorded.is_whole(key.trace);
         for (key, life) in self.lives.entries().filter(|life| is_of(life.0)) {
             let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));
             if let Some(line) = line {
@@ -193,6 +207,33 @@ impl Machine {
                 };
                 life.still_waits(line, self.losses.of_trace(cpu));
             }
+        }
+    }
+
+    /// What a thread did last is not known if it seems to have waited for a CPU that went idle meanwhile: it has gone to one
+    /// that was not recorded.
+    #[cold]
+    fn loses_sight(&mut self, thread: ThreadKey) {
+        let actor = self.actor(thread);
+        let Machine { lines, cpus, .. } = self;
+        let Some(line) = lines.get_mut(actor.0 as usize) else {
+            return;
+        };
+        let Some(&Stretch { begin, state }) = line.line.last() else {
+            return;
+        };
+        let (State::Preempted(cpu) | State::Runnable(cpu)) = state else {
+            return;
+        };
+        let trace = thread.trace;
+        let occupied = cpus.get(CpuKey {
+            trace,
+            cpu: u32::from(cpu),
+        });
+        let since = occupied.partition_point(|occupied| occupied.begin <= begin);
+        let rest = occupied.get(since..).unwrap_or_default();
+        if cpu == NO_CPU || rest.iter().any(|occupied| occupied.by == Occupant::Idle) {
+            line.is(State::Unknown);
         }
     }
 
@@ -289,6 +330,7 @@ impl Machine {
         woken: ThreadKey,
         (source, by): (Source, By),
         (is_ready, target): (bool, Option<u32>),
+        tells: WakeTells,
     ) {
         let actor = self.actor(woken);
         let line = self.lines.get(actor.0 as usize);
@@ -308,7 +350,7 @@ impl Machine {
         };
         let (life, line, losses) = self.thread(woken);
         let target = target.map_or(NO_CPU, number);
-        life.wakes(line, at, (wake, is_ready, target), losses);
+        life.wakes(line, at, (wake, is_ready, target), tells, losses);
     }
 
     /// What ends a wait in that call that began then.
@@ -390,7 +432,9 @@ impl Machine {
         *self.life(thread) = Life::default();
         let (life, line, losses) = self.thread(thread);
         line.creator = creator;
-        life.wakes(line, (cpu, time), (Wake::Unknown, false, NO_CPU), losses);
+        // Where it goes is told when it is ready.
+        let wake = (Wake::Unknown, false, NO_CPU);
+        life.wakes(line, (cpu, time), wake, WakeTells::made(cpu), losses);
         life.calls.play(cpu, time, &CallItem::Made(thread.tid));
     }
 

@@ -353,7 +353,9 @@ impl Graph {
     fn occupant_at(&self, trace: u32, cpu: u16, time: i64) -> Occupant {
         let cpu = u32::from(cpu);
         let first = self.occupied(CpuKey { trace, cpu }, time).first();
-        first.filter(|first| first.begin <= time).map_or(Occupant::Unknown, |first| first.by)
+        first
+            .filter(|first| first.begin <= time)
+            .map_or(Occupant::Unknown, |first| first.by)
     }
 
     /// Who has a CPU, in words.

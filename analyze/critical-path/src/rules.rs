@@ -1,8 +1,10 @@
 //! Folding event records into a graph: each CPU alone, and what they must know of each other in the order of time.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{
-    ByCpu, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Rules, Selection,
+    ByCpu, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Recorded, Rules, Selection,
 };
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::work::WorkStep;
@@ -34,6 +36,8 @@ pub struct GraphRules {
     chosen: ChosenCalls,
     /// How many of the longest calls to find.
     pub(crate) wanted: Wanted,
+    /// Which CPUs were recorded.
+    pub(crate) recorded: Arc<Recorded>,
 }
 
 /// What is known after some chunks.
@@ -68,7 +72,12 @@ impl Rules for GraphRules {
             from: selection.window.from.map_or(i64::MIN, |from| from.0),
             until: selection.read_until().map_or(i64::MAX, |until| until.0),
             selection: selection.clone(),
+            recorded: Arc::default(),
         }
+    }
+
+    fn knows(&mut self, recorded: &Arc<Recorded>) {
+        self.recorded = recorded.clone();
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
@@ -112,6 +121,15 @@ impl Rules for GraphRules {
             Exit(exit) => Some(events::exits(exit, body)),
             Switch(switch) => return self.switch(partial, event, switch, body),
             Wakeup(wakeup) => events::wakes(wakeup, body),
+            // Where all CPUs are recorded, switches tell where threads go.
+            Migrate(migrate) if !self.recorded.is_whole(cpu.trace) => {
+                if let Some(moves) = events::moves(migrate, body) {
+                    let (tid, what) = (None, What::Item(moves));
+                    self.step(partial, cpu, time, Step { tid, what });
+                }
+                return;
+            }
+            Migrate(_) => return,
             Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | ThreadExit(_) => {
                 return self.task(partial, event, body);
             }

@@ -144,6 +144,12 @@ pub(crate) enum Item {
     Executes(i32, i64),
     /// Something happens to a request of an io_uring, by that thread.
     Ring(RingEvent, i32),
+    /// A thread goes from one CPU to another, where not all CPUs were recorded.
+    Moves {
+        tid: i32,
+        from: u32,
+        to: u32,
+    },
     /// A thread is made, by that one.
     Born(i32, Option<i32>),
     Dies(i32),

@@ -239,6 +239,7 @@ where
             .doubts()
             .into_iter()
             .chain(pass.counts.doubts())
+            .chain(pass.graph.input().head().note())
             .collect(),
         extra,
         lacks_faults: told.faults == 0,

@@ -288,6 +288,7 @@ impl HistoryAnalysis {
                 "there are too many attributes: {left_out} changes of others are left out"
             ));
         }
+        doubts.extend(self.ground.input.head().note());
         if self.ground.lacks_calls() {
             doubts.push(
                 "no system calls were recorded: threads that are at work in the kernel look as if they ran their programs \
@@ -442,7 +443,8 @@ impl Analysis for HistoryAnalysis {
                     return;
                 }
             }
-            partial.kernel.event(slices, event, body);
+            let recorded = &self.ground.input.recorded;
+            partial.kernel.event(slices, recorded, event, body);
         });
     }
 

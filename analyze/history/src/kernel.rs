@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{ByCpu, CpuKey, Event, Items, Lane, Packet, taken_over};
+use tracebraid_kernel_fold::{ByCpu, CpuKey, Event, Items, Lane, Packet, Recorded, taken_over};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::power::CpuIdle;
 use tracebraid_kernel_model::events::sched::{EndStep, WakeStep, Wakeup};
@@ -182,7 +182,13 @@ impl Partial {
 
     /// An event.
     #[inline(always)]
-    pub(crate) fn event(&mut self, slices: &Slices, event: &Event<'_>, body: &mut Body<'_, '_>) {
+    pub(crate) fn event(
+        &mut self,
+        slices: &Slices,
+        recorded: &Recorded,
+        event: &Event<'_>,
+        body: &mut Body<'_, '_>,
+    ) {
         let at = &mut self.at(slices, event.cpu, event.time);
         match &event.model.event {
             KernelEvent::Entry(entry) => {
@@ -191,7 +197,7 @@ impl Partial {
             }
             KernelEvent::Exit(_) => at.by(event.model.tid(body), Step::Exit),
             KernelEvent::Switch(switch) => at.switch(switch, body),
-            KernelEvent::Wakeup(wakeup) => at.wakeup(wakeup, body),
+            KernelEvent::Wakeup(wakeup) => at.wakeup(recorded, wakeup, body),
             KernelEvent::IrqEntry(entry) => {
                 let irq = entry.irq.get(body).map_or(NULL, varint::code);
                 at.set_cpu(Kind::CpuIrq, irq);
@@ -202,11 +208,14 @@ impl Partial {
                 _ => at.set_cpu(Kind::CpuSoftirq, NULL),
             },
             KernelEvent::Block(block) => {
-                if let Some(request) = Request::new(block, body) {
+                // Requests that are issued on one CPU may be done on one that was not recorded.
+                if let Some(request) = Request::new(block, body)
+                    && recorded.is_whole(event.cpu.trace)
+                {
                     self.requests.push(event.cpu, event.time, request);
                 }
             }
-            other => at.rare(other, body),
+            other => at.rare(recorded, other, body),
         }
     }
 
@@ -392,14 +401,20 @@ impl At<'_> {
         }
     }
 
-    fn wakeup(&mut self, wakeup: &Wakeup, body: &mut Body<'_, '_>) {
+    fn wakeup(&mut self, recorded: &Recorded, wakeup: &Wakeup, body: &mut Body<'_, '_>) {
         let Some(tid) = wakeup.tid.get(body).map(|tid| tid as i32).filter(|&tid| tid != 0) else {
             return;
         };
         if get(wakeup.success.as_ref(), body) == Some(0) {
             return;
         }
+        let cpu = get(wakeup.cpu.as_ref(), body);
+        let target = cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        let is_ready = wakeup.step != WakeStep::Waking;
+        let tells = recorded.wake((self.cpu, self.time), is_ready, target);
         match wakeup.step {
+            // It may run where nothing was recorded.
+            _ if !tells.is_placed => self.set_thread(Kind::ThreadState, tid, NULL),
             WakeStep::WakeupNew => self.set_state(tid, ThreadState::Woken),
             _ => self.set_thread(Kind::ThreadState, tid, WAKE),
         }
@@ -410,7 +425,7 @@ impl At<'_> {
         }
     }
 
-    fn rare(&mut self, event: &KernelEvent, body: &mut Body<'_, '_>) {
+    fn rare(&mut self, recorded: &Recorded, event: &KernelEvent, body: &mut Body<'_, '_>) {
         match event {
             KernelEvent::Fork(fork) => self.fork(fork, body),
             KernelEvent::Exec(exec) => self.exec(exec, body),
@@ -433,7 +448,14 @@ impl At<'_> {
             }
             KernelEvent::Migrate(migrate) => {
                 if let Some(tid) = migrate.tid.get(body) {
-                    self.of_thread(Kind::ThreadCpu, tid, migrate.to.get(body));
+                    let to = migrate.to.get(body);
+                    self.of_thread(Kind::ThreadCpu, tid, to);
+                    if let Some(cpu) = to.and_then(|cpu| u32::try_from(cpu).ok())
+                        && !recorded.tells(CpuKey { cpu, ..self.cpu }, self.time)
+                        && tid != 0
+                    {
+                        self.set_thread(Kind::ThreadState, tid as i32, NULL);
+                    }
                 }
             }
             KernelEvent::Inherit(inherit) => {

@@ -112,6 +112,13 @@ fn gives_its_end(stream: &Stream) -> bool {
 /// Bytes that suffice for the first event record of a packet.
 const HEAD: usize = 4096;
 
+/// Time of the last event record of a packet.
+pub(crate) fn last_of_packet(trace: &Trace, stream: &Stream, index: usize) -> Option<Timestamp> {
+    let clock = trace.clock(stream)?;
+    let last = Lasts::new(trace).packet(stream, index)?;
+    Some(clock.timestamp(last))
+}
+
 /// Finds the last event records of a trace's streams.
 struct Lasts<'t> {
     trace: &'t Trace,

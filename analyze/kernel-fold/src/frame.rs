@@ -4,6 +4,8 @@
 //! knows what is asked for; its report begins with a [`Head`]. By [`KernelAnalysis`] and
 //! [`KernelReport`] whoever runs and shows reports treats all of them alike.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
@@ -13,6 +15,7 @@ use tracebraid_kernel_model::{Body, EventModel, KernelEvent};
 use crate::extent::Extent;
 use crate::hosts::hosts;
 use crate::people::Host;
+use crate::recorded::{NotRecorded, Recorded, note};
 use crate::selection::{Selection, ThreadFilter};
 use crate::sources::{CpuKey, Sources};
 use crate::time::nanoseconds;
@@ -66,9 +69,33 @@ pub struct Head {
     pub duration_ns: u64,
     /// The machines.
     pub hosts: Vec<Host>,
+    /// CPUs that were not recorded, or not all the time: what happened there is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_recorded: Vec<NotRecorded>,
+}
+
+/// What of a range was not recorded.
+fn missing(recorded: &Recorded, range: Option<(Timestamp, Timestamp)>) -> Vec<NotRecorded> {
+    let mut missing = recorded.missing();
+    if let Some((begin, end)) = range {
+        for of in missing.iter_mut().filter(|of| !of.is_never()) {
+            of.before_ns = of.before_ns.filter(|&before| begin.0 < before);
+            of.after_ns = of.after_ns.filter(|&after| after < end.0);
+        }
+        let never: Vec<bool> = recorded.missing().iter().map(NotRecorded::is_never).collect();
+        let mut never = never.into_iter();
+        missing.retain(|of| never.next() == Some(true) || !of.is_never());
+    }
+    missing
 }
 
 impl Head {
+    /// What was not recorded, in a sentence for people; nothing if nothing is known to be missing.
+    pub fn note(&self) -> Option<String> {
+        let begin = self.begin.map(|begin| begin.0);
+        note(&self.not_recorded, begin, |trace, text| self.of_host(trace, text))
+    }
+
     /// A name of something of one of the machines, with the machine where there are several.
     pub fn of_host(&self, trace: u32, name: String) -> String {
         if self.hosts.len() < 2 {
@@ -92,6 +119,8 @@ pub struct Input {
     pub sources: Sources,
     /// What is asked for.
     pub selection: Selection,
+    /// Which CPUs were recorded.
+    pub recorded: Arc<Recorded>,
     head: Head,
     /// By trace: its last event record.
     ends: Vec<Option<i64>>,
@@ -148,11 +177,14 @@ impl Input {
         let extent = extents.iter().flatten().copied().reduce(Extent::join);
         let range = extent.map(|extent| extent.within(selection.window));
         let hosts = hosts(set, |trace| sources.reads(trace));
+        let recorded = selection.recorded.clone();
+        let recorded = recorded.unwrap_or_else(|| Arc::new(Recorded::new(set, &sources.model)));
         let head = Head {
             begin: range.map(|range| range.0),
             end: range.map(|range| range.1),
             duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
             hosts,
+            not_recorded: missing(&recorded, range),
         };
         let ends = extents
             .iter()
@@ -161,6 +193,7 @@ impl Input {
         Input {
             sources,
             selection,
+            recorded,
             head,
             ends,
         }

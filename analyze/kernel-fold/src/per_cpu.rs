@@ -3,6 +3,8 @@
 //! Who runs on a CPU, and what is active there, its own events tell. What CPUs must know of each other becomes
 //! items, which are played in the order of time (`Items`).
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracebraid_ctf::clock::Timestamp;
@@ -11,6 +13,7 @@ use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::frame::{Event, Input, KernelAnalysis, KernelReport, Packet};
+use crate::recorded::Recorded;
 use crate::selection::Selection;
 
 /// What such an analysis makes of events. The law holds if merging is what a plain pass would have
@@ -23,6 +26,11 @@ pub trait Rules: Sync + Sized {
 
     /// For that part of the traces, and what is asked for.
     fn new(selection: &Selection) -> Self;
+
+    /// Tells which CPUs were recorded, before the first chunk.
+    fn knows(&mut self, recorded: &Arc<Recorded>) {
+        let _ = recorded;
+    }
 
     /// Which events it needs.
     fn wants(&self, event: &KernelEvent) -> bool;
@@ -74,8 +82,9 @@ impl<R> PerCpu<R> {
 
 impl<R: Rules> KernelAnalysis for PerCpu<R> {
     fn new(set: &TraceSet, selection: Selection) -> Self {
-        let rules = R::new(&selection);
+        let mut rules = R::new(&selection);
         let input = Input::new(set, selection, |event| rules.wants(event));
+        rules.knows(&input.recorded);
         PerCpu { input, rules }
     }
 

@@ -1,6 +1,7 @@
 //! What part of a trace a report is about.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_filter::glob::Glob;
@@ -8,6 +9,7 @@ use tracebraid_filter::near::did_you_mean;
 use tracebraid_kernel_model::Syscall;
 
 use crate::people::Thread;
+use crate::recorded::Recorded;
 use crate::view::{Ranges, View};
 
 /// What part of the traces a report is about.
@@ -46,6 +48,8 @@ pub struct Selection {
     pub priorities: Vec<i32>,
     /// For a second pass that counts how often values of each size occur: their bounds.
     pub ranges: Option<Ranges>,
+    /// What is known of recorded CPUs, if somebody has found that out already: analyses in one pass share it.
+    pub recorded: Option<Arc<Recorded>>,
 }
 
 /// Rows of what is greatest where nobody says how many.
@@ -87,6 +91,7 @@ impl Default for Selection {
             softirqs: Vec::new(),
             priorities: Vec::new(),
             ranges: None,
+            recorded: None,
         }
     }
 }

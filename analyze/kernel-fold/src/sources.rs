@@ -21,7 +21,7 @@ pub struct CpuKey {
 /// What is known of the streams. What each event asks for lies flat: few steps lead to it.
 #[derive(Debug)]
 pub struct Sources {
-    model: KernelModel,
+    pub(crate) model: KernelModel,
     /// The event classes that are wanted.
     models: Vec<EventModel>,
     /// By event class of all stream classes: one more than its place among the models; 0 if it is

@@ -2,12 +2,15 @@
 //!
 //! Each event is looked up once, and given to those that want it.
 
+use std::sync::Arc;
+
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::frame::{Input, KernelAnalysis};
+use crate::recorded::Recorded;
 use crate::selection::Selection;
 
 /// A tuple of analyses in one pass over traces. Their reports are those that each gives alone: all
@@ -45,6 +48,10 @@ macro_rules! together {
 
             /// Of that part of those traces.
             pub fn new(set: &TraceSet, selection: &Selection) -> Self {
+                let mut selection = selection.clone();
+                let recorded = selection.recorded.take();
+                selection.recorded = Some(recorded.unwrap_or_else(|| Arc::new(Recorded::of(set))));
+                let selection = &selection;
                 let parts = ($($analysis::new(set, selection.clone()),)+);
                 Together::of(set, selection, parts, |parts, event| {
                     $(u32::from(parts.$place.wants_event(event)) << $place |)+ 0

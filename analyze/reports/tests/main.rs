@@ -19,6 +19,7 @@ mod oracle_devices;
 mod oracle_files;
 mod oracle_sched;
 mod oracle_syscalls;
+mod partial;
 mod perf;
 mod periods;
 mod processes;

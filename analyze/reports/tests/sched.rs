@@ -1,5 +1,7 @@
 //! What the scheduler does: events by hand, and what `sched` makes of them.
 
+use std::collections::BTreeMap;
+
 use crate::support::naming::{Field, Maker, Naming, TEXT, Value};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::{Value as Json, json};
@@ -385,5 +387,38 @@ fn queues_are_those_of_a_model() {
             "max_wait_ns",
         ];
         assert_eq!(fields(&report, "queues", &names), expected, "{name}");
+        let mut preempted: BTreeMap<(i64, i64), Vec<u64>> = BTreeMap::new();
+        for (_, queue) in crate::support::model_sched::queues(&set) {
+            for ((tid, by), waits) in queue.preempted {
+                preempted
+                    .entry((tid.into(), by.into()))
+                    .or_default()
+                    .extend(waits);
+            }
+        }
+        let expected: BTreeMap<(i64, i64), (u64, u64, u64)> = preempted
+            .into_iter()
+            .map(|(who, waits)| {
+                let greatest = waits.iter().max().copied().unwrap_or(0);
+                (who, (waits.len() as u64, waits.iter().sum(), greatest))
+            })
+            .collect();
+        let rows = report["preempted_by"].as_array().expect("a list");
+        let found: BTreeMap<(i64, i64), (u64, u64, u64)> = rows
+            .iter()
+            .map(|row| {
+                let id = |value: &Json| value.as_i64().expect("a thread");
+                let number = |key: &str| row[key].as_u64().expect("a number");
+                let sums = (number("count"), number("total_ns"), number("max_ns"));
+                ((id(&row["tid"]), id(&row["preemptor"]["tid"])), sums)
+            })
+            .collect();
+        assert_eq!(found.len(), rows.len(), "{name}: a row for each pair");
+        assert_eq!(found, expected, "{name}");
+        assert!(
+            name == "twohost-server" || found.len() > 3,
+            "{name}: {}",
+            found.len()
+        );
     }
 }

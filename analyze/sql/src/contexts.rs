@@ -97,7 +97,8 @@ pub(crate) fn state(union: &Union, context: ContextId) -> &str {
             FrameKind::Reason => return name,
             FrameKind::Thread => {
                 let around = frames.next();
-                let lacks_cpu = around.filter(|&(kind, name)| kind == FrameKind::Reason && is_lack_of_cpu(name));
+                let lacks_cpu =
+                    around.filter(|&(kind, name)| kind == FrameKind::Reason && is_lack_of_cpu(name));
                 return lacks_cpu.map_or(Reason::Running.name(), |(_, name)| name);
             }
             _ => {}

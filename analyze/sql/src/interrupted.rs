@@ -24,7 +24,13 @@ impl Interrupted {
 
     /// What interrupts the thread of the CPU where the event record happens, in words; nothing if the thread itself is at
     /// work. The beginning and the end of an interrupt belong to it.
-    pub(crate) fn see(&mut self, trace: usize, class: usize, event: &mut Event<'_>, cpu: u64) -> Option<String> {
+    pub(crate) fn see(
+        &mut self,
+        trace: usize,
+        class: usize,
+        event: &mut Event<'_>,
+        cpu: u64,
+    ) -> Option<String> {
         let now = self.cpus.entry((trace, cpu)).or_default();
         let before = now.innermost();
         let stream = self.model.traces.get(trace)?.streams.get(class)?;

@@ -69,6 +69,9 @@ impl Traces {
             if let Some(lack) = analysis.lacks() {
                 (self.heard)(lack);
             }
+            if let Some(missing) = analysis.input().head().note() {
+                (self.heard)(&missing);
+            }
             let outcome = fold(set, &analysis, self.options, &self.cancelled.0);
             let outcome = outcome.map_err(|_| "interrupted".to_owned())?;
             self.damaged(&outcome.damage);

@@ -63,6 +63,8 @@ fn states_are_the_innermost_reasons() {
         let mut expected = "running";
         for frame in contexts.frames(ContextId(integer(&row[0]) as u32)) {
             match frame.kind {
+                // Within these stands the thread that has the CPU.
+                FrameKind::Thread if matches!(expected, "preempted" | "runnable") => {}
                 FrameKind::Thread => expected = "running",
                 FrameKind::Reason => expected = database.union.names.text(frame.name),
                 _ => {}
@@ -71,8 +73,22 @@ fn states_are_the_innermost_reasons() {
         assert_eq!(text(&row[1]), expected);
         states.insert(expected.to_owned());
     }
-    for known in ["running", "timer", "block-device"] {
+    for known in ["running", "timer", "block-device", "preempted", "runnable"] {
         assert!(states.contains(known), "{states:?}");
+    }
+}
+
+/// What another thread has the CPU for is no time in which the thread on the path ran.
+#[test]
+fn steps_behind_another_thread_are_not_running() {
+    let questions = questions(&database());
+    for (state, least) in [("preempted", 1), ("runnable", 1)] {
+        let with_thread =
+            format!("SELECT count(*) FROM segments WHERE text LIKE '%[{state}] > <%>' AND state = '{state}'");
+        assert!(number(&questions, &with_thread) >= least, "{state}");
+        let wrong =
+            format!("SELECT count(*) FROM segments WHERE text LIKE '%[{state}]%' AND state = 'running'");
+        assert_eq!(number(&questions, &wrong), 0, "{state}");
     }
 }
 

@@ -6,7 +6,8 @@ use tracebraid_critical_path::{GraphAnalysis, Reason, State};
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::Options;
-use tracebraid_kernel_fold::{KernelAnalysis, Selection};
+use tracebraid_kernel_fold::{KernelAnalysis, Selection, View};
+use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_sql::{Questions, Value};
 
 use crate::support::{ask, folded, integer, number, opened, set, text};
@@ -185,6 +186,72 @@ fn intervals_are_the_stretches_of_the_graph() {
             // It is named, and nothing is known of what it did.
             None => assert_eq!(row[3..], [Value::Null, Value::Null]),
         }
+    }
+}
+
+/// Who took the CPU of a thread is who the switch names.
+#[test]
+fn preempted_threads_know_by_whom() {
+    let set = set("kernel-mix-small");
+    let questions = questions(set);
+    let switches = "SELECT time_ns, json_extract(fields, '$.prev_tid'), json_extract(fields, '$.next_tid')
+        FROM events WHERE name = 'sched_switch'";
+    let takers: BTreeMap<(i64, i64), i64> = ask(&questions, switches)
+        .iter()
+        .map(|row| ((integer(&row[0]), integer(&row[1])), integer(&row[2])))
+        .collect();
+    let rows = ask(
+        &questions,
+        "SELECT begin_ns, tid, detail FROM intervals WHERE state = 'preempted'",
+    );
+    assert!(rows.len() > 1000, "{}", rows.len());
+    for row in &rows {
+        let taker = takers[&(integer(&row[0]), integer(&row[1]))];
+        let detail = text(&row[2]);
+        let is_of_it = detail.starts_with("by ") && detail.ends_with(&format!("({taker})"));
+        assert!(is_of_it || taker == 0, "{detail}: {taker}");
+    }
+}
+
+/// SQL and `sched` credit the same wake-ups to the same interrupts and threads.
+#[test]
+fn wakers_are_those_of_sched() {
+    let set = set("kernel-mix-small");
+    let questions = questions(set);
+    let question = "SELECT time_ns, json_extract(fields, '$.tid'), interrupt, tid FROM events
+        WHERE name IN ('sched_waking', 'sched_wakeup', 'sched_wakeup_new')";
+    let mut wakes: BTreeMap<(i64, i64), (Value, Value)> = BTreeMap::new();
+    for row in ask(&questions, question) {
+        let key = (integer(&row[0]), integer(&row[1]));
+        wakes.insert(key, (row[2].clone(), row[3].clone()));
+    }
+    let selection = Selection {
+        views: vec![View::Log],
+        ..Selection::default()
+    };
+    let report = folded(set, &SchedAnalysis::new(set, selection), Options::default());
+    let report = serde_json::to_value(report).expect("JSON");
+    let mut contexts: BTreeMap<String, usize> = BTreeMap::new();
+    for row in report["log"].as_array().expect("latencies") {
+        let number = |value: &serde_json::Value| value.as_i64().expect("a number");
+        let (interrupt, tid) = &wakes[&(number(&row["wakeup_ns"]), number(&row["tid"]))];
+        let context = row["waker_context"].as_str().expect("a context");
+        match context {
+            "thread" | "idle" => {
+                let expected = Value::Integer(number(&row["waker"]["tid"]));
+                assert_eq!((interrupt, tid), (&Value::Null, &expected), "{row}");
+            }
+            "unknown" => assert_eq!(interrupt, &Value::Null, "{row}"),
+            _ => assert_eq!(
+                text(interrupt),
+                row["waker"]["name"].as_str().expect("a name"),
+                "{row}"
+            ),
+        }
+        *contexts.entry(context.to_owned()).or_default() += 1;
+    }
+    for context in ["thread", "irq", "softirq", "timer"] {
+        assert!(contexts.get(context) > Some(&10), "{contexts:?}");
     }
 }
 

@@ -241,7 +241,8 @@ impl CpuPartial {
     pub(super) fn close(&mut self, rules: &Rules, input: &Input) {
         for at in 0..self.cpus.len() {
             if let Some(end) = input.end_of(self.cpus[at].key.trace) {
-                let ran = self.cpus[at].runs.close(end);
+                let until = input.recorded.until(self.cpus[at].key);
+                let ran = self.cpus[at].runs.close(end.min(until));
                 self.ran(rules, at, ran);
             }
         }

@@ -182,6 +182,10 @@ impl Machine {
 
     fn returned(&mut self, rules: &DiskRules, disk: DiskKey, issued: Option<Issued>, returned: Returned) {
         let has_data = returned.place.sectors > 0;
+        if !has_data && !rules.recorded.is_whole(disk.trace) {
+            // One of them cannot be told from others that were issued or done where nothing was recorded.
+            return;
+        }
         let is_of_it = |issued: &Issued| !has_data || issued.place.sector <= returned.place.sector;
         let Some(issued) = issued.filter(is_of_it) else {
             self.disk(disk).counts.not_begun += 1;

@@ -10,13 +10,15 @@ mod report;
 mod request;
 mod step;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Rules, Selection, learn,
-    learn_switch,
+    ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Recorded, Rules, Selection,
+    learn, learn_switch,
 };
 use crate::report::Report;
 use machine::Machine;
@@ -32,6 +34,8 @@ pub struct DiskRules {
     selection: Selection,
     /// For a second pass, the bounds of latencies.
     ranges: Option<Vec<(DiskKey, (u64, u64))>>,
+    /// Which CPUs were recorded.
+    recorded: Arc<Recorded>,
 }
 
 /// What is known after some chunks.
@@ -64,7 +68,12 @@ impl Rules for DiskRules {
         DiskRules {
             selection: selection.clone(),
             ranges: ranges.map(|ranges| ranges.iter().filter_map(of).collect()),
+            recorded: Arc::default(),
         }
+    }
+
+    fn knows(&mut self, recorded: &Arc<Recorded>) {
+        self.recorded = recorded.clone();
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {

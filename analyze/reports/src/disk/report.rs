@@ -87,14 +87,14 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
         head: input.head(),
-        totals: totals(&partial, &disks),
+        totals: totals(rules, &partial, &disks),
         sections,
         ranges: ranges(&disks),
         notes: names.unmatched(),
     }
 }
 
-fn totals(partial: &DiskPartial, disks: &[&Disk]) -> Vec<Total> {
+fn totals(rules: &DiskRules, partial: &DiskPartial, disks: &[&Disk]) -> Vec<Total> {
     let sum = |of: &dyn Fn(&Disk) -> u64| -> Value { disks.iter().map(|disk| of(disk)).sum::<u64>().into() };
     let is_shown = |key: DiskKey| disks.iter().any(|disk| disk.key == key);
     let open = partial
@@ -105,14 +105,18 @@ fn totals(partial: &DiskPartial, disks: &[&Disk]) -> Vec<Total> {
     let replaced: u64 = disks.iter().map(|disk| disk.counts.replaced).sum();
     let unfinished = replaced + open.count() as u64;
     let done = |disk: &Disk| disk.with_data().latencies.summary().count();
+    // Requests may begin or end on CPUs that were not recorded.
+    let is_whole = disks.iter().all(|disk| rules.recorded.is_whole(disk.key.trace));
+    let known = |value: Value| if is_whole { value } else { Value::None };
     vec![
         Total::new("requests", "requests", sum(&done)).or_one("request"),
         Total::new("errors", "errors", sum(&|disk| disk.counts.errors)).or_one("error"),
-        Total::new("unfinished", "unfinished requests", unfinished.into()).or_one("unfinished request"),
+        Total::new("unfinished", "unfinished requests", known(unfinished.into()))
+            .or_one("unfinished request"),
         Total::new(
             "not_begun",
             "completions without an issue",
-            sum(&|disk| disk.counts.not_begun),
+            known(sum(&|disk| disk.counts.not_begun)),
         )
         .or_one("completion without an issue"),
     ]
@@ -153,9 +157,10 @@ fn of_disks(names: &Names<'_>, disks: &[&Disk]) -> Section {
             counts.parts,
             counts.requeues,
             counts.errors,
-            counts.not_begun,
         ];
         row.extend(numbers.map(Value::from));
+        let is_whole = names.rules.recorded.is_whole(disk.key.trace);
+        row.push(is_whole.then_some(counts.not_begun).into());
         row
     };
     Section {
@@ -250,7 +255,8 @@ fn of_depths(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial, disks:
             .depth
             .clone()
             .within((begin.0, end.0), rules.selection.window)?;
-        let is_known = partial.lossy.binary_search(&disk.key.trace).is_err();
+        let is_known =
+            rules.recorded.is_whole(disk.key.trace) && partial.lossy.binary_search(&disk.key.trace).is_err();
         let known = |value: Value| if is_known { value } else { Value::None };
         let busy = level.time - level.zero;
         let average = if level.time == 0 {

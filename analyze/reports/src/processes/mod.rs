@@ -157,7 +157,8 @@ impl Rules for ProcessRules {
             }
         }
         for (cpu, mut runs) in std::mem::take(&mut partial.runs) {
-            let ran = input.end_of(cpu.trace).and_then(|end| runs.close(end));
+            let until = input.recorded.until(cpu);
+            let ran = input.end_of(cpu.trace).and_then(|end| runs.close(end.min(until)));
             self.ran(&mut partial, cpu, ran);
         }
         self.play(&mut partial, None);

@@ -12,6 +12,9 @@ impl Serialize for Report {
         map.serialize_entry("end_ns", &head.end.map(|time| time.0))?;
         map.serialize_entry("duration_ns", &head.duration_ns)?;
         map.serialize_entry("hosts", &head.hosts)?;
+        if !head.not_recorded.is_empty() {
+            map.serialize_entry("not_recorded", &head.not_recorded)?;
+        }
         map.serialize_entry("total", &Totals(&self.totals))?;
         for section in &self.sections {
             map.serialize_entry(section.key, section)?;

@@ -48,6 +48,20 @@ pub(super) struct Place {
 pub(super) struct Woken {
     pub(super) time: i64,
     pub(super) by: By,
+    /// It was told that it can run.
+    pub(super) is_ready: bool,
+}
+
+impl Now {
+    /// True if that CPU is where it waited: where some CPUs were not recorded, a thread that comes from anywhere else may have
+    /// been there.
+    pub(super) fn leads_to(&self, cpu: CpuKey) -> bool {
+        match self {
+            Now::Waiting { place, .. } => place.cpu == cpu,
+            Now::Pending { .. } => false,
+            Now::Off | Now::Running(_) => true,
+        }
+    }
 }
 
 impl Life {

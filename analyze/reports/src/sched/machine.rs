@@ -61,7 +61,7 @@ impl Machine {
         }
         match item {
             Item::Switch(switched) => self.switch(rules, at, switched),
-            Item::Wake(wakeup, by) => self.wake(at, wakeup, by),
+            Item::Wake(wakeup, by) => self.wake(rules, at, wakeup, by),
             Item::Migrate { tid, from, to } => self.migrate(rules, at, tid, (at.on(from), at.on(to))),
             Item::Made(tid) => {
                 let place = Some(self.place(cpu));
@@ -94,10 +94,22 @@ impl Machine {
     }
 
     /// Nothing follows: threads of which events that were lost would tell do nothing that is known.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self, rules: &SchedRules) {
         let cpus = &mut self.cpus;
         for entry in self.threads.values() {
-            forget_lost(cpus, &mut entry.life);
+            let life = &mut entry.life;
+            forget_lost(cpus, life);
+            // Where a CPU was not recorded to the end, or a thread may have gone to one that was not.
+            let is_known = match life.now {
+                Now::Waiting { place, .. } => rules.recorded.until(place.cpu) == i64::MAX,
+                Now::Pending { place, .. } => {
+                    place.is_none_or(|place| rules.recorded.is_whole(place.cpu.trace))
+                }
+                Now::Off | Now::Running(_) => true,
+            };
+            if !is_known {
+                life.lose();
+            }
         }
     }
 
@@ -133,12 +145,22 @@ impl Machine {
         if prev != 0 && prev != next {
             self.leaves(rules, at, switched);
         }
+        // Whoever seemed to wait for it has gone to a CPU that was not recorded.
+        if next == 0 && rules.is_partial(at.cpu, at.time) {
+            let cpu = self.cpus.get(at.cpu);
+            cpu.losses += 1;
+            cpu.queue.clear();
+        }
     }
 
     /// A CPU is switched to a thread: if it waited, no longer.
     #[inline]
     fn comes(&mut self, rules: &SchedRules, at: At, tid: i32, priority: Option<i32>) {
         let place = self.place(at.cpu);
+        let life = self.life(at.thread(tid));
+        if rules.is_partial(at.cpu, at.time) && !life.now.leads_to(at.cpu) {
+            self.become_of(at.thread(tid), Now::Off);
+        }
         let life = self.life(at.thread(tid));
         let woken = life.woken.take();
         let now = std::mem::replace(&mut life.now, Now::Running(place));
@@ -203,9 +225,30 @@ impl Machine {
         }
     }
 
-    fn wake(&mut self, at: At, wakeup: Wakeup, by: By) {
+    fn wake(&mut self, rules: &SchedRules, at: At, wakeup: Wakeup, by: By) {
         let thread = at.thread(wakeup.tid);
         let target = wakeup.target.map(|cpu| at.on(cpu));
+        let is_told = |cpu: &CpuKey| rules.recorded.tells(*cpu, at.time);
+        if target.as_ref().is_some_and(|cpu| !is_told(cpu)) {
+            // It goes where nothing was recorded, or was there last and may still be running.
+            return self.become_of(thread, Now::Off);
+        }
+        let is_partial = rules.is_partial(at.cpu, at.time);
+        // It was woken before, and is again: so it has run where nothing was recorded.
+        let life = self.life(thread);
+        let is_again = match (life.woken, life.now) {
+            // The thread is where it ran last, or where a migration that was recorded has taken it.
+            (Some(woken), Now::Pending { place, .. }) if wakeup.is_ready && !woken.is_ready => {
+                place.map(|place| place.cpu) != target
+            }
+            (Some(woken), _) => woken.is_ready || !wakeup.is_ready,
+            (None, Now::Waiting { by: None, .. }) => true,
+            (None, Now::Waiting { .. }) => wakeup.is_ready && rules.recorded.tells_waking(at.cpu.trace),
+            (None, _) => false,
+        };
+        if is_partial && is_again {
+            self.become_of(thread, Now::Off);
+        }
         let now = self.life(thread).now;
         match (now, target.filter(|_| wakeup.is_ready)) {
             // It does not sleep, whoever thought so.
@@ -220,7 +263,18 @@ impl Machine {
             }
         }
         let time = at.time;
-        self.life(thread).woken.get_or_insert(Woken { time, by });
+        let is_ready = wakeup.is_ready;
+        let life = self.life(thread);
+        // Since when it has been woken is known if who did so was recorded.
+        let lacks_waking = is_partial
+            && life.woken.is_none()
+            && is_ready
+            && !wakeup.is_new
+            && rules.recorded.tells_waking(at.cpu.trace);
+        if !lacks_waking {
+            let woken = life.woken.get_or_insert(Woken { time, by, is_ready });
+            woken.is_ready |= is_ready;
+        }
     }
 
     fn migrate(&mut self, rules: &SchedRules, at: At, tid: i32, (from, to): (CpuKey, CpuKey)) {
@@ -228,6 +282,11 @@ impl Machine {
         if rules.counts(at.time, from.cpu) || rules.counts(at.time, to.cpu) {
             self.threads.get(thread).counts.migrations += 1;
             self.migrated(from, to);
+        }
+        let is_elsewhere = |place: Place| place.cpu != from && rules.is_partial(at.cpu, at.time);
+        let waits = |life: &Life| matches!(life.now, Now::Waiting { place, .. } if is_elsewhere(place));
+        if !rules.recorded.tells(to, at.time) || waits(self.life(thread)) {
+            return self.become_of(thread, Now::Off);
         }
         match self.life(thread).now {
             Now::Pending { since, .. } => {

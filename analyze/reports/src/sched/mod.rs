@@ -14,13 +14,15 @@ mod step;
 mod tables;
 mod waker;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Rules, Selection, learn, learn_switch,
-    taken_over,
+    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded, Rules,
+    Selection, learn, learn_switch, taken_over,
 };
 use crate::report::{Report, View};
 use freq::{Bounds, Freq};
@@ -42,6 +44,8 @@ pub struct SchedRules {
     top: usize,
     /// True if all are.
     is_logged: bool,
+    /// Which CPUs were recorded.
+    recorded: Arc<Recorded>,
 }
 
 /// What is known after some chunks.
@@ -69,7 +73,12 @@ impl Rules for SchedRules {
             bounds: selection.ranges.as_ref().map(freq::bounds),
             top: selection.top(),
             is_logged: selection.shows(View::Log),
+            recorded: Arc::default(),
         }
+    }
+
+    fn knows(&mut self, recorded: &Arc<Recorded>) {
+        self.recorded = recorded.clone();
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
@@ -144,7 +153,7 @@ impl Rules for SchedRules {
 
     fn finish(&self, input: &Input, mut partial: SchedPartial) -> Report {
         self.play(&mut partial, None);
-        partial.machine.end();
+        partial.machine.end(self);
         match &self.bounds {
             Some(bounds) => report::frequencies(input, &partial, bounds),
             None => report::report(self, input, partial),
@@ -200,6 +209,12 @@ impl SchedRules {
         partial.items.push(cpu, time, item);
     }
 
+    /// True if threads may have been anywhere but on the CPUs that were recorded.
+    #[inline]
+    fn is_partial(&self, cpu: CpuKey, time: i64) -> bool {
+        !self.recorded.is_whole_at(cpu.trace, time)
+    }
+
     /// True if what happens at that time and place is asked for.
     #[inline(always)]
     fn counts(&self, time: i64, cpu: u32) -> bool {
@@ -233,6 +248,7 @@ fn task(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Step> {
                 tid,
                 target,
                 is_ready,
+                is_new: wakeup.step == WakeStep::WakeupNew,
             };
             return Some(Step::Wake(wakeup, event.model.tid(body)));
         }

@@ -23,6 +23,8 @@ pub(super) struct Wakeup {
     pub(super) target: Option<u32>,
     /// It can run from now on.
     pub(super) is_ready: bool,
+    /// For the first time: nothing has told of it before.
+    pub(super) is_new: bool,
 }
 
 /// What happens to threads; played in the order of time over all CPUs.

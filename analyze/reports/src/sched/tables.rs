@@ -239,7 +239,10 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
         if !is_chosen || (peak == 0 && cpu.queued == 0 && cpu.waits.count() == 0) {
             continue;
         }
-        let average = (duration > 0).then(|| cpu.queued as f64 / duration as f64);
+        // Which of those that seemed to wait did so is known only when they run, and not all do where it was recorded.
+        let is_whole = rules.recorded.is_whole(key.trace);
+        let average = (duration > 0 && is_whole).then(|| cpu.queued as f64 / duration as f64);
+        let peak = is_whole.then_some(peak);
         let (trace, number) = (u64::from(key.trace), u64::from(key.cpu));
         let mut row = vec![trace.into(), number.into(), average.into(), peak.into()];
         row.extend(wait_values(&cpu.waits));

@@ -1,7 +1,7 @@
 //! What events are, as CPUs are followed.
 
 use tracebraid_kernel_model::events::block::{BioStep, BlockStep, RequestStep};
-use tracebraid_kernel_model::events::sched::{WakeStep, Wakeup};
+use tracebraid_kernel_model::events::sched::{Migrate, WakeStep, Wakeup};
 use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
 
 use crate::kernel::InterruptStep;
@@ -9,7 +9,7 @@ use crate::waits::WaitRules;
 use crate::waits::context::Change;
 use crate::waits::futex::Operation;
 use crate::waits::kind::Kind;
-use crate::waits::step::{Details, Left, What};
+use crate::waits::step::{Details, Item, Left, What};
 
 pub(super) fn is_made(step: BlockStep) -> bool {
     use BlockStep::{Bio, Request};
@@ -68,7 +68,24 @@ pub(super) fn wakes(wakeup: &Wakeup, body: &mut Body<'_, '_>) -> Option<What> {
     let was_awake = wakeup.success.as_ref().and_then(|success| success.get(body)) == Some(0);
     let woken = wakeup.tid.get(body).filter(|_| !was_awake)? as i32;
     let is_ready = wakeup.step != WakeStep::Waking;
-    Some(What::Wake { woken, is_ready })
+    let target = wakeup.cpu.as_ref().and_then(|cpu| cpu.get(body));
+    let target = target.and_then(|cpu| u16::try_from(cpu).ok());
+    Some(What::Wake {
+        woken,
+        is_ready,
+        target,
+    })
+}
+
+/// A thread goes to another CPU.
+#[cold]
+pub(super) fn moves(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<Item> {
+    let cpu = |cpu: i64| u32::try_from(cpu).ok();
+    Some(Item::Moves {
+        tid: migrate.tid.get(body)? as i32,
+        from: cpu(migrate.from.get(body)?)?,
+        to: cpu(migrate.to.get(body)?)?,
+    })
 }
 
 /// What interrupts threads, and block requests.

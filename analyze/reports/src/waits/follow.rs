@@ -139,7 +139,11 @@ impl WaitRules {
                 }
             }
             What::Exit(call, result) => self.exit(partial, cpu, Exited { call, result, time }),
-            What::Wake { woken, is_ready } => {
+            What::Wake {
+                woken,
+                is_ready,
+                target,
+            } => {
                 let source = active.context.source();
                 let by = match source {
                     Source::Thread => active.acts.waker(&self.kinds),
@@ -148,6 +152,7 @@ impl WaitRules {
                 let wake = Item::Wake {
                     woken,
                     is_ready,
+                    target,
                     source,
                     by,
                 };

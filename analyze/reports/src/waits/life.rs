@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
 
-use crate::kernel::{CpuKey, Entered, Losses, OpenCall, ThreadKey};
+use crate::kernel::{CpuKey, Entered, Losses, OpenCall, Sight, ThreadKey, WakeTells};
+use crate::waits::context::Source;
 use crate::waits::early::Early;
 use crate::waits::kind::{Kind, Kinds};
 
@@ -24,6 +25,8 @@ pub(super) struct Life {
     losses: u64,
     /// Wake-ups while it runs.
     early: Early,
+    /// Whether it has been in sight since it began to wait for a CPU.
+    sight: Sight,
     /// The wake-up that came before it was seen leaving its CPU.
     woken: Option<Woken>,
     /// When a call of it began or ended last.
@@ -80,6 +83,10 @@ pub(super) struct Wakeup {
     pub(super) waking: Option<WakingThread>,
     /// What woke it may have been told before.
     pub(super) is_ready: bool,
+    /// It tells that the thread has slept since it was last seen.
+    pub(super) tells_sleep: bool,
+    /// All CPUs are recorded.
+    pub(super) is_whole: bool,
 }
 
 /// A stretch of time in a call.
@@ -141,6 +148,7 @@ impl Life {
     fn begins(&mut self, now: Now, losses: u64) {
         (self.now, self.losses) = (now, losses);
         (self.early, self.woken) = (Early::default(), None);
+        self.sight = Sight::default();
     }
 
     /// It enters a call, and was in none when it came.
@@ -224,20 +232,25 @@ impl Life {
             Left::Blocked | Left::DiskSleep => Now::Blocked,
         };
         self.begins(now, losses.of_trace(cpu));
+        if now == Now::Runnable {
+            self.sight = Sight::preempted_on(cpu.cpu);
+        }
         self.woken = woken.filter(|_| now == Now::Blocked);
         stretch
     }
 
     /// It comes to a CPU.
-    pub(super) fn come(&mut self, time: i64, cpu: CpuKey, losses: &Losses) -> Stretch {
+    /// `is_whole`: all CPUs are recorded.
+    pub(super) fn come(&mut self, time: i64, cpu: CpuKey, losses: &Losses, is_whole: bool) -> Stretch {
         let why = match (self.now, self.woken) {
+            (Now::Runnable, _) if !is_whole && self.sight.comes_lost(cpu.cpu) => Why::Unknown,
             (Now::Runnable, _) => Why::Runnable,
-            (Now::Blocked, Some(woken)) => {
+            (Now::Blocked, Some(woken)) if is_whole => {
                 // It was woken on its way out, so it did not wait.
                 self.waited(woken.why);
                 Why::Runnable
             }
-            (Now::Blocked, None) => {
+            (Now::Blocked, _) => {
                 self.waited(Why::Unknown);
                 Why::Unknown
             }
@@ -246,6 +259,29 @@ impl Life {
         let stretch = self.end(time, why, Waker::NOBODY, losses.of_trace(cpu));
         self.begins(Now::Running(cpu), losses.of_cpu(cpu));
         stretch
+    }
+
+    /// True if it waits for a CPU.
+    pub(super) fn lacks_cpu(&self) -> bool {
+        self.now == Now::Runnable
+    }
+
+    /// What a wake-up tells of where it goes; `waited`: it waited for a CPU before.
+    pub(super) fn goes(&mut self, tells: WakeTells, waited: bool) {
+        if self.now != Now::Runnable && self.now != Now::Blocked {
+            return;
+        }
+        self.sight.wakes(tells, waited);
+        if tells.is_gone {
+            self.now = Now::Unknown;
+        }
+    }
+
+    /// It goes from one CPU to another one, of which nothing was recorded if `is_gone`.
+    pub(super) fn moves(&mut self, from: u32, to: u32, is_gone: bool) {
+        if self.now == Now::Runnable {
+            self.sight.moves(from, to, is_gone);
+        }
     }
 
     fn waited(&mut self, why: Why) {
@@ -257,6 +293,8 @@ impl Life {
     fn why(&self, kinds: &Kinds, wakeup: &Wakeup) -> Why {
         match why(self.kind(kinds), wakeup.waker.source, wakeup.waking) {
             Why::Kernel | Why::Unknown if self.in_disk_sleep && self.requested => Why::Disk,
+            // What a thread of the kernel has waited for may have been on a CPU that was not recorded.
+            Why::Kernel if !wakeup.is_whole && wakeup.waker.source == Source::Thread => Why::Unknown,
             why => why,
         }
     }
@@ -278,8 +316,11 @@ impl Life {
                 None
             }
             (Now::Blocked, _) => {
-                let why = self.why(kinds, &wakeup);
-                let stretch = self.end(wakeup.time, why, wakeup.waker, losses.of_trace(cpu));
+                let (why, waker) = match wakeup.tells_sleep {
+                    true => (self.why(kinds, &wakeup), wakeup.waker),
+                    false => (Why::Unknown, Waker::NOBODY),
+                };
+                let stretch = self.end(wakeup.time, why, waker, losses.of_trace(cpu));
                 self.waited(stretch.why);
                 self.begins(Now::Runnable, losses.of_trace(cpu));
                 Some(stretch)

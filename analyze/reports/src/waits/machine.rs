@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
-use crate::kernel::{CallItem, CpuKey, Entered, Exited, Losses, Table, ThreadKey};
+use crate::kernel::{CallItem, CpuKey, Entered, Exited, Losses, Table, ThreadKey, WakeTells};
 use crate::report::View;
 use crate::stats::Bins;
 use crate::waits::WaitRules;
@@ -98,17 +98,23 @@ impl Player<'_> {
                     self.leaves(cpu, time, key(prev), left);
                 }
                 if let Some(next) = next {
+                    let is_whole = self.rules.recorded.is_whole_at(trace, time);
                     let (life, losses) = self.life(key(next));
-                    let stretch = life.come(time, cpu, losses);
+                    let stretch = life.come(time, cpu, losses, is_whole);
                     self.list(key(next), stretch);
                 }
             }
             Item::Wake {
                 woken,
                 is_ready,
+                target,
                 source,
                 by,
-            } => self.wakes(cpu, time, key(woken), (source, by, is_ready)),
+            } => {
+                let target = target.map(u32::from);
+                let tells = self.rules.recorded.wake((cpu, time), is_ready, target);
+                self.wakes(cpu, time, key(woken), (source, by, is_ready), tells);
+            }
             seldom => self.seldom(cpu, time, seldom),
         }
     }
@@ -118,6 +124,10 @@ impl Player<'_> {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
         match item {
+            Item::Moves { tid, from, to } => {
+                let is_gone = !self.rules.recorded.tells(CpuKey { trace, cpu: to }, time);
+                self.life(key(tid)).0.moves(from, to, is_gone);
+            }
             Item::Peer(tid, peer) => self.life(key(tid)).0.peer = Some(peer),
             Item::Born(tid) => {
                 let (life, _) = self.life(key(tid));
@@ -158,6 +168,7 @@ impl Player<'_> {
         time: i64,
         woken: ThreadKey,
         (source, by, is_ready): (Source, By, bool),
+        tells: WakeTells,
     ) {
         let kinds = &self.rules.kinds;
         let (by, waking) = match by {
@@ -190,14 +201,18 @@ impl Player<'_> {
             waker: Waker { source, thread },
             waking,
             is_ready,
+            tells_sleep: tells.slept,
+            is_whole: tells.is_whole(),
         };
         let (life, losses) = self.life(woken);
+        let waited = life.lacks_cpu();
         if let Some(thread) = thread.filter(|_| wakes_futex(source, waking)) {
             life.freed = Some((time, thread));
         }
         if let Some(stretch) = life.wake(wakeup, cpu, losses, kinds) {
             self.list(woken, stretch);
         }
+        self.life(woken).0.goes(tells, waited);
     }
 
     /// True if a thread's call is about a socket that no network has to do with.

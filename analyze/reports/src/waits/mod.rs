@@ -23,12 +23,14 @@ mod sums;
 mod tables;
 mod why;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::kernel::{
-    ByCpu, ChosenCalls, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Rules, Selection,
-    Table,
+    ByCpu, ChosenCalls, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded,
+    Rules, Selection, Table,
 };
 use crate::report::{Report, View};
 use acts::Active;
@@ -50,6 +52,8 @@ pub struct WaitRules {
     chosen: ChosenCalls,
     /// By why: the bounds of parts, in a second pass.
     ranges: Option<Vec<Option<(u64, u64)>>>,
+    /// Which CPUs were recorded.
+    recorded: Arc<Recorded>,
 }
 
 /// What is known after some chunks.
@@ -82,13 +86,18 @@ impl Rules for WaitRules {
             chosen: selection.chosen_calls(),
             ranges: ranges.map(|_| Why::ALL.iter().map(of).collect()),
             selection: selection.clone(),
+            recorded: Arc::default(),
         }
+    }
+
+    fn knows(&mut self, recorded: &Arc<Recorded>) {
+        self.recorded = recorded.clone();
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
         use KernelEvent::*;
         match event {
-            Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) => true,
+            Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | Migrate(_) => true,
             Block(block) => is_made(block.step) || is_done(block.step),
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             interrupt => InterruptStep::is_told_by(interrupt),
@@ -177,6 +186,16 @@ impl Rules for WaitRules {
                 events::exits(exit, body)
             }
             Switch(switch) => return Self::switch(partial, event, switch, body),
+            // Where all CPUs are recorded, switches tell where threads go.
+            Migrate(migrate) => {
+                if !self.recorded.is_whole(cpu.trace)
+                    && let Some(moves) = events::moves(migrate, body)
+                {
+                    let (tid, what) = (None, What::Item(moves));
+                    self.step(partial, cpu, time, Step { tid, what });
+                }
+                return;
+            }
             Wakeup(wakeup) => match events::wakes(wakeup, body) {
                 Some(what) => what,
                 None => return,

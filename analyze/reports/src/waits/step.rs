@@ -24,7 +24,11 @@ pub(super) enum What {
     /// The call that has begun, or is about to end, has to do with that peer.
     Peer(Box<Peer>),
     /// A thread is woken. `is_ready`: it can run from now on; the waker may have been told before.
-    Wake { woken: i32, is_ready: bool },
+    Wake {
+        woken: i32,
+        is_ready: bool,
+        target: Option<u16>,
+    },
     /// A block request is made.
     Request,
     /// Something interrupts the thread, or ends.
@@ -75,8 +79,15 @@ pub(super) enum Item {
     Wake {
         woken: i32,
         is_ready: bool,
+        target: Option<u16>,
         source: Source,
         by: By,
+    },
+    /// A thread goes from one CPU to another, where not all CPUs were recorded.
+    Moves {
+        tid: i32,
+        from: u32,
+        to: u32,
     },
     /// A thread is made.
     Born(i32),

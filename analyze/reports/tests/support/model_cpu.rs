@@ -99,6 +99,7 @@ pub fn head(set: &TraceSet, (begin, end): (i64, i64)) -> Head {
         end: Some(Timestamp(end)),
         duration_ns: end.abs_diff(begin),
         hosts: hosts(set),
+        not_recorded: Vec::new(),
     }
 }
 

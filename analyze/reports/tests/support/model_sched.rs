@@ -15,6 +15,8 @@ pub struct Queue {
     pub queued: u64,
     /// Greatest number that waited for it for any time at all.
     pub longest: u64,
+    /// Of those, by the thread and who took this or another CPU from it: waits that began so.
+    pub preempted: BTreeMap<(i32, i32), Vec<u64>>,
     /// Beginnings and ends of waits.
     changes: Vec<(i64, i64)>,
 }
@@ -43,8 +45,8 @@ enum Now {
     Sleeps,
     /// Woken or made, no event says for which CPU.
     Pending(i64),
-    /// Since when, since when for that CPU, and which.
-    Waits(i64, i64, u32),
+    /// Since when, since when for that CPU, which, and who took its CPU.
+    Waits(i64, i64, u32, Option<i32>),
 }
 
 #[derive(Default)]
@@ -77,7 +79,7 @@ impl Model {
     }
 
     fn leaves(&mut self, tid: i32, time: i64) {
-        if let Now::Waits(_, since, cpu) = self.now(tid) {
+        if let Now::Waits(_, since, cpu, _) = self.now(tid) {
             self.queue(cpu).waited(since, time);
         }
     }
@@ -94,11 +96,11 @@ impl Model {
         let next = match (event.name.as_str(), now) {
             ("sched_waking", Now::Sleeps) => Now::Pending(time),
             ("sched_wakeup" | "sched_wakeup_new", Now::Sleeps | Now::Pending(_)) => {
-                Now::Waits(time, time, target("target_cpu"))
+                Now::Waits(time, time, target("target_cpu"), None)
             }
-            ("sched_migrate_task", Now::Waits(since, ..)) => {
+            ("sched_migrate_task", Now::Waits(since, _, _, by)) => {
                 self.leaves(tid, time);
-                Now::Waits(since, time, target("dest_cpu"))
+                Now::Waits(since, time, target("dest_cpu"), by)
             }
             ("sched_process_fork", _) => Now::Pending(time),
             _ => now,
@@ -111,7 +113,14 @@ impl Model {
         if next != 0 {
             self.leaves(next, time);
             match self.now(next) {
-                Now::Waits(since, ..) => self.queue(cpu).waits.push(since.abs_diff(time)),
+                Now::Waits(since, _, _, by) => {
+                    let queue = self.queue(cpu);
+                    queue.waits.push(since.abs_diff(time));
+                    if let Some(by) = by {
+                        let waits = queue.preempted.entry((next, by)).or_default();
+                        waits.push(since.abs_diff(time));
+                    }
+                }
                 Now::Pending(since) => {
                     let queue = self.queue(cpu);
                     queue.waits.push(since.abs_diff(time));
@@ -126,7 +135,7 @@ impl Model {
             // Runnable, and preempted as kernels since 4.14 and 4.4 number it.
             let waits = [0, 0x100, 0x800].contains(&event.int("prev_state").expect("a state"));
             let now = if waits {
-                Now::Waits(time, time, cpu)
+                Now::Waits(time, time, cpu, Some(next))
             } else {
                 Now::Sleeps
             };

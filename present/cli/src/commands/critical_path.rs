@@ -18,6 +18,7 @@ use crate::hints;
 use crate::options::{self, InputArgs, TimeArgs};
 use crate::output;
 use crate::spare;
+use crate::table;
 
 /// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it waited for did,
 /// across threads, threads of the kernel, disks, the network and, in traces of several machines, machines.
@@ -109,9 +110,16 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.perfetto {
         output::replace(file, &perfetto(&report))?;
     }
+    let missing = report.head.note();
+    if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
+        subject.warnings.note(missing);
+    }
     let text = match args.format {
         Format::Json => return subject.finish_json(&report, args.input.strict),
-        Format::Table => show::text(&report, &subject.zone),
+        Format::Table => {
+            missing.map_or_else(String::new, |missing| table::paragraph(&missing) + "\n")
+                + &show::text(&report, &subject.zone)
+        }
         Format::Csv => show::csv(&report),
         Format::Folded => show::folded(&report),
     };

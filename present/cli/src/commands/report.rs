@@ -18,6 +18,7 @@ use crate::fold::{self, FoldArgs};
 use crate::numbers;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
 use crate::output::{Output, say};
+use crate::table;
 use crate::warnings::Warnings;
 
 /// What all reports on kernel events can be asked for.
@@ -233,6 +234,11 @@ pub(super) fn show(
         subject.tell_selected(select, &report);
     }
     let rows = args.rows();
+    // People read it at the top of the tables; whatever reads another form should not find it there.
+    let missing = report.head().note();
+    if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
+        subject.warnings.note(missing);
+    }
     let text = match args.format {
         Format::Json => {
             report.truncate(rows);
@@ -240,7 +246,8 @@ pub(super) fn show(
         }
         Format::Table => {
             let tables = report.tables(rows, &subject.zone);
-            let parts = std::iter::once(report.summary()).chain(tables);
+            let missing = missing.map(|missing| table::paragraph(&missing));
+            let parts = missing.into_iter().chain([report.summary()]).chain(tables);
             parts.collect::<Vec<_>>().join("\n")
         }
         Format::Csv => report.csv(rows),

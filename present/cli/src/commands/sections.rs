@@ -22,7 +22,8 @@ impl Show for Report {
             value => format!("{} {}", cell(&self.head, total.unit, value, None), total.title),
         };
         // What there is nothing of is not worth a word, but for what the report is about.
-        let is_told = |(at, total): &(usize, &Total)| *at == 0 || total.value != Value::Unsigned(0);
+        let is_something = |value: &Value| !matches!(value, Value::Unsigned(0) | Value::None);
+        let is_told = |(at, total): &(usize, &Total)| *at == 0 || is_something(&total.value);
         let totals = self.totals.iter().enumerate().filter(is_told);
         let totals: Vec<String> = totals.map(|(_, own)| total(own)).collect();
         table::paragraph(&format!(

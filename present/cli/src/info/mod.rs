@@ -10,7 +10,7 @@ use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Uuid
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::head_cpu;
-use tracebraid_reports::kernel::Extent;
+use tracebraid_reports::kernel::{Extent, NotRecorded, Recorded};
 
 use crate::loss::Loss;
 
@@ -65,6 +65,12 @@ pub(crate) struct TraceInfo {
     pub(crate) clocks: Vec<ClockInfo>,
     pub(crate) event_classes: usize,
     pub(crate) streams: Vec<StreamInfo>,
+    /// CPUs of a kernel's trace that have packets, if others are missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) recorded_cpus: Vec<u32>,
+    /// CPUs that event records name and that have none, or not all the time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_recorded: Vec<NotRecorded>,
     /// Event classes, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Vec<EventInfo>>,
@@ -129,6 +135,7 @@ impl Info {
             .iter()
             .map(|trace| TraceInfo::of(trace, wanted))
             .collect();
+        let traces = with_cpus(set, traces);
         let begin = traces.iter().filter_map(|trace| trace.begin).min();
         let end = traces.iter().filter_map(|trace| trace.end).max();
         let streams = || traces.iter().flat_map(|trace| &trace.streams);
@@ -147,6 +154,18 @@ impl Info {
             traces,
         }
     }
+}
+
+/// The traces with what is known of CPUs that were not recorded.
+fn with_cpus(set: &TraceSet, mut traces: Vec<TraceInfo>) -> Vec<TraceInfo> {
+    let recorded = Recorded::of(set);
+    for missing in recorded.missing() {
+        if let Some(trace) = traces.get_mut(missing.trace as usize) {
+            trace.recorded_cpus = recorded.recorded(missing.trace);
+            trace.not_recorded.push(missing);
+        }
+    }
+    traces
 }
 
 impl NotRead {
@@ -223,6 +242,8 @@ impl TraceInfo {
             clocks: class.clocks.iter().map(ClockInfo::of).collect(),
             event_classes: class.streams.iter().map(|stream| stream.events.len()).sum(),
             streams,
+            recorded_cpus: Vec::new(),
+            not_recorded: Vec::new(),
             events: wanted.events.then(|| event_classes(trace, wanted)),
         }
     }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
+use tracebraid_reports::kernel::not_recorded;
+
 use super::{DamageInfo, Info, StreamInfo, TraceInfo};
 use crate::table::{self, Column, bytes, duration, grouped, render};
 
@@ -101,6 +103,11 @@ impl View {
             ("Metadata", size(trace.metadata_bytes)),
             ("Event classes", grouped(trace.event_classes as u64)),
         ]);
+        if !trace.not_recorded.is_empty() {
+            let recorded: Vec<String> = trace.recorded_cpus.iter().map(u32::to_string).collect();
+            known.push(("Recorded CPUs", recorded.join(", ")));
+            known.push(("Not recorded", not_recorded(&trace.not_recorded, trace.begin)));
+        }
         text += &facts(&known);
         text.push('\n');
         text += &self.environment(trace);

@@ -141,6 +141,61 @@ fn traces_of_a_database_and_traces_alone_are_asked_about() {
     assert!(json(&[database(), same])[0]["n"].as_i64() > Some(0));
 }
 
+/// The examples of the documentation, in their order.
+fn examples() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/executions-sql.md");
+    let page = std::fs::read_to_string(path).expect("the page");
+    let blocks = page.split("```sql\n").skip(1);
+    blocks
+        .filter_map(|block| Some(block.split_once("```")?.0.to_owned()))
+        .collect()
+}
+
+/// Each example runs, and shows what the page says.
+#[test]
+fn examples_of_the_documentation_show_what_they_say() {
+    let examples = examples();
+    let answers: Vec<Vec<Value>> = examples
+        .iter()
+        .map(|example| json(&[database(), example]).as_array().expect("rows").clone())
+        .collect();
+    for (example, rows) in examples.iter().zip(&answers) {
+        assert!(!rows.is_empty(), "{example}");
+    }
+    let [slow, waited, during, meanwhile, preempted, wakers, reads] = answers.as_slice() else {
+        panic!("another example: {}", examples.len());
+    };
+    let texts = |rows: &[Value], key: &str| -> Vec<String> {
+        let text = |row: &Value| row[key].as_str().map(str::to_owned);
+        rows.iter().filter_map(text).collect()
+    };
+    let states = texts(slow, "state");
+    for state in ["running", "preempted", "runnable"] {
+        let row = slow.iter().find(|row| row["state"] == state);
+        let time = row.and_then(|row| row["all_ms"].as_f64());
+        assert!(time > Some(0.0), "{state}: {states:?}");
+    }
+    assert_eq!(texts(waited, "name").len(), waited.len());
+    assert!(texts(during, "name").contains(&"app:request_begin".to_owned()));
+    assert!(texts(meanwhile, "state").contains(&"running".to_owned()));
+    assert!(
+        texts(preempted, "detail").iter().all(|by| by.starts_with("by ")),
+        "{preempted:?}"
+    );
+    let wakers = texts(wakers, "waker");
+    assert!(
+        wakers
+            .iter()
+            .any(|waker| waker.contains("softirq") || waker.contains("timer")),
+        "{wakers:?}"
+    );
+    let bytes: Vec<i64> = reads.iter().filter_map(|row| row["bytes"].as_i64()).collect();
+    assert!(
+        bytes.len() == 10 && bytes.is_sorted_by(|a, b| a >= b),
+        "{bytes:?}"
+    );
+}
+
 #[test]
 fn tables_are_shown_without_a_question() {
     let shown = sql(&[database()]);

@@ -28,6 +28,7 @@ mod irq;
 mod kept_studies;
 mod kernel_reports;
 mod memory;
+mod not_recorded;
 mod periods;
 mod print_generated;
 mod print_json;

@@ -1,0 +1,601 @@
+//! Which CPUs were recorded, and when: what happened on the others is not known.
+//!
+//! A CPU is recorded from the first to the last packet of its streams. It is not recorded
+//!
+//! - at all, if no stream of it has a packet, or, in a trace of switches, none that tells of switches. Such CPUs are named
+//!   by wake-ups and migrations to them, which must be followed by a switch there;
+//! - before its first packet, if more than a tenth of the trace comes before, and the packet's sequence number is above 0: there
+//!   were packets before it (a ring buffer, a file that is missing);
+//! - after its last packet, if more than a tenth of the trace follows, in which another CPU has packets, and that last packet
+//!   goes on after its last event record: tracers that end packets at their last event record say nothing by it.
+//!
+//! Traces that do not tell the CPU by stream are taken as whole.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
+use tracebraid_ctf::stream::Stream;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_kernel_model::events::sched::WakeStep;
+use tracebraid_kernel_model::{
+    Body, CpuSource, EventModel, IntField, KernelEvent, KernelModel, StreamModel, TraceModel,
+};
+
+use crate::extent::last_of_packet;
+use crate::sources::CpuKey;
+
+/// What is known of recorded CPUs.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    traces: Vec<OfTrace>,
+}
+
+/// What is known of those of one trace.
+#[derive(Clone, Debug, Default)]
+struct OfTrace {
+    /// Its streams tell their CPUs.
+    is_judged: bool,
+    /// Its streams tell of switches.
+    tells_switches: bool,
+    /// They tell of `sched_waking`.
+    tells_waking: bool,
+    /// In the order of their numbers.
+    cpus: Vec<Span>,
+    /// CPUs that must have run something, and of which there is no stream.
+    named: BTreeSet<u32>,
+}
+
+/// From when to when a CPU was recorded.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    cpu: u32,
+    tells_switches: bool,
+    /// Nanoseconds from the origin; the least number if nothing is missing before.
+    from: i64,
+    /// The same at the end, with the greatest number.
+    until: i64,
+}
+
+/// What a wake-up tells of a thread, where it may have been on CPUs that were not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeTells {
+    /// The thread has slept since it was last seen.
+    pub slept: bool,
+    /// It is known where it waits for its CPU.
+    pub is_placed: bool,
+    /// It goes to a CPU that was not recorded.
+    pub is_gone: bool,
+    /// It can run from now on.
+    is_ready: bool,
+    /// All CPUs are recorded: nothing is open.
+    is_whole: bool,
+    /// The CPU that recorded it, and the one that it names.
+    cpus: (u32, Option<u32>),
+}
+
+impl WakeTells {
+    /// Where all CPUs are recorded.
+    pub const ALL: WakeTells = WakeTells {
+        slept: true,
+        is_placed: true,
+        is_gone: false,
+        is_ready: true,
+        is_whole: true,
+        cpus: (0, None),
+    };
+
+    /// A thread is made on that CPU, and is woken there for the first time later.
+    pub fn made(cpu: CpuKey) -> WakeTells {
+        WakeTells {
+            slept: true,
+            is_placed: false,
+            is_gone: false,
+            is_ready: false,
+            is_whole: false,
+            cpus: (cpu.cpu, None),
+        }
+    }
+
+    /// True where all CPUs are recorded.
+    pub fn is_whole(self) -> bool {
+        self.is_whole
+    }
+}
+
+/// Whether a thread that waits for a CPU has been in sight since it began to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sight {
+    /// It was woken again, or by what was not recorded: it has run where nothing was recorded.
+    is_lost: bool,
+    /// It is not known yet for which CPU it waits.
+    is_unplaced: bool,
+    /// It was told that it can run.
+    is_ready: bool,
+    /// The CPU that recorded that it was woken, and where it had run last.
+    waking: Option<(u32, Option<u32>)>,
+    /// The CPU that it waits for, if that is known.
+    place: Option<u32>,
+}
+
+impl Sight {
+    /// It is woken; it waited for a CPU before that already, or begins to.
+    pub fn wakes(&mut self, tells: WakeTells, waited: bool) {
+        if tells.is_whole {
+            return;
+        }
+        self.is_lost |= match (tells.is_ready, waited) {
+            // Where it ran last it may still be running.
+            (false, waited) => waited || !tells.slept,
+            (true, true) => {
+                // The same wake-up is told of by who wakes, or by the CPU where the thread ran last, and stays.
+                let is_same = |(cpu, target)| cpu == tells.cpus.0 || target == tells.cpus.1;
+                self.is_ready || self.waking.map_or(!tells.slept, |waking| !is_same(waking))
+            }
+            (true, false) => !tells.slept,
+        };
+        if tells.is_ready {
+            self.place = tells.cpus.1;
+        } else {
+            self.waking = Some(tells.cpus);
+        }
+        self.is_ready |= tells.is_ready;
+        self.is_unplaced = !tells.is_placed;
+    }
+
+    /// It was taken from its CPU, and waits for that one.
+    pub fn preempted_on(cpu: u32) -> Sight {
+        Sight {
+            place: Some(cpu),
+            ..Sight::default()
+        }
+    }
+
+    /// It goes from one CPU to another one, of which nothing was recorded if `is_gone`: where it waited for another than the
+    /// first it has run where nothing was recorded.
+    pub fn moves(&mut self, from: u32, to: u32, is_gone: bool) {
+        self.is_lost |= is_gone || self.place.is_some_and(|place| place != from);
+        if self.place.is_some() {
+            self.place = Some(to);
+        }
+    }
+
+    /// It comes to that CPU: true if it may have run where nothing was recorded.
+    pub fn comes_lost(self, cpu: u32) -> bool {
+        self.is_lost() || self.place.is_some_and(|place| place != cpu)
+    }
+
+    /// True if it may have run where nothing was recorded.
+    pub fn is_lost(self) -> bool {
+        self.is_lost || self.is_unplaced
+    }
+}
+
+/// A CPU that was not recorded, or not all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct NotRecorded {
+    /// Index of the trace.
+    pub trace: u32,
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// It was not recorded before that time, in nanoseconds from the origin. With `after_ns` it was recorded in
+    /// between; without either it was not recorded at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_ns: Option<i64>,
+    /// It was not recorded after that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_ns: Option<i64>,
+}
+
+impl NotRecorded {
+    /// True if the CPU was not recorded at all.
+    pub fn is_never(&self) -> bool {
+        self.before_ns.or(self.after_ns).is_none()
+    }
+}
+
+/// A part of a trace that matters.
+const PART: i64 = 10;
+/// Packets of a stream that are searched for names of CPUs, ...
+const SAMPLES: usize = 3;
+/// ... and how many once it is known that some are missing.
+const MORE_SAMPLES: usize = 64;
+/// No machine has that many: what is damaged names no CPUs.
+const MOST_CPUS: i64 = 1 << 14;
+
+impl Recorded {
+    /// Of all traces. Reads the packet tables, and a few packets of streams with wake-ups.
+    pub fn of(set: &TraceSet) -> Recorded {
+        Recorded::new(set, &KernelModel::new(set))
+    }
+
+    pub(crate) fn new(set: &TraceSet, model: &KernelModel) -> Recorded {
+        let traces = set.traces.iter().zip(&model.traces);
+        Recorded {
+            traces: traces.map(|(trace, model)| OfTrace::new(trace, model)).collect(),
+        }
+    }
+
+    fn of_trace(&self, trace: u32) -> Option<&OfTrace> {
+        let of = self.traces.get(trace as usize);
+        of.filter(|of| of.is_judged)
+    }
+
+    /// True if a switch on that CPU at that time would be in the trace.
+    #[inline]
+    pub fn tells(&self, cpu: CpuKey, time: i64) -> bool {
+        let Some(of) = self.of_trace(cpu.trace) else {
+            return true;
+        };
+        let found = of.cpus.binary_search_by_key(&cpu.cpu, |span| span.cpu);
+        let span = found.ok().and_then(|at| of.cpus.get(at));
+        span.is_some_and(|span| of.is_told(span, time))
+    }
+
+    /// True if every CPU of a trace that is known of was recorded at that time.
+    #[inline]
+    pub fn is_whole_at(&self, trace: u32, time: i64) -> bool {
+        self.of_trace(trace)
+            .is_none_or(|of| of.named.is_empty() && of.cpus.iter().all(|span| of.is_told(span, time)))
+    }
+
+    /// True if every CPU of a trace that is known of was recorded all the time.
+    pub fn is_whole(&self, trace: u32) -> bool {
+        let is_whole = |span: &Span| span.from == i64::MIN && span.until == i64::MAX;
+        self.of_trace(trace)
+            .is_none_or(|of| of.named.is_empty() && of.cpus.iter().all(is_whole))
+    }
+
+    /// What a wake-up on a CPU tells that names another one: where the thread ran last (`sched_waking`, `is_ready` is false)
+    /// or will run.
+    #[inline]
+    pub fn wake(&self, (cpu, time): (CpuKey, i64), is_ready: bool, target: Option<u32>) -> WakeTells {
+        if self.is_whole_at(cpu.trace, time) {
+            return WakeTells::ALL;
+        }
+        let trace = cpu.trace;
+        let is_told = target.map(|cpu| self.tells(CpuKey { trace, cpu }, time));
+        let tells_waking = self.of_trace(trace).is_some_and(|of| of.tells_waking);
+        WakeTells {
+            slept: is_told == Some(true) && !(is_ready && tells_waking),
+            is_placed: is_ready && is_told == Some(true),
+            is_gone: is_ready && is_told == Some(false),
+            is_ready,
+            is_whole: false,
+            cpus: (cpu.cpu, target),
+        }
+    }
+
+    /// True if the traces tell of wake-ups before threads can run.
+    pub fn tells_waking(&self, trace: u32) -> bool {
+        self.of_trace(trace).is_some_and(|of| of.tells_waking)
+    }
+
+    /// After this time a CPU was not recorded any more.
+    pub fn until(&self, cpu: CpuKey) -> i64 {
+        let of = self.of_trace(cpu.trace);
+        let span = of.and_then(|of| of.cpus.iter().find(|span| span.cpu == cpu.cpu));
+        span.map_or(i64::MAX, |span| span.until)
+    }
+
+    /// The CPUs that were recorded, all the time or not.
+    pub fn recorded(&self, trace: u32) -> Vec<u32> {
+        let of = self.of_trace(trace);
+        of.map_or_else(Vec::new, |of| of.cpus.iter().map(|span| span.cpu).collect())
+    }
+
+    /// The CPUs that were not recorded, or not all the time.
+    pub fn missing(&self) -> Vec<NotRecorded> {
+        let traces = (0..).zip(&self.traces).filter(|(_, of)| of.is_judged);
+        let mut missing: Vec<NotRecorded> = traces
+            .flat_map(|(trace, of)| {
+                let never = of.named.iter().map(move |&cpu| NotRecorded {
+                    trace,
+                    cpu,
+                    before_ns: None,
+                    after_ns: None,
+                });
+                let partly = of.cpus.iter().map(move |span| NotRecorded {
+                    trace,
+                    cpu: span.cpu,
+                    before_ns: Some(span.from).filter(|&from| from > i64::MIN),
+                    after_ns: Some(span.until).filter(|&until| until < i64::MAX),
+                });
+                never.chain(partly.filter(|of| of.before_ns.or(of.after_ns).is_some()))
+            })
+            .collect();
+        missing.sort_by_key(|of| (of.trace, of.cpu));
+        missing
+    }
+}
+
+impl OfTrace {
+    fn new(trace: &Trace, model: &TraceModel) -> OfTrace {
+        let mut of = OfTrace::default();
+        let mut spans = Vec::new();
+        for stream in trace.streams.iter().filter(|stream| !stream.packets.is_empty()) {
+            let (Some(layout), Some(events)) = (
+                trace.layout.streams.get(stream.class),
+                model.streams.get(stream.class),
+            ) else {
+                continue;
+            };
+            if events.events().is_empty() {
+                continue;
+            }
+            let CpuSource::Packet(cpu) = events.cpu_source(layout, &stream.head) else {
+                return OfTrace::default();
+            };
+            let is_switch = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_));
+            let tells_switches = events.events().iter().any(is_switch);
+            of.tells_switches |= tells_switches;
+            of.tells_waking |= events.events().iter().any(is_waking);
+            spans.push((cpu, tells_switches, stream));
+        }
+        of.is_judged = !spans.is_empty();
+        let extent = extent(trace);
+        // Where switches are told of, they decide.
+        spans.sort_by_key(|(cpu, tells_switches, _)| (*cpu, !tells_switches));
+        for (cpu, tells_switches, stream) in spans {
+            let (from, until) = bounds(trace, stream, extent);
+            match of.cpus.last_mut() {
+                Some(last) if last.cpu == cpu && last.tells_switches != tells_switches => {}
+                Some(last) if last.cpu == cpu => {
+                    (last.from, last.until) = (last.from.min(from), last.until.max(until));
+                }
+                _ => of.cpus.push(Span {
+                    cpu,
+                    tells_switches,
+                    from,
+                    until,
+                }),
+            }
+        }
+        if of.is_judged {
+            of.named = named(trace, model, &of.cpus, of.tells_switches);
+        }
+        of
+    }
+
+    fn is_told(&self, span: &Span, time: i64) -> bool {
+        (span.tells_switches || !self.tells_switches) && span.from <= time && time < span.until
+    }
+}
+
+fn is_waking(event: &EventModel) -> bool {
+    matches!(&event.event, KernelEvent::Wakeup(wakeup) if wakeup.step == WakeStep::Waking)
+}
+
+/// Begin and end of what all packet heads of a trace span.
+fn extent(trace: &Trace) -> Option<(i64, i64)> {
+    let of = |stream: &Stream| {
+        let clock = trace.clock(stream)?;
+        let time = |cycles: Option<u64>| cycles.map(|cycles| clock.timestamp(cycles).0);
+        Some((
+            time(stream.packets.first()?.begin)?,
+            time(stream.packets.last()?.end)?,
+        ))
+    };
+    let join = |a: (i64, i64), b: (i64, i64)| (a.0.min(b.0), a.1.max(b.1));
+    trace.streams.iter().filter_map(of).reduce(join)
+}
+
+/// From when to when a stream tells what happened, as far as that is less than the trace.
+fn bounds(trace: &Trace, stream: &Stream, extent: Option<(i64, i64)>) -> (i64, i64) {
+    let whole = (i64::MIN, i64::MAX);
+    let (Some(clock), Some((begin, end))) = (trace.clock(stream), extent) else {
+        return whole;
+    };
+    let time = |cycles: Option<u64>| cycles.map(|cycles| clock.timestamp(cycles).0);
+    let part = end.saturating_sub(begin) / PART;
+    let first = stream.packets.first();
+    let first = first.filter(|first| first.sequence.is_some_and(|sequence| sequence > 0));
+    let from = first.and_then(|first| time(first.begin));
+    let from = from.filter(|from| from.saturating_sub(begin) > part);
+    let until = stream.packets.last().and_then(|last| time(last.end));
+    let until = until.filter(|&until| end.saturating_sub(until) > part && ends_early(trace, stream, until));
+    (from.unwrap_or(whole.0), until.unwrap_or(whole.1))
+}
+
+/// True if others go on after the end of a stream's last packet, and that end is no mere time of its last event record.
+fn ends_early(trace: &Trace, stream: &Stream, end: i64) -> bool {
+    let last = |stream: &Stream| last_of_packet(trace, stream, stream.packets.len().checked_sub(1)?);
+    let goes_on = |other: &Stream| {
+        let clock = trace.clock(other);
+        let begin = other.packets.last().and_then(|last| last.begin);
+        let begin = clock.zip(begin).map(|(clock, begin)| clock.timestamp(begin).0);
+        begin.is_some_and(|begin| begin > end) && last(other).is_some()
+    };
+    trace.streams.iter().any(goes_on) && last(stream).is_none_or(|event| event.0 < end)
+}
+
+/// CPUs that must have run something, as wake-ups and migrations in some packets tell, and that no stream is of.
+fn named(trace: &Trace, model: &TraceModel, cpus: &[Span], tells_switches: bool) -> BTreeSet<u32> {
+    let mut named = BTreeSet::new();
+    for samples in [SAMPLES, MORE_SAMPLES] {
+        for stream in &trace.streams {
+            if let Some(events) = model.streams.get(stream.class) {
+                names_of(trace, stream, (model, events), samples, &mut named);
+            }
+        }
+        named.retain(|cpu| {
+            let is_recorded = |span: &Span| span.tells_switches || !tells_switches;
+            !cpus.iter().any(|span| span.cpu == *cpu && is_recorded(span))
+        });
+        if named.is_empty() {
+            break;
+        }
+    }
+    named
+}
+
+/// The field that names the CPU where a thread is about to run. `sched_waking` names where it ran last: that counts where
+/// nothing else does.
+fn target<'m>(trace: &TraceModel, event: &'m EventModel) -> Option<&'m IntField> {
+    let is_ready = |event: &EventModel| matches!(&event.event, KernelEvent::Wakeup(wakeup) if wakeup.step != WakeStep::Waking);
+    match &event.event {
+        KernelEvent::Wakeup(wakeup) if wakeup.step != WakeStep::Waking => wakeup.cpu.as_ref(),
+        KernelEvent::Wakeup(wakeup) => {
+            let events = trace.streams.iter().flat_map(StreamModel::events);
+            wakeup.cpu.as_ref().filter(|_| !events.into_iter().any(is_ready))
+        }
+        KernelEvent::Migrate(migrate) => Some(&migrate.to),
+        _ => None,
+    }
+}
+
+fn names_of(
+    trace: &Trace,
+    stream: &Stream,
+    (model, events): (&TraceModel, &StreamModel),
+    samples: usize,
+    named: &mut BTreeSet<u32>,
+) {
+    let Some(layout) = trace.layout.streams.get(stream.class) else {
+        return;
+    };
+    let fields: Vec<Option<&IntField>> = (0..events.classes())
+        .map(|class| target(model, events.event(class)?))
+        .collect();
+    if fields.iter().all(Option::is_none) {
+        return;
+    }
+    let chosen = |class: usize| fields.get(class).is_some_and(Option::is_some);
+    let table = Arc::new(ScanTable::new(layout, chosen));
+    let count = stream.packets.len();
+    let places: BTreeSet<usize> = match count {
+        0 => return,
+        _ if count <= samples => (0..count).collect(),
+        _ => (0..samples).map(|at| at * (count - 1) / (samples - 1)).collect(),
+    };
+    for index in places {
+        let Some(mut scanner) = Scanner::new(trace, stream, table.clone(), index..index + 1) else {
+            return;
+        };
+        if scanner.next_packet().is_none() {
+            continue;
+        }
+        loop {
+            let progress = scanner.scan();
+            scanner.batch().for_each(|class, _, cursor, slots| {
+                let field = fields.get(class).copied().flatten();
+                let cpu = field.and_then(|field| field.get(&mut Body::new(cursor, slots)));
+                named.extend(
+                    cpu.filter(|&cpu| (0..MOST_CPUS).contains(&cpu))
+                        .map(|cpu| cpu as u32),
+                );
+            });
+            if progress == Progress::PacketEnd {
+                break;
+            }
+        }
+    }
+}
+
+/// What is missing, in a sentence for people; nothing if nothing is. `begin` is where times count from.
+pub(crate) fn note(
+    missing: &[NotRecorded],
+    begin: Option<i64>,
+    of_host: impl Fn(u32, String) -> String,
+) -> Option<String> {
+    let parts = parts(missing, begin, of_host);
+    (!parts.is_empty()).then(|| {
+        format!(
+            "not recorded: {}. What happened there is unknown: waits that may have ended there, and requests that may \
+             have, are left out",
+            parts.join("; ")
+        )
+    })
+}
+
+/// CPUs and times, in words: `CPUs 1-3; CPU 5 before +0.500 s`.
+pub fn not_recorded(missing: &[NotRecorded], begin: Option<i64>) -> String {
+    parts(missing, begin, |_, text| text).join("; ")
+}
+
+fn parts(
+    missing: &[NotRecorded],
+    begin: Option<i64>,
+    of_host: impl Fn(u32, String) -> String,
+) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut rest = missing;
+    while let Some(first) = rest.first() {
+        let is_like = |of: &&NotRecorded| of.trace == first.trace && of.is_never() == first.is_never();
+        let like = match first.is_never() {
+            true => rest.iter().take_while(is_like).count(),
+            false => 1,
+        };
+        let (group, others) = rest.split_at(like);
+        rest = others;
+        parts.push(of_host(first.trace, part(group, begin)));
+    }
+    parts
+}
+
+/// CPUs that were never recorded, or one of which a part was.
+fn part(group: &[NotRecorded], begin: Option<i64>) -> String {
+    if let [one] = group
+        && !one.is_never()
+    {
+        let at = |time: i64| match begin {
+            Some(begin) => format!("+{:.3} s", time.saturating_sub(begin) as f64 / 1e9),
+            None => format!("{time} ns"),
+        };
+        let before = one.before_ns.map(|time| format!("before {}", at(time)));
+        let after = one.after_ns.map(|time| format!("after {}", at(time)));
+        let times: Vec<String> = before.into_iter().chain(after).collect();
+        return format!("CPU {} {}", one.cpu, times.join(" and "));
+    }
+    // Numbers that follow each other as ranges.
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for of in group {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(of.cpu) => *last = of.cpu,
+            _ => ranges.push((of.cpu, of.cpu)),
+        }
+    }
+    let range = |(from, to): &(u32, u32)| match from == to {
+        true => from.to_string(),
+        false => format!("{from}-{to}"),
+    };
+    let numbers: Vec<String> = ranges.iter().map(range).collect();
+    let cpus = if group.len() == 1 { "CPU" } else { "CPUs" };
+    format!("{cpus} {}", numbers.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn never(cpu: u32) -> NotRecorded {
+        NotRecorded {
+            trace: 0,
+            cpu,
+            before_ns: None,
+            after_ns: None,
+        }
+    }
+
+    #[test]
+    fn the_note_names_cpus_and_times() {
+        let text = |missing: &[NotRecorded]| note(missing, Some(1_000_000_000), |_, text| text);
+        assert_eq!(text(&[]), None);
+        let is = |missing: &[NotRecorded], expected: &str| {
+            let text = text(missing).expect("a note");
+            assert!(text.starts_with(&format!("not recorded: {expected}. ")), "{text}");
+        };
+        is(&[never(3)], "CPU 3");
+        is(&[1, 2, 3, 7].map(never), "CPUs 1-3, 7");
+        let partly = NotRecorded {
+            before_ns: Some(1_500_000_000),
+            after_ns: Some(3_000_000_000),
+            ..never(2)
+        };
+        is(
+            &[never(1), partly, never(4)],
+            "CPU 1; CPU 2 before +0.500 s and after +2.000 s; CPU 4",
+        );
+    }
+}

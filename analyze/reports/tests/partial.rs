@@ -1,0 +1,370 @@
+//! Traces of which only some CPUs are there: what is told of them is what the whole trace tells, or it is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tracebraid_critical_path::{GraphAnalysis, Reason, State};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_fold::{Control, Options, fold};
+use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::disk::DiskAnalysis;
+use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Selection, Window};
+use tracebraid_reports::net::NetAnalysis;
+use tracebraid_reports::processes::ProcessAnalysis;
+use tracebraid_reports::report::View;
+use tracebraid_reports::sched::SchedAnalysis;
+use tracebraid_reports::waits::WaitAnalysis;
+use tracebraid_testkit::recorded;
+
+const CPUS: u32 = 4;
+
+/// Which CPUs are kept, and whether with their index.
+const KEPT: [(&[u32], bool); 6] = [
+    (&[0], true),
+    (&[3], false),
+    (&[1, 2], false),
+    (&[0, 3], true),
+    (&[0, 1, 2], true),
+    (&[1, 2, 3], false),
+];
+
+fn whole() -> PathBuf {
+    recorded::unpacked("kernel-mix-small").join("kernel-mix-small/kernel")
+}
+
+/// A copy of the trace with the channel files of some CPUs.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn of(kept: &[u32], with_index: bool) -> Copy {
+        let name = kept.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
+        let directory = std::env::temp_dir().join(format!(
+            "tracebraid-partial-{}-{name}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        let copy = |from: &Path, to: &Path| std::fs::copy(from, to).expect("a copy");
+        std::fs::create_dir_all(directory.join("index")).expect("a directory");
+        copy(&whole().join("metadata"), &directory.join("metadata"));
+        for cpu in kept {
+            let file = format!("kchan_{cpu}");
+            copy(&whole().join(&file), &directory.join(&file));
+            if with_index {
+                let index = format!("index/{file}.idx");
+                copy(&whole().join(&index), &directory.join(&index));
+            }
+        }
+        Copy(directory)
+    }
+
+    fn open(&self) -> TraceSet {
+        TraceSet::open(&[&self.0]).expect("the trace can be opened")
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn everything() -> Selection {
+    Selection {
+        views: vec![View::Stats, View::Top, View::Log],
+        rows: usize::MAX,
+        ..Selection::default()
+    }
+}
+
+/// A report as JSON, which is the same however it is made.
+fn report<A: KernelAnalysis>(set: &TraceSet, selection: &Selection) -> Value {
+    let of = |options| {
+        let analysis = A::new(set, selection.clone());
+        let outcome = fold(set, &analysis, options, &Control::default());
+        serde_json::to_value(outcome.expect("nobody cancels").report).expect("JSON")
+    };
+    let small = Options {
+        threads: 3,
+        chunk_bytes: 1 << 14,
+        ..Options::default()
+    };
+    let report = of(Options {
+        threads: 1,
+        ..Options::default()
+    });
+    assert!(report == of(small), "the law");
+    report
+}
+
+fn rows<'r>(report: &'r Value, key: &str) -> &'r [Value] {
+    report[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("a number: {value}"))
+}
+
+/// A field, or one within a field by its path.
+fn cell<'r>(row: &'r Value, field: &str) -> &'r Value {
+    let found = match field.starts_with('/') {
+        true => row.pointer(field),
+        false => row.get(field),
+    };
+    found.unwrap_or_else(|| panic!("{field} of {row}"))
+}
+
+/// Those fields of each row, as text.
+fn picked(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
+    let row = |row: &Value| {
+        fields
+            .iter()
+            .map(|field| cell(row, field).to_string())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    rows(report, key).iter().map(row).collect()
+}
+
+/// All that is told of a part is told of the whole; says how much that is.
+#[track_caller]
+fn within(part: &[String], whole: &[String], about: &str) -> usize {
+    let whole: BTreeSet<&String> = whole.iter().collect();
+    let invented: Vec<&String> = part.iter().filter(|row| !whole.contains(row)).collect();
+    assert!(
+        invented.is_empty(),
+        "{about}: {} of {} are invented: {:#?}",
+        invented.len(),
+        part.len(),
+        &invented[..invented.len().min(8)]
+    );
+    part.len()
+}
+
+const THREAD: &str = "tid";
+
+#[test]
+fn a_whole_trace_misses_nothing() {
+    let set = TraceSet::open(&[whole()]).expect("a trace");
+    let analysis = SchedAnalysis::new(&set, Selection::default());
+    assert_eq!(analysis.input().head().note(), None);
+    assert!(report::<CpuAnalysis>(&set, &Selection::default())["not_recorded"].is_null());
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    for (kept, with_index) in KEPT {
+        let copy = Copy::of(kept, with_index);
+        let head = report::<CpuAnalysis>(&copy.open(), &Selection::default());
+        let named: Vec<u32> = rows(&head, "not_recorded")
+            .iter()
+            .map(|of| number(&of["cpu"]) as u32)
+            .collect();
+        let missing: Vec<u32> = (0..CPUS).filter(|cpu| !kept.contains(cpu)).collect();
+        assert_eq!(named, missing, "{kept:?}");
+    }
+}
+
+/// Wake-ups, waits for CPUs and preemptions.
+#[test]
+fn the_scheduler_invents_nothing() {
+    let whole = report::<SchedAnalysis>(&TraceSet::open(&[whole()]).expect("a trace"), &everything());
+    let latency = [
+        THREAD,
+        "wakeup_ns",
+        "switch_ns",
+        "cpu",
+        "priority",
+        "waker_context",
+    ];
+    let all = picked(&whole, "log", &latency);
+    let sums = |report: &Value, key: &str, by: &[&str], value: &str| -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for row in rows(report, key) {
+            let about: Vec<String> = by.iter().map(|field| cell(row, field).to_string()).collect();
+            *sums.entry(about.join(" ")).or_insert(0) += number(&row[value]);
+        }
+        sums
+    };
+    for (kept, with_index) in KEPT {
+        let copy = Copy::of(kept, with_index);
+        let part = report::<SchedAnalysis>(&copy.open(), &everything());
+        let told = within(
+            &picked(&part, "log", &latency),
+            &all,
+            &format!("latencies of {kept:?}"),
+        );
+        assert!(told > 100, "{kept:?}: {told}");
+        for row in rows(&part, "queues") {
+            let cpu = number(&row["cpu"]);
+            assert!(kept.contains(&(cpu as u32)), "{kept:?}: {row}");
+            let own = rows(&whole, "queues").iter().find(|of| of["cpu"] == row["cpu"]);
+            let own = own.expect("a row of the whole trace");
+            assert!(
+                row["max_length"].is_null() && row["average_length"].is_null(),
+                "{row}"
+            );
+            for field in ["waits", "wait_ns", "max_wait_ns"] {
+                assert!(
+                    number(&row[field]) <= number(&own[field]),
+                    "{kept:?}, {field}: {row} {own}"
+                );
+            }
+        }
+        let tables: [(&str, &[&str], &[&str]); 3] = [
+            ("thread_waits", &[THREAD], &["waits", "wait_ns"]),
+            (
+                "preempted_by",
+                &[THREAD, "/preemptor/tid"],
+                &["count", "total_ns"],
+            ),
+            ("thread_switches", &[THREAD], &["switches"]),
+        ];
+        for (key, by, values) in tables {
+            for value in values {
+                let own = sums(&whole, key, by, value);
+                for (about, sum) in sums(&part, key, by, value) {
+                    let most = own.get(&about).copied().unwrap_or(0);
+                    assert!(sum <= most, "{kept:?}, {key} {about}, {value}: {sum} {most}");
+                }
+            }
+        }
+    }
+}
+
+/// Who used which CPU does not depend on others.
+#[test]
+fn cpus_that_are_there_are_told_of_in_full() {
+    let set = TraceSet::open(&[whole()]).expect("a trace");
+    for (kept, with_index) in KEPT {
+        let copy = Copy::of(kept, with_index);
+        let part = copy.open();
+        let whole = report::<CpuAnalysis>(&part, &Selection::default());
+        let time = |key: &str| Timestamp(whole[key].as_i64().expect("a time"));
+        let selection = Selection {
+            window: Window {
+                from: Some(time("begin_ns")),
+                to: Some(time("end_ns")),
+            },
+            ..Selection::default()
+        };
+        let own = report::<CpuAnalysis>(&part, &selection);
+        let all = report::<CpuAnalysis>(&set, &selection);
+        let expected: Vec<&Value> = rows(&all, "cpus")
+            .iter()
+            .filter(|row| kept.contains(&(number(&row["cpu"]) as u32)))
+            .collect();
+        assert_eq!(
+            rows(&own, "cpus").iter().collect::<Vec<_>>(),
+            expected,
+            "{kept:?}"
+        );
+        report::<ProcessAnalysis>(&part, &selection);
+    }
+}
+
+#[test]
+fn devices_and_waits_invent_nothing() {
+    let set = TraceSet::open(&[whole()]).expect("a trace");
+    let all = (
+        report::<DiskAnalysis>(&set, &everything()),
+        report::<NetAnalysis>(&set, &everything()),
+        report::<WaitAnalysis>(&set, &everything()),
+    );
+    let request = ["issued_ns", "latency_ns", "sector", "bytes"];
+    let packet = ["queued_ns", "duration_ns", "interface", "bytes"];
+    let wait = [THREAD, "begin_ns", "duration_ns", "why", "context"];
+    for (kept, with_index) in KEPT {
+        let copy = Copy::of(kept, with_index);
+        let part = copy.open();
+        let disk = report::<DiskAnalysis>(&part, &everything());
+        within(
+            &picked(&disk, "log", &request),
+            &picked(&all.0, "log", &request),
+            &format!("requests of {kept:?}"),
+        );
+        for row in rows(&disk, "depth") {
+            assert!(row["utilization"].is_null() && row["busy_ns"].is_null(), "{row}");
+        }
+        assert!(disk["total"]["unfinished"].is_null());
+        let net = report::<NetAnalysis>(&part, &everything());
+        within(
+            &picked(&net, "log", &packet),
+            &picked(&all.1, "log", &packet),
+            &format!("packets of {kept:?}"),
+        );
+        let waits = report::<WaitAnalysis>(&part, &everything());
+        let known: Vec<String> = picked(&waits, "log", &wait)
+            .into_iter()
+            .filter(|row| !row.contains("unknown"))
+            .collect();
+        within(
+            &known,
+            &picked(&all.2, "log", &wait),
+            &format!("waits of {kept:?}"),
+        );
+    }
+}
+
+/// What is told of threads that did not run.
+#[test]
+fn the_graph_invents_no_waits() {
+    let stretches = |set: &TraceSet| -> (BTreeSet<String>, usize) {
+        let analysis = GraphAnalysis::new(set, Selection::default());
+        let outcome = fold(set, &analysis, Options::default(), &Control::default());
+        let graph = outcome.expect("nobody cancels").report;
+        assert!(!graph.is_empty());
+        let mut found = BTreeSet::new();
+        let mut unknown = 0;
+        let is_whole = graph.head.not_recorded.is_empty();
+        for actor in &graph.actors {
+            for (place, stretch) in actor.line.iter().enumerate() {
+                let reason = graph.reason_of(0, stretch.state);
+                let Some(next) = actor.line.get(place + 1) else {
+                    assert_ne!(
+                        (reason, graph.head.not_recorded.is_empty()),
+                        (Some(Reason::StillWaiting), false)
+                    );
+                    continue;
+                };
+                unknown += usize::from(reason == Some(Reason::Unknown));
+                match stretch.state {
+                    // In the whole trace it may be known that who seems to wake was interrupted by what was not recorded.
+                    State::Preempted(_) | State::Runnable(_) | State::Blocked { .. }
+                        if is_whole || reason != Some(Reason::Unknown) =>
+                    {
+                        let what = match stretch.state {
+                            State::Blocked { .. } => "blocked",
+                            _ => "lacks a CPU",
+                        };
+                        found.insert(format!(
+                            "{} {} {} {what}",
+                            actor.key.tid, stretch.begin, next.begin
+                        ));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        (found, unknown)
+    };
+    let (all, _) = stretches(&TraceSet::open(&[whole()]).expect("a trace"));
+    for (kept, with_index) in KEPT {
+        let copy = Copy::of(kept, with_index);
+        let (part, unknown) = stretches(&copy.open());
+        let invented: Vec<&String> = part.difference(&all).collect();
+        assert!(
+            invented.is_empty(),
+            "{kept:?}: {} of {}: {:#?}",
+            invented.len(),
+            part.len(),
+            &invented[..invented.len().min(8)]
+        );
+        assert!(
+            unknown > 0 && part.len() > 100,
+            "{kept:?}: {unknown} {}",
+            part.len()
+        );
+    }
+}
