@@ -42,6 +42,8 @@ mod tests {
             waker: Waker::NOBODY,
             waking: None,
             is_ready,
+            tells_sleep: false,
+            is_whole: true,
         };
         let mut early = Early::default();
         early.add(wakeup(10, false));
