@@ -106,8 +106,9 @@ mod tests {
         assert_eq!(of("sched_swich"), "; did you mean 'sched_switch'?");
         assert_eq!(of("Sched_Switch"), "; did you mean 'sched_switch'?");
         assert_eq!(of("shced_switch"), "; did you mean 'sched_switch'?");
+        assert_eq!(of("sched_wakin"), "; did you mean 'sched_waking'?");
         assert_eq!(
-            of("sched_wakin"),
+            of("sched_wakeng"),
             "; did you mean 'sched_waking' or 'sched_wakeup'?"
         );
         assert_eq!(
