@@ -99,7 +99,7 @@ impl KernelSymbols {
 }
 
 /// Which of several symbols at one address is shown: the least.
-type Rank = (bool, bool, usize);
+type Rank = (bool, bool, bool, usize);
 
 /// A line of the list: address, type, name, and the module in brackets.
 struct Listed<'l> {
@@ -123,10 +123,17 @@ impl<'l> Listed<'l> {
         matches!(self.kind, b't' | b'T' | b'w' | b'W').then_some(self.name)
     }
 
-    /// Functions first, then global ones, then those with fewer underscores before their names, as perf chooses.
+    /// Functions first, then those for calls of 64 bits (each has an alias for 32), then global ones, then those with
+    /// fewer underscores before their names.
     fn rank(&self) -> Rank {
         let underscores = self.name.len() - self.name.trim_start_matches('_').len();
-        (self.function().is_none(), self.kind != b'T', underscores)
+        let is_for_32_bits = self.name.starts_with("__ia32_");
+        (
+            self.function().is_none(),
+            is_for_32_bits,
+            self.kind != b'T',
+            underscores,
+        )
     }
 }
 
@@ -165,6 +172,8 @@ ffffffff81000100 t helper
 ffffffff81000100 T better_name
 nonsense
 ffffffff81000200 D data
+ffffffff81000280 T __ia32_sys_getppid
+ffffffff81000280 T __x64_sys_getppid
 ffffffff81000300 T last
 ffffffffc0000000 t of_module\t[module]
 ";
@@ -182,6 +191,7 @@ ffffffffc0000000 t of_module\t[module]
         assert_eq!(name(0x8100_0000), Some("_stext"));
         assert_eq!(name(0x8100_01ff), Some("better_name"));
         assert_eq!(name(0x8100_0200), None, "data");
+        assert_eq!(name(0x8100_0280), Some("__x64_sys_getppid"));
         assert_eq!(name(0x8100_0300), Some("last"));
         assert_eq!(name(0x8100_0300 + (1 << 20)), None);
         assert_eq!(name(0xc000_0001), Some("of_module"));

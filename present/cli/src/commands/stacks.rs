@@ -120,8 +120,8 @@ fn why_unended(profile: &Profile) -> &'static str {
              without -F"
         }
         false => {
-            "the trace does not record when the threads ran again: record all CPUs (perf record -a) or add \
-             --switch-events"
+            "no switch back to their threads was recorded (recordings of one program need perf record -a or \
+             --switch-events for that)"
         }
     }
 }

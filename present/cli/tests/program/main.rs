@@ -28,7 +28,11 @@ mod irq;
 mod kept_studies;
 mod kernel_reports;
 mod memory;
+<<<<<<< ours
 mod not_recorded;
+=======
+mod perf_stacks;
+>>>>>>> theirs
 mod periods;
 mod print_generated;
 mod print_json;
