@@ -639,7 +639,10 @@ value id = app:request_end count
         .table(database.kind(Some("request")).expect("it is there"))
         .expect("it is read");
     assert!(requests.figure("switches_value").is_none());
-    let spans = requests.texts.iter().find(|of| of.column.name == "switches_value");
+    let spans = requests
+        .texts
+        .iter()
+        .find(|of| of.column.name == "switches_value");
     assert!(spans.expect("a column").codes.iter().all(Option::is_some));
     for span in ["5216120438844067843", "17571871944214396930", "9"] {
         let chosen = chosen(&format!("switches_value == {span}"), &database, &requests);

@@ -260,10 +260,7 @@ mod tests {
         assert_eq!(check("1s", -SECOND, 3 * SECOND), Ok(()));
         assert_eq!(check("50", 100 * SECOND, 200 * SECOND), Ok(()));
         assert!(check("5", 100 * SECOND, 110 * SECOND).is_err());
-        assert_eq!(
-            "1s".parse::<TimeSpec>().unwrap().check_origin(None),
-            Ok(())
-        );
+        assert_eq!("1s".parse::<TimeSpec>().unwrap().check_origin(None), Ok(()));
     }
 
     #[test]

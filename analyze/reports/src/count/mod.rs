@@ -78,8 +78,7 @@ impl<'t> Count<'t> {
     fn is_shared(&self, stream: StreamRef) -> bool {
         let class = stream.of(self.set).map(|(_, content)| content.class);
         let cpus = self.places.get(stream.trace as usize);
-        cpus.zip(class)
-            .is_some_and(|(cpus, class)| cpus.are_mixed(class))
+        cpus.zip(class).is_some_and(|(cpus, class)| cpus.are_mixed(class))
     }
 
     /// Counts an event record by itself. It has no time if its stream has no clock.

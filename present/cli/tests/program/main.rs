@@ -3,8 +3,8 @@
 
 mod build_scripts;
 mod choices;
-mod counts;
 mod compare;
+mod counts;
 mod cpu_fields;
 mod critical_path;
 mod device_reports;
@@ -28,11 +28,8 @@ mod irq;
 mod kept_studies;
 mod kernel_reports;
 mod memory;
-<<<<<<< ours
 mod not_recorded;
-=======
 mod perf_stacks;
->>>>>>> theirs
 mod periods;
 mod print_generated;
 mod print_json;
