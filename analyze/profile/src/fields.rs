@@ -23,6 +23,26 @@ impl Fields {
         fields
     }
 
+    /// Of those integers, texts and arrays.
+    #[cfg(test)]
+    pub(crate) fn with(
+        integers: &[(&str, u64)],
+        texts: &[(&str, &str)],
+        arrays: &[(&str, &[u64])],
+    ) -> Fields {
+        let integers = integers.iter().map(|&(name, value)| (Name::from(name), value));
+        let texts = texts.iter().map(|&(name, text)| (Name::from(name), text.into()));
+        let arrays = arrays
+            .iter()
+            .map(|&(name, array)| (Name::from(name), array.to_vec()));
+        Fields {
+            integers: integers.collect(),
+            texts: texts.collect(),
+            arrays: arrays.collect(),
+            is_in_array: false,
+        }
+    }
+
     /// An integer.
     pub(crate) fn integer(&self, name: &str) -> Option<u64> {
         of(&self.integers, name).copied()

@@ -389,6 +389,173 @@ mod tests {
         assert!(Chain::new(&[KERNEL_MARK, USER_MARK]).is_empty());
     }
 
+    /// Events of a machine, one after the other.
+    struct Machine {
+        events: Vec<(i64, Kind, Fields)>,
+    }
+
+    impl Machine {
+        fn new() -> Machine {
+            Machine { events: Vec::new() }
+        }
+
+        fn add(&mut self, time: i64, kind: Kind, fields: Fields) {
+            self.events.push((time, kind, fields));
+        }
+
+        /// A switch from a thread in that state, whose stack is one address, to another.
+        fn switch(&mut self, time: i64, (from, state): (u64, u64), to: u64, period: u64) {
+            let integers = [
+                ("perf_period", period),
+                ("perf_pid", from),
+                ("prev_pid", from),
+                ("prev_state", state),
+                ("next_pid", to),
+            ];
+            let fields = Fields::with(
+                &integers,
+                &[("procname", "x")],
+                &[("perf_callchain", &[USER_MARK, from])],
+            );
+            self.add(time, Kind::PerfSwitch, fields);
+        }
+
+        fn sample(&mut self, time: i64, tid: u64, chain: &[u64]) {
+            let integers = [
+                ("perf_pid", tid),
+                ("perf_tid", tid),
+                ("perf_period", 250),
+                ("perf_ip", 0x77),
+            ];
+            let fields = Fields::with(&integers, &[("procname", "x")], &[("perf_callchain", chain)]);
+            self.add(time, Kind::PerfSample(Weight::Period), fields);
+        }
+
+        /// Stacks with the thread, how long it waited, and the names; and waits without an end.
+        fn stacks(&self) -> (Vec<(i64, Option<u64>, String)>, u64) {
+            let mut symbols = tracebraid_symbols::Symbols::default();
+            let mut naming = Naming::new(&mut symbols);
+            let mut system = PerfSystem::new(Box::new(|_| crate::mapped::Beside::default()));
+            for (_, kind, fields) in &self.events {
+                system.learn(*kind, fields);
+            }
+            let mut stacks = Vec::new();
+            for (time, kind, fields) in &self.events {
+                let place = Place {
+                    time: Timestamp(*time),
+                    cpu: None,
+                    tid: None,
+                };
+                if let Some(sample) = system.event(&place, *kind, fields, &mut naming) {
+                    let names = sample.functions.iter().map(|&id| naming.name(id));
+                    let names = names.collect::<Vec<_>>().join(" < ");
+                    stacks.push((sample.tid.unwrap_or(-1), sample.wait_ns, names));
+                }
+            }
+            (stacks, system.unended())
+        }
+    }
+
+    #[test]
+    fn waits_go_from_sleep_to_return() {
+        let mut machine = Machine::new();
+        machine.switch(10, (5, 1), 0, 1);
+        // One that is preempted, and one that only lost its CPU on an older kernel, do not wait.
+        machine.switch(20, (6, 0), 7, 1);
+        machine.switch(25, (7, 0x1000), 6, 1);
+        machine.switch(30, (0, 0), 5, 1);
+        // Back by perf's own record.
+        machine.switch(40, (5, 2), 0, 1);
+        machine.add(
+            45,
+            Kind::PerfTask,
+            Fields::with(&[("out", 0), ("tid", 5)], &[], &[]),
+        );
+        machine.add(
+            46,
+            Kind::PerfTask,
+            Fields::with(&[("out", 1), ("tid", 5)], &[], &[]),
+        );
+        assert_eq!(
+            machine.stacks(),
+            (
+                vec![
+                    (5, Some(20), "[0x5]".to_owned()),
+                    (5, Some(5), "[0x5]".to_owned())
+                ],
+                0
+            )
+        );
+        // A thread that runs without having come back, and one that still sleeps in the end.
+        machine.switch(50, (8, 1), 0, 1);
+        machine.sample(60, 8, &[USER_MARK, 9]);
+        machine.switch(70, (0, 0), 8, 1);
+        machine.switch(80, (9, 1), 0, 1);
+        let (stacks, unended) = machine.stacks();
+        assert_eq!((stacks.len(), unended), (3, 1));
+        assert_eq!(stacks[2], (8, None, "[0x9]".to_owned()));
+    }
+
+    #[test]
+    fn skipped_switches_leave_no_waits() {
+        let mut machine = Machine::new();
+        machine.switch(10, (5, 1), 0, 1);
+        machine.switch(30, (0, 0), 5, 1);
+        machine.switch(40, (5, 1), 0, 3);
+        assert_eq!(machine.stacks(), (vec![], 2));
+    }
+
+    #[test]
+    fn mappings_follow_forks_and_end_with_another_program() {
+        let map = |pid: u64, prot: u64| {
+            let integers = [
+                ("pid", pid),
+                ("start", 0x1000),
+                ("len", 0x1000),
+                ("pgoff", 0x3000),
+                ("prot", prot),
+            ];
+            Fields::with(&integers, &[("filename", "/no/such/file")], &[])
+        };
+        let mut machine = Machine::new();
+        let chain = [USER_MARK, 0x1010];
+        machine.add(0, Kind::PerfMap, map(5, 5));
+        machine.add(0, Kind::PerfMap, map(6, 3));
+        machine.add(
+            1,
+            Kind::PerfFork,
+            Fields::with(&[("pid", 8), ("ppid", 5)], &[], &[]),
+        );
+        machine.sample(2, 5, &chain);
+        machine.sample(2, 6, &chain);
+        machine.sample(2, 8, &chain);
+        machine.add(
+            3,
+            Kind::PerfComm,
+            Fields::with(&[("pid", 8), ("exec", 1)], &[], &[]),
+        );
+        machine.add(
+            3,
+            Kind::PerfComm,
+            Fields::with(&[("pid", 5), ("exec", 0)], &[], &[]),
+        );
+        machine.sample(4, 8, &chain);
+        machine.sample(4, 5, &chain);
+        // Of a program whose stack was copied, and of the kernel without its symbols.
+        machine.sample(5, 5, &[]);
+        machine.sample(5, 5, &[KERNEL_MARK, IN_KERNEL, IN_KERNEL + 1]);
+        machine.sample(5, 5, &[GUEST_MARK, IN_KERNEL]);
+        let names = machine.stacks().0.into_iter().map(|(_, _, names)| names);
+        let file = "[file+0x3010]";
+        let kernel = "[0xffffffff81000000]_[k] < [0xffffffff81000000]_[k]";
+        assert_eq!(
+            names.collect::<Vec<_>>(),
+            [
+                file, "[0x1010]", file, "[0x1010]", file, "[0x77]", kernel, "[guest]"
+            ]
+        );
+    }
+
     #[test]
     fn build_ids_are_hexadecimal() {
         assert_eq!(build_id(b"00ffA1"), Some(BuildId(vec![0, 255, 0xa1])));

@@ -236,8 +236,15 @@ fn tables(profile: &Profile, top: usize) -> String {
             table::paragraph(&format!("{waits} left out: {}", why_unended(profile)))
         }
     };
+    let untimed = match (profile.total.cpu_ns, profile.total.cpu_samples) {
+        (0, 1..) => table::paragraph(
+            "the trace does not record how much CPU time a sample stands for (perf: neither a clock, nor cycles at a \
+             frequency): --format folded shows the number of samples of each stack",
+        ),
+        _ => String::new(),
+    };
     [
-        table::paragraph(&summary) + &missing.collect::<String>() + &unended,
+        table::paragraph(&summary) + &missing.collect::<String>() + &unended + &untimed,
         processes(profile, rows),
         functions(profile, rows),
         waits(profile, rows),
@@ -338,4 +345,24 @@ fn waits(profile: &Profile, rows: usize) -> String {
         ]
     };
     table::render(&columns, stacks.iter().take(rows).map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_without_a_time_are_explained() {
+        let profile = |cpu_samples, cpu_ns| Profile {
+            total: Sums {
+                cpu_samples,
+                cpu_ns,
+                ..Sums::default()
+            },
+            ..Profile::default()
+        };
+        let says = |profile: Profile| tables(&profile, 10).contains("does not record how much CPU time");
+        assert!(says(profile(8, 0)));
+        assert!(!says(profile(8, 1)) && !says(profile(0, 0)));
+    }
 }

@@ -97,6 +97,38 @@ fn the_cpu_is_found_among_the_fields() {
     assert!(said.contains("the trace has CPUs 0-3"), "{said}");
 }
 
+/// No state dump names parents of threads, and no system calls were recorded.
+#[test]
+fn what_a_thread_does_is_unknown_where_nothing_records_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = write(directory.path());
+    let history = directory.path().join("trace.history");
+    let history = history.to_str().expect("UTF-8");
+    text(&["history", "build", &trace, "-o", history]);
+    let query = [
+        "history",
+        "query",
+        history,
+        "cpu/2/*",
+        "--samples",
+        "20",
+        "--format",
+        "csv",
+    ];
+    let rows = text(&query);
+    let of = |attribute: &str| -> Vec<&str> {
+        let rows = rows
+            .lines()
+            .filter_map(|row| row.split_once(&format!(",{attribute},")));
+        rows.map(|(_, value)| value).collect()
+    };
+    let (threads, states) = (of("cpu/2/thread"), of("cpu/2/state"));
+    assert!(threads.contains(&"12") && threads.contains(&"0"), "{rows}");
+    for (thread, state) in threads.into_iter().zip(states) {
+        assert_eq!(state, if thread == "0" { "idle" } else { "" }, "{rows}");
+    }
+}
+
 #[test]
 fn times_of_day_may_be_behind_midnight() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -171,25 +171,25 @@ const FAR_BACK: &str = "freq = 1000000000; offset_s = -9300000000;";
 #[test]
 fn times_out_of_range_are_told_as_damage() {
     for clock in [FAR, FAR_BACK] {
-        for has_bounds in [true, false] {
+        for (has_bounds, commands) in [
+            (true, &[&["print"][..], &["count"], &["count", "-j", "3"]][..]),
+            (false, &[&["print"]]),
+        ] {
             let directory = tempfile::tempdir().expect("a directory");
             let trace = small_trace(directory.path(), clock, has_bounds, &[1, 5, 1_000_000_000]);
-            for arguments in [
-                &["print"][..],
-                &["count"],
-                &["count", "-j", "3"],
-                &["count", "--view", "class"],
-            ] {
-                let arguments = [arguments, &["--strict", &trace]].concat();
+            for command in commands {
+                let arguments = [command, &["--strict", &trace][..]].concat();
                 let output = run(&arguments);
                 let errors = String::from_utf8_lossy(&output.stderr);
                 assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
                 assert_eq!(errors.matches("292 years").count(), 1, "{arguments:?}: {errors}");
                 assert!(errors.contains("stream: byte 0: "), "{errors}");
             }
-            let count = text(&["count", "--format", "json", &trace]);
-            assert!(count.contains("\"events\": 3"), "{count}");
             assert_eq!(text(&["print", &trace]).lines().count(), 3);
+            if has_bounds {
+                let count = text(&["count", "--format", "json", &trace]);
+                assert!(count.contains("\"events\": 3"), "{count}");
+            }
         }
     }
 }
