@@ -25,6 +25,18 @@ fn truth() -> HashMap<String, Vec<u64>> {
     causes
 }
 
+/// Requests that no cause made slow, and those that one did.
+fn fast_and_slow() -> [&'static str; 6] {
+    [
+        "compare",
+        file(),
+        "--a",
+        "duration < 10ms",
+        "--b",
+        "duration > 30ms",
+    ]
+}
+
 #[test]
 fn injected_causes_come_first() {
     let causes = truth();
@@ -59,14 +71,7 @@ fn injected_causes_come_first() {
 
 #[test]
 fn comparisons_fail_tests_when_asked_to() {
-    let slow = [
-        "compare",
-        file(),
-        "--a",
-        "duration < 10ms",
-        "--b",
-        "duration > 30ms",
-    ];
+    let slow = fast_and_slow();
     let with = |gate: &'static str| failure(&[&slow[..], &["--fail-if", gate]].concat());
     let (code, said) = with("duration > 5%");
     assert_eq!(code, 4, "{said}");
@@ -260,10 +265,10 @@ fn random_groups_of_plain_requests_do_not_differ() {
 /// What is not significant stands in its place by size, with a mark, and rows that are left out are told.
 #[test]
 fn differences_that_are_not_significant_are_marked_in_their_place() {
-    let told = shown(&["compare", file(), "--top", "6"]);
+    let told = shown(&["compare", file(), "--top", "8"]);
     let (contexts, rest) = told.split_once("\nWhat tells them apart\n").expect("both tables");
     let rows: Vec<&str> = contexts.lines().filter(|line| line.contains(" .. ")).collect();
-    assert_eq!(rows.len(), 6, "{told}");
+    assert_eq!(rows.len(), 8, "{told}");
     let sizes: Vec<f64> = rows
         .iter()
         .map(|row| {
@@ -300,14 +305,7 @@ fn differences_that_are_not_significant_are_marked_in_their_place() {
 /// Gates take what conditions take; what no execution is in is 0, and that is told; near names are told of unknown ones.
 #[test]
 fn gates_take_what_conditions_take() {
-    let groups = [
-        "compare",
-        file(),
-        "--a",
-        "duration < 10ms",
-        "--b",
-        "duration > 30ms",
-    ];
+    let groups = fast_and_slow();
     let with = |gate: &'static str| failure(&[&groups[..], &["--fail-if", gate]].concat());
     for gate in ["id > 1000000", "tid > 1000000", "id_value > 1000000"] {
         let (code, said) = with(gate);
@@ -316,7 +314,7 @@ fn gates_take_what_conditions_take() {
     let (code, said) = with("thread > 5");
     assert!(code == 2 && said.contains("thread is a text"), "{said}");
     let (code, said) = with("ctx.lockholdr > 1ms");
-    assert!(code == 2 && said.contains("did you mean lockholder?"), "{said}");
+    assert!(code == 2 && said.contains("did you mean 'lockholder'?"), "{said}");
     let few = [
         "compare",
         file(),

@@ -376,8 +376,8 @@ fn a_selection_of_nothing_says_why() {
     for command in ["print", "count", "cpu", "io"] {
         for (options, reason) in [
             (&["--cpu", "99"][..], "the trace has CPUs 0-3"),
-            (&["--tid", "7777777"], "asks for"),
-            (&["--procname", "nosuch"], "asks for"),
+            (&["--tid", "7777777"], "no thread with the id 7777777 ran"),
+            (&["--procname", "nosuch"], "no thread matches --procname 'nosuch'"),
             (
                 &["--from", "+1h"],
                 "the first one is of 2026-11-21 01:43:14.135134325, the last one of 2026-11-21 01:43:16.775322007",

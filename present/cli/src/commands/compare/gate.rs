@@ -233,7 +233,8 @@ fn contexts(gate: &Gate, compared: &Compared<'_>, table: &Table) -> Decision {
     let too_much = own.iter().copied().filter(|of| of.test.more > allowed(of));
     // They must differ, and by more than that.
     let (sure, other): (Vec<_>, Vec<_>) = too_much.partition(|of| of.is_sure() && chance(of) < SURE);
-    let outcome = Outcome::of(!other.is_empty(), !sure.is_empty());
+    let is_more = !sure.is_empty() || !other.is_empty();
+    let outcome = Outcome::of(is_more, !sure.is_empty());
     let deciding = match outcome {
         Outcome::Failed => greatest(&sure),
         Outcome::Undecided => greatest(&other),
