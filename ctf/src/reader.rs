@@ -554,11 +554,7 @@ impl<'t> MergedReader<'t> {
     /// records at or after `from` and before `until`, and, if there is a limit, streams without a
     /// clock. Of other packets it may give event records outside of the range too.
     pub fn within(set: &'t TraceSet, from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
-        let mut streams: Vec<_> = set
-            .traces
-            .iter()
-            .flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)))
-            .collect();
+        let mut streams: Vec<_> = set.streams().collect();
         streams.sort_by(|a, b| crate::order::compare(*a, *b));
         let size = (ALL_WINDOWS / streams.len().max(1)).clamp(4096, WINDOW);
         let is_limited = from.is_some() || until.is_some();

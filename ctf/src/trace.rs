@@ -379,6 +379,12 @@ pub struct TraceSet {
 }
 
 impl TraceSet {
+    /// The streams of all traces, each with its trace.
+    pub fn streams(&self) -> impl Iterator<Item = (&Trace, &Stream)> {
+        let traces = self.traces.iter();
+        traces.flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)))
+    }
+
     /// Opens every trace at or below the paths.
     ///
     /// # Errors

@@ -343,15 +343,7 @@ impl Graph {
         let [from, until] = [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
         let from = from.min(until);
         let mut walk = Walk::new(self);
-        let root = walk.hop(Hop {
-            actor: last,
-            parent: None,
-            begin,
-            end,
-            link: Link::Start,
-            replaces: false,
-            role: Role::Own,
-        });
+        let root = walk.root(last, (begin, end));
         walk.put(root, (begin, from), Kind::Unknown);
         let known = Passed {
             begin: from,

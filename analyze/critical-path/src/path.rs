@@ -140,15 +140,7 @@ impl Graph {
         let end = end.max(begin);
         let [from, until] = [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
         let mut walk = Walk::new(self);
-        let hop = walk.hop(Hop {
-            actor,
-            parent: None,
-            begin,
-            end,
-            link: Link::Start,
-            replaces: false,
-            role: Role::Own,
-        });
+        let hop = walk.root(actor, (begin, end));
         let from = from.min(until);
         walk.put(hop, (begin, from), Kind::Unknown);
         walk.follow(hop, (from, until));
@@ -218,6 +210,19 @@ impl Walk<'_> {
     pub(crate) fn hop(&mut self, hop: Hop) -> u32 {
         self.path.hops.push(hop);
         self.path.hops.len() as u32 - 1
+    }
+
+    /// The first hop: the thread that the path is asked of.
+    pub(crate) fn root(&mut self, actor: ActorId, (begin, end): Window) -> u32 {
+        self.hop(Hop {
+            actor,
+            parent: None,
+            begin,
+            end,
+            link: Link::Start,
+            replaces: false,
+            role: Role::Own,
+        })
     }
 
     /// A part of the path; nothing if it is empty, and one with the part before if it goes on.

@@ -3,25 +3,16 @@
 use tracebraid_history::{Attribute, Kind, Since, Value};
 
 use crate::history;
-use crate::naming::{Maker, Naming, Value as Field};
+use crate::naming::{Maker, Value as Field};
 use crate::synthetic::{Shape, scripted};
 
 const SHAPE: Shape = Shape {
     cpus: 2,
     threads: 1,
     steps: 0,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 100,
-    naming: Naming::Lttng,
-    told_memory: true,
     told_threads: true,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 #[test]

@@ -5,7 +5,6 @@ use std::fs;
 use tracebraid_history::Asked;
 
 use crate::model::{Model, Values, entries};
-use crate::naming::Naming;
 use crate::synthetic::{Shape, trace};
 use crate::traces::kernel_trace;
 use crate::{WAYS, build_in_ways, history};
@@ -82,18 +81,9 @@ pub(crate) const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 9,
     steps: 12_000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 900,
-    naming: Naming::Lttng,
-    told_memory: true,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
     ties: true,
+    ..Shape::PLAIN
 };
 
 #[test]

@@ -39,9 +39,16 @@ impl Extent {
 
     /// Time of the first event record of all traces. Reads the beginnings of packets only.
     pub fn start(set: &TraceSet) -> Option<Timestamp> {
-        let streams = set.traces.iter();
-        let streams = streams.flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)));
-        streams.filter_map(|(trace, stream)| first(trace, stream)).min()
+        set.streams()
+            .filter_map(|(trace, stream)| first(trace, stream))
+            .min()
+    }
+
+    /// From when to when the packets of all traces go; see [`Extent::covered`].
+    pub fn of_packets(set: &TraceSet) -> Option<Extent> {
+        set.streams()
+            .filter_map(|(trace, stream)| Extent::covered(trace, stream))
+            .reduce(Extent::join)
     }
 
     /// From when to when the packets of a stream go: by their heads, or to the last event record where
@@ -122,21 +129,23 @@ pub(crate) fn last_of_packet(trace: &Trace, stream: &Stream, index: usize) -> Op
 /// Finds the last event records of a trace's streams.
 struct Lasts<'t> {
     trace: &'t Trace,
-    tables: Vec<(Arc<ScanTable>, Counts)>,
+    /// By stream class, once they are needed.
+    tables: Vec<Option<(Arc<ScanTable>, Counts)>>,
 }
 
 impl<'t> Lasts<'t> {
     fn new(trace: &'t Trace) -> Self {
-        let table = |layout| (Arc::new(ScanTable::new(layout, |_| false)), Counts::new(layout));
         Lasts {
             trace,
-            tables: trace.layout.streams.iter().map(table).collect(),
+            tables: vec![None; trace.layout.streams.len()],
         }
     }
 
     /// Of a packet, in cycles.
     fn packet(&mut self, stream: &'t Stream, index: usize) -> Option<u64> {
-        let (table, counts) = self.tables.get_mut(stream.class)?;
+        let layout = self.trace.layout.streams.get(stream.class)?;
+        let new = || (Arc::new(ScanTable::new(layout, |_| false)), Counts::new(layout));
+        let (table, counts) = self.tables.get_mut(stream.class)?.get_or_insert_with(new);
         let mut scanner = Scanner::new(self.trace, stream, table.clone(), index..index + 1)?;
         scanner.next_packet()?;
         let counted = scanner.count(counts, 0..u64::MAX);

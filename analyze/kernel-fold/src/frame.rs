@@ -78,13 +78,15 @@ pub struct Head {
 fn missing(recorded: &Recorded, range: Option<(Timestamp, Timestamp)>) -> Vec<NotRecorded> {
     let mut missing = recorded.missing();
     if let Some((begin, end)) = range {
-        for of in missing.iter_mut().filter(|of| !of.is_never()) {
+        missing.retain_mut(|of| {
+            if of.is_never() {
+                return true;
+            }
             of.before_ns = of.before_ns.filter(|&before| begin.0 < before);
             of.after_ns = of.after_ns.filter(|&after| after < end.0);
-        }
-        let never: Vec<bool> = recorded.missing().iter().map(NotRecorded::is_never).collect();
-        let mut never = never.into_iter();
-        missing.retain(|of| never.next() == Some(true) || !of.is_never());
+            // A CPU that was recorded in all of the range has neither any more.
+            !of.is_never()
+        });
     }
     missing
 }

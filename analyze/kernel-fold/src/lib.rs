@@ -53,7 +53,7 @@ pub use learn::{learn, learn_named_switch, learn_switch, taken_over};
 pub use losses::Losses;
 pub use pairs::Pairs;
 pub use people::{Known, People, ThreadKey};
-pub use recorded::{NotRecorded, Recorded, Sight, WakeTells, not_recorded};
+pub use recorded::{NotRecorded, Recorded, Sight, WakeTells, not_recorded, ranges};
 pub use runs::{Ended, Runs, Stretch};
 pub use seen_cpus::seen_cpus;
 pub use selection::ChosenCalls;

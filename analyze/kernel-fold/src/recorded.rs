@@ -20,7 +20,7 @@ use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_kernel_model::events::sched::WakeStep;
 use tracebraid_kernel_model::{
-    Body, CpuSource, EventModel, IntField, KernelEvent, KernelModel, StreamModel, TraceModel,
+    Body, CpuSource, EventModel, IntField, KernelEvent, KernelModel, MOST_CPUS, StreamModel, TraceModel,
 };
 
 use crate::extent::last_of_packet;
@@ -45,6 +45,11 @@ struct OfTrace {
     cpus: Vec<Span>,
     /// CPUs that must have run something, and of which there is no stream.
     named: BTreeSet<u32>,
+    /// Every CPU that is known of was recorded all the time.
+    is_whole: bool,
+    /// And all of them by streams that tell of switches, if any does. Asked for each event record, so that
+    /// its time must not grow with the number of CPUs.
+    tells_all: bool,
 }
 
 /// From when to when a CPU was recorded.
@@ -201,8 +206,6 @@ const PART: i64 = 10;
 const SAMPLES: usize = 3;
 /// ... and how many once it is known that some are missing.
 const MORE_SAMPLES: usize = 64;
-/// No machine has that many: what is damaged names no CPUs.
-const MOST_CPUS: i64 = 1 << 14;
 
 impl Recorded {
     /// Of all traces. Reads the packet tables, and a few packets of streams with wake-ups.
@@ -236,15 +239,15 @@ impl Recorded {
     /// True if every CPU of a trace that is known of was recorded at that time.
     #[inline]
     pub fn is_whole_at(&self, trace: u32, time: i64) -> bool {
-        self.of_trace(trace)
-            .is_none_or(|of| of.named.is_empty() && of.cpus.iter().all(|span| of.is_told(span, time)))
+        self.of_trace(trace).is_none_or(|of| {
+            let is_told = || of.named.is_empty() && of.cpus.iter().all(|span| of.is_told(span, time));
+            of.tells_all && time < i64::MAX || is_told()
+        })
     }
 
     /// True if every CPU of a trace that is known of was recorded all the time.
     pub fn is_whole(&self, trace: u32) -> bool {
-        let is_whole = |span: &Span| span.from == i64::MIN && span.until == i64::MAX;
-        self.of_trace(trace)
-            .is_none_or(|of| of.named.is_empty() && of.cpus.iter().all(is_whole))
+        self.of_trace(trace).is_none_or(|of| of.is_whole)
     }
 
     /// What a wake-up on a CPU tells that names another one: where the thread ran last (`sched_waking`, `is_ready` is false)
@@ -355,11 +358,19 @@ impl OfTrace {
         if of.is_judged {
             of.named = named(trace, model, &of.cpus, of.tells_switches);
         }
+        let is_whole = |span: &Span| span.from == i64::MIN && span.until == i64::MAX;
+        of.is_whole = of.named.is_empty() && of.cpus.iter().all(is_whole);
+        of.tells_all = of.is_whole && of.cpus.iter().all(|span| of.tells(span));
         of
     }
 
     fn is_told(&self, span: &Span, time: i64) -> bool {
-        (span.tells_switches || !self.tells_switches) && span.from <= time && time < span.until
+        self.tells(span) && span.from <= time && time < span.until
+    }
+
+    /// Where switches are told of, only CPUs with streams of them count.
+    fn tells(&self, span: &Span) -> bool {
+        span.tells_switches || !self.tells_switches
     }
 }
 
@@ -482,8 +493,9 @@ fn names_of(
                 let field = fields.get(class).copied().flatten();
                 let cpu = field.and_then(|field| field.get(&mut Body::new(cursor, slots)));
                 named.extend(
-                    cpu.filter(|&cpu| (0..MOST_CPUS).contains(&cpu))
-                        .map(|cpu| cpu as u32),
+                    // No machine has more: what is damaged names no CPUs.
+                    cpu.and_then(|cpu| u32::try_from(cpu).ok())
+                        .filter(|&cpu| cpu < MOST_CPUS),
                 );
             });
             if progress == Progress::PacketEnd {
@@ -548,21 +560,24 @@ fn part(group: &[NotRecorded], begin: Option<i64>) -> String {
         let times: Vec<String> = before.into_iter().chain(after).collect();
         return format!("CPU {} {}", one.cpu, times.join(" and "));
     }
-    // Numbers that follow each other as ranges.
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for of in group {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(of.cpu) => *last = of.cpu,
-            _ => ranges.push((of.cpu, of.cpu)),
+    let cpus = if group.len() == 1 { "CPU" } else { "CPUs" };
+    format!("{cpus} {}", ranges(group.iter().map(|of| of.cpu.into())))
+}
+
+/// Ascending numbers, with those that follow each other as ranges: `1-3, 7`.
+pub fn ranges(numbers: impl IntoIterator<Item = u64>) -> String {
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match found.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => found.push((number, number)),
         }
     }
-    let range = |(from, to): &(u32, u32)| match from == to {
-        true => from.to_string(),
-        false => format!("{from}-{to}"),
-    };
-    let numbers: Vec<String> = ranges.iter().map(range).collect();
-    let cpus = if group.len() == 1 { "CPU" } else { "CPUs" };
-    format!("{cpus} {}", numbers.join(", "))
+    let texts = found.iter().map(|&(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const OF_CONTEXTS: [&str; 3] = ["cpu_id", "cpu", "perf_cpu"];
 const OF_PAYLOADS: [&str; 2] = ["common_cpu", "perf_cpu"];
 
 /// More than Linux has.
-pub(crate) const MOST_CPUS: u32 = 1 << 14;
+pub const MOST_CPUS: u32 = 1 << 14;
 
 /// The number of a CPU in a trace; what no machine has is all one CPU.
 pub(crate) fn sound(cpu: i64) -> u32 {

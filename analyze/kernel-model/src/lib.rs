@@ -51,7 +51,7 @@ pub use action::{Action, SyscallSpec};
 pub use argument::{Argument, TextArgument};
 pub use category::{Category, IoClass};
 pub use comm::Comm;
-pub use cpu::{Cpus, event_cpu, head_cpu, packet_cpu};
+pub use cpu::{Cpus, MOST_CPUS, event_cpu, head_cpu, packet_cpu};
 pub use drop_reason::DropReason;
 pub use errno::{errno_name, errno_of};
 pub use event::KernelEvent;

@@ -19,7 +19,6 @@ use tracebraid_testkit::reference;
 use tracebraid_testkit::rng::Rng;
 use tracebraid_testkit::value::Value;
 
-use crate::support::naming::Naming;
 use crate::support::synthetic::{self, Shape};
 
 /// A directory of its own below the target directory, which goes with it.
@@ -336,18 +335,9 @@ const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 9,
     steps: 3000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 900,
-    naming: Naming::Lttng,
-    told_memory: true,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
     ties: true,
+    ..Shape::PLAIN
 };
 
 /// Packets of several CPUs in one file, which nothing but their contexts tells apart.

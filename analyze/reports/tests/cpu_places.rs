@@ -22,18 +22,8 @@ const SHAPE: Shape = Shape {
     cpus: 4,
     threads: 9,
     steps: 6000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 1500,
-    naming: Naming::Lttng,
-    told_memory: true,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 const PLACES: [(Naming, CpuPlace); 5] = [

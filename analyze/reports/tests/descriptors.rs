@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::naming::{Field, Maker, Naming, TEXT, Value};
+use crate::support::naming::{Field, Maker, TEXT, Value};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 use tracebraid_fold::{Control, Options, fold};
 use tracebraid_kernel_model::FdType::{self, Anonymous, Disk, Network, Pipe, Unknown};
@@ -15,18 +15,10 @@ const SHAPE: Shape = Shape {
     cpus: 1,
     threads: 0,
     steps: 0,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 500,
-    naming: Naming::Lttng,
-    told_memory: true,
     told_threads: true,
-    clone3: false,
     tid_context: true,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 const FILES: i64 = 0x400;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::support::devices::trace;
 use crate::support::law::{ALL, Asked, Lawful, SMALL, any_tree, as_in_one_piece};
-use crate::support::naming::{Maker, Naming, Value::Int};
+use crate::support::naming::{Maker, Value::Int};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
@@ -24,18 +24,10 @@ const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 0,
     steps: 12_000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 1200,
-    naming: Naming::Lttng,
     told_memory: false,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
     ties: true,
+    ..Shape::PLAIN
 };
 
 const SHAPES: [(&str, Shape); 3] = [

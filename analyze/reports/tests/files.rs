@@ -11,7 +11,7 @@ use tracebraid_reports::report::View;
 use crate::support::law::{ALL, SMALL, as_in_one_piece};
 use crate::support::model_files::{Row, Sums, by_class, by_path, calls};
 use crate::support::naming::Value::{Int, Text};
-use crate::support::naming::{Field, Maker, Naming, TEXT};
+use crate::support::naming::{Field, Maker, TEXT};
 use crate::support::synthetic::{Scripted, Shape, scripted, trace};
 use crate::support::traces::kernel_trace;
 
@@ -19,18 +19,8 @@ const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 9,
     steps: 20_000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 900,
-    naming: Naming::Lttng,
-    told_memory: true,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 fn report(set: &TraceSet, selection: Selection) -> Value {

@@ -23,25 +23,14 @@ use crate::counted::Directory;
 use crate::law::{for_each, for_each_per_cpu};
 use crate::support::events::extent;
 use crate::support::law::{ALL, Asked, Lawful, Ways, as_told, folded};
-use crate::support::naming::Naming;
 use crate::support::synthetic::{self, Shape};
 
 const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 9,
     steps: 2000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 900,
-    naming: Naming::Lttng,
-    told_memory: true,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 const WAYS: Ways = &[(1, u64::MAX), (1, 1), (2, 2000)];

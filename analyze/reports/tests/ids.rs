@@ -11,25 +11,16 @@ use tracebraid_reports::waits::WaitAnalysis;
 
 use crate::support::law::{ALL, Lawful, SMALL, as_in_one_piece};
 use crate::support::naming::Value::{Int, Text};
-use crate::support::naming::{Field, Maker, Naming, TEXT};
+use crate::support::naming::{Field, Maker, TEXT};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 
 const SHAPE: Shape = Shape {
     cpus: 2,
     threads: 0,
     steps: 0,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 220,
-    naming: Naming::Lttng,
-    told_memory: true,
     told_threads: true,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 /// Events, each with its CPU and time.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
 use crate::support::model_irq::{Found, Handled, find};
-use crate::support::naming::{Maker, Naming, TEXT, Value};
+use crate::support::naming::{Maker, TEXT, Value};
 use crate::support::synthetic::{Random, Scripted, Shape, scripted};
 use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
@@ -218,18 +218,10 @@ const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 1,
     steps: 0,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 700,
-    naming: Naming::Lttng,
     told_memory: false,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
     ties: true,
+    ..Shape::PLAIN
 };
 
 const NAMES: [&str; 4] = ["disk", "net", "disk", "serial"];

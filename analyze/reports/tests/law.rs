@@ -107,18 +107,9 @@ const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 9,
     steps: 12_000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 900,
-    naming: Naming::Lttng,
-    told_memory: true,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
     ties: true,
+    ..Shape::PLAIN
 };
 
 /// Seeds to try: so many, or as many as the environment asks for.

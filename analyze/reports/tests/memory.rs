@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::support::law::{ALL, Asked, SMALL, any_tree, any_tree_of, as_in_one_piece, every_way, folded};
 use crate::support::model_memory::{Found, Move, Who, find, moves};
-use crate::support::naming::{Field, Maker, Naming, TEXT, Value::Int, Value::Text};
+use crate::support::naming::{Field, Maker, TEXT, Value::Int, Value::Text};
 use crate::support::synthetic::{Random, Scripted, Shape, scripted};
 use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
@@ -18,18 +18,10 @@ const SHAPE: Shape = Shape {
     cpus: 3,
     threads: 9,
     steps: 12_000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 900,
-    naming: Naming::Lttng,
     told_memory: false,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
     ties: true,
+    ..Shape::PLAIN
 };
 
 /// Events of memory, as LTTng has them; `pfn` of failed allocations is that of no page.

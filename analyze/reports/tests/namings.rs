@@ -13,18 +13,10 @@ const SHAPE: Shape = Shape {
     cpus: 2,
     threads: 8,
     steps: 8000,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 2000,
-    naming: Naming::Lttng,
     told_memory: false,
     told_threads: true,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 fn report<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {

@@ -12,7 +12,7 @@ use tracebraid_reports::periods::{Asked, Order, PeriodAnalysis};
 use tracebraid_reports::report::{Report, View};
 
 use crate::support::law::{LARGE, SMALL, Ways, any_tree_of, every_way, folded, json};
-use crate::support::naming::{Maker, Naming, Value as Number};
+use crate::support::naming::{Maker, Value as Number};
 use crate::support::synthetic::{Scripted, Shape, scripted, trace};
 
 const SHAPE: Shape = Shape {
@@ -21,16 +21,10 @@ const SHAPE: Shape = Shape {
     steps: 12_000,
     silent_losses: 20,
     lost_packets: 20,
-    counted_losses: 0,
     packet: 700,
-    naming: Naming::Lttng,
-    told_memory: true,
-    told_threads: false,
-    clone3: false,
     tid_context: true,
-    pid_context: false,
-    two_streams: false,
     ties: true,
+    ..Shape::PLAIN
 };
 
 /// Clocks of these traces begin there.

@@ -13,7 +13,6 @@ use tracebraid_reports::processes::{ProcessAnalysis, ProcessRow, ProcessesReport
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use crate::support::events::{Record, What, by_cpu, extent, merged};
-use crate::support::naming::Naming;
 use crate::support::synthetic::{Shape, trace};
 use crate::support::traces::kernel_trace;
 
@@ -257,18 +256,8 @@ fn ids_that_are_used_again() {
             cpus: 1 + seed % 4,
             threads: 9,
             steps: 12_000,
-            silent_losses: 0,
-            lost_packets: 0,
-            counted_losses: 0,
             packet: 900,
-            naming: Naming::Lttng,
-            told_memory: true,
-            told_threads: false,
-            clone3: false,
-            tid_context: false,
-            pid_context: false,
-            two_streams: false,
-            ties: false,
+            ..Shape::PLAIN
         };
         let (directory, set) = trace(seed, shape);
         as_modelled(&format!("seed {seed}"), &set);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::naming::{Field, Maker, Naming, TEXT, Value};
+use crate::support::naming::{Field, Maker, TEXT, Value};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::{Value as Json, json};
 use tracebraid_fold::{Control, Options, fold};
@@ -16,18 +16,9 @@ const SHAPE: Shape = Shape {
     cpus: 2,
     threads: 0,
     steps: 0,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 4000,
-    naming: Naming::Lttng,
-    told_memory: true,
     told_threads: true,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 /// Nanoseconds from the origin to the clock's.

@@ -37,18 +37,9 @@ const SHAPE: Shape = Shape {
     cpus: 1,
     threads: 0,
     steps: 0,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 4000,
-    naming: Naming::Lttng,
-    told_memory: true,
     told_threads: true,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 /// Each thread leaves in a state of its own, `rounds` times, and is woken.

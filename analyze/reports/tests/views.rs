@@ -11,7 +11,6 @@ use tracebraid_reports::report::View;
 use crate::support::events::{What, by_cpu, merged};
 use crate::support::law::{ALL, SMALL, any_tree_of, every_way, folded, json};
 use crate::support::model_io::io_within;
-use crate::support::naming::Naming;
 use crate::support::synthetic::{Shape, trace};
 use crate::support::traces::kernel_trace;
 
@@ -23,14 +22,8 @@ const SHAPE: Shape = Shape {
     lost_packets: 10,
     counted_losses: 10,
     packet: 900,
-    naming: Naming::Lttng,
-    told_memory: true,
-    told_threads: false,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
     ties: true,
+    ..Shape::PLAIN
 };
 
 fn report<A: KernelAnalysis>(set: &TraceSet, selection: &Selection) -> Json {

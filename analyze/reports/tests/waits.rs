@@ -13,7 +13,7 @@ use tracebraid_reports::waits::WaitAnalysis;
 
 use crate::support::law::{ALL, SMALL, as_in_one_piece};
 use crate::support::model_waits;
-use crate::support::naming::{Field, Maker, Naming, TEXT, Value};
+use crate::support::naming::{Field, Maker, TEXT, Value};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 use crate::support::traces::{kernel_trace, ours};
 
@@ -227,18 +227,9 @@ const SHAPE: Shape = Shape {
     cpus: 2,
     threads: 0,
     steps: 0,
-    silent_losses: 0,
-    lost_packets: 0,
-    counted_losses: 0,
     packet: 220,
-    naming: Naming::Lttng,
-    told_memory: true,
     told_threads: true,
-    clone3: false,
-    tid_context: false,
-    pid_context: false,
-    two_streams: false,
-    ties: false,
+    ..Shape::PLAIN
 };
 
 /// Events, each with its CPU and time.

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::head_cpu;
 use tracebraid_filter::near::did_you_mean;
-use tracebraid_reports::kernel::{Extent, seen_cpus};
+use tracebraid_reports::kernel::{Extent, ranges, seen_cpus};
 
 use crate::info::tables::View;
 use crate::options::{self, SelectArgs, TimeRange};
@@ -16,9 +16,8 @@ use crate::warnings::Warnings;
 /// Says that streams without a clock are left out of a time range, if there are any: their event
 /// records have no time.
 pub(crate) fn left_out_of(range: TimeRange, set: &TraceSet, warnings: &mut Warnings) {
-    let streams = set.traces.iter();
-    let streams = streams.flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)));
-    let without = streams
+    let without = set
+        .streams()
         .filter(|(trace, stream)| trace.clock(stream).is_none())
         .count();
     if without > 0 && range != TimeRange::ALL {
@@ -145,12 +144,14 @@ fn between(first: i64, last: i64, zone: &TimeZone) -> String {
 
 /// CPUs that were asked for and are not in the traces, and those that are.
 fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, String)> {
+    // Looking for the CPUs of shared streams reads all of these.
+    if select.cpu.is_empty() {
+        return None;
+    }
     let shared = (0..set.traces.len()).flat_map(|trace| seen_cpus(set, trace));
     let shared = shared.map(|&cpu| u64::from(cpu));
     let cpus: BTreeSet<u64> = set
-        .traces
-        .iter()
-        .flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)))
+        .streams()
         .filter_map(|(trace, stream)| head_cpu(trace.layout.streams.get(stream.class)?, &stream.head))
         .chain(shared)
         .collect();
@@ -159,23 +160,7 @@ fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, String)> {
     if missing.is_empty() || cpus.is_empty() {
         return None;
     }
-    Some((missing.join(","), format!("the trace has CPUs {}", ranges(&cpus))))
-}
-
-/// Numbers, with those that follow each other as ranges.
-fn ranges(numbers: &BTreeSet<u64>) -> String {
-    let mut found: Vec<(u64, u64)> = Vec::new();
-    for &number in numbers {
-        match found.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
-            _ => found.push((number, number)),
-        }
-    }
-    let texts = found.iter().map(|&(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    texts.collect::<Vec<_>>().join(", ")
+    Some((missing.join(","), format!("the trace has CPUs {}", ranges(cpus))))
 }
 
 /// Threads that were asked for and are not in the traces; or, if all are, that they do nothing in what was chosen.
@@ -218,7 +203,7 @@ mod tests {
     #[test]
     fn ranges_are_short() {
         assert_eq!(
-            super::ranges(&[0, 1, 2, 3, 7, 9, 10, u64::MAX].into()),
+            super::ranges([0, 1, 2, 3, 7, 9, 10, u64::MAX]),
             "0-3, 7, 9-10, 18446744073709551615"
         );
     }

@@ -216,10 +216,7 @@ pub(crate) fn total_bytes(set: &TraceSet) -> u64 {
 /// traces are `offset` later than their clocks say.
 pub(crate) fn extent_of(set: &TraceSet, offset: i64) -> Option<(i64, i64)> {
     let start = start_of(set)?;
-    let streams = set.traces.iter();
-    let streams = streams.flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)));
-    let covered = streams.filter_map(|(trace, stream)| Extent::covered(trace, stream));
-    let end = covered.map(|covered| covered.last.0).fold(start, i64::max);
+    let end = Extent::of_packets(set).map_or(start, |covered| covered.last.0.max(start));
     Some((start.saturating_add(offset), end.saturating_add(offset)))
 }
 

@@ -22,10 +22,7 @@ const LAST: i64 = i64::MAX - 1;
 impl Columns {
     /// So many equal parts of the window, as far as the traces' packets cover it.
     pub(super) fn new(set: &TraceSet, window: Window, columns: usize) -> Columns {
-        let streams = set.traces.iter();
-        let streams = streams.flat_map(|trace| trace.streams.iter().map(move |stream| (trace, stream)));
-        let covered = streams.filter_map(|(trace, stream)| Extent::covered(trace, stream));
-        let covered = covered.reduce(Extent::join);
+        let covered = Extent::of_packets(set);
         let (from, to) = covered.map_or((0, 0), |covered| (covered.first.0, covered.last.0.min(LAST)));
         let from = from.min(to);
         let from = window.from.map_or(from, |time| time.0.max(from));

@@ -65,6 +65,27 @@ pub struct Shape {
     pub ties: bool,
 }
 
+impl Shape {
+    /// Nothing is lost, LTTng's names, no more told than it must be; tests say what is different.
+    pub const PLAIN: Shape = Shape {
+        cpus: 3,
+        threads: 9,
+        steps: 12_000,
+        silent_losses: 0,
+        lost_packets: 0,
+        counted_losses: 0,
+        packet: 900,
+        naming: Naming::Lttng,
+        told_memory: true,
+        told_threads: false,
+        clone3: false,
+        tid_context: false,
+        pid_context: false,
+        two_streams: false,
+        ties: false,
+    };
+}
+
 /// An event class: name and fields (name, bits, elements of a list).
 #[derive(PartialEq)]
 struct Class {

@@ -1,27 +1,6 @@
 //! Options that choose: ranges of numbers, and what is said of a choice that matches nothing.
 
-use crate::support::{failure, recorded_trace, run, text};
-
-/// What a command says on standard error; it must succeed.
-fn said(options: &[&str]) -> String {
-    let trace = recorded_trace("kernel-mix-small");
-    let mut arguments = options.to_vec();
-    arguments.push(&trace);
-    let output = run(&arguments);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{options:?}: {message}");
-    message
-}
-
-#[track_caller]
-fn says(options: &[&str], expected: &str) {
-    let message = said(options);
-    assert!(message.contains(expected), "{options:?}\n{message}");
-    // It is no damage.
-    let mut strict = options.to_vec();
-    strict.push("--strict");
-    assert_eq!(said(&strict), message);
-}
+use crate::support::{failure, recorded_trace, said, says, text};
 
 #[test]
 fn a_filter_that_matches_nothing_is_named_with_what_there_is() {

@@ -122,17 +122,22 @@ fn histories_and_sql_know_what_they_do_not_know() {
     let output = run(&["history", "build", &trace, "-o", &history]);
     succeeds(&output);
     assert!(String::from_utf8_lossy(&output.stderr).contains(NOTE));
+    let ask = |question: &str| {
+        let sql = [
+            "executions",
+            "sql",
+            "--trace",
+            &trace,
+            question,
+            "--format",
+            "json",
+        ];
+        let output = run(&sql);
+        let rows: Value = serde_json::from_str(&succeeds(&output)).expect("JSON");
+        (rows, output)
+    };
     let question = "SELECT state, count(*) AS n FROM intervals GROUP BY state";
-    let output = run(&[
-        "executions",
-        "sql",
-        "--trace",
-        &trace,
-        question,
-        "--format",
-        "json",
-    ]);
-    let rows: Value = serde_json::from_str(&succeeds(&output)).expect("JSON");
+    let (rows, output) = ask(question);
     assert_eq!(String::from_utf8_lossy(&output.stderr).matches(NOTE).count(), 1);
     let states: Vec<&str> = rows
         .as_array()
@@ -146,15 +151,6 @@ fn histories_and_sql_know_what_they_do_not_know() {
     );
     // Nobody is preempted by nobody.
     let question = "SELECT count(*) AS n FROM intervals WHERE detail = 'by nobody'";
-    let output = run(&[
-        "executions",
-        "sql",
-        "--trace",
-        &trace,
-        question,
-        "--format",
-        "json",
-    ]);
-    let rows: Value = serde_json::from_str(&succeeds(&output)).expect("JSON");
+    let (rows, _) = ask(question);
     assert_eq!(rows[0]["n"], 0);
 }

@@ -2,29 +2,7 @@
 
 use crate::support::small::Small;
 
-use crate::support::{failure, recorded_trace, run, text};
-
-/// What a command says on standard error; it must succeed.
-#[track_caller]
-fn said(options: &[&str]) -> String {
-    let trace = recorded_trace("kernel-mix-small");
-    let mut arguments = options.to_vec();
-    arguments.push(&trace);
-    let output = run(&arguments);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{options:?}: {message}");
-    message
-}
-
-#[track_caller]
-fn says(options: &[&str], expected: &str) {
-    let message = said(options);
-    assert!(message.contains(expected), "{options:?}\n{message}");
-    // It is no damage.
-    let mut strict = options.to_vec();
-    strict.push("--strict");
-    assert_eq!(said(&strict), message);
-}
+use crate::support::{failure, recorded_trace, run, said, says, text};
 
 #[test]
 fn unknown_events_are_told_with_the_nearest_names() {

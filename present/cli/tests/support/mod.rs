@@ -76,6 +76,28 @@ pub fn recorded_trace(archive: &str) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
+/// What a command says on standard error of a real trace of the kernel; it must succeed.
+#[track_caller]
+pub fn said(options: &[&str]) -> String {
+    let trace = recorded_trace("kernel-mix-small");
+    let mut arguments = options.to_vec();
+    arguments.push(&trace);
+    let output = run(&arguments);
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(output.status.success(), "{options:?}: {message}");
+    message
+}
+
+/// The same contains a text, and is no damage: `--strict` changes nothing.
+#[track_caller]
+pub fn says(options: &[&str], expected: &str) {
+    let message = said(options);
+    assert!(message.contains(expected), "{options:?}\n{message}");
+    let mut strict = options.to_vec();
+    strict.push("--strict");
+    assert_eq!(said(&strict), message);
+}
+
 /// A directory of published traces beside the repository, if it is there.
 pub fn published(below: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
