@@ -202,7 +202,7 @@ impl Trace {
     fn out_of_range(&self, stream: &Stream, path: &Path) -> Option<Damage> {
         let clock = self.clock(stream)?;
         let is_far = |packet: &&Packet| {
-            let mut times = [packet.begin, packet.end].into_iter().flatten();
+            let mut times = [packet.clock, packet.end].into_iter().flatten();
             times.any(|time| clock.is_out_of_range(time))
         };
         let packet = stream.packets.iter().find(is_far)?;

@@ -116,12 +116,10 @@ pub fn append(
     let slices = Slices::of(set);
     let times = checkpoint::times(&slices);
     let ground = Ground::of(set, asked, &times)?;
-    let cut = seeded(
-        &source,
-        &ground,
-        &index,
-        cut(set, &slices, &index, (growth, &ground)),
-    );
+    // Where other CPUs turn out to be missing, other things are unknown from the beginning on: all is read.
+    let is_known = index.meta.not_recorded == ground.not_recorded();
+    let cut = is_known.then(|| cut(set, &slices, &index, (growth, &ground)));
+    let cut = seeded(&source, &ground, &index, cut.flatten());
     let (cut, knowledge) = cut.unzip();
     let options = Options {
         since: cut.map(Timestamp),

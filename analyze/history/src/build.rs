@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
-use tracebraid_kernel_fold::{Extent, Head, Input, Packet, Selection};
+use tracebraid_kernel_fold::{Extent, Head, Input, NotRecorded, Packet, Recorded, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::attribute::{Attribute, Kind};
@@ -137,6 +137,11 @@ fn shadows(custom: &[String]) -> Option<String> {
 }
 
 impl Ground {
+    /// CPUs that were not recorded, or not from the beginning.
+    pub(crate) fn not_recorded(&self) -> Vec<NotRecorded> {
+        self.input.recorded.missing()
+    }
+
     /// Whether it is told who runs, but not what system calls are made.
     fn lacks_calls(&self) -> bool {
         let is_call = |event: &KernelEvent| matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
@@ -150,7 +155,11 @@ impl Ground {
         let plan = plan.transpose().map_err(BuildError::Definition)?;
         let files = asked.files.then(|| Files::new(times));
         let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
-        let input = Input::new(set, Selection::default(), |event| wants(event) || of_files(event));
+        let selection = Selection {
+            recorded: Some(Arc::new(Recorded::of(set).so_far())),
+            ..Selection::default()
+        };
+        let input = Input::new(set, selection, |event| wants(event) || of_files(event));
         let (begin, end) = extent(set, &input.head(), plan.as_ref()).ok_or(BuildError::Nothing)?;
         let streams = set.traces.iter().flat_map(|trace| &trace.streams);
         let packets = streams.flat_map(|stream| stream.packets.iter());
@@ -216,6 +225,7 @@ impl Ground {
             without_calls: (0..set.traces.len() as u32)
                 .filter(|&trace| !self.input.sources.tells_calls(trace as usize))
                 .collect(),
+            not_recorded: self.not_recorded(),
             bytes: self.bytes,
             ..meta
         }

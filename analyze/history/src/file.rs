@@ -20,6 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::special::special;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_kernel_fold::NotRecorded;
 
 use crate::block::{Block, Place};
 use crate::checkpoint::CheckpointRef;
@@ -52,6 +53,9 @@ pub struct Meta {
     /// Traces of kernels in which no system calls were recorded, by index: whether a program's thread is in one is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_calls: Vec<u32>,
+    /// CPUs that were not recorded, or not from the beginning. What is not known for that reason is so for all times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_recorded: Vec<NotRecorded>,
     /// Bytes of the packets that were read.
     pub bytes: u64,
     /// How often events were lost, which makes unknown what they would have told.

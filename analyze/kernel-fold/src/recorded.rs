@@ -178,7 +178,7 @@ impl Sight {
 }
 
 /// A CPU that was not recorded, or not all the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRecorded {
     /// Index of the trace.
     pub trace: u32,
@@ -218,6 +218,16 @@ impl Recorded {
         Recorded {
             traces: traces.map(|(trace, model)| OfTrace::new(trace, model)).collect(),
         }
+    }
+
+    /// The same of a trace that may grow: that a CPU has no packets up to the end may only mean that they
+    /// were not written yet, so each CPU is recorded from its first packet on.
+    pub fn so_far(mut self) -> Recorded {
+        for of in &mut self.traces {
+            of.cpus.iter_mut().for_each(|span| span.until = i64::MAX);
+            of.judge();
+        }
+        self
     }
 
     fn of_trace(&self, trace: u32) -> Option<&OfTrace> {
@@ -358,10 +368,15 @@ impl OfTrace {
         if of.is_judged {
             of.named = named(trace, model, &of.cpus, of.tells_switches);
         }
-        let is_whole = |span: &Span| span.from == i64::MIN && span.until == i64::MAX;
-        of.is_whole = of.named.is_empty() && of.cpus.iter().all(is_whole);
-        of.tells_all = of.is_whole && of.cpus.iter().all(|span| of.tells(span));
+        of.judge();
         of
+    }
+
+    /// Finds what holds for all CPUs.
+    fn judge(&mut self) {
+        let is_whole = |span: &Span| span.from == i64::MIN && span.until == i64::MAX;
+        self.is_whole = self.named.is_empty() && self.cpus.iter().all(is_whole);
+        self.tells_all = self.is_whole && self.cpus.iter().all(|span| self.tells(span));
     }
 
     fn is_told(&self, span: &Span, time: i64) -> bool {
