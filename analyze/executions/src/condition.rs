@@ -112,7 +112,7 @@ impl Chooser<'_> {
             Field::Name => "name".to_owned(),
             Field::Time => "time".to_owned(),
             Field::Cpu => "cpu".to_owned(),
-            Field::Tid => "tid".to_owned(),
+            Field::Tid | Field::OwnTid => "tid".to_owned(),
             Field::Pid => "pid".to_owned(),
             Field::Procname => "thread".to_owned(),
             Field::Environment(name) if name == "hostname" => "host".to_owned(),

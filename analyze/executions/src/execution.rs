@@ -50,7 +50,7 @@ impl Execution {
 }
 
 /// What thread an event record belongs to: kept with each period, behind what its definition captures.
-const THREAD: Field = Field::Tid;
+const THREAD: Field = Field::OwnTid;
 
 /// Definitions that also keep in which threads periods begin and end: those of executions.
 pub fn with_threads(mut periods: Periods) -> Periods {

@@ -74,7 +74,8 @@ fn ints(values: &[i64]) -> Vec<u8> {
 
 impl Simulation {
     fn goes(&mut self, cpu: usize, time: u64, from: i64, to: i64) {
-        self.kernel[cpu].push((time, SWITCH, ints(&[from, 1, to])));
+        // Idle threads are always runnable; all others leave to sleep.
+        self.kernel[cpu].push((time, SWITCH, ints(&[from, i64::from(from != 0), to])));
     }
 
     /// A thread waits on its CPU until another one, on that CPU, wakes it.

@@ -28,8 +28,11 @@ pub enum Field {
     Time,
     /// CPU.
     Cpu,
-    /// Thread that the event record belongs to.
+    /// Thread that the event record belongs to: its own fields name it, or it is the one that runs.
     Tid,
+    /// The same, only where fields of the event record name it. Not part of the language: following who runs takes
+    /// reading all switches.
+    OwnTid,
     /// Process that the event record belongs to.
     Pid,
     /// Name of that thread.

@@ -295,7 +295,7 @@ impl ClassField {
                 (Some(found), _) => found,
                 (None, Field::Cpu) => return Some(ClassField(Getter::Cpu)),
                 // A packet may belong to one thread.
-                (None, Field::Tid) => {
+                (None, Field::Tid | Field::OwnTid) => {
                     let node = packet_member(stream, Where::Packet, &["tid".to_owned()])?;
                     return Some(ClassField(Getter::Packet(node)));
                 }
@@ -449,7 +449,7 @@ impl<'a> Compiler<'a> {
     /// before the event's own fields.
     fn context(&self, field: &Field) -> Option<FieldRef> {
         let (names, perf): (&[&str], &[&str]) = match field {
-            Field::Tid => (&["tid", "vtid"], &["common_pid", "perf_tid"]),
+            Field::Tid | Field::OwnTid => (&["tid", "vtid"], &["common_pid", "perf_tid"]),
             Field::Pid => (&["pid", "vpid"], &["perf_pid"]),
             Field::Procname => (&["procname"], &[]),
             // Packets tell it of all their events.

@@ -466,11 +466,12 @@ mod tests {
 
     #[test]
     fn other_bytes_are_nothing() {
+        let no_type = FdType::ALL.len() as u8;
         for (tag, bytes) in [
             (UNSHARED + 1, &[0, 0, 0, 0][..]),
             (EXIT, &[]),
-            (EXIT, &[PEER, 5, 7]),
-            (OPENED, &[3, 14]),
+            (EXIT, &[PEER, 5, no_type]),
+            (OPENED, &[3, no_type * 2]),
             (PARK, &[0, 1, 1, 1, 9, 0]),
         ] {
             let mut packed = Packed::default();

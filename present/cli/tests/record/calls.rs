@@ -246,5 +246,5 @@ fn calls_of_32_bit_programs_have_names() {
     // No call has that number.
     let unknown = text(&["print", "--name", "compat_syscall_entry_unknown", &trace]);
     assert_eq!(unknown.lines().count(), 1);
-    assert_eq!(count("other"), 1, "{rows:?}");
+    assert_eq!(count("unknown"), 1, "{rows:?}");
 }
