@@ -1,4 +1,4 @@
-//! What ends a wait.
+//! Ids of threads, and the causes that end waits.
 
 use serde::{Deserialize, Serialize};
 pub use tracebraid_kernel_fold::{Interrupt, VECTORS};

@@ -8,7 +8,6 @@ use crate::step::{RequestKey, Segment};
 /// What is active on a CPU besides its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Context {
-    /// What interrupts the thread.
     interrupts: Interrupts,
     /// What was completed last in this very handler, or by this thread.
     completed: Option<RequestKey>,

@@ -247,7 +247,6 @@ impl Actor {
         away.map(|stretch| stretch.begin.max(time))
     }
 
-    /// What a thread does at a time.
     fn state_at(&self, time: i64) -> Option<State> {
         self.line.get(self.place(time)?).map(|stretch| stretch.state)
     }

@@ -20,7 +20,7 @@ pub(crate) struct Life {
     early: [Option<Early>; 2],
     /// It was woken before it was seen leaving: `is_ready` of that wake-up.
     woken: Option<bool>,
-    /// Whether it has been in sight since it began to wait for a CPU.
+    /// Only used where a CPU was not recorded: the thread may have run there while it seems to wait.
     sight: Sight,
     /// When a call of it began or ended last.
     pub(crate) called: i64,
@@ -98,7 +98,7 @@ impl Life {
         self.woken = woken.filter(|_| matches!(left, Left::Blocked | Left::Idle));
     }
 
-    /// It comes to a CPU. `is_whole`: all CPUs are recorded.
+    /// A switch to the thread. `is_whole`: all CPUs are recorded.
     pub(crate) fn comes(
         &mut self,
         line: &mut Actor,
@@ -179,7 +179,7 @@ impl Life {
         }
     }
 
-    /// It goes from one CPU to another one, of which nothing was recorded if `is_gone`.
+    /// A migration. `is_gone`: the new CPU was not recorded.
     pub(crate) fn moves(&mut self, line: &Actor, (from, to): (u32, u32), is_gone: bool) {
         if let Some(State::Runnable(_) | State::Preempted(_)) = line.now() {
             self.sight.moves(from, to, is_gone);

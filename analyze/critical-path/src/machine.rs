@@ -432,7 +432,7 @@ impl Machine {
         *self.life(thread) = Life::default();
         let (life, line, losses) = self.thread(thread);
         line.creator = creator;
-        // Where it goes is told when it is ready.
+        // The wake-up that makes it ready names its CPU.
         let wake = (Wake::Unknown, false, NO_CPU);
         life.wakes(line, (cpu, time), wake, WakeTells::made(cpu), losses);
         life.calls.play(cpu, time, &CallItem::Made(thread.tid));

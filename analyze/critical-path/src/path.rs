@@ -76,11 +76,11 @@ pub struct Hop {
     pub link: Link,
     /// The one before did other things in the meantime, which do not matter: it was only handed what this one did.
     pub replaces: bool,
-    /// What the time of the hop is for the path.
+    /// Whose work the time of the hop is.
     pub role: Role,
 }
 
-/// What the time of a hop is for a path.
+/// Whose work the time of a hop is: that of the path's execution, or other work that delays it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Role {
     /// Work for what the path is of.

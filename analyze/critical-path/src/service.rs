@@ -30,7 +30,7 @@ pub struct Served {
     pub requests: u64,
 }
 
-/// Requests of less count as so many sectors: a page. Flushes and commands have none, and are served as well.
+/// Weight of smaller requests, in sectors: one page. Flushes and commands have no sectors, but take the device too.
 const LEAST_SECTORS: u32 = 8;
 
 /// Bits of the fractions of nanoseconds that times are counted in.

@@ -42,7 +42,7 @@ pub struct Step {
     pub context: ContextId,
 }
 
-/// Whoever had a block device serve requests that no known thread issued.
+/// Frame for block requests whose issuing thread is unknown.
 const UNKNOWN_USER: &str = "requests of an unknown thread";
 
 /// Makes trees of executions of a trace.

@@ -241,7 +241,7 @@ pub(crate) struct Runs {
 const RUN: u64 = 8;
 
 impl Runs {
-    /// Of so many values.
+    /// For `all` values.
     pub(crate) fn new(all: u64) -> Runs {
         Runs {
             pool: Pool::default(),
@@ -351,7 +351,7 @@ mod tests {
         pool
     }
 
-    /// All sums of so many of the values.
+    /// The sum of each choice of `drawn` values.
     fn sums(values: &[f64], drawn: u32) -> Vec<f64> {
         let chosen = (0..1u32 << values.len()).filter(|bits| bits.count_ones() == drawn);
         let sum = |bits: u32| {

@@ -235,7 +235,7 @@ impl Errors {
         })
     }
 
-    /// How probable it is that so much more is none: the upper tail of Welch's test.
+    /// The upper tail of Welch's test: p of a difference at least this large by chance.
     fn welch_of_more(&self) -> f64 {
         let (error, freedom) = self.welch;
         if error == 0.0 {
@@ -400,7 +400,7 @@ mod tests {
         let mut one = vec![4.0; 20];
         one[3] = 1e6;
         assert!(chance_of_more(&many, &one) > 0.1);
-        // Nor does a group in which nobody has what few of the others have.
+        // A group without a value that few executions of the other have is no evidence either.
         let rare: Vec<f64> = (0..1780)
             .map(|at| if at % 89 == 0 { 100.0 } else { 0.0 })
             .collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::glob::Glob;
 
-/// More suggestions than this help nobody to choose.
+/// Suggestions in a message at most: a longer list is no help.
 const MOST: usize = 3;
 
 /// Longer names are passed over: the distance takes time of the product of both lengths.

@@ -108,8 +108,8 @@ fn first(trace: &Trace, stream: &Stream) -> Option<Timestamp> {
     first
 }
 
-/// Whether the heads of a stream's packets give its end. An end that is the beginning is none: there
-/// are event records in between.
+/// True if the packet heads contain the end of the stream. An end equal to the beginning does not count, because
+/// the packet has event records.
 fn gives_its_end(stream: &Stream) -> bool {
     let mut reaches = (1..stream.packets.len()).map(|next| stream.reach(next - 1));
     let last = stream.packets.last();

@@ -73,7 +73,7 @@ pub enum TimerKind {
     High,
     /// The timer wheel.
     Wheel,
-    /// The interrupt of the processor's timer, as far as no function of a timer is told of in it.
+    /// The local APIC timer interrupt, outside of the timer functions that the trace records.
     Local,
 }
 

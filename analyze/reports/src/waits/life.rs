@@ -25,7 +25,7 @@ pub(super) struct Life {
     losses: u64,
     /// Wake-ups while it runs.
     early: Early,
-    /// Whether it has been in sight since it began to wait for a CPU.
+    /// Only used where a CPU was not recorded: the thread may have run there while it seems to wait.
     sight: Sight,
     /// The wake-up that came before it was seen leaving its CPU.
     woken: Option<Woken>,
@@ -277,7 +277,7 @@ impl Life {
         }
     }
 
-    /// It goes from one CPU to another one, of which nothing was recorded if `is_gone`.
+    /// A migration. `is_gone`: the new CPU was not recorded.
     pub(super) fn moves(&mut self, from: u32, to: u32, is_gone: bool) {
         if self.now == Now::Runnable {
             self.sight.moves(from, to, is_gone);
