@@ -11,8 +11,8 @@ impl Stream {
     /// Sets the packets' beginnings by their first event records, as far as `firsts` has their clock
     /// values (by packet).
     ///
-    /// A first event record that is earlier than the beginning of the packet before is taken for a
-    /// damaged one, and not believed. Packets without event records begin with the one before.
+    /// A first event record that is earlier than the beginning of the previous packet is taken for damage and
+    /// ignored. Packets without event records begin with the previous one.
     pub(crate) fn learn_begins(&mut self, firsts: &[Option<u64>]) {
         let mut before = None;
         for (packet, &first) in self.packets.iter_mut().zip(firsts) {
@@ -35,9 +35,9 @@ impl Stream {
     /// Clock value up to which a packet is taken to hold event records, in cycles; `None` where that
     /// is not known without reading the packet.
     ///
-    /// It is the end that its head gives, or the beginning of the next packet if that is later: some
-    /// tracers write event records after the end that they give. Without an end it is the beginning
-    /// of the next packet, if the heads give the beginnings of both.
+    /// This is the end in the packet's head, or the beginning of the next packet if that is later: some
+    /// tracers write event records after the end that they give. Without an end it is the beginning of the
+    /// next packet, if the heads give the beginnings of both.
     pub fn reach(&self, packet: usize) -> Option<u64> {
         let next = self.packets.get(packet.checked_add(1)?)?;
         let packet = self.packets.get(packet)?;
@@ -56,9 +56,9 @@ impl Stream {
     }
 }
 
-/// Whether heads give the beginnings of both packets, the second's not before the first's. Beginnings
-/// that were learned from event records say nothing of where the packet before ends: clocks of few
-/// bits begin anew in each such packet.
+/// Whether heads give the beginnings of both packets, the second's not before the first's. Beginnings learned
+/// from event records show nothing about the end of the previous packet: clocks of few bits begin anew in
+/// each such packet.
 fn follows(packet: &Packet, next: &Packet) -> bool {
     packet.clock.is_some() && next.clock.is_some() && packet.begin <= next.begin
 }

@@ -9,10 +9,10 @@ pub struct Timestamp(pub i64);
 
 const SECOND: i64 = 1_000_000_000;
 
-/// What is said of times that a [`Timestamp`] cannot hold. Keeping the differences of such times
-/// instead would need another origin for each trace, with which times of two traces, of `--from` and of
-/// histories could not be compared any more; and a clock that reads year 2300 is described wrongly.
-/// babeltrace2 refuses such a trace.
+/// End of messages on times that a [`Timestamp`] cannot hold. Rejected: keeping differences of such times
+/// would need another origin for each trace, and times of two traces, of `--from` and of histories could not
+/// be compared any more. A clock that reads year 2300 has a wrong description; babeltrace2 refuses such a
+/// trace.
 pub(crate) const OUT_OF_RANGE: &str = "is more than 292 years from the clock's origin, which 64 bits of nanoseconds \
     cannot hold: such times are all taken for the same time (is the frequency or the offset of the clock wrong in the \
     metadata?)";
@@ -21,9 +21,9 @@ pub(crate) const OUT_OF_RANGE: &str = "is more than 292 years from the clock's o
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConversion {
     frequency: u64,
-    /// The time of value 0. It may lie outside of the range of times that later values are in.
+    /// The time of value 0. It may be out of the range of times even if later values are in range.
     base: i128,
-    /// The same where `is_plain`.
+    /// As above where `is_plain`.
     plain_base: i64,
     /// Cycles are nanoseconds, nothing is corrected, and the base is in the range of times.
     is_plain: bool,
@@ -86,8 +86,8 @@ impl ClockConversion {
         self.base + nanoseconds(cycles, self.frequency)
     }
 
-    /// Whether the time of that value is one that [`Timestamp`], or the correction, cannot hold: it
-    /// is less or more than [`ClockConversion::timestamp`] says.
+    /// Whether [`Timestamp`], or the correction, cannot hold the time of that value: it is less or more than
+    /// [`ClockConversion::timestamp`] returns.
     pub fn is_out_of_range(self, cycles: u64) -> bool {
         let exact = self.exact(cycles);
         let Ok(time) = i64::try_from(exact) else {

@@ -124,7 +124,7 @@ impl Correction {
         })
     }
 
-    /// Whether [`Correction::apply`] gives the bound of its range for that time.
+    /// Whether [`Correction::apply`] saturates for that time.
     pub(crate) fn saturates(&self, time: Timestamp) -> bool {
         self.apply(time).0.unsigned_abs() >= FARTHEST.unsigned_abs()
     }

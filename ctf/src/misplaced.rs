@@ -4,8 +4,9 @@
 //! would move all of them, and who ran last would seem to have run for as long. So such a packet is taken to begin where the
 //! packet before it ends.
 //!
-//! The last packet of a file fits between its neighbours whatever its beginning is, if only that is late enough. Other streams of the
-//! trace may contradict it; that it is wrong is not sure then, so its times stay, and it is told ([`stray_ends`]).
+//! The last packet of a file fits between its neighbours with any beginning that is late enough. Other
+//! streams of the trace may contradict it, but do not prove it wrong: its times stay, and a note reports it
+//! ([`stray_ends`]).
 //!
 //! Packets may also be in another order than they were written, as in a copy of a ring: their times are right then.
 
@@ -136,14 +137,14 @@ pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
     vec![Damage::at(path.unwrap_or(Path::new("")), packet.offset, message)]
 }
 
-/// Gaps that are no longer than this are not told: a trace may be very short. In nanoseconds.
+/// Gaps up to this length are not reported, since a trace may be very short. In nanoseconds.
 const LEAST_GAP: i64 = 1_000_000_000;
 
 /// The times of a stream's packets, in nanoseconds from the origin.
 struct Span {
-    /// Of all but the last one, if there are others.
+    /// Of all packets but the last, if there are others.
     rest: Option<(i64, i64)>,
-    /// Of the last one.
+    /// Of the last packet.
     last: (i64, i64),
 }
 

@@ -210,7 +210,7 @@ impl PacketHead {
         Self::decode_as(layout, cursor, slots, clock, true)
     }
 
-    /// The same, whatever the magic number is.
+    /// As above with any magic number.
     pub(crate) fn decode_any(
         layout: &TraceLayout,
         cursor: &mut Cursor<'_>,

@@ -114,7 +114,7 @@ struct Finder<'a> {
     bytes: u64,
     window: Window,
     slots: Vec<u64>,
-    /// Offset of the packet whose head was decoded last: the registers are of that.
+    /// Offset of the packet whose head was decoded last, to which the registers belong.
     decoded: Option<u64>,
     candidates: u64,
     hidden: u64,
@@ -191,12 +191,12 @@ impl Finder<'_> {
         Ok(found)
     }
 
-    /// Tells of packets whose UUID is not the metadata's: once, not for each. True if there are any.
+    /// Reports packets whose UUID is not the metadata's: once per file. True if there are any.
     fn tell_foreign(&mut self, is_indexed: bool) -> bool {
         let Some((offset, uuid)) = self.foreign.first else {
             return false;
         };
-        // With an index, only the first and the last packet were looked at.
+        // With an index, only the first and the last packet were checked.
         let count = (!is_indexed).then_some(self.foreign.count);
         let message = foreign_uuid(count, uuid, self.layout.class.uuid);
         self.damage.push(Damage::at(self.path, offset, message));
@@ -386,7 +386,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The same of a packet whose head was not read yet.
+    /// As above for a packet whose head was not read yet.
     fn first_of(&mut self, packet: &Packet) -> Option<u64> {
         let head = self.head(packet.offset, 0).ok()?.ok()?;
         self.first(packet, &head)
@@ -462,8 +462,8 @@ impl Finder<'_> {
         self.complain(damage);
     }
 
-    /// Where a packet ends that has another magic number, but else is sound: there is another packet
-    /// behind it, or the end of the file.
+    /// End of a packet with another magic number that is otherwise sound: another packet or the end of the
+    /// file follows.
     fn behind_stranger(&mut self, offset: u64, error: &HeadError) -> io::Result<Option<u64>> {
         if !matches!(error, HeadError::Magic(_)) {
             return Ok(None);
@@ -603,7 +603,7 @@ struct Foreign {
     uuids: Vec<Uuid>,
 }
 
-/// Different UUIDs of foreign packets of a file that are remembered.
+/// Maximum number of foreign UUIDs of a file that are remembered.
 const MOST_UUIDS: usize = 16;
 
 impl Foreign {
@@ -739,7 +739,7 @@ pub(crate) fn as_its_head_says(
     head: &PacketHead,
 ) -> (Packet, Option<String>) {
     let file = stream.files.get(packet.file as usize);
-    // Between the first and the last packet of an index nothing was looked at before.
+    // With an index, the packets between the first and the last were not checked before.
     let foreign = (head.is_foreign && file.is_some_and(|file| !file.is_foreign))
         .then(|| foreign_uuid(Some(1), head.uuid.unwrap_or_default(), trace.uuid()));
     if !file.is_some_and(|file| file.indexed) {

@@ -27,8 +27,8 @@ pub struct StreamReader<'t> {
     layout: &'t StreamLayout,
     conversion: Option<ClockConversion>,
     packets: Range<usize>,
-    /// Packets that cannot hold event records with such clock values are passed over; the greatest
-    /// end is no limit.
+    /// Packets that cannot hold event records with these clock values are skipped; the greatest end means no
+    /// limit.
     within: Range<u64>,
     source: Source,
     window_size: usize,
@@ -232,7 +232,7 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// Whether the rest of the packet is behind what is asked for.
+    /// Whether the rest of the packet is past the selected range.
     #[inline(always)]
     fn is_past(&self) -> bool {
         let clock = self.next.as_ref().map_or(0, |next| next.head.clock);
@@ -404,9 +404,8 @@ impl<'t> StreamReader<'t> {
     }
 }
 
-/// What is to be told of a packet whose event records reach a time that is out of range, if that was
-/// not told when the trace was opened. It is asked once for a packet, at its end: the clock does not
-/// go back.
+/// Message for a packet whose event records reach a time out of range, unless it was reported when the trace
+/// was opened. Called once for each packet, at its end: the clock does not go back.
 pub(crate) fn out_of_range(trace: &Trace, stream: &Stream, packet: &Packet, clock: u64) -> Option<Damage> {
     let file = stream.files.get(packet.file as usize)?;
     let is_new = !file.is_out_of_range && trace.clock(stream)?.is_out_of_range(clock);

@@ -1,5 +1,5 @@
-//! Times that 64 bits of nanoseconds cannot hold are told by the reader and by the scanner: once for a file if its packets
-//! have times, else once for each packet.
+//! The reader and the scanner report times that 64 bits of nanoseconds cannot hold: once for a file if its
+//! packets have times, else once for each packet.
 
 mod formats_support;
 
@@ -12,7 +12,7 @@ use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
 use tracebraid_ctf::trace::Trace;
 
-/// What is told when the trace is opened, when it is read, when it is counted, and when it is scanned.
+/// Messages on opening, reading, counting and scanning the trace.
 fn told(offset: &str, has_bounds: bool, packets: &[[u64; 2]]) -> [Vec<u64>; 4] {
     let bounds = if has_bounds {
         "time timestamp_begin; time timestamp_end;"

@@ -30,7 +30,7 @@ fn foreign(packets: &[Packet], numbers: &[usize]) -> Vec<u8> {
     file
 }
 
-/// Values of event records in their order, and all that is told. The scanner must agree.
+/// Values of event records in their order, and all messages. The scanner must agree.
 fn read(file: &[u8], index: Option<Vec<u8>>) -> (Vec<u64>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("metadata"), METADATA).unwrap();
@@ -86,7 +86,7 @@ fn foreign_packets_are_read_with_one_warning() {
 
         let (times, told) = read(&file, Some(lttng::index(&packets, 1)));
         assert_eq!(times, all_times(), "{told:?}");
-        // With an index those in the middle show when they are read only.
+        // With an index, packets in the middle are reported only when they are read.
         let is_at_end = numbers.contains(&0) || numbers.contains(&3);
         assert_eq!(told.len(), if is_at_end { 1 } else { numbers.len() }, "{told:?}");
         assert!(told.iter().all(|told| told.contains(other)), "{told:?}");
@@ -111,7 +111,7 @@ fn a_foreign_packet_whose_size_is_wrong_is_skipped() {
 
 #[test]
 fn a_foreign_file_is_read_to_where_it_was_cut() {
-    // Of one packet, and of several.
+    // One packet, and several.
     for (count, numbers) in [(1, &[0][..]), (4, &[0, 1, 2, 3])] {
         let packets = &packets()[..count];
         let mut file = foreign(packets, numbers);

@@ -283,7 +283,7 @@ test('what is not significant stands in its place, marked and pale', async ({ pa
   await open(page, alone);
   const table = page.locator('table[aria-label="Contexts that differ most"]');
   await expect(table.locator('[data-ranked]').first()).toBeVisible();
-  // One execution with a planted cause is too few to be sure of it, and that is the greatest difference.
+  // One execution with a planted cause is too few for significance, though it is the greatest difference.
   await page.locator('fieldset.side-b label', { hasText: 'lock' }).click();
   await calm(page);
   await page.locator('[data-histogram="b m.duration_ns"]').focus();

@@ -244,7 +244,7 @@ for (const study of STUDIES) {
         .filter(({ difference }) => difference !== 0)
         .slice(0, Math.min(20, Math.max(5, last + 1)));
       expect((await ranked(page)).map((at) => words[at])).toEqual(listed.map(({ context }) => context.join('\n')));
-      // What is not significant stands in its place, marked and pale.
+      // Rows that are not significant keep their rank, marked and pale.
       const marks = await page
         .locator('table[aria-label="Contexts that differ most"] tbody tr')
         .evaluateAll((rows) => rows.map((row) => [row.className, row.lastElementChild?.textContent?.startsWith('~')]));

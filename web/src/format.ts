@@ -82,7 +82,7 @@ export function chance(value: number): string {
   return `${Number((100 * value).toPrecision(2))} %`;
 }
 
-/** The chance of a row, marked if it is not significant, as the terminal marks it. */
+/** The probability of a row, marked if it is not significant, as in the terminal. */
 export function marked(value: number): string {
   return value < SURE || Number.isNaN(value) ? chance(value) : `~ ${chance(value)}`;
 }

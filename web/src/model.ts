@@ -51,7 +51,7 @@ export class Model {
   /** The comparison of times with all within, which gives widths; of colours' part. */
   whole!: Comparison;
   coloured!: Comparison;
-  /** Where groups differ most, surely or not. */
+  /** Contexts in which the groups differ most, significant or not. */
   ranking: number[] = [];
   rankedBy!: Comparison;
   /** Which figures tell the groups apart, the best first; of the groups as they were when nothing moved for the last time. */
@@ -79,7 +79,7 @@ export class Model {
   /** Whether figures have been tested since groups changed. */
   private isSeparated = false;
   private isDiscrete = false;
-  /** Something is being dragged: where it is now is no place to come back to. */
+  /** A drag is in progress: its current state is not one to return to. */
   private isHeld = false;
   private isClosed = false;
   private automaticOnes: Automatic | null | undefined;
@@ -430,7 +430,7 @@ export class Model {
   }
 
   setSearch(search: string): void {
-    // What was seen before somebody searched can be gone back to; not what was typed on the way.
+    // Back returns to the view before a search, not to what was typed on the way.
     if ((search === '') !== (this.shown.search === '')) this.isDiscrete = true;
     this.shown.search = search;
     this.found = null;
@@ -464,7 +464,7 @@ export class Model {
     return location.href;
   }
 
-  /** Somebody begins or ends to drag something: until the end the address stays what it was before. */
+  /** Begins or ends a drag: until the end the address stays as it was before. */
   hold(isHeld: boolean): void {
     this.isHeld = isHeld;
   }
@@ -513,7 +513,7 @@ export class Model {
     this.isDiscrete = false;
   }
 
-  /** Whether it is known of any execution where its time went. */
+  /** False if no execution has recorded times. */
   get hasTimes(): boolean {
     return this.pack.entries.context.length > 0;
   }

@@ -100,7 +100,7 @@ describe('figures', () => {
       expect(found.higher).toBe(above / (counts[0] * counts[1]));
       const bits = membership(groups, durations.length);
       const plain = numbersOf(durations, orderOf(durations), bits);
-      // The test by means says nothing: that by ranks is one of two, on both sides.
+      // The test by means shows nothing: that by ranks is one of two, two-sided.
       expect(found.chance).toBeLessThan(1e-6);
       expect(found.chance).toBeGreaterThanOrEqual(plain.byRanks.chance);
       expect(Number.isFinite(found.groups[0].mean)).toBe(true);

@@ -30,7 +30,7 @@ function plainWhole({ rows, context, time }: Entries, parent: ArrayLike<number>,
   return found;
 }
 
-/** Contexts that differ surely. */
+/** Contexts that differ significantly. */
 function sure(found: Comparison): number[] {
   return ranked(found, Infinity).filter((at) => isSure(found, at));
 }
@@ -455,7 +455,7 @@ describe('what is not sure', () => {
     expect(ranked(one, 20)).toEqual([2, 5, 6, 1, 7, 4, 0]);
     expect(ranked(one, 2)).toEqual([2, 5]);
     expect(sure(one)).toEqual([1, 0]);
-    // Among those that are wanted only; five at least.
+    // Only among the selected ones; at least five.
     expect(ranked(one, 20, (at) => at !== 0 && at !== 2)).toEqual([5, 6, 1, 7, 4]);
   });
 

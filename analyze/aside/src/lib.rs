@@ -39,7 +39,7 @@ pub fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let directory = path
         .parent()
         .filter(|directory| !directory.as_os_str().is_empty());
-    // Else the message would be about the hidden name of the file aside.
+    // Otherwise the error would name the hidden temporary file.
     if let Some(missing) = directory.filter(|directory| !directory.is_dir()) {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,

@@ -197,7 +197,7 @@ impl Growing {
         path.hops.iter().find_map(|hop| self.goes_on(hop.actor, hop.end))
     }
 
-    /// The same of how an execution was handed over, whatever of it is on the path.
+    /// As above for the hand-over of an execution, including segments that are not on the path.
     pub fn question_of_passed(&mut self, passed: &Passed) -> Option<Question> {
         self.lend();
         let (packets, waits) = passed.doubts(&self.graph);
@@ -205,7 +205,7 @@ impl Growing {
         if is_pending || self.machine.rings.are_used {
             return Some(Question::Open);
         }
-        // What looks like a wait may turn out to be none.
+        // An apparent wait may turn out to be none.
         self.goes_on(passed.first, waits?.saturating_add(1))
     }
 

@@ -1,19 +1,21 @@
 //! Paths of executions that begin in one thread and end in another.
 //!
-//! Such an execution is handed over on the way. What the last thread did before it was handed the execution belongs to other
-//! executions, so its own time line is left there. Three cases, from the surest to the least sure:
+//! Such an execution is handed over on the way. Before the hand-over the last thread works on other
+//! executions, so its own time line is left there. Three cases, from the most to the least certain:
 //!
 //! - **Seen**: a chain of events leads from the first thread to the last one: wake-ups, segments that were sent, requests that were
 //!   issued or submitted, threads that were made. The path is that of the threads of the chain, each from the time at which it was
 //!   handed the execution.
-//! - **Queued**: no such chain, but the last thread ended another execution in the meantime that had begun elsewhere: a thread that takes
-//!   work from a queue, finds some, and neither waits nor is woken. Up to that end the execution lay in the queue.
-//! - **Unseen**: neither. The part that is not known is said to be so.
+//! - **Queued**: no such chain, but in the meantime the last thread ended another execution that had begun
+//!   elsewhere: the thread takes work from a queue, finds some, and neither waits nor is woken. Up to that end
+//!   the execution was queued.
+//! - **Unseen**: neither. The unknown part is marked as such.
 //!
-//! A wake-up between the two threads need not be a hand-over: both may want the lock of the queue. Two bounds tell most of
-//! these apart. The last thread cannot have turned to the execution before it ended the one before (`busy_until`), unless it
-//! works on several at once: then it waits for any of them, in a call such as epoll_wait. And the first thread has handed it on before it begins
-//! the next one of the kind (`next`).
+//! A wake-up between the two threads need not be a hand-over: both may contend for the lock of the queue. Two
+//! bounds separate most cases. The last thread cannot have turned to the execution before it ended the
+//! previous one (`busy_until`), unless it works on several at once: then it waits for any of them, in a call
+//! such as epoll_wait. And the first thread has handed the execution on before it begins the next one of the
+//! kind (`next`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,8 +41,8 @@ pub struct Passed {
     pub next: Option<i64>,
     /// The last thread had ended another one before this one began: since then it does nothing else.
     pub was_free: bool,
-    /// The record at its begin is of the first thread for sure, since the thread wrote it itself. Else, where no hand-over is
-    /// seen, the path is that of the last thread alone.
+    /// True if the first thread wrote the begin record itself. Otherwise, without a recorded hand-over, the
+    /// path is that of the last thread alone.
     pub is_sure: bool,
 }
 
@@ -53,16 +55,17 @@ struct Edge {
     at: i64,
     /// When the other thread has it.
     woken: i64,
-    /// What that one does in between, and whether it waited when the execution began.
+    /// Activity of the receiving thread in between, and whether it waited when the execution began.
     kind: Kind,
     link: Link,
     waited_all_along: bool,
 }
 
-/// Stretches that are looked at for a chain at most: with a window of seconds of a busy machine there may be any number.
+/// Maximum number of stretches that are searched for a chain: a window of seconds on a busy machine may hold
+/// any number.
 const MOST_LOOKED_AT: usize = 1 << 14;
 
-/// Threads of a chain at most.
+/// Maximum number of threads in a chain.
 const MOST_STEPS: usize = 8;
 
 /// The last thread may have to wait for the lock of the queue before it waits for the queue.
@@ -77,12 +80,13 @@ pub(crate) struct Search<'g> {
     pub(crate) packets: Vec<u32>,
 }
 
-/// A thread that was reached backwards: from which step on, and until when it may have been handed the execution.
+/// A thread that was reached backwards: from which step on, and the latest time at which it may have received
+/// the execution.
 struct Reached {
     actor: ActorId,
     until: i64,
     edge: Edge,
-    /// The one that it hands it on to: its place among those reached.
+    /// The receiver: its index among the threads reached.
     next: Option<usize>,
     depth: usize,
 }
@@ -189,6 +193,8 @@ impl<'g> Search<'g> {
             self.looked_at += 1;
             edges.extend(self.edge(id, stretch, next).filter(|edge| edge.at >= begin));
         }
+        // A thread that wakes itself has handed nothing over.
+        edges.retain(|edge| edge.by != id);
         edges
     }
 
@@ -300,7 +306,7 @@ impl Passed {
                 link: Link::Busy,
             };
         }
-        // It cannot have been taken while its thread waited, nor after that.
+        // The execution cannot have been taken while its thread waited, nor after that.
         let last_waits = waits_from(self.last, begin);
         let ends: Vec<i64> = match graph.actor(self.last) {
             Some(last) => {
@@ -320,7 +326,7 @@ impl Passed {
         let taken = match (self.was_free, is_waiting) {
             (true, true) => ends.first().copied(),
             (true, false) => None,
-            // What it did meanwhile may be anything.
+            // The thread's work in the meantime is unknown.
             (false, _) => ends.last().copied(),
         };
         Gap {
@@ -378,7 +384,7 @@ impl Walk<'_> {
             hops.push(self.hop(hop));
         }
         let mut at = passed.begin;
-        // Who hands it on has it up to then; who is handed it waits for it to come.
+        // The sender is charged up to the hand-over; the receiver waits for the execution to arrive.
         for (place, edge) in chain.iter().enumerate().rev() {
             if let (Some(by), Some(to)) = (hops.get(place + 1), hops.get(place)) {
                 let handed = edge.at.max(at);

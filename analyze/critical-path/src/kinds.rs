@@ -45,7 +45,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// True of calls in which a thread waits for any of several things: it may work on several tasks at once.
+    /// True of calls that wait for any of several events: the thread may work on several tasks at once.
     pub(crate) fn waits_for_any(call: Syscall) -> bool {
         call != Syscall::OTHER && (call.category() == Category::Poll || Kind::of(call) == Kind::Ring)
     }

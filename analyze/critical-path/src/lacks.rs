@@ -2,7 +2,7 @@
 
 use tracebraid_kernel_model::KernelEvent;
 
-/// Said where no event tells who ran: there is no critical path of anything.
+/// Shown if no scheduling event was recorded: there are no critical paths at all.
 pub const NO_SWITCHES: &str =
     "nothing tells when threads ran, so critical paths are unknown: enable sched_switch";
 

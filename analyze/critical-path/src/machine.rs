@@ -195,7 +195,7 @@ impl Player<'_> {
 impl Machine {
     /// There is nothing more of a trace, or of any: whoever waits still does.
     pub(crate) fn ends_waiting(&mut self, recorded: &Recorded, trace: Option<u32>) {
-        // On a CPU that was not recorded they may have been woken.
+        // They may have been woken on a CPU that was not recorded.
         let is_of =
             |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace) && recorded.is_whole(key.trace);
         for (key, life) in self.lives.entries().filter(|life| is_of(life.0)) {
@@ -210,8 +210,8 @@ impl Machine {
         }
     }
 
-    /// What a thread did last is not known if it seems to have waited for a CPU that went idle meanwhile: it has gone to one
-    /// that was not recorded.
+    /// Drops the last state of a thread that seems to have waited for a CPU which went idle meanwhile: it has
+    /// gone to a CPU that was not recorded.
     #[cold]
     fn loses_sight(&mut self, thread: ThreadKey) {
         let actor = self.actor(thread);

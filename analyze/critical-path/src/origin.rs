@@ -1,4 +1,4 @@
-//! Which thread did what ended a wait, and when.
+//! Finds the thread that caused the end of a wait, and when it did.
 
 use tracebraid_kernel_model::Syscall;
 
@@ -6,7 +6,7 @@ use crate::cause::{ActorId, Wake};
 use crate::graph::Graph;
 use crate::path::Link;
 
-/// The thread that something comes from which ends a wait.
+/// The thread whose action ends a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) by: ActorId,

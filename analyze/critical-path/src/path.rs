@@ -76,19 +76,19 @@ pub struct Hop {
     pub link: Link,
     /// The one before did other things in the meantime, which do not matter: it was only handed what this one did.
     pub replaces: bool,
-    /// Whose work the time of the hop is.
+    /// Work that the time of the hop is for.
     pub role: Role,
 }
 
-/// Whose work the time of a hop is: that of the path's execution, or other work that delays it.
+/// Work that the time of a hop is for: that of the path's execution, or other work that delays it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Role {
-    /// Work for what the path is of.
+    /// Work of the path's execution.
     #[default]
     Own,
-    /// Other work of the thread that is to take it, for which it lies in a queue.
+    /// Other work of the receiving thread while the execution is queued.
     Busy,
-    /// What a thread did while the hand-over to it, or within it, was not seen: its own or other work.
+    /// Activity of a thread around or within an unrecorded hand-over: for this execution or for others.
     Unseen,
 }
 
@@ -114,11 +114,11 @@ pub enum Link {
     Queues(Queue),
     /// It makes the one before.
     Makes,
-    /// It hands the execution to the one before, in a way that leaves no event.
+    /// The thread hands the execution to the previous hop's thread without leaving an event.
     Passes,
-    /// It is the one before itself, which does other work while the execution waits for it.
+    /// The previous hop's thread, doing other work while the execution waits for it.
     Busy,
-    /// It is the one before itself, of which is not known when it was handed the execution.
+    /// The previous hop's thread, which may or may not have received the execution yet.
     Unseen,
 }
 
@@ -162,7 +162,7 @@ impl Path {
         at == end
     }
 
-    /// What the time of a part is for the path.
+    /// Role of a part's time in the path.
     pub fn role(&self, segment: &Segment) -> Role {
         let hop = self.hops.get(segment.hop as usize);
         hop.map_or(Role::Own, |hop| hop.role)
@@ -293,7 +293,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Everything that the thread of a hop did in a window, whatever that was for.
+    /// All activity of a hop's thread in a window, for whatever work.
     pub(crate) fn follow_alone(&mut self, hop: u32, (begin, end): Window) {
         let graph = self.graph;
         let actor = self

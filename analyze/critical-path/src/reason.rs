@@ -46,7 +46,7 @@ pub enum Reason {
     WorkQueue,
     /// The execution waited for a thread that did other work.
     Queued,
-    /// It is not known how and when the execution went from one thread to another.
+    /// The time and manner of the hand-over between threads are unknown.
     UnknownHandOver,
     /// It still waited where the trace ended, or what was read of it did.
     StillWaiting,
@@ -188,7 +188,7 @@ impl Graph {
         }
     }
 
-    /// What the thread of a part of a path does there, whatever that is to the path.
+    /// Activity of the thread of a part, independent of its role in the path.
     pub fn activity(&self, path: &Path, segment: &Segment) -> Reason {
         match segment.kind {
             Kind::Unknown => Reason::Unknown,
@@ -237,7 +237,7 @@ impl Graph {
         }
     }
 
-    /// What happens while an execution waits for a thread: that one, and what it does.
+    /// Activity while an execution waits for a thread: the thread, and its state.
     pub(crate) fn meanwhile(&self, path: &Path, segment: &Segment, detail: &str) -> String {
         let mut way = path.way(segment.hop);
         let taker = way.find(|hop| matches!(hop.link, Link::Busy | Link::Unseen));
@@ -275,8 +275,8 @@ impl Graph {
         })
     }
 
-    /// The same more exactly, as [`Graph::detail`] does. `begin` is when the stretch begins: of a thread without a CPU this
-    /// names who had that CPU then, though others may have it later in the stretch.
+    /// As [`Graph::detail`], but more exact. `begin` is the beginning of the stretch: for a thread without a
+    /// CPU, the thread that had that CPU then is named, though others may have it later in the stretch.
     pub fn detail_of(&self, trace: u32, state: State, begin: i64) -> String {
         match state {
             State::Interrupted(_, by) => self.interrupt(trace, by),
@@ -349,7 +349,7 @@ impl Graph {
         }
     }
 
-    /// Who has a CPU at a time.
+    /// The thread that has a CPU at a time.
     fn occupant_at(&self, trace: u32, cpu: u16, time: i64) -> Occupant {
         let cpu = u32::from(cpu);
         let first = self.occupied(CpuKey { trace, cpu }, time).first();

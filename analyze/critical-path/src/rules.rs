@@ -121,7 +121,7 @@ impl Rules for GraphRules {
             Exit(exit) => Some(events::exits(exit, body)),
             Switch(switch) => return self.switch(partial, event, switch, body),
             Wakeup(wakeup) => events::wakes(wakeup, body),
-            // Where all CPUs are recorded, switches tell where threads go.
+            // Where all CPUs are recorded, switches show the CPU of a thread.
             Migrate(migrate) if !self.recorded.is_whole(cpu.trace) => {
                 if let Some(moves) = events::moves(migrate, body) {
                     let (tid, what) = (None, What::Item(moves));

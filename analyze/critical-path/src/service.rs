@@ -2,13 +2,14 @@
 //!
 //! A request is in service from when its driver takes it (`block_rq_issue`) to its completion; while it only lies in a queue
 //! (`block_rq_insert`) the device does nothing for it. Each instant belongs to the requests in service then, in proportion to
-//! their sizes: a device moves bytes, so of one request of 1 MiB and one of 64 KiB the first takes sixteen times as much of it.
-//! That is processor sharing (Kleinrock, "Time-shared systems: a theoretical treatment", 1967) with weights, and it holds for
-//! devices that serve one request after the other as well as a trace can say: which of the issued requests such a device works
-//! on is not recorded. Instants in which no request is in service belong to none.
+//! their sizes: a device moves bytes, so of one request of 1 MiB and one of 64 KiB the first takes sixteen
+//! times as much of it. This is processor sharing (Kleinrock, "Time-shared systems: a theoretical treatment",
+//! 1967) with weights. For devices that serve one request after the other it is the best estimate that a
+//! trace allows: which of the issued requests such a device works on is not recorded. Instants without a
+//! request in service belong to no thread.
 //!
-//! The sums take the time to sort the requests: the service that a request of weight 1 gets (`virtual time`) grows by
-//! `dt / total weight`, and each request gets its weight times what that grew by while the request was in service.
+//! The cost is that of sorting the requests: the service that a request of weight 1 gets (`virtual time`)
+//! grows by `dt / total weight`, and each request gets its weight times the growth while it was in service.
 
 use std::collections::BTreeMap;
 
@@ -22,24 +23,26 @@ use crate::graph::{Graph, Request};
 pub struct Served {
     /// The thread that issued the requests; `None` where that was an interrupt, or is not known.
     pub by: Option<ActorId>,
-    /// When the first of its requests began that were in service, in nanoseconds from the origin.
+    /// When its first request in service began, in nanoseconds from the origin.
     pub since: i64,
     /// Its share of the device, in nanoseconds, rounded down.
     pub time: u64,
-    /// How many requests.
+    /// Number of requests.
     pub requests: u64,
 }
 
-/// Weight of smaller requests, in sectors: one page. Flushes and commands have no sectors, but take the device too.
+/// Weight of smaller requests, in sectors: one page. Flushes and commands have no sectors, but occupy the
+/// device too.
 const LEAST_SECTORS: u32 = 8;
 
-/// Bits of the fractions of nanoseconds that times are counted in.
+/// Fraction bits of a nanosecond in which times are counted.
 const FRACTION: u32 = 64;
 
-/// Shares are too small by less than that, since virtual time is rounded down: some 2^-64 ns for each request and sector.
+/// Upper bound of the rounding error of a share: virtual time is rounded down by some 2^-64 ns for each
+/// request and sector.
 const ROUNDED_OFF: u128 = 1 << 44;
 
-/// A request in a window: from when to when it was in service, and its weight.
+/// A request in a window: when it was in service, and its weight.
 struct InService {
     begin: i64,
     end: i64,
@@ -97,7 +100,7 @@ fn in_service(request: &Request, (begin, end): (i64, i64)) -> Option<InService> 
 
 /// Adds to each user's share, in fractions of nanoseconds.
 fn share(requests: &[InService], shares: &mut [u128]) {
-    // Ends and beginnings by time; which comes first at one time does not matter, since no time lies between.
+    // Ends and beginnings by time; their order at equal times does not matter, since no time lies between.
     let ends = requests
         .iter()
         .enumerate()

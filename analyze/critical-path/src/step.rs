@@ -59,12 +59,12 @@ pub(crate) struct RequestKey {
     pub(crate) sector: i64,
 }
 
-/// How a block request goes on its way.
+/// A stage of a block request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Issued {
-    /// Of 512 bytes.
+    /// Size in sectors of 512 bytes.
     pub(crate) sectors: u32,
-    /// Its driver takes it; else it is put into a queue.
+    /// True if the driver takes it; false if it is put into a queue.
     pub(crate) is_taken: bool,
 }
 

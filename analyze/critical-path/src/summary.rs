@@ -19,7 +19,7 @@ pub struct Summary {
     pub threads: Vec<ThreadSum>,
     /// By machine: its index, and how long.
     pub hosts: Vec<(u32, u64)>,
-    /// Threads that the devices served which the path waited for, while it did.
+    /// Threads that the devices served while the path waited for these devices.
     pub competitors: Vec<Competitor>,
 }
 
@@ -54,9 +54,9 @@ pub struct Competitor {
     pub device: String,
     /// The thread that issued the requests; none where that was an interrupt.
     pub thread: Option<Thread>,
-    /// How long the device served it: see [`Graph::served`].
+    /// Time for which the device served it: see [`Graph::served`].
     pub duration_ns: u64,
-    /// How many requests of it were in service.
+    /// Number of its requests in service.
     pub requests: u64,
 }
 

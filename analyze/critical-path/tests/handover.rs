@@ -33,7 +33,7 @@ fn until(by: ActorId) -> State {
 
 const TIMER: Wake = Wake::Timer;
 
-/// Threads 10, 11 and so on, with what they do from when on.
+/// Activities of threads 10, 11 and so on, with their beginnings.
 fn graph(lines: &[&[(i64, State)]]) -> Graph {
     let actor = |(tid, line): (i32, &&[(i64, State)])| Actor {
         key: ThreadKey { trace: 0, tid },
@@ -62,7 +62,7 @@ const PASSED: Passed = Passed {
     is_sure: true,
 };
 
-/// Until when, which thread, and what its time went into.
+/// End, thread and state of each part.
 fn parts(graph: &Graph, passed: Passed) -> Vec<(i64, i32, &'static str)> {
     let path = graph.passed_path(&passed);
     assert!(path.tiles(passed.begin, passed.end), "{path:?}");
@@ -87,13 +87,14 @@ fn a_thread_that_waits_is_woken() {
         found,
         [(130, 10, "running"), (135, 11, "runnable"), (200, 11, "running")]
     );
-    // It is as it would be without knowing the first thread.
+    // The result is the same as without knowing the first thread.
     assert_eq!(graph.passed_path(&PASSED), graph.path(LAST, 100, 200));
 }
 
 #[test]
 fn what_the_last_thread_did_before_is_of_others() {
-    // It serves another one, which waits for a timer, waits for another thread, and is woken then.
+    // The last thread serves another execution, which waits for a timer, waits for another thread, and is
+    // woken then.
     let line = [
         (0, RUNS),
         (90, waits(Syscall::OTHER, TIMER)),
@@ -155,7 +156,7 @@ fn a_thread_that_has_more_to_do_is_queued_for() {
     let summary = graph.summary(&path);
     let queued = summary.reasons.iter().filter(|sum| sum.reason.name() == "queued");
     assert_eq!(queued.map(|sum| sum.duration_ns).sum::<u64>(), 40);
-    // It turns to the next one before it waits.
+    // The last thread turns to the next execution before it waits.
     let passed = Passed {
         next: Some(110),
         ..passed
@@ -165,7 +166,8 @@ fn a_thread_that_has_more_to_do_is_queued_for() {
 
 #[test]
 fn a_lock_of_the_queue_is_no_hand_over() {
-    // Both want it: while the last thread still serves another one, and once the first one has gone on to the next.
+    // Both contend: while the last thread still serves another one, and once the first one has gone on to the
+    // next.
     let last = [
         (0, RUNS),
         (105, until(FIRST)),
@@ -259,7 +261,7 @@ fn messages_hand_it_over() {
 
 #[test]
 fn what_is_not_seen_is_said_to_be_so() {
-    // It waits for a timer, and looks into the queue then.
+    // The last thread waits for a timer, and looks into the queue then.
     let first = [(0, RUNS), (110, waits(Syscall::OTHER, TIMER))];
     let last = [
         (0, RUNS),
@@ -277,7 +279,7 @@ fn what_is_not_seen_is_said_to_be_so() {
         (200, 11, "running"),
     ];
     assert_eq!(parts(&graph, PASSED), expected);
-    // Of a thread of which is not known that it serves executions at all, it is not known what it does until it does not wait any more.
+    // A thread not known to serve executions may do anything until it no longer waits.
     let unknown = Passed {
         was_free: false,
         ..PASSED
@@ -289,7 +291,7 @@ fn what_is_not_seen_is_said_to_be_so() {
         rest.iter().all(|part| part.2 == "unknown-hand-over") && rest.last().unwrap().0 == 190,
         "{found:?}"
     );
-    // Whose thread is not sure has the path of the last one.
+    // If the first thread is uncertain, the path is that of the last one.
     let unsure = Passed {
         is_sure: false,
         ..PASSED

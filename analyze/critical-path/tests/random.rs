@@ -157,7 +157,7 @@ fn holds(graph: &Graph, path: &Path, (begin, end): (i64, i64)) -> Result<(), Tes
                 parent.begin <= hop.begin && hop.end <= parent.end,
                 "{hop:?} in {parent:?}"
             );
-            // Only an execution waits for other work of the thread that is to take it.
+            // Only an execution waits for other work of the receiving thread.
             let is_itself = matches!(hop.link, Link::Busy | Link::Unseen);
             prop_assert_eq!(parent.actor == hop.actor, is_itself);
         }
@@ -247,7 +247,7 @@ proptest! {
         };
         let path = graph.passed_path(&passed);
         holds(&graph, &path, window)?;
-        // What is not its own stands for waiting: it is never in the times of what happens meanwhile.
+        // Work for others counts as waiting: it is never part of the times of concurrent activity.
         for segment in &path.segments {
             let reason = graph.reason(&path, segment);
             let expected = match path.role(segment) {

@@ -72,7 +72,7 @@ impl Union {
         frames.map(|frame| self.word(frame)).collect()
     }
 
-    /// `queued` or `unknown-hand-over` for contexts of what a thread did while the execution waited for it.
+    /// `queued` or `unknown-hand-over` for contexts of a thread's activity while the execution waited for it.
     pub fn waits_for_thread(&self, context: ContextId) -> Option<&'static str> {
         let frames = self
             .contexts

@@ -1,8 +1,9 @@
 //! Two groups of executions beside each other: in which contexts they differ, and how sure that is.
 //!
-//! For each context the mean time of an execution in it, of those that were never there too, beside that of random groups of the same
-//! sizes ([`crate::permutation`]). Chances are corrected for the number of contexts that can differ as surely, those of times within
-//! contexts and those of contexts with all within them each by themselves.
+//! For each context, compares the mean time of an execution in it, counting those that were never there, with
+//! that of random groups of the same sizes ([`crate::permutation`]). Probabilities are corrected for the
+//! number of contexts that can differ as significantly, separately for own times and for times with all
+//! within.
 
 use crate::contexts::{ContextId, Contexts};
 use crate::permutation::correct;
@@ -67,7 +68,7 @@ impl Difference {
     }
 }
 
-/// Differences of contexts themselves, or of contexts with all within them: the greatest first, whether they are sure or not.
+/// Differences of own times, or of times with all within: the greatest first, significant or not.
 pub fn ranked(differences: &[Difference], is_whole: bool) -> Vec<Difference> {
     let of_kind = differences.iter().filter(|of| of.is_whole == is_whole);
     let mut ranked: Vec<Difference> = of_kind.copied().collect();

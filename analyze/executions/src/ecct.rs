@@ -243,7 +243,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// It waits for a block device: each other thread has the part of the time in which the device served it.
+    /// A wait for a block device: each other thread has the part of the time in which the device served it.
     fn uses_device(
         &mut self,
         growing: &mut Growing<'_>,
@@ -316,7 +316,7 @@ impl<'t> Builder<'t> {
     /// Where the stacks of a thread stand that another one waits for, whose stacks stand in `base`.
     fn goes_over(&mut self, base: ContextId, waiting: ActorId, hop: &Hop) -> ContextId {
         let mut context = match hop.link {
-            // What the waiting one did meanwhile was of others.
+            // The waiting thread worked for others in the meantime.
             Link::Passes | Link::Busy | Link::Unseen => base,
             _ => {
                 let since = if is_handed(hop) { hop.end - 1 } else { hop.begin };
@@ -398,7 +398,8 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// Whether the execution's last thread did other things before it waited to be handed the execution: only then, at the end of the hop, it waits.
+/// Whether the execution's last thread did other work before it waited for the hand-over: only then it waits
+/// at the end of the hop.
 fn is_handed(hop: &Hop) -> bool {
     hop.replaces && hop.parent == Some(0) && hop.begin < hop.end
 }

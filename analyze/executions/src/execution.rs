@@ -38,8 +38,8 @@ impl Execution {
         self.begin.abs_diff(self.end)
     }
 
-    /// Its critical path: of the thread in which it ends, and before it was handed over of the one in which it begins.
-    /// None if it is not known in which thread it was.
+    /// Critical path of the thread in which it ends, and of the thread in which it begins up to the
+    /// hand-over. None if its thread is unknown.
     pub fn path(&self, graph: &Graph) -> Option<Path> {
         if let Some(passed) = &self.passed {
             return Some(graph.passed_path(passed));
@@ -130,7 +130,7 @@ impl<'g> Whose<'g> {
         Whose { graph, kernels }
     }
 
-    /// The execution that a period is; with a label if such go from one thread to another.
+    /// The execution of a period; with a label if executions of its kind go from one thread to another.
     pub(crate) fn execution(&self, period: EndedPeriod, label: Option<Label>, turns: &Turns) -> Execution {
         let (begin, end) = (period.begin.time, period.end.time);
         let is_kernels = self.kernels.of(period.begin.trace) == Some(period.begin.trace);

@@ -79,13 +79,13 @@ pub fn separations<'t>(database: &Database, table: &'t Table, groups: [&[usize];
 }
 
 impl Separation<'_> {
-    /// Whether it is taken for a difference, if its chance is corrected.
+    /// Whether the figure differs significantly, if its probability is corrected.
     pub fn is_sure(&self) -> bool {
         self.test.chance < SURE
     }
 }
 
-/// The figures in two groups, with the least chance that each can have. Their chances are not corrected.
+/// The figures in two groups, with the least probability that each can have. Probabilities are not corrected.
 fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<(Separation<'t>, f64)> {
     let of = |figures: &'t Figures| {
         let mut values = groups.map(|group| {
@@ -107,7 +107,7 @@ fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<(Separation<'t>, 
     table.figures.iter().map(of).collect()
 }
 
-/// How probable numbers that differ so much are by chance, by means or by ranks; and the least that can be.
+/// Probability of so large a difference by chance, by means or by ranks; and the least possible one.
 fn chance_of(compared: &Numbers, executions: [u64; 2]) -> (f64, f64) {
     let least = least_chance(executions, compared.differing);
     let is_enough = executions.iter().all(|&count| count > 1);

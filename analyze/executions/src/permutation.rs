@@ -1,30 +1,32 @@
-//! How probable the sum of a group's values is if the group is a random one.
+//! Probability of the sum of a group's values if the group is a random one.
 //!
 //! If two groups do not differ, every way to divide their executions into groups of these sizes is equally probable (Fisher, "The Design
 //! of Experiments", 1935; Pitman, "Significance tests which may be applied to samples from any populations", 1937). The probability of
 //! a sum at least as extreme over all these ways is approximated by a double saddlepoint (Robinson, "Saddlepoint approximations for
 //! permutation tests and confidence intervals", 1982; for lattices Daniels, "Tail probability approximations", 1987), with the greatest
-//! gap between values taken for the span of the lattice: right in order of magnitude far out in the tail, whatever the sizes of the
-//! groups and however rare and large the values are, and rather too large than too small. Normal approximations, Welch's test among
-//! them, are not: a small group without a rare context has no variance.
+//! gap between values taken for the span of the lattice. Far out in the tail it is right in order of
+//! magnitude, and rather too large than too small, for groups of any size and for rare and large values.
+//! Normal approximations, Welch's test among them, are not: a small group without a rare context has no
+//! variance.
 //!
 //! Values come as a few numbers with weights, so that the cost depends neither on the executions nor on their order.
 
-/// Values of two groups together: numbers, and how many values each stands for.
+/// The values of two groups together: numbers with their counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
     atoms: Vec<(f64, f64)>,
-    /// The number that was added last, and the greatest gap between one and the next.
+    /// The last number added, and the greatest gap between neighbours.
     last: Option<f64>,
     gap: f64,
 }
 
-/// The sum of a group beside those of all groups of its size.
+/// The sum of a group compared with those of all groups of its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tail {
     /// Whether the sum is above the expected one.
     pub(crate) is_more: bool,
-    /// Probability of a sum at least as far from the expected one on the same side; 1 where nothing can be said.
+    /// Probability of a sum at least as far from the expected one on the same side; 1 where nothing can be
+    /// inferred.
     pub(crate) chance: f64,
 }
 
@@ -34,7 +36,7 @@ impl Tail {
         chance: 1.0,
     };
 
-    /// The probability of a sum as far from the expected one on either side: twice that of the one at hand.
+    /// Two-sided probability: twice that of the observed side.
     pub(crate) fn two_sided(self) -> f64 {
         (2.0 * self.chance).min(1.0)
     }
@@ -45,16 +47,17 @@ impl Tail {
     }
 }
 
-/// Sums nearer to the expected one, in standard deviations, are as probable as can be: the bound is above one half there.
+/// Standard deviations within which a sum counts as the expected one: the bound is above one half there.
 const NEAR: f64 = 0.8;
-/// Steps of Newton's method; about ten are needed, and more only where the sum is the largest one that is possible.
+/// Maximum number of steps of Newton's method; about ten are needed, and more only for the largest possible
+/// sum.
 const STEPS: usize = 100;
-/// By how much the logarithm of odds changes in a step at most. The third derivative of the logistic function is bounded by
-/// the second, so a step of this length does not go astray.
+/// Maximum change of the log odds in a step. The third derivative of the logistic function is bounded by the
+/// second, so a step of this length does not diverge.
 const LONGEST: f64 = 2.0;
-/// Beyond these logarithms of odds a value is drawn, or is not, whatever they are: they do not hold up others.
+/// Log odds beyond which a value is certainly drawn or not drawn: such values do not delay convergence.
 const CERTAIN: f64 = 20.0;
-/// Error of the logarithm of the probability at which the steps end.
+/// Error of the log probability at which the iteration ends.
 const CLOSE: f64 = 1e-10;
 
 impl Pool {
@@ -84,7 +87,7 @@ impl Pool {
         self.atoms.iter().map(|(_, count)| count).sum()
     }
 
-    /// Where the sum of `drawn` of these values lies among those of all ways to draw as many.
+    /// Position of the sum of `drawn` of these values among the sums of all ways to draw as many.
     pub(crate) fn tail(&self, drawn: u64, sum: f64) -> Tail {
         let (all, drawn) = (self.size(), drawn as f64);
         let mean = self.atoms.iter().map(|(value, count)| value * count).sum::<f64>() / all;
@@ -108,7 +111,8 @@ impl Pool {
     }
 }
 
-/// The tilted sampling under which the sum at hand is the expected one. Each value is drawn with the odds exp(shift + tilt · value).
+/// The tilted sampling under which the observed sum is the expected one. Each value is drawn with the odds
+/// exp(shift + tilt · value).
 struct Saddle<'a> {
     atoms: &'a [(f64, f64)],
     all: f64,
@@ -116,7 +120,7 @@ struct Saddle<'a> {
     sum: f64,
     shift: f64,
     tilt: f64,
-    /// Variances under this sampling: of how many values are drawn, and of their sum if that is given.
+    /// Variances under this sampling: of the number of values drawn, and of their sum given that number.
     curvature: (f64, f64),
     /// The mean by the first of these.
     mean: f64,
@@ -143,7 +147,7 @@ impl<'a> Saddle<'a> {
         saddle
     }
 
-    /// A step of Newton's method; returns how much there was to gain by it.
+    /// A step of Newton's method; returns the gain.
     fn step(&mut self) -> f64 {
         let (mut drawn, mut sum) = (-self.drawn, -self.sum);
         let mut by = [0.0; 3];
@@ -181,7 +185,7 @@ impl<'a> Saddle<'a> {
         drawn * drawn / by[0] + sum * sum / spread
     }
 
-    /// By what the sum changes typically as one value takes the place of another one, by their part in the variance.
+    /// Typical change of the sum when one value replaces another, weighted by their part in the variance.
     fn jump(&self) -> f64 {
         let parts = |power: i32| {
             let term = |&(value, count): &(f64, f64)| {
@@ -203,7 +207,7 @@ impl<'a> Saddle<'a> {
         let odds = (self.drawn / (self.all - self.drawn)).ln();
         let bound = (power(self.shift, self.tilt) - power(odds, 0.0)).min(0.0).exp();
         let (of_count, of_sum) = self.curvature;
-        // That the right number of values is drawn, by tilted odds and by the same odds for all.
+        // Probability that the right number of values is drawn, by tilted odds and by equal odds for all.
         let counts = exactly(of_count) / exactly(self.drawn * (1.0 - self.drawn / self.all));
         let step = match gap > 0.0 {
             true => (1.0 - (-self.tilt * gap).exp()) / gap,
@@ -231,13 +235,13 @@ pub(crate) struct Runs {
     all: u64,
     placed: u64,
     first: f64,
-    /// Values of the run that is under way: how many, how many more it takes, their sum and squares from the first.
+    /// The current run: number of values, values missing, sum and squares from the first.
     count: f64,
     left: u64,
     sums: [f64; 2],
 }
 
-/// Part of those that are nearer to the end in a run.
+/// Part (one over this) of the values nearer to the end that a run takes.
 const RUN: u64 = 8;
 
 impl Runs {
@@ -291,8 +295,9 @@ impl Runs {
     }
 }
 
-/// The least probability that a test of two groups can give, on both sides, if `differing` of their values are not the most frequent one: that
-/// of all these in the smaller group, or of one way to choose it.
+/// The least two-sided probability that a test of two groups can give, if `differing` of their values are not
+/// the most frequent one: the probability that all of these are in the smaller group, or of one way to choose
+/// it.
 pub(crate) fn least_chance(groups: [u64; 2], differing: u64) -> f64 {
     let all = groups[0].saturating_add(groups[1]) as f64;
     let few = groups[0].min(groups[1]);
@@ -306,10 +311,11 @@ pub(crate) fn least_chance(groups: [u64; 2], differing: u64) -> f64 {
     chance.min(1.0)
 }
 
-/// Corrects probabilities for the number of tests, so that the probability that any of them is so small by chance is at most what it
-/// says. A test counts only if it can give so small a probability at all (Tarone, "A modified Bonferroni method for discrete data",
-/// 1990; Westfall and Wolfinger, "Multiple tests with discrete distributions", 1997): contexts that one execution has prove nothing, and take
-/// nothing from others. Beside each probability stands the [least](least_chance) that its test can give.
+/// Corrects probabilities for the number of tests, so that the probability of any so small one by chance is
+/// at most the corrected one. A test counts only if it can give so small a probability (Tarone, "A modified
+/// Bonferroni method for discrete data", 1990; Westfall and Wolfinger, "Multiple tests with discrete
+/// distributions", 1997): a context that one execution has proves nothing, and costs the others nothing. Each
+/// probability comes with the [least](least_chance) that its test can give.
 pub(crate) fn correct<'t>(tests: impl Iterator<Item = (&'t mut f64, f64)>) {
     let tests: Vec<(&mut f64, f64)> = tests.collect();
     let mut least: Vec<f64> = tests.iter().map(|(_, least)| *least).collect();
@@ -319,7 +325,7 @@ pub(crate) fn correct<'t>(tests: impl Iterator<Item = (&'t mut f64, f64)>) {
     }
 }
 
-/// Probabilities that are the same may be rounded otherwise.
+/// Tolerance for equal probabilities with different rounding.
 const ROUNDED: f64 = 1.0 + 1e-9;
 
 /// A probability, corrected for those tests that can give one as small; `least` is in ascending order.
@@ -332,7 +338,7 @@ pub(crate) fn corrected(chance: f64, least: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Numbers that are as random as they need to be, from 0 to 1: Knuth's constants.
+    /// Pseudorandom numbers from 0 to 1, by Knuth's constants.
     fn random(seed: u64) -> impl FnMut() -> f64 {
         let mut state = seed;
         move || {
@@ -390,7 +396,7 @@ mod tests {
                 let exact = all.iter().filter(as_far).count() as f64 / all.len() as f64;
                 let ratio = found.chance / exact;
                 worst = [worst[0].min(ratio), worst[1].max(ratio)];
-                // What is said of sums near the expected one is that nothing can be said.
+                // Near the expected sum nothing can be inferred.
                 assert!(
                     found.chance <= 1.0 && ratio > 0.4 && (ratio < 20.0 || found.chance == 1.0),
                     "{values:?} {sum}: {found:?}, {exact}"
@@ -403,7 +409,7 @@ mod tests {
         );
     }
 
-    /// Values that few have, all of them in the small group: the sum is the largest one that is possible.
+    /// Values that few have, all of them in the small group: the sum is the largest possible one.
     #[test]
     fn rare_values_have_the_chance_of_their_places() {
         for (all, drawn) in [(1806u64, 20u64), (1806, 100), (1806, 903), (155, 5)] {

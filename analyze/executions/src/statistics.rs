@@ -1,7 +1,8 @@
 //! How sure it is that two groups of values differ.
 //!
-//! Probabilities are those of random groups ([`crate::permutation`]). The interval is the wider one of Welch's test, which honours that
-//! groups differ in their spread, and of Student's, which honours that a small group does not show its spread. The effect is Hedges' g.
+//! Probabilities are those of random groups ([`crate::permutation`]). The interval is the wider of Welch's,
+//! which allows for groups with different spread, and Student's, which allows for small groups that do not
+//! show their spread. The effect is Hedges' g.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::factorial::ln_binomial;
@@ -59,7 +60,7 @@ impl Spread {
     }
 }
 
-/// Two groups whose difference has that probability by chance.
+/// Two groups whose difference has this probability by chance.
 pub(crate) fn test(groups: [Spread; 2], chance: f64) -> Test {
     let more = groups[1].mean - groups[0].mean;
     Test {
@@ -70,10 +71,10 @@ pub(crate) fn test(groups: [Spread; 2], chance: f64) -> Test {
     }
 }
 
-/// How probable numbers of a second group that are as much greater than those of a first one are if they are none: by means
-/// or by ranks (Mann and Whitney), which a few numbers far away do not change. Means must differ both beside those of random groups and
-/// beside the spread of each group (Welch's test): only the first is right where a group is small, only the latter where a
-/// group has a greater spread than the other one and the same mean.
+/// One-sided probability of the second group's excess over the first by chance: by means, or by ranks (Mann
+/// and Whitney), which a few outliers do not change. Means must differ both from those of random groups and
+/// relative to the spread of each group (Welch's test): only the first is valid for a small group, only the
+/// second for groups with the same mean and different spread.
 pub fn chance_of_more(first: &[f64], second: &[f64]) -> f64 {
     let spreads = [first, second].map(|values| Spread::of(values.iter().copied()));
     let compared = numbers([&mut first.to_vec(), &mut second.to_vec()]);
@@ -89,7 +90,7 @@ pub fn chance_of_more(first: &[f64], second: &[f64]) -> f64 {
 /// Tests whether the times of two groups in a context differ; those of executions that were not there are 0.
 pub(crate) fn test_times(groups: [Spread; 2], pool: &Pool, sum: f64) -> Test {
     let executions = groups.map(|group| group.executions);
-    // Of a single execution nothing can be said.
+    // A single execution allows no inference.
     let chance = match executions.iter().all(|&count| count > 1) {
         true => pool.tail(executions[1], sum).two_sided(),
         false => 1.0,
@@ -144,7 +145,7 @@ pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
     (2.0 * sum).min(1.0)
 }
 
-/// Two groups of numbers, beside those of all ways to choose the second one.
+/// Two groups of numbers, compared with all ways to choose the second one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     /// By the sum of the numbers.
@@ -152,9 +153,10 @@ pub(crate) struct Numbers {
     /// By the sum of their ranks: Mann and Whitney, "On a test of whether one of two random variables is stochastically larger than
     /// the other" (1947).
     pub(crate) by_ranks: Tail,
-    /// How probable it is that one of the second group is greater than one of the first, ties being half.
+    /// Probability that a number of the second group is greater than one of the first, ties counting one
+    /// half.
     pub(crate) higher: f64,
-    /// How many numbers are not the most frequent one.
+    /// Number of values other than the most frequent one.
     pub(crate) differing: u64,
 }
 
@@ -213,7 +215,7 @@ struct Errors {
 }
 
 impl Errors {
-    /// None if a group has less than two executions, or numbers are infinite, or so great that their squares are.
+    /// None if a group has fewer than two executions, or if numbers or their squares are infinite.
     fn new(groups: [Spread; 2]) -> Option<Errors> {
         let more = groups[1].mean - groups[0].mean;
         let counts = groups.map(|group| group.executions as f64);
@@ -245,7 +247,7 @@ impl Errors {
     }
 }
 
-/// In which the difference of means lies with a probability of 95 %.
+/// The 95 % interval of the difference of means.
 fn interval(groups: [Spread; 2]) -> Option<(f64, f64)> {
     let errors = Errors::new(groups)?;
     let reach = |(error, freedom): (f64, f64)| {
@@ -338,7 +340,7 @@ mod tests {
                 "{interval:?}"
             );
         }
-        // A group that has none of what few have is no exact one: Student's standard error is 40 times Welch's.
+        // A group without a rare value is not exact: Student's standard error is 40 times Welch's.
         let many: Vec<f64> = (0..1780)
             .map(|at| if at % 89 == 0 { 100.0 } else { 0.0 })
             .collect();
@@ -396,7 +398,7 @@ mod tests {
         let more: Vec<f64> = (0..30).map(|at| f64::from(at % 10) + 6.0).collect();
         assert!(chance_of_more(&many, &more) < 1e-6);
         assert_eq!(chance_of_more(&more, &many), 1.0);
-        // One number far away makes a mean greater, and proves nothing.
+        // One outlier makes a mean greater, and proves nothing.
         let mut one = vec![4.0; 20];
         one[3] = 1e6;
         assert!(chance_of_more(&many, &one) > 0.1);
@@ -405,7 +407,7 @@ mod tests {
             .map(|at| if at % 89 == 0 { 100.0 } else { 0.0 })
             .collect();
         assert!(chance_of_more(&[0.0; 20], &rare) > 0.2);
-        // It cannot be surer than one of all ways to choose the group.
+        // The probability is at least that of one of all ways to choose the group.
         assert!(chance_of_more(&[1.0, 2.0, 3.0], &[7.0, 8.0, 9.0]) >= 0.05);
     }
 }

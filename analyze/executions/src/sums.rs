@@ -1,7 +1,8 @@
-//! Sums of the times of a group's executions in a context: what the mean, the deviation and the test of a difference need of them.
+//! Sums of the times of a group's executions in a context, as needed for the mean, the deviation and the test
+//! of a difference.
 //!
-//! All are sums of whole numbers, so they do not depend on the order of executions, and the page, which adds and takes away executions
-//! while brushes move, has the same (`web/src/engine/sums.ts`).
+//! All sums are integers, so they do not depend on the order of executions; the page, which adds and removes
+//! executions while brushes move, has the same (`web/src/engine/sums.ts`).
 
 use crate::permutation::Pool;
 use crate::statistics::Spread;
@@ -12,11 +13,11 @@ pub(crate) struct Sums {
     pub(crate) present: u64,
     sum: u128,
     squares: u128,
-    /// By octave of times, those that there are in ascending order.
+    /// By octave of times, ascending; empty octaves are left out.
     octaves: Vec<Octave>,
 }
 
-/// Times of which the greatest is not twice the least.
+/// Times whose greatest is less than twice the least.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Octave {
     number: u32,
@@ -28,7 +29,8 @@ struct Octave {
 const FIRST: u32 = 10;
 /// Times of 2^35 ns (34 s) and more are one octave.
 const OCTAVES: u32 = 26;
-/// Standard deviation beside the mean within an octave at most: three atoms of it are not negative then.
+/// Maximum ratio of standard deviation to mean within an octave: up to it none of its three atoms is
+/// negative.
 const WIDEST: f64 = 0.57;
 
 /// The octave of a time, which is not 0.
@@ -72,7 +74,7 @@ impl Sums {
     pub(crate) fn spread(&self, executions: u64) -> Spread {
         let count = executions as f64;
         let mean = self.sum as f64 / count.max(1.0);
-        // Exact as long as it can be: the difference of two numbers that are nearly the same.
+        // Exact as far as possible: the difference of two nearly equal numbers.
         let deviations = self
             .squares
             .checked_mul(u128::from(executions))
@@ -91,8 +93,8 @@ impl Sums {
     }
 }
 
-/// Times of two groups together, which have so many executions in all. The mean of each octave and the deviation of all are those of the
-/// times; beside its mean each octave has the same deviation.
+/// Times of two groups together, with this number of executions in all. The mean of each octave and the
+/// deviation of all are those of the times; relative to its mean each octave has the same deviation.
 pub(crate) fn pool([one, other]: [&Sums; 2], executions: u64) -> Pool {
     let mut octaves: Vec<Octave> = one.octaves.iter().chain(&other.octaves).copied().collect();
     octaves.sort_by_key(|octave| octave.number);

@@ -40,7 +40,7 @@ struct Column<'t> {
     codes: Vec<Option<u32>>,
 }
 
-/// All texts in two groups, with the least chance that each can have. Their chances are not corrected.
+/// All texts in two groups, with the least probability that each can have. Probabilities are not corrected.
 pub(crate) fn texts(database: &Database, table: &Table, groups: [&[usize]; 2]) -> Vec<(TextSeparation, f64)> {
     let columns = columns(database, table);
     columns.iter().map(|column| tested(column, groups)).collect()
@@ -55,7 +55,7 @@ pub(crate) fn rank(texts: &mut [TextSeparation]) {
 }
 
 impl TextSeparation {
-    /// Whether it is taken for a difference, if its chance is corrected.
+    /// Whether the text differs significantly, if its probability is corrected.
     pub fn is_sure(&self) -> bool {
         self.chance < SURE
     }

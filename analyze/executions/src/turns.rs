@@ -1,7 +1,7 @@
-//! When threads turn to another execution: what bounds the time at which one is handed over.
+//! When threads turn to another execution: these times bound the hand-over of an execution.
 //!
-//! A thread that takes executions from a queue ends one before it turns to the next; a thread that hands them on begins the
-//! next one after it has handed on the one before. See [`tracebraid_critical_path::Passed`].
+//! A thread that takes executions from a queue ends one before it turns to the next; a thread that hands them
+//! on begins the next one after it has handed on the previous one. See [`tracebraid_critical_path::Passed`].
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use tracebraid_critical_path::ActorId;
 use tracebraid_filter::Datum;
 use tracebraid_reports::periods::Bound;
 
-/// The thread of an event record, as far as the record tells.
+/// The thread of an event record, if the record contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordThread {
     pub(crate) trace: u32,
@@ -20,7 +20,7 @@ pub(crate) struct RecordThread {
 }
 
 impl RecordThread {
-    /// Of a bound that has the thread as the last of its captures.
+    /// The thread in the last capture of a bound.
     pub(crate) fn of(bound: &Bound) -> RecordThread {
         let tid = match bound.captures.last() {
             Some(Datum::Integer(tid)) => i64::try_from(*tid).ok(),
@@ -39,7 +39,7 @@ impl RecordThread {
     }
 }
 
-/// What executions of one kind have in common: a definition of periods, or a name of spans.
+/// Identifies executions of one kind: a definition of periods, or a name of spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Label(u64);
 
@@ -78,7 +78,7 @@ impl Turn {
     }
 }
 
-/// An end in a thread of what had begun in another one.
+/// An end in one thread of an execution that had begun in another one.
 #[derive(Clone, Copy, Debug)]
 struct End {
     time: i64,
@@ -91,19 +91,19 @@ struct End {
 struct OfThread {
     begins: Vec<(i64, Label)>,
     ends: Vec<End>,
-    /// There were ends before these.
+    /// True if earlier ends were dropped.
     has_ended: bool,
 }
 
 /// The turns of all threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
-    /// Those whose threads are not looked up yet.
+    /// Turns whose threads are not looked up yet.
     new: Vec<Turn>,
     threads: BTreeMap<ActorId, OfThread>,
 }
 
-/// What bounds the time at which an execution was handed over; see [`tracebraid_critical_path::Passed`].
+/// Bounds of the time at which an execution was handed over; see [`tracebraid_critical_path::Passed`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) busy_until: Option<i64>,
@@ -150,7 +150,7 @@ impl Turns {
         }
     }
 
-    /// Of an execution that begins in the first thread and ends in the second one.
+    /// Bounds of an execution that begins in the first thread and ends in the second one.
     pub(crate) fn bounds(
         &self,
         [first, last]: [ActorId; 2],
@@ -165,7 +165,7 @@ impl Turns {
             bounds.next = later.find(|of| of.1 == label).map(|of| of.0);
         }
         if let Some(of) = self.threads.get(&last) {
-            // Of another kind, what begins within it may be a part of it.
+            // An execution of another kind that begins within it may be a part of it.
             let is_other = |of: &&End| of.label == label || of.begin <= begin;
             let before = of.ends.partition_point(|of| of.time < end);
             let earlier = of.ends.get(..before).unwrap_or_default().iter().rev();
@@ -176,7 +176,7 @@ impl Turns {
         bounds
     }
 
-    /// Nothing will be asked for that begins before a time.
+    /// Drops turns before a time: later queries begin after it.
     pub(crate) fn drop_before(&mut self, cut: i64) {
         for of in self.threads.values_mut() {
             let begins = of.begins.partition_point(|of| of.0 < cut);
@@ -225,11 +225,11 @@ mod tests {
     #[test]
     fn bounds_are_other_executions_within() {
         let mut turns = Turns::default();
-        // What begins and ends in one thread is no turn.
+        // An execution that begins and ends in one thread is no turn.
         assert!(ends(0, (5, 2), (50, 2)).is_none());
         turns.extend([10, 40, 90].map(|time| begins(time, 1, 0)));
         turns.extend([begins(20, 1, 1)]);
-        // One that begins within it and is of another kind may be a part of it.
+        // An execution of another kind that begins within it may be a part of it.
         turns.extend(
             [
                 ends(0, (0, 1), (30, 2)),

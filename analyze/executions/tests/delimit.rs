@@ -166,7 +166,7 @@ fn calls_are_those_of_the_report() {
     }
 }
 
-/// Whatever a call is called: all that the report counts are executions.
+/// All calls that the report counts are executions, under any name.
 fn every_call_is_an_execution(set: &TraceSet, what: &str) {
     let definitions = defined(&["call *"]);
     let names = FunctionNames::default();
@@ -197,7 +197,7 @@ fn every_call_of_recorded_traces_is_an_execution() {
     }
 }
 
-/// The same trace with calls of other names: those of one architecture, and one that is newer than the table.
+/// The same trace with calls of other names: one of a single architecture, and one newer than the table.
 #[test]
 fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
     let from = tracebraid_testkit::recorded::unpacked("kernel-mix-small").join("kernel-mix-small/kernel");
@@ -212,7 +212,7 @@ fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
     let mut bytes = std::fs::read(&metadata).expect("the metadata");
     let renamed = [("futex", "arm_x"), ("fsync", "never"), ("statfs", "s390_s")];
     for (old, new) in renamed {
-        // Of the same length, so that nothing else moves.
+        // Names of the same length, so that no offsets move.
         for edge in ["entry", "exit"] {
             let [old, new] = [old, new].map(|name| format!("\"syscall_{edge}_{name}\""));
             let at = bytes

@@ -1,4 +1,5 @@
-//! Requests that one thread accepts and others serve, through a queue: whose time their paths are, beside what is known of each.
+//! Requests that one thread accepts and others serve, through a queue: the threads on their paths, compared
+//! with the ground truth.
 //!
 //! A program is simulated: an acceptor begins a request, parses it (now and then it has to wait for the rest of it), and pushes it; a worker that
 //! waits is woken, else the first that is done with another one takes it without any event. The lock of the queue is held now and
@@ -20,13 +21,13 @@ const ACCEPTOR: i64 = 100;
 const WORKERS: usize = 3;
 const US: u64 = 1000;
 
-/// What is known of a request, in nanoseconds.
+/// Ground truth of a request, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Truth {
     begin: u64,
     /// When it was pushed into the queue.
     pushed: u64,
-    /// When its worker was handed it.
+    /// When its worker received it.
     taken: u64,
     end: u64,
     worker: usize,
@@ -54,7 +55,7 @@ impl Random {
 /// Event records of a stream: time, event class, payload.
 type Records = Vec<(u64, u32, Vec<u8>)>;
 
-/// What the program does, as it is recorded.
+/// The program's actions as recorded.
 #[derive(Default)]
 struct Simulation {
     /// By CPU: the client's, the acceptor's, those of workers.
@@ -110,7 +111,7 @@ impl Simulation {
         simulation
     }
 
-    /// The acceptor's part; gives from when to when it holds the lock of the queue.
+    /// The acceptor's part; returns the time span in which it holds the lock of the queue.
     fn accepts(&mut self, count: usize, random: &mut Random) -> Vec<(u64, u64)> {
         let acceptor = (1, ACCEPTOR);
         let (mut arrives, mut free) = (50 * US, 5 * US);
@@ -161,7 +162,7 @@ impl Simulation {
                 at = pushed + 2 * US;
                 pushed
             } else {
-                // It comes for the next one while the acceptor pushes another.
+                // The worker comes for the next request while the acceptor pushes another.
                 let held = holds.partition_point(|hold| hold.1 <= since + US);
                 if let Some(hold) = holds.get(held).filter(|hold| hold.0 <= since) {
                     self.waits(thread, (since + US, hold.1), 1);
@@ -249,7 +250,7 @@ fn write(directory: &Directory, domain: &str, context: &str, classes: &[&str], s
     }
 }
 
-/// Where a request is, by its path.
+/// Location of a request, by its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Acceptor,
@@ -273,7 +274,7 @@ fn phase(path: &Path, first: ActorId, segment: &Segment) -> Phase {
     }
 }
 
-/// Nanoseconds of a path in which the request is somewhere else, and those of which the path says that this is not known.
+/// Nanoseconds of a path in which the request is elsewhere, and those that the path marks as unknown.
 fn wrong(path: &Path, first: ActorId, truth: &Truth) -> (u64, u64) {
     let times = [truth.begin, truth.pushed, truth.taken, truth.end].map(|time| time as i64);
     let (mut wrong, mut unknown) = (0, 0);
@@ -378,7 +379,7 @@ fn judged(directory: &Directory, truth: &[Truth], options: Options) -> Judged {
     judge.judged
 }
 
-/// However the traces are read.
+/// Holds for every way to read the traces.
 fn same_in_every_way(directory: &Directory, truth: &[Truth]) -> Judged {
     let whole = judged(directory, truth, Options::default());
     for (threads, chunk_bytes) in [(1, 1 << 20), (2, 5000), (1, 700)] {
@@ -402,7 +403,7 @@ fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
     let in_queue: u64 = truth.iter().map(|of| of.taken - of.pushed).sum();
     let right = [found.right_before, found.right_now];
     assert_eq!(found.requests, REQUESTS as u64);
-    // What the simulation is for: that many had to queue.
+    // The simulation must produce this many queued requests.
     assert!(right[0] * 10 < found.requests * 9, "{right:?}");
     assert!(right[1] * 100 >= found.requests * 99, "{right:?}");
     assert!(found.unknown <= WORKERS as u64, "{}", found.unknown);
@@ -413,7 +414,7 @@ fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
     );
 }
 
-/// What a program says of its requests: see `tests/data/oracle/worker-pool/pool.c`.
+/// A program's own data on its requests: see `tests/data/oracle/worker-pool/pool.c`.
 fn recorded_truth(file: &Directory) -> Vec<Truth> {
     let text = std::fs::read_to_string(file).expect("the truth");
     let mut truth = vec![Truth::default()];
@@ -431,7 +432,7 @@ fn recorded_truth(file: &Directory) -> Vec<Truth> {
             worker: values[6] as usize,
         });
     }
-    // A worker that waits is handed a request when that is pushed; another one when it has ended the one before.
+    // A waiting worker receives a request when it is pushed; a busy one when it has ended the previous one.
     let ends: Vec<(usize, u64)> = truth.iter().map(|of| (of.worker, of.end)).collect();
     for of in &mut truth {
         let before = ends.iter().filter(|end| end.0 == of.worker && end.1 <= of.taken);
@@ -449,6 +450,6 @@ fn requests_of_a_recorded_pool_are_followed() {
     assert_eq!(found.requests, truth.len() as u64 - 1);
     assert!(right[0] * 100 < found.requests * 95, "{right:?}");
     assert!(right[1] * 100 >= found.requests * 98, "{right:?}");
-    // Of the first request of each worker it is not known what the worker did before; and few others.
+    // Unknown is the worker's activity before its first request, and little else.
     assert!(found.unknown <= 6, "{}", found.unknown);
 }

@@ -1,5 +1,5 @@
-//! Comparisons of groups that are chosen at random from plain requests of a real program: nothing may be sure. And the same causes as a plain
-//! permutation test finds them.
+//! Comparisons of random groups of plain requests of a real program: no difference may be significant. And
+//! the known causes as a plain permutation test finds them.
 
 use tracebraid_executions::{Contexts, Times, compare};
 use tracebraid_fold::Options;
@@ -22,7 +22,7 @@ impl Shuffle {
         (self.0 >> 33) as usize % bound
     }
 
-    /// Puts as many random ones of a list at its beginning.
+    /// Shuffles this number of random elements to the beginning of a list.
     fn choose<T>(&mut self, list: &mut [T], count: usize) {
         for at in 0..count {
             let other = at + self.below(list.len() - at);
@@ -57,8 +57,9 @@ fn random_groups_of_any_size_do_not_differ() {
     assert!(wrong.iter().all(|&wrong| wrong * 100 <= 5 * SPLITS), "{wrong:?}");
 }
 
-/// A permutation test with the maximum over contexts (Westfall and Young, "Resampling-based multiple testing", 1993), as plain as can be:
-/// by context how probable it is that in a random group of this size any context is as far from what is expected.
+/// A permutation test with the maximum over contexts (Westfall and Young, "Resampling-based multiple
+/// testing", 1993), as plain as can be: for each context the probability that any context of a random group
+/// of this size is as far from its expected value.
 struct Maximum {
     expected: Vec<f64>,
     deviation: Vec<f64>,
@@ -103,7 +104,7 @@ impl Maximum {
         found
     }
 
-    /// By context how far a group is from what is expected.
+    /// For each context the distance of a group from its expected value.
     fn far(&self, contexts: &Contexts, group: &[Times<'_>]) -> Vec<f64> {
         assert_eq!(group.len(), self.size);
         let sums = sums(contexts, group);
@@ -120,7 +121,8 @@ impl Maximum {
     }
 }
 
-/// Whatever the permutation test takes for a difference is one here, and what is one here is among the most extreme of random groups.
+/// Differences of the permutation test are found here too, and those found here are among the most extreme of
+/// random groups.
 #[test]
 fn differences_are_those_of_a_permutation_test() {
     const ROUNDS: usize = 1500;
@@ -146,8 +148,8 @@ fn differences_are_those_of_a_permutation_test() {
             let own: Vec<_> = differences.iter().filter(|of| !of.is_whole).collect();
             for of in &own {
                 let theirs = model.chance(far[of.context.0 as usize]);
-                // What is as sure as that here is so beside the maximum, too, but for contexts that few have, whose share in
-                // the maximum hides others.
+                // Differences as significant as that are found by the maximum, too, except in rare contexts,
+                // whose share in the maximum hides others.
                 both += u32::from(of.is_sure() && theirs < SURE);
                 ours_alone += u32::from(of.is_sure() && theirs >= SURE);
                 theirs_alone += u32::from(!of.is_sure() && theirs < SURE);
@@ -155,7 +157,8 @@ fn differences_are_those_of_a_permutation_test() {
                     theirs >= SURE || of.test.chance < 0.2,
                     "{cause}, {size}: {of:?} {theirs}"
                 );
-                // That none of a few is where many are is far from no deviation, and sure.
+                // That none of a few executions is in a common context is no great deviation, and yet
+                // significant.
                 let is_far = far[of.context.0 as usize] > 3.0 || of.test.more < 0.0;
                 assert!(!of.is_sure() || is_far, "{cause}, {size}: {of:?}");
             }
@@ -173,7 +176,7 @@ fn differences_are_those_of_a_permutation_test() {
     );
 }
 
-/// Both tests at random groups: neither finds more than it says.
+/// Both tests on random groups: neither exceeds its stated error rate.
 #[test]
 fn a_permutation_test_finds_as_little_in_random_groups() {
     const SPLITS: usize = 60;

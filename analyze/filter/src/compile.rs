@@ -427,7 +427,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// False if an expression holds for no event record of the class, as far as the metadata tell.
+    /// False if the metadata prove that an expression holds for no event record of the class.
     pub(crate) fn may_hold(&self, expr: &Expr) -> bool {
         self.compile(expr).can_hold()
     }
@@ -452,7 +452,7 @@ impl<'a> Compiler<'a> {
             Field::Tid | Field::OwnTid => (&["tid", "vtid"], &["common_pid", "perf_tid"]),
             Field::Pid => (&["pid", "vpid"], &["perf_pid"]),
             Field::Procname => (&["procname"], &[]),
-            // Packets tell it of all their events.
+            // The packet gives the CPU of all its events.
             Field::Cpu if packet_cpu(self.stream).is_some() => return None,
             Field::Cpu => return event_cpu(&self.trace.layout.class, self.stream, self.event),
             _ => return None,

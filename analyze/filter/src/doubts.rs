@@ -1,5 +1,5 @@
-//! What in an expression is understood, but chooses nothing in the traces at hand: names of events and fields
-//! that they do not have, and comparisons that hold for no value.
+//! Parts of a valid expression that select nothing in the given traces: unknown names of events and fields,
+//! and comparisons that hold for no value.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,33 +13,33 @@ use crate::compile::{Compiler, Filter};
 use crate::glob::Glob;
 use crate::near::did_you_mean;
 
-/// Names of fields that are compared with a name that is not there, at most.
+/// Maximum number of names of fields that are compared with an unknown name.
 const MOST_FIELDS: usize = 10_000;
 
-/// Structures within structures that suggestions come from, at most.
+/// Maximum nesting of structures from which suggestions come.
 const DEEPEST: usize = 4;
 
-/// Names of event classes that are shown, at most.
+/// Maximum number of event classes named in a message.
 const MOST_SHOWN: usize = 3;
 
-/// A part of an expression that is probably not meant so. Displayed as a sentence without a full stop, with
-/// what to type instead where a name is near.
+/// A part of an expression that is probably a mistake. Displayed as a sentence without a full stop, with the
+/// nearest names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
     /// No event class has such a name.
     Event {
         /// The pattern.
         pattern: String,
-        /// What to type instead, or nothing.
+        /// Suggestion, or empty.
         instead: String,
     },
     /// No event class has the field, or none of those that are chosen by name.
     Field {
         /// The field, as it was written.
         field: String,
-        /// Names of the event classes that are chosen; empty for all.
+        /// Names of the selected event classes; empty for all.
         classes: Vec<String>,
-        /// What to type instead, or nothing.
+        /// Suggestion, or empty.
         instead: String,
     },
     /// A comparison holds for no value of its field.
@@ -86,14 +86,14 @@ impl fmt::Display for Doubt {
 /// Whether each of several names of events must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alternatives {
-    /// Each: the user has written them for these traces.
+    /// Each: the user wrote them for these traces.
     Each,
-    /// One of them: the others are what other tracers call the event.
+    /// Any: the others are the event's names in other tracers.
     OneOf,
 }
 
 impl<'t> Filter<'t> {
-    /// What in the expression is probably not meant so, in its order, each once.
+    /// Probable mistakes in an expression, in its order, each once.
     pub fn doubts(&self, alternatives: Alternatives) -> Vec<Doubt> {
         let mut search = Search {
             all: self.compilers().collect(),
@@ -113,7 +113,7 @@ impl<'t> Filter<'t> {
     }
 }
 
-/// What of some expressions is probably wrong, each sentence once. Times in them are nanoseconds.
+/// Probable mistakes in several expressions, each sentence once. Times in them are nanoseconds.
 pub fn of(parts: &[Expr], set: &TraceSet, alternatives: Alternatives) -> Vec<Doubt> {
     let time = |text: &str| text.parse().map_err(|_| text.to_owned());
     let mut doubts = Vec::new();
@@ -147,7 +147,7 @@ impl<'t> Search<'t> {
                 for part in parts.iter().filter(|part| is_of_names(part)) {
                     chosen.retain(|&class| self.compiler(class).is_some_and(|class| class.may_hold(part)));
                 }
-                // Names that exclude each other say nothing of fields.
+                // Names that exclude each other say nothing about fields.
                 let chosen = if chosen.is_empty() { classes } else { &chosen };
                 parts.into_iter().for_each(|part| self.walk(part, chosen));
             }

@@ -92,9 +92,9 @@ impl Glob {
 }
 
 impl Glob {
-    /// Edits (insert, delete or replace a byte, swap two neighbours) that turn `text` into a text which the
-    /// pattern matches; the optimal string alignment distance where the pattern has no wildcard. Letters of
-    /// either case are equal. Takes time of the text's length times the pattern's.
+    /// Number of edits (insert, delete or replace a byte, swap two neighbours) that turn `text` into a text
+    /// that the pattern matches; the optimal string alignment distance if the pattern has no wildcard. Case
+    /// is ignored. Time is the product of both lengths.
     pub(crate) fn distance(&self, text: &[u8]) -> usize {
         // Three rows of the usual table: [i][j] is the distance of `i` parts to `j` bytes.
         let mut last_but_one = Vec::new();
@@ -123,7 +123,7 @@ impl Glob {
         last.last().copied().unwrap_or_default()
     }
 
-    /// Number of characters that stand for themselves, or for one of a few.
+    /// Number of characters that stand for themselves or for one of a few.
     pub(crate) fn literals(&self) -> usize {
         let is_literal = |part: &&Part| matches!(part, Part::Byte(_) | Part::Class { .. });
         self.parts.iter().filter(is_literal).count()
@@ -141,7 +141,7 @@ impl Glob {
 }
 
 impl Part {
-    /// [`Part::takes`], for letters of either case; never for `*`.
+    /// [`Part::takes`], ignoring case; never for `*`.
     fn takes_any_case(&self, byte: u8) -> bool {
         self.takes(byte.to_ascii_lowercase()) || self.takes(byte.to_ascii_uppercase())
     }
@@ -220,7 +220,7 @@ mod tests {
         assert!(!Glob::literal("a*").matches(b"ab"));
     }
 
-    /// Without wildcards the distance is that of a library; where a pattern matches, it is 0.
+    /// Without wildcards the distance equals a library's; where a pattern matches, it is 0.
     #[test]
     fn distances_are_those_of_edits() {
         let names = [

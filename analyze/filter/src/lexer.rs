@@ -102,7 +102,7 @@ pub(crate) fn tokens_from(text: &str, start: usize, dialect: Dialect) -> Result<
     Ok(tokens)
 }
 
-/// The one spelling of a sign that has several: `=*` is that of lttng-analyses' periods.
+/// The canonical spelling of a sign that has several: `=*` is that of lttng-analyses' periods.
 fn canonical(sign: &'static str) -> &'static str {
     match sign {
         "~" | "=*" => "=~",

@@ -1,16 +1,16 @@
-//! Names that are there, for a name that is not: one rule for events, fields, threads, system calls, devices.
+//! Suggestions for unknown names: one rule for events, fields, threads, system calls, devices.
 
 use std::collections::BTreeSet;
 
 use crate::glob::Glob;
 
-/// Suggestions in a message at most: a longer list is no help.
+/// Maximum number of suggestions in a message: a longer list is no help.
 const MOST: usize = 3;
 
-/// Longer names are passed over: the distance takes time of the product of both lengths.
+/// Longer names are skipped: the distance takes time of the product of both lengths.
 const LONGEST: usize = 256;
 
-/// Names that are compared at most: what is asked for was most likely misspelt, not the millionth name.
+/// Maximum number of names compared: the user most likely misspelt one of the first, not the millionth.
 const MOST_NAMES: usize = 100_000;
 
 /// The names that differ least from what a pattern matches, and those that differ by one edit more, the nearest first; at most three. A name differs
@@ -33,16 +33,15 @@ pub fn nearest<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> 
         .collect();
     near.sort_unstable();
     near.dedup();
-    // Beside a name that is one letter off, those that are five off are noise.
+    // Next to a name that is one letter off, names that are five letters off are noise.
     let least = near.first().map_or(0, |(distance, _)| *distance);
     near.retain(|(distance, _)| *distance <= least + 1);
     near.truncate(MOST);
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// What to type instead of a pattern that matches none of the names: `; did you mean 'a' or 'b'?`. Where no
-/// name is near, but some have the text within them, the suggestion is a pattern for these. Empty if there is
-/// nothing to suggest.
+/// Suggestion for a pattern that matches none of the names: `; did you mean 'a' or 'b'?`. If no name is near,
+/// but some contain the text, the suggestion is a pattern for these. Empty without a suggestion.
 pub fn did_you_mean<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> String {
     let names: BTreeSet<&str> = names.into_iter().take(MOST_NAMES).collect();
     let near = nearest(pattern, names.iter().copied());

@@ -235,7 +235,7 @@ impl Parser<'_> {
     }
 
     fn field(&self, name: &str) -> Result<Field, FilterError> {
-        // As definitions of periods write it.
+        // Syntax of period definitions.
         if let Some(path) = name.strip_prefix("$evt.") {
             return periods::parse::field(path).map_err(|message| self.error(message));
         }
@@ -354,7 +354,7 @@ mod tests {
             quoted,
             Expr::Compare(expected, Operator::Greater, Value::Integer(5))
         );
-        // What definitions of periods write.
+        // Syntax of period definitions.
         for (one, other) in [
             ("$evt.$name =* 'sched_*'", "name =~ 'sched_*'"),
             ("$evt.next_tid == 3", "next_tid == 3"),

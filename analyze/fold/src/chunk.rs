@@ -179,8 +179,8 @@ impl<'a> Begins<'a> {
         }
     }
 
-    /// True if it is known of all of them, and also how far they reach, but for the last one: else
-    /// each slice of time would have to be looked for from the first packet on.
+    /// True if the times of all packets are known, and their reach for all but the last: otherwise each slice
+    /// of time must be searched from the first packet on.
     fn are_known(&self) -> bool {
         let packets = &self.stream.packets;
         let mut reaches = (1..packets.len()).map(|next| self.stream.reach(next - 1));
@@ -338,8 +338,8 @@ fn first_to_reach(stream: &Stream, clock: Option<ClockConversion>, time: Timesta
     (0..count).find(reaches).unwrap_or(count)
 }
 
-/// The time up to which a packet is taken to hold event records ([`Stream::reach`]). Later ones still
-/// count as of this time.
+/// The time up to which a packet is taken to hold event records ([`Stream::reach`]). Later event records
+/// still count at this time.
 pub(crate) fn packet_limit(stream: &Stream, clock: Option<ClockConversion>, packet: usize) -> Timestamp {
     clock
         .zip(stream.reach(packet))

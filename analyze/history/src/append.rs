@@ -116,7 +116,7 @@ pub fn append(
     let slices = Slices::of(set);
     let times = checkpoint::times(&slices);
     let ground = Ground::of(set, asked, &times)?;
-    // Where other CPUs turn out to be missing, other things are unknown from the beginning on: all is read.
+    // If other CPUs turn out to be missing, other values are unknown from the beginning on: read everything.
     let is_known = index.meta.not_recorded == ground.not_recorded();
     let cut = is_known.then(|| cut(set, &slices, &index, (growth, &ground)));
     let cut = seeded(&source, &ground, &index, cut.flatten());

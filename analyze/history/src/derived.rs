@@ -43,7 +43,7 @@ impl Parts {
             } => return Value::Null,
             Parts { syscall, .. } if *syscall != Value::Null => "system",
             parts if parts.is_kernel() => "system",
-            // A thread of the kernel, perhaps; or in a call of which nothing is known.
+            // The thread may be a kernel thread, or in an unrecorded call.
             Parts {
                 parent: Value::Null, ..
             }

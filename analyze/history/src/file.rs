@@ -53,7 +53,8 @@ pub struct Meta {
     /// Traces of kernels in which no system calls were recorded, by index: whether a program's thread is in one is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_calls: Vec<u32>,
-    /// CPUs that were not recorded, or not from the beginning. What is not known for that reason is so for all times.
+    /// CPUs that were not recorded, or not from the beginning. Values that are unknown for that reason are
+    /// unknown at all times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<NotRecorded>,
     /// Bytes of the packets that were read.

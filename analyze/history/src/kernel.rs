@@ -208,7 +208,7 @@ impl Partial {
                 _ => at.set_cpu(Kind::CpuSoftirq, NULL),
             },
             KernelEvent::Block(block) => {
-                // Requests that are issued on one CPU may be done on one that was not recorded.
+                // A request issued on one CPU may complete on one that was not recorded.
                 if let Some(request) = Request::new(block, body)
                     && recorded.is_whole(event.cpu.trace)
                 {
@@ -340,7 +340,7 @@ impl At<'_> {
             Step::Enter(call) => {
                 let attribute = Attribute::new(Kind::ThreadSyscall, self.cpu.trace, tid as u32);
                 let text = || call.name().to_owned();
-                // Behind the numbers of softirqs.
+                // After the numbers of softirqs.
                 let number = match call {
                     Syscall::OTHER => 0x100,
                     call => call.0.saturating_add(0x101),
@@ -413,7 +413,7 @@ impl At<'_> {
         let is_ready = wakeup.step != WakeStep::Waking;
         let tells = recorded.wake((self.cpu, self.time), is_ready, target);
         match wakeup.step {
-            // It may run where nothing was recorded.
+            // The thread may run on a CPU that was not recorded.
             _ if !tells.is_placed => self.set_thread(Kind::ThreadState, tid, NULL),
             WakeStep::WakeupNew => self.set_state(tid, ThreadState::Woken),
             _ => self.set_thread(Kind::ThreadState, tid, WAKE),

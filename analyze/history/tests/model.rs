@@ -49,7 +49,7 @@ impl Model {
                 (_, _, Some("0"), ..) => "idle",
                 (_, _, None, ..) => continue,
                 (_, _, _, Some(_), _) | (_, _, Some("2"), ..) | (_, _, _, _, Some("2")) => "system",
-                // Perhaps one of the kernel.
+                // Perhaps a kernel thread.
                 (.., None) => continue,
                 _ => "user",
             };

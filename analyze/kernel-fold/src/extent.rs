@@ -44,15 +44,15 @@ impl Extent {
             .min()
     }
 
-    /// From when to when the packets of all traces go; see [`Extent::covered`].
+    /// Time span of the packets of all traces; see [`Extent::covered`].
     pub fn of_packets(set: &TraceSet) -> Option<Extent> {
         set.streams()
             .filter_map(|(trace, stream)| Extent::covered(trace, stream))
             .reduce(Extent::join)
     }
 
-    /// From when to when the packets of a stream go: by their heads, or to the last event record where
-    /// these do not give the end. `None` if nothing of it has a time.
+    /// Time span of the packets of a stream: by their heads, or to the last event record where these do not
+    /// give the end. `None` if the stream has no times.
     pub fn covered(trace: &Trace, stream: &Stream) -> Option<Extent> {
         let clock = trace.clock(stream)?;
         let packets = stream.packets.iter();
@@ -88,9 +88,8 @@ impl Extent {
     }
 }
 
-/// Time of the first event record of a stream. Packets may be in another order than they were
-/// written, and begin long before their first event record: those that begin before what was found
-/// may have an earlier one.
+/// Time of the first event record of a stream. Packets may be out of time order and begin long before their
+/// first event record: every packet that begins before the earliest time found may have an earlier one.
 fn first(trace: &Trace, stream: &Stream) -> Option<Timestamp> {
     let clock = trace.clock(stream)?;
     let begin = |&index: &usize| stream.packets.get(index).and_then(|packet| packet.begin);
@@ -116,7 +115,7 @@ fn gives_its_end(stream: &Stream) -> bool {
     last.is_none_or(|last| last.end > last.begin) && reaches.all(|reach| reach.is_some())
 }
 
-/// Bytes that suffice for the first event record of a packet.
+/// Enough bytes for the first event record of a packet.
 const HEAD: usize = 4096;
 
 /// Time of the last event record of a packet.
@@ -129,7 +128,7 @@ pub(crate) fn last_of_packet(trace: &Trace, stream: &Stream, index: usize) -> Op
 /// Finds the last event records of a trace's streams.
 struct Lasts<'t> {
     trace: &'t Trace,
-    /// By stream class, once they are needed.
+    /// By stream class, created on demand.
     tables: Vec<Option<(Arc<ScanTable>, Counts)>>,
 }
 
@@ -141,7 +140,7 @@ impl<'t> Lasts<'t> {
         }
     }
 
-    /// Of a packet, in cycles.
+    /// Time of a packet's last event record, in cycles.
     fn packet(&mut self, stream: &'t Stream, index: usize) -> Option<u64> {
         let layout = self.trace.layout.streams.get(stream.class)?;
         let new = || (Arc::new(ScanTable::new(layout, |_| false)), Counts::new(layout));

@@ -69,12 +69,12 @@ pub struct Head {
     pub duration_ns: u64,
     /// The machines.
     pub hosts: Vec<Host>,
-    /// CPUs that were not recorded, or not all the time: what happened there is not known.
+    /// CPUs that were not recorded, or not all the time: events there are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<NotRecorded>,
 }
 
-/// What of a range was not recorded.
+/// The unrecorded CPUs of a range.
 fn missing(recorded: &Recorded, range: Option<(Timestamp, Timestamp)>) -> Vec<NotRecorded> {
     let mut missing = recorded.missing();
     if let Some((begin, end)) = range {
@@ -84,7 +84,7 @@ fn missing(recorded: &Recorded, range: Option<(Timestamp, Timestamp)>) -> Vec<No
             }
             of.before_ns = of.before_ns.filter(|&before| begin.0 < before);
             of.after_ns = of.after_ns.filter(|&after| after < end.0);
-            // A CPU that was recorded in all of the range has neither any more.
+            // A CPU recorded throughout the range has neither time.
             !of.is_never()
         });
     }
@@ -92,7 +92,7 @@ fn missing(recorded: &Recorded, range: Option<(Timestamp, Timestamp)>) -> Vec<No
 }
 
 impl Head {
-    /// What was not recorded, in a sentence for people; nothing if nothing is known to be missing.
+    /// Note for users on unrecorded CPUs; `None` if none is known to be missing.
     pub fn note(&self) -> Option<String> {
         let begin = self.begin.map(|begin| begin.0);
         note(&self.not_recorded, begin, |trace, text| self.of_host(trace, text))

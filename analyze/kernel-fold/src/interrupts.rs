@@ -1,4 +1,4 @@
-//! What interrupts the thread that runs on a CPU: the one rule for every report that asks who did something there.
+//! Interruptions of the thread that runs on a CPU: the one rule by which reports attribute events there.
 //!
 //! The innermost activity counts: the function of a timer, else a hard interrupt, else a softirq, else the thread. A hard
 //! interrupt or a softirq that begins hides the function of a timer, and the end of one ends that function. Handlers
@@ -9,14 +9,14 @@ use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::events::irq::{IpiStep, SoftirqStep, Vector};
 use tracebraid_kernel_model::{Body, KernelEvent, softirq_name};
 
-/// What takes a CPU from its thread without a switch.
+/// An activity that takes the CPU from its thread without a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Interrupt {
-    /// The handler of the hard interrupt of that number.
+    /// The handler of the hard interrupt with this number.
     Irq(u16),
-    /// The softirq of that vector; see [`tracebraid_kernel_model::softirq_name`].
+    /// The softirq with this vector; see [`tracebraid_kernel_model::softirq_name`].
     Softirq(u8),
-    /// An interrupt of the processor: its place among [`VECTORS`].
+    /// An interrupt of the processor: index into [`VECTORS`].
     Vector(u8),
 }
 
@@ -35,7 +35,7 @@ pub const VECTORS: [Vector; 11] = [
     Vector::DeferredErrorApic,
 ];
 
-/// What interrupts between processors on machines that are not x86 stand as.
+/// Stands for interrupts between processors on machines other than x86.
 const RESCHEDULE: Interrupt = Interrupt::Vector(1);
 
 impl Interrupt {
@@ -53,7 +53,7 @@ impl Interrupt {
         }
     }
 
-    /// What it is called, as far as it tells by itself: `irq 37`, `softirq NET_RX`, `RESCHEDULE`.
+    /// Name without the trace's own names: `irq 37`, `softirq NET_RX`, `RESCHEDULE`.
     pub fn label(self) -> String {
         match self {
             Interrupt::Irq(number) => format!("irq {number}"),
@@ -66,10 +66,10 @@ impl Interrupt {
     }
 }
 
-/// Which timers a function belongs to.
+/// Kind of timer that a function belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TimerKind {
-    /// Timers of high resolution.
+    /// High-resolution timers.
     High,
     /// The timer wheel.
     Wheel,
@@ -78,7 +78,7 @@ pub enum TimerKind {
 }
 
 impl TimerKind {
-    /// Its name.
+    /// Name in tables and SQL.
     pub fn name(self) -> &'static str {
         match self {
             TimerKind::High => "hrtimer",
@@ -88,7 +88,7 @@ impl TimerKind {
     }
 }
 
-/// Something interrupts a thread, or ends.
+/// An interruption begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InterruptStep {
     /// A hard interrupt begins.
@@ -106,7 +106,7 @@ pub enum InterruptStep {
 }
 
 impl InterruptStep {
-    /// True if something begins to interrupt the thread.
+    /// True if an interruption begins.
     pub fn begins(self) -> bool {
         matches!(
             self,
@@ -167,7 +167,8 @@ impl InterruptStep {
     }
 }
 
-/// What is active on a CPU besides its thread. Nothing is after a switch: no thread is switched from or to in an interrupt.
+/// Activities on a CPU besides its thread. None is active after a switch: there are no switches in an
+/// interrupt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupts {
     hard: Option<Interrupt>,
@@ -175,7 +176,7 @@ pub struct Interrupts {
     timer: Option<TimerKind>,
 }
 
-/// Who does something on a CPU, if it is not the thread.
+/// The activity on a CPU that is not the thread's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Innermost {
     /// The function of a timer.
@@ -185,7 +186,7 @@ pub enum Innermost {
 }
 
 impl Innermost {
-    /// What it is called.
+    /// Name of the timer or the interrupt.
     pub fn label(self) -> String {
         match self {
             Innermost::Timer(kind) => kind.name().to_owned(),
@@ -195,7 +196,7 @@ impl Innermost {
 }
 
 impl Interrupts {
-    /// Something interrupts the thread, or ends.
+    /// Begins or ends an interruption.
     #[inline(always)]
     pub fn step(&mut self, step: InterruptStep) {
         match step {
@@ -204,7 +205,7 @@ impl Interrupts {
                 (self.hard, self.timer) = (Some(hard), is_timer.then_some(TimerKind::Local));
             }
             InterruptStep::HardEnd => (self.hard, self.timer) = (None, None),
-            // It begins when no hard interrupt is active.
+            // A softirq begins when no hard interrupt is active.
             InterruptStep::Softirq(vector) => {
                 *self = Interrupts {
                     softirq: Some(vector),
@@ -217,13 +218,13 @@ impl Interrupts {
         }
     }
 
-    /// The interrupt that is active, innermost.
+    /// The innermost active interrupt.
     #[inline(always)]
     pub fn interrupt(&self) -> Option<Interrupt> {
         self.hard.or(self.softirq.map(Interrupt::Softirq))
     }
 
-    /// Who does something now; nothing if the thread does.
+    /// The current activity; `None` if it is the thread's.
     #[inline(always)]
     pub fn innermost(&self) -> Option<Innermost> {
         let timer = self.timer.map(Innermost::Timer);

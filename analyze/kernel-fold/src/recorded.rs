@@ -1,15 +1,16 @@
-//! Which CPUs were recorded, and when: what happened on the others is not known.
+//! Which CPUs were recorded, and when: events on the others are unknown.
 //!
 //! A CPU is recorded from the first to the last packet of its streams. It is not recorded
 //!
-//! - at all, if no stream of it has a packet, or, in a trace of switches, none that tells of switches. Such CPUs are named
-//!   by wake-ups and migrations to them, which must be followed by a switch there;
+//! - at all, if no stream of it has a packet, or, in a trace of switches, no stream with switches. Such CPUs
+//!   are known from wake-ups and migrations to them, which must be followed by a switch there;
 //! - before its first packet, if more than a tenth of the trace comes before, and the packet's sequence number is above 0: there
 //!   were packets before it (a ring buffer, a file that is missing);
 //! - after its last packet, if more than a tenth of the trace follows, in which another CPU has packets, and that last packet
-//!   goes on after its last event record: tracers that end packets at their last event record say nothing by it.
+//!   goes on after its last event record: where a tracer ends packets at their last event record, the end
+//!   shows nothing.
 //!
-//! Traces that do not tell the CPU by stream are taken as whole.
+//! Traces that do not record the CPU by stream are taken as complete.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,62 +27,62 @@ use tracebraid_kernel_model::{
 use crate::extent::last_of_packet;
 use crate::sources::CpuKey;
 
-/// What is known of recorded CPUs.
+/// The recorded CPUs of all traces.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     traces: Vec<OfTrace>,
 }
 
-/// What is known of those of one trace.
+/// The recorded CPUs of one trace.
 #[derive(Clone, Debug, Default)]
 struct OfTrace {
-    /// Its streams tell their CPUs.
+    /// The streams record their CPUs.
     is_judged: bool,
-    /// Its streams tell of switches.
+    /// The streams contain switches.
     tells_switches: bool,
-    /// They tell of `sched_waking`.
+    /// The streams contain `sched_waking`.
     tells_waking: bool,
     /// In the order of their numbers.
     cpus: Vec<Span>,
-    /// CPUs that must have run something, and of which there is no stream.
+    /// CPUs that must have run something, but have no stream.
     named: BTreeSet<u32>,
-    /// Every CPU that is known of was recorded all the time.
+    /// Every known CPU was recorded all the time.
     is_whole: bool,
-    /// And all of them by streams that tell of switches, if any does. Asked for each event record, so that
-    /// its time must not grow with the number of CPUs.
+    /// As above, and by streams with switches, if any has them. Queried for each event record, so its cost
+    /// must not grow with the number of CPUs.
     tells_all: bool,
 }
 
-/// From when to when a CPU was recorded.
+/// Time span in which a CPU was recorded.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     cpu: u32,
     tells_switches: bool,
     /// Nanoseconds from the origin; the least number if nothing is missing before.
     from: i64,
-    /// The same at the end, with the greatest number.
+    /// End of the span; the greatest number if nothing is missing after it.
     until: i64,
 }
 
-/// What a wake-up tells of a thread, where it may have been on CPUs that were not recorded.
+/// Information in a wake-up about a thread that may have been on CPUs that were not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeTells {
     /// The thread has slept since it was last seen.
     pub slept: bool,
-    /// It is known where it waits for its CPU.
+    /// The CPU that the thread waits for is known.
     pub is_placed: bool,
-    /// It goes to a CPU that was not recorded.
+    /// The thread goes to a CPU that was not recorded.
     pub is_gone: bool,
-    /// It can run from now on.
+    /// The thread can run from now on.
     is_ready: bool,
-    /// All CPUs are recorded: nothing is open.
+    /// All CPUs are recorded: nothing is uncertain.
     is_whole: bool,
-    /// The CPU that recorded it, and the one that it names.
+    /// The CPU that recorded the wake-up, and the one that it names.
     cpus: (u32, Option<u32>),
 }
 
 impl WakeTells {
-    /// Where all CPUs are recorded.
+    /// Wake-up in a trace with all CPUs.
     pub const ALL: WakeTells = WakeTells {
         slept: true,
         is_placed: true,
@@ -91,7 +92,7 @@ impl WakeTells {
         cpus: (0, None),
     };
 
-    /// A thread is made on that CPU, and is woken there for the first time later.
+    /// A thread is created on that CPU; its first wake-up follows there.
     pub fn made(cpu: CpuKey) -> WakeTells {
         WakeTells {
             slept: true,
@@ -109,32 +110,33 @@ impl WakeTells {
     }
 }
 
-/// Whether a thread that waits for a CPU has been in sight since it began to.
+/// Whether a thread's wait for a CPU was recorded without gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
-    /// It was woken again, or by what was not recorded: it has run where nothing was recorded.
+    /// The thread was woken again, or from an unrecorded CPU: it has run on one.
     is_lost: bool,
-    /// It is not known yet for which CPU it waits.
+    /// The CPU that the thread waits for is not known yet.
     is_unplaced: bool,
-    /// It was told that it can run.
+    /// A wake-up showed that the thread can run.
     is_ready: bool,
-    /// The CPU that recorded that it was woken, and where it had run last.
+    /// The CPU that recorded the wake-up, and the one where the thread had run last.
     waking: Option<(u32, Option<u32>)>,
     /// The CPU that it waits for, if that is known.
     place: Option<u32>,
 }
 
 impl Sight {
-    /// It is woken; it waited for a CPU before that already, or begins to.
+    /// A wake-up; `waited`: the thread waited for a CPU before.
     pub fn wakes(&mut self, tells: WakeTells, waited: bool) {
         if tells.is_whole {
             return;
         }
         self.is_lost |= match (tells.is_ready, waited) {
-            // Where it ran last it may still be running.
+            // It may still be running where it ran last.
             (false, waited) => waited || !tells.slept,
             (true, true) => {
-                // The same wake-up is told of by who wakes, or by the CPU where the thread ran last, and stays.
+                // The same wake-up is recorded by the waker, or by the CPU where the thread ran last, and
+                // stays.
                 let is_same = |(cpu, target)| cpu == tells.cpus.0 || target == tells.cpus.1;
                 self.is_ready || self.waking.map_or(!tells.slept, |waking| !is_same(waking))
             }
@@ -149,7 +151,7 @@ impl Sight {
         self.is_unplaced = !tells.is_placed;
     }
 
-    /// It was taken from its CPU, and waits for that one.
+    /// The thread was taken from its CPU, and waits for that CPU.
     pub fn preempted_on(cpu: u32) -> Sight {
         Sight {
             place: Some(cpu),
@@ -157,8 +159,8 @@ impl Sight {
         }
     }
 
-    /// It goes from one CPU to another one, of which nothing was recorded if `is_gone`: where it waited for another than the
-    /// first it has run where nothing was recorded.
+    /// A migration. `is_gone`: the new CPU was not recorded. A thread that waited for another CPU than the
+    /// one it comes from has run on an unrecorded one.
     pub fn moves(&mut self, from: u32, to: u32, is_gone: bool) {
         self.is_lost |= is_gone || self.place.is_some_and(|place| place != from);
         if self.place.is_some() {
@@ -166,12 +168,12 @@ impl Sight {
         }
     }
 
-    /// It comes to that CPU: true if it may have run where nothing was recorded.
+    /// A switch to the thread on that CPU: true if it may have run on an unrecorded CPU.
     pub fn comes_lost(self, cpu: u32) -> bool {
         self.is_lost() || self.place.is_some_and(|place| place != cpu)
     }
 
-    /// True if it may have run where nothing was recorded.
+    /// True if the thread may have run on an unrecorded CPU.
     pub fn is_lost(self) -> bool {
         self.is_lost || self.is_unplaced
     }
@@ -184,11 +186,11 @@ pub struct NotRecorded {
     pub trace: u32,
     /// Number of the CPU.
     pub cpu: u32,
-    /// It was not recorded before that time, in nanoseconds from the origin. With `after_ns` it was recorded in
+    /// Not recorded before that time, in nanoseconds from the origin. With `after_ns` the CPU was recorded in
     /// between; without either it was not recorded at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_ns: Option<i64>,
-    /// It was not recorded after that time.
+    /// Not recorded after that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_ns: Option<i64>,
 }
@@ -200,15 +202,15 @@ impl NotRecorded {
     }
 }
 
-/// A part of a trace that matters.
+/// Part of a trace (one over this) below which a gap is ignored.
 const PART: i64 = 10;
 /// Packets of a stream that are searched for names of CPUs, ...
 const SAMPLES: usize = 3;
-/// ... and how many once it is known that some are missing.
+/// ... and their number once some CPUs are known to be missing.
 const MORE_SAMPLES: usize = 64;
 
 impl Recorded {
-    /// Of all traces. Reads the packet tables, and a few packets of streams with wake-ups.
+    /// The recorded CPUs of all traces. Reads the packet tables, and a few packets of streams with wake-ups.
     pub fn of(set: &TraceSet) -> Recorded {
         Recorded::new(set, &KernelModel::new(set))
     }
@@ -220,8 +222,8 @@ impl Recorded {
         }
     }
 
-    /// The same of a trace that may grow: that a CPU has no packets up to the end may only mean that they
-    /// were not written yet, so each CPU is recorded from its first packet on.
+    /// As above for a trace that may grow: missing packets at the end may only be unwritten, so each CPU
+    /// counts as recorded from its first packet on.
     pub fn so_far(mut self) -> Recorded {
         for of in &mut self.traces {
             of.cpus.iter_mut().for_each(|span| span.until = i64::MAX);
@@ -246,7 +248,7 @@ impl Recorded {
         span.is_some_and(|span| of.is_told(span, time))
     }
 
-    /// True if every CPU of a trace that is known of was recorded at that time.
+    /// True if every known CPU of a trace was recorded at that time.
     #[inline]
     pub fn is_whole_at(&self, trace: u32, time: i64) -> bool {
         self.of_trace(trace).is_none_or(|of| {
@@ -255,13 +257,13 @@ impl Recorded {
         })
     }
 
-    /// True if every CPU of a trace that is known of was recorded all the time.
+    /// True if every known CPU of a trace was recorded all the time.
     pub fn is_whole(&self, trace: u32) -> bool {
         self.of_trace(trace).is_none_or(|of| of.is_whole)
     }
 
-    /// What a wake-up on a CPU tells that names another one: where the thread ran last (`sched_waking`, `is_ready` is false)
-    /// or will run.
+    /// Information in a wake-up that names another CPU: where the thread ran last (`sched_waking`, `is_ready`
+    /// is false) or will run.
     #[inline]
     pub fn wake(&self, (cpu, time): (CpuKey, i64), is_ready: bool, target: Option<u32>) -> WakeTells {
         if self.is_whole_at(cpu.trace, time) {
@@ -280,12 +282,12 @@ impl Recorded {
         }
     }
 
-    /// True if the traces tell of wake-ups before threads can run.
+    /// True if the traces have wake-ups from before threads can run.
     pub fn tells_waking(&self, trace: u32) -> bool {
         self.of_trace(trace).is_some_and(|of| of.tells_waking)
     }
 
-    /// After this time a CPU was not recorded any more.
+    /// Time after which a CPU was not recorded any more.
     pub fn until(&self, cpu: CpuKey) -> i64 {
         let of = self.of_trace(cpu.trace);
         let span = of.and_then(|of| of.cpus.iter().find(|span| span.cpu == cpu.cpu));
@@ -348,7 +350,7 @@ impl OfTrace {
         }
         of.is_judged = !spans.is_empty();
         let extent = extent(trace);
-        // Where switches are told of, they decide.
+        // Where a trace has switches, their streams decide.
         spans.sort_by_key(|(cpu, tells_switches, _)| (*cpu, !tells_switches));
         for (cpu, tells_switches, stream) in spans {
             let (from, until) = bounds(trace, stream, extent);
@@ -372,7 +374,7 @@ impl OfTrace {
         of
     }
 
-    /// Finds what holds for all CPUs.
+    /// Computes the values for all CPUs.
     fn judge(&mut self) {
         let is_whole = |span: &Span| span.from == i64::MIN && span.until == i64::MAX;
         self.is_whole = self.named.is_empty() && self.cpus.iter().all(is_whole);
@@ -383,7 +385,7 @@ impl OfTrace {
         self.tells(span) && span.from <= time && time < span.until
     }
 
-    /// Where switches are told of, only CPUs with streams of them count.
+    /// In a trace with switches, only CPUs with streams of switches count.
     fn tells(&self, span: &Span) -> bool {
         span.tells_switches || !self.tells_switches
     }
@@ -393,7 +395,7 @@ fn is_waking(event: &EventModel) -> bool {
     matches!(&event.event, KernelEvent::Wakeup(wakeup) if wakeup.step == WakeStep::Waking)
 }
 
-/// Begin and end of what all packet heads of a trace span.
+/// Time span of all packet heads of a trace.
 fn extent(trace: &Trace) -> Option<(i64, i64)> {
     let of = |stream: &Stream| {
         let clock = trace.clock(stream)?;
@@ -407,7 +409,7 @@ fn extent(trace: &Trace) -> Option<(i64, i64)> {
     trace.streams.iter().filter_map(of).reduce(join)
 }
 
-/// From when to when a stream tells what happened, as far as that is less than the trace.
+/// Time span that a stream covers, if it is less than the trace.
 fn bounds(trace: &Trace, stream: &Stream, extent: Option<(i64, i64)>) -> (i64, i64) {
     let whole = (i64::MIN, i64::MAX);
     let (Some(clock), Some((begin, end))) = (trace.clock(stream), extent) else {
@@ -424,7 +426,8 @@ fn bounds(trace: &Trace, stream: &Stream, extent: Option<(i64, i64)>) -> (i64, i
     (from.unwrap_or(whole.0), until.unwrap_or(whole.1))
 }
 
-/// True if others go on after the end of a stream's last packet, and that end is no mere time of its last event record.
+/// True if others go on after the end of a stream's last packet, and that end is not merely the time of its
+/// last event record.
 fn ends_early(trace: &Trace, stream: &Stream, end: i64) -> bool {
     let last = |stream: &Stream| last_of_packet(trace, stream, stream.packets.len().checked_sub(1)?);
     let goes_on = |other: &Stream| {
@@ -436,7 +439,7 @@ fn ends_early(trace: &Trace, stream: &Stream, end: i64) -> bool {
     trace.streams.iter().any(goes_on) && last(stream).is_none_or(|event| event.0 < end)
 }
 
-/// CPUs that must have run something, as wake-ups and migrations in some packets tell, and that no stream is of.
+/// CPUs without a stream that wake-ups and migrations in some packets name: they must have run something.
 fn named(trace: &Trace, model: &TraceModel, cpus: &[Span], tells_switches: bool) -> BTreeSet<u32> {
     let mut named = BTreeSet::new();
     for samples in [SAMPLES, MORE_SAMPLES] {
@@ -456,8 +459,8 @@ fn named(trace: &Trace, model: &TraceModel, cpus: &[Span], tells_switches: bool)
     named
 }
 
-/// The field that names the CPU where a thread is about to run. `sched_waking` names where it ran last: that counts where
-/// nothing else does.
+/// The field that names the CPU on which a thread is about to run. `sched_waking` names the CPU where it ran
+/// last: a fallback.
 fn target<'m>(trace: &TraceModel, event: &'m EventModel) -> Option<&'m IntField> {
     let is_ready = |event: &EventModel| matches!(&event.event, KernelEvent::Wakeup(wakeup) if wakeup.step != WakeStep::Waking);
     match &event.event {
@@ -508,7 +511,7 @@ fn names_of(
                 let field = fields.get(class).copied().flatten();
                 let cpu = field.and_then(|field| field.get(&mut Body::new(cursor, slots)));
                 named.extend(
-                    // No machine has more: what is damaged names no CPUs.
+                    // No machine has more: damaged records name no CPUs.
                     cpu.and_then(|cpu| u32::try_from(cpu).ok())
                         .filter(|&cpu| cpu < MOST_CPUS),
                 );
@@ -520,7 +523,7 @@ fn names_of(
     }
 }
 
-/// What is missing, in a sentence for people; nothing if nothing is. `begin` is where times count from.
+/// Note for users on missing CPUs; `None` if none is missing. Times count from `begin`.
 pub(crate) fn note(
     missing: &[NotRecorded],
     begin: Option<i64>,
@@ -561,7 +564,7 @@ fn parts(
     parts
 }
 
-/// CPUs that were never recorded, or one of which a part was.
+/// CPUs that were never recorded, or a single partly recorded CPU.
 fn part(group: &[NotRecorded], begin: Option<i64>) -> String {
     if let [one] = group
         && !one.is_never()

@@ -1,4 +1,4 @@
-//! Which CPUs a trace has whose events tell them one by one.
+//! The CPUs of a trace whose events record their CPU one by one.
 
 use std::collections::BTreeSet;
 

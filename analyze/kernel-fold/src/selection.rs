@@ -48,7 +48,7 @@ pub struct Selection {
     pub priorities: Vec<i32>,
     /// For a second pass that counts how often values of each size occur: their bounds.
     pub ranges: Option<Ranges>,
-    /// What is known of recorded CPUs, if somebody has found that out already: analyses in one pass share it.
+    /// The recorded CPUs, if already known: analyses in one pass share them.
     pub recorded: Option<Arc<Recorded>>,
 }
 
@@ -217,12 +217,12 @@ fn are_called(globs: &[Glob], call: Syscall) -> bool {
     names_of(call).into_iter().any(matches)
 }
 
-/// Which system calls are asked for.
+/// The selected system calls.
 #[derive(Clone, Debug, Default)]
 pub struct ChosenCalls {
-    /// By number; none: all are.
+    /// By number; none selects all.
     known: Option<Vec<bool>>,
-    /// For those that a trace names which was opened later; none: all are.
+    /// For calls named by traces that are opened later; none selects all.
     globs: Vec<Glob>,
 }
 

@@ -33,7 +33,7 @@ pub struct Sources {
     streams: Vec<Option<Source>>,
     /// By trace: where in `streams` its streams begin.
     first_streams: Vec<usize>,
-    /// By trace: the CPUs of streams whose events tell them one by one.
+    /// By trace: the CPUs of streams whose events record their CPU one by one.
     mixed: Vec<Vec<u32>>,
 }
 
@@ -196,7 +196,7 @@ impl Sources {
         &self.models
     }
 
-    /// All CPUs that streams belong to as a whole, and all that events tell in streams which several share.
+    /// The CPUs of whole streams, and those of the events in shared streams.
     pub fn cpus(&self) -> impl Iterator<Item = CpuKey> + '_ {
         let whole = self.read().filter_map(|(stream, source)| {
             Some(CpuKey {
@@ -231,7 +231,7 @@ impl Sources {
             .any(|(stream, source)| stream.trace as usize == trace && source.tells_switches)
     }
 
-    /// True if a stream of that trace that is read tells of system calls.
+    /// True if a selected stream of that trace contains system calls.
     pub fn tells_calls(&self, trace: usize) -> bool {
         self.read()
             .any(|(stream, source)| stream.trace as usize == trace && source.tells_calls)

@@ -1,4 +1,4 @@
-//! On which CPU events happened, wherever the tracer put it.
+//! The CPU of an event, from wherever the tracer recorded it.
 //!
 //! | tracer | where |
 //! |---|---|
@@ -7,8 +7,9 @@
 //! | perf's first converter, tools that convert one stream of perf's samples | `perf_cpu` of the payload |
 //! | ftrace, trace-cmd as converted | `common_cpu` of the payload |
 //!
-//! Where packets give it, it is theirs, without a look at each event. An event's own fields may be about
-//! another CPU (`cpu_id` of `power_cpu_frequency`), so of a payload only names count that no event of the kernel has.
+//! Where packets give the CPU, it holds for all of their events. An event's own fields may be about another
+//! CPU (`cpu_id` of `power_cpu_frequency`), so payload fields count only under names that no kernel event
+//! has.
 
 use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::layout::node::{NodeId, NodeKind};
@@ -24,7 +25,7 @@ const OF_PAYLOADS: [&str; 2] = ["common_cpu", "perf_cpu"];
 /// More than Linux has.
 pub const MOST_CPUS: u32 = 1 << 14;
 
-/// The number of a CPU in a trace; what no machine has is all one CPU.
+/// The number of a CPU in a trace; numbers that no machine has become one CPU.
 pub(crate) fn sound(cpu: i64) -> u32 {
     let cpu = u32::try_from(cpu).ok();
     cpu.filter(|&cpu| cpu < MOST_CPUS).unwrap_or(MOST_CPUS)
@@ -54,12 +55,12 @@ pub fn event_cpu(class: &TraceClass, layout: &StreamLayout, event: usize) -> Opt
     };
     let contexts = [Scope::CommonContext, Scope::SpecificContext];
     let found = contexts.into_iter().find_map(|scope| find(scope, &OF_CONTEXTS));
-    // A payload of a program's own may use any name.
+    // A program's own payload may use any name.
     let is_kernel = class.env_str("domain").is_none_or(|domain| domain == "kernel");
     found.or_else(|| find(Scope::Payload, &OF_PAYLOADS).filter(|_| is_kernel))
 }
 
-/// Where a trace has the CPUs of its events, by stream class.
+/// Location of the CPU of a trace's events, by stream class.
 #[derive(Clone, Debug, Default)]
 pub struct Cpus(Vec<CpuPlace>);
 
@@ -72,7 +73,7 @@ enum CpuPlace {
 }
 
 impl Cpus {
-    /// Of a trace.
+    /// Finds the locations in a trace.
     pub fn new(trace: &Trace) -> Cpus {
         let layout = &trace.layout;
         let place = |stream: &StreamLayout| {
@@ -100,12 +101,12 @@ impl Cpus {
         found.map(|(_, value)| *value)
     }
 
-    /// True if events of one stream of that class may be of several CPUs, as fields of theirs tell.
+    /// True if events in one stream of that class may be of several CPUs, by a field of theirs.
     pub fn are_mixed(&self, class: usize) -> bool {
         matches!(self.0.get(class), Some(CpuPlace::Events(_)))
     }
 
-    /// True if that is so of that event class.
+    /// As above for one event class.
     #[inline]
     pub fn has_field(&self, class: usize, event: usize) -> bool {
         self.field(class, event).is_some()

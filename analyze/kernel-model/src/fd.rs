@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FdType {
-    /// Opened by a path, and none of the next two: regular files, directories, block devices.
+    /// Opened by a path, and neither terminal nor virtual: regular files, directories, block devices.
     Disk,
     /// A terminal.
     Terminal,
-    /// Of the kernel itself, or of devices without a medium: `/proc`, `/sys`, `/dev/null`, `/dev/shm`.
+    /// Files of the kernel itself, or devices without a medium: `/proc`, `/sys`, `/dev/null`, `/dev/shm`.
     Virtual,
     /// A socket of the Internet families or a packet socket.
     Network,
@@ -71,7 +71,7 @@ impl FdType {
         matches!(self, FdType::Disk | FdType::Terminal | FdType::Virtual)
     }
 
-    /// By the path by which a program opens it. What a relative one leads to is not looked up: a file.
+    /// Type by the path that a program opens. Relative paths are not resolved: they count as files.
     pub fn of_opened(path: &[u8]) -> FdType {
         let is_below = |directory: &str| {
             let rest = path.strip_prefix(directory.as_bytes());
@@ -97,16 +97,17 @@ impl FdType {
     }
 }
 
-/// How names of block devices begin (Documentation/admin-guide/devices.txt), and directories of links to them.
+/// Prefixes of names of block devices (Documentation/admin-guide/devices.txt), and of directories with links
+/// to them.
 const BLOCK_DEVICES: [&str; 23] = [
     "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "mtdblock", "loop", "dm-", "md", "nbd", "ram", "zram", "sr",
     "scd", "fd", "bcache", "drbd", "rbd", "pmem", "mapper/", "disk/", "block/",
 ];
 
-/// How names of terminals begin.
+/// Prefixes of names of terminals.
 const TERMINALS: [&str; 6] = ["tty", "pts", "ptmx", "pty", "console", "hvc"];
 
-/// By what follows `/dev/`.
+/// Type by the path below `/dev/`.
 fn of_device(name: &[u8]) -> FdType {
     let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start.as_bytes()));
     if begins(&TERMINALS) {

@@ -14,7 +14,7 @@ use crate::syscall::{KNOWN_CALLS, Syscall};
 /// Numbers of all calls are below this one.
 pub(crate) const MOST: usize = 0x8000;
 
-/// What architectures and tracers put before the name of a call that others have as well.
+/// Prefixes that architectures and tracers put on names of common calls.
 const PREFIXES: [&str; 10] = [
     "arm_", "arm64_", "ppc_", "riscv_", "s390_", "s390x_", "sparc_", "sys32_", "old_", "_",
 ];
@@ -68,7 +68,7 @@ pub(crate) fn add(name: &str) -> Syscall {
     Syscall(number)
 }
 
-/// That of the call which others have under the same name.
+/// The common call with that name.
 fn category_of(name: &str) -> Category {
     let common = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
     let common = common.and_then(Syscall::of_table);

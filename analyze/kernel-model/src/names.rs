@@ -173,8 +173,8 @@ fn meaning(name: &str, old: bool) -> Option<Meaning> {
     }
 }
 
-/// What the names are of which nothing else is known: ftrace's of calls that the table lacks, which
-/// have both an entry and an exit.
+/// Names whose meaning is otherwise unknown: ftrace's calls that the table lacks, which have both an entry
+/// and an exit.
 fn pairs<'a>(names: impl Iterator<Item = &'a str> + Clone, all: &mut [Option<Meaning>]) {
     let unknown = || {
         names

@@ -8,21 +8,21 @@
 //! | 4.14.102, 4.19.9, 4.20 and later | 1 << (place - 1); preempted: TASK_REPORT_MAX | 3054426dc68e |
 //!
 //! perf and ftrace show what the kernel records. lttng-modules computes it: `task->state` on every kernel up to 2.9.14 and
-//! 2.10.11, the last row since 2.9.15, 2.10.12 and 2.11.0 on kernels from 4.14 on (its commit 27e6eda75df9). Vendors
-//! take commits into older kernels, and pre-releases of tracers have the numbers of releases, so states
-//! themselves are asked as well where it is not certain ([`StateNumbers::of`]).
+//! 2.10.11, the last row since 2.9.15, 2.10.12 and 2.11.0 on kernels from 4.14 on (its commit 27e6eda75df9).
+//! Vendors backport commits to older kernels, and pre-releases of tracers carry the numbers of releases, so
+//! uncertain cases are decided by the recorded states ([`StateNumbers::of`]).
 
 use tracebraid_ctf::schema::{EnvValue, TraceClass};
 
-/// How states are numbered.
+/// Encoding of `prev_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StateNumbers {
     /// A bit for each letter of `ps` (RSDTtXZPI) but `R`, preemption as the next bit: 0x100.
     #[default]
     Report,
-    /// The same with a bit for `R` as well: all others are one place too far to the left.
+    /// As above with a bit for `R`: all other bits are shifted left by one.
     Shifted,
-    /// The place among the letters.
+    /// Index of the letter.
     Index,
     /// `task->state`.
     Raw(RawStates),
@@ -72,7 +72,7 @@ const fn raw(dead: i64, parked: i64, no_load: i64, lock_wait: i64, preempted: i6
 }
 
 impl RawStates {
-    /// Those from 4.14 to 5.14, the last for which a tracer is known to record them.
+    /// The bits from 4.14 to 5.14, the last release for which a tracer is known to record them.
     pub(crate) const LATEST: RawStates = ERAS[4].1;
 
     /// By the release of the kernel.
@@ -82,20 +82,20 @@ impl RawStates {
     }
 }
 
-/// What some states of a trace show of how they are numbered.
+/// Evidence in some states of a trace for their encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    /// How often the idle thread, which is always runnable, leaves a CPU with 1 ...
+    /// Number of times the idle thread, which is always runnable, leaves a CPU with 1 ...
     idle_is_one: u32,
     /// ... and whether with 0.
     idle_is_zero: bool,
-    /// A number that is no bit: the place of a letter.
+    /// A number that is not a bit: the index of a letter.
     place: bool,
-    /// 0x100 alone, which is no state of a thread that is switched among `task->state`'s.
+    /// 0x100 alone, which no switched thread has in `task->state`.
     report_top: bool,
     /// A state with a bit that says how the thread may be woken, of 4.14 or later.
     raw: bool,
-    /// The same, of before.
+    /// As above, before 4.14.
     old_raw: bool,
     /// TASK_STATE_MAX of 4.8 or later.
     raw_top: bool,
@@ -122,14 +122,14 @@ impl Evidence {
         self.idle_is_one > 0 && !self.idle_is_zero
     }
 
-    /// True if what is seen leaves no choice.
+    /// True if the evidence leaves one encoding.
     pub(crate) fn is_enough(&self) -> bool {
         let is_shifted = self.is_shifted() && self.idle_is_one > 16;
         is_shifted || self.place || self.old_raw || self.raw || (self.report_top && self.idle_is_zero)
     }
 }
 
-/// What a trace says of the tracer and the kernel.
+/// Tracer and kernel, by the trace's environment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     release: Option<(u32, u32, u32)>,
@@ -156,7 +156,7 @@ impl Told {
         }
     }
 
-    /// What is likely.
+    /// The likely encoding.
     fn likely(&self, has_kernels_names: bool) -> StateNumbers {
         let raw = |release: (u32, u32, u32)| StateNumbers::Raw(RawStates::of((release.0, release.1)));
         let release = self.release.unwrap_or((u32::MAX, 0, 0));
@@ -177,7 +177,7 @@ impl Told {
         }
     }
 
-    /// True if no kernel and tracer of these numbers is known to do otherwise.
+    /// True if no kernel and tracer with these numbers is known to differ.
     fn is_certain(&self) -> bool {
         match (self.release, self.lttng) {
             (Some(release), _) if release < (4, 14, 0) => true,
@@ -190,8 +190,8 @@ impl Told {
 }
 
 impl StateNumbers {
-    /// Those of a trace; `sample` looks at some of its states where that matters. `has_kernels_names`:
-    /// whether its switches are named as the kernel names them (`prev_pid`).
+    /// The encoding of a trace; `sample` reads some of its states if needed. `has_kernels_names`: its
+    /// switches have the kernel's field names (`prev_pid`).
     pub(crate) fn of(
         class: &TraceClass,
         has_kernels_names: bool,
@@ -281,7 +281,7 @@ mod tests {
         class
     }
 
-    /// How the states of a trace are numbered in which those of the idle thread and of others are these.
+    /// Encoding of a trace, given the states of its idle thread and of others.
     fn numbers(class: &TraceClass, idle: &[i64], others: &[i64]) -> StateNumbers {
         let mut evidence = Evidence::default();
         idle.iter().for_each(|&state| evidence.see(true, state));

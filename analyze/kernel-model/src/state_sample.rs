@@ -1,4 +1,4 @@
-//! Some of a trace's thread states, to see how it numbers them.
+//! Samples a trace's thread states to find their encoding.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::finder::Finder;
 use crate::names::{Meaning, meanings};
 use crate::state_numbers::{Evidence, StateNumbers};
 
-/// Switches that are looked at of each stream at most, and packets.
+/// Maximum number of switches, and of packets, read from each stream.
 const SWITCHES: usize = 1 << 14;
 const PACKETS: usize = 8;
-/// Streams that are looked at.
+/// Maximum number of streams read.
 const STREAMS: usize = 32;
-/// Switches that are looked for at a time: what is seen may be enough soon.
+/// Switches read at a time: the evidence may be enough soon.
 const BATCH: usize = 256;
 
-/// Where a switch has the thread that leaves and its state.
+/// Fields of a switch with the thread that leaves and its state.
 struct SwitchFields {
     prev_tid: IntField,
     state: IntField,
@@ -27,8 +27,8 @@ struct SwitchFields {
     has_kernels_names: bool,
 }
 
-/// How a trace numbers the states of threads. Of uncertain traces the first packets of streams are
-/// looked at, until what is seen is enough.
+/// Encoding of the thread states of a trace. For uncertain traces the first packets of streams are read until
+/// the evidence is enough.
 pub(crate) fn state_numbers(trace: &Trace) -> StateNumbers {
     let layouts = trace.layout.streams.iter();
     let switches: Vec<Vec<Option<SwitchFields>>> = layouts

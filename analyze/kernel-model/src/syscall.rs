@@ -45,7 +45,7 @@ pub enum Abi {
     Generic,
     /// 32-bit ARM (EABI), and 32-bit programs on AArch64.
     Arm,
-    /// Machines with tables of their own (POWER, s390, MIPS, SPARC): numbers are not known.
+    /// Machines with tables of their own (POWER, s390, MIPS, SPARC): numbers are unknown.
     Other,
 }
 
@@ -128,7 +128,7 @@ impl Syscall {
         BY_NAME.get(name).copied()
     }
 
-    /// By that name, whatever it is: what a trace names is a call.
+    /// By any name: every name in a trace is a call.
     pub(crate) fn named(name: &str) -> Syscall {
         Syscall::of_table(name).unwrap_or_else(|| met_calls::add(name))
     }

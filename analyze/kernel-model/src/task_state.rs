@@ -9,8 +9,8 @@ use crate::state_numbers::{RawStates, StateNumbers};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
-    /// It could have run on. It gave way, or was preempted: kernels before 3.2, and those without
-    /// CONFIG_PREEMPT before 4.4, do not tell which; others mark preemption.
+    /// Runnable: the thread gave way or was preempted. Kernels before 3.2, and those without CONFIG_PREEMPT
+    /// before 4.4, do not distinguish these; others mark preemption.
     Runnable,
     /// It could have run on, and was preempted.
     Preempted,
@@ -61,8 +61,8 @@ impl TaskState {
         }
     }
 
-    /// A bit for each letter of `ps`, preemption (TASK_REPORT_MAX) above all. Numbers that this
-    /// encoding does not have are those of a trace whose other states did not show how it counts.
+    /// A bit for each letter of `ps`, preemption (TASK_REPORT_MAX) above all. Numbers outside of this
+    /// encoding come from a trace whose other states did not show its encoding.
     fn of_report(state: i64) -> TaskState {
         match state {
             0..=0xff if state.count_ones() < 2 => Self::of_index(i64::from(64 - state.leading_zeros())),
@@ -72,8 +72,7 @@ impl TaskState {
         }
     }
 
-    /// The same bits, one place too far to the left. 0x100 is both preemption and `I`: see
-    /// [`StateField`].
+    /// As above, shifted left by one. 0x100 is both preemption and `I`: see [`StateField`].
     fn of_shifted(state: i64) -> TaskState {
         match state {
             0 => TaskState::Runnable,
@@ -83,7 +82,7 @@ impl TaskState {
         }
     }
 
-    /// The place of the letter of `ps`; preemption as Linux 4.14 has it (TASK_STATE_MAX).
+    /// Index of the letter of `ps`; preemption as in Linux 4.14 (TASK_STATE_MAX).
     fn of_index(state: i64) -> TaskState {
         match state {
             0 => TaskState::Runnable,
@@ -100,7 +99,7 @@ impl TaskState {
         }
     }
 
-    /// `task->state`: bits that say how a thread may be woken, besides what it does.
+    /// `task->state`: bits for how a thread may be woken, besides its state.
     fn of_raw(state: i64, raw: RawStates) -> TaskState {
         const UNINTERRUPTIBLE: i64 = 2;
         let has = |bit: i64| state & bit != 0;
@@ -119,7 +118,7 @@ impl TaskState {
             _ if has(raw.parked) => TaskState::Parked,
             // EXIT_DEAD and EXIT_ZOMBIE: neither is in `state` of a thread that is switched.
             _ if has(0x30) => TaskState::Zombie,
-            // A spinning lock that sleeps (PREEMPT_RT).
+            // A sleeping spinlock (PREEMPT_RT).
             _ if has(raw.lock_wait) => TaskState::DiskSleep,
             _ => TaskState::Other,
         }
@@ -195,8 +194,8 @@ impl StateField {
         Some(TaskState::new(state, self.numbers))
     }
 
-    /// Preempted or idle: one number in [`StateNumbers::Shifted`]. The threads that wait without being load
-    /// (TASK_IDLE) in Linux 4.14 to 4.19 are workers of queues and those of RCU.
+    /// Preempted or idle: one number in [`StateNumbers::Shifted`]. In Linux 4.14 to 4.19 the threads that
+    /// wait without being load (TASK_IDLE) are workqueue workers and RCU threads.
     #[cold]
     fn shifted_top(name: &TextField, body: &mut Body<'_, '_>) -> TaskState {
         let name = name.bytes(body).unwrap_or_default();
@@ -244,7 +243,7 @@ mod tests {
                 "R", "S", "D", "T", "t", "X", "Z", "P", "I", "R+", "?", "?", "?", "I"
             ]
         );
-        // Of a raw trace that was not seen to be one: only 0x40 and 0x80 mean two things.
+        // A raw trace that was not recognized: only 0x40 and 0x80 are ambiguous.
         let raw = [0x102, 0x402, 0x1000, 0x2001, 0x104, 0x108];
         assert_eq!(
             letters(StateNumbers::Report, raw),

@@ -18,7 +18,7 @@ const WAITING: &str = "poll ppoll ppoll_time32 ppoll_time64 select old_select ps
 
 /// By number.
 static BY_NUMBER: LazyLock<Vec<bool>> = LazyLock::new(|| {
-    // Of a call of files the lower of two numbers counts, as everywhere.
+    // A call with two descriptors counts for the lower one, as everywhere.
     let calls = WAITING.split_whitespace().filter_map(Syscall::of_table);
     let mut waits = Vec::new();
     for call in calls {

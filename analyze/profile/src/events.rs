@@ -41,7 +41,7 @@ pub(crate) enum Kind {
 pub(crate) enum Weight {
     /// Its period, which is in nanoseconds.
     Period,
-    /// Always so many nanoseconds.
+    /// A fixed number of nanoseconds.
     Fixed(u64),
     Unknown,
 }
@@ -85,7 +85,7 @@ impl Kind {
         matches!(self, Kind::Cpu | Kind::Wait)
     }
 
-    /// Whether it has a call chain of perf that counts.
+    /// Whether it has a selected call chain of perf.
     pub(crate) fn is_perfs(self) -> bool {
         matches!(self, Kind::PerfSample(_) | Kind::PerfSwitch)
     }
@@ -101,12 +101,12 @@ pub(crate) struct Place {
     pub(crate) tid: Option<i64>,
 }
 
-/// Makes stacks of the events of a machine, which are given twice, each time in the order of time.
+/// Makes stacks of the events of a machine. All events are passed twice, each time in the order of time.
 pub(crate) trait StackSource {
-    /// Learns from an event what holds for all of the trace; nothing if it is not what it should be.
+    /// First pass: learns facts that hold for all of the trace; `None` if the event is malformed.
     fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()>;
 
-    /// An event, when all are known; gives the stack that it tells of.
+    /// Second pass: returns the stack of an event.
     fn event(
         &mut self,
         place: &Place,

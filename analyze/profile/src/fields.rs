@@ -23,7 +23,7 @@ impl Fields {
         fields
     }
 
-    /// Of those integers, texts and arrays.
+    /// The fields with these integers, texts and arrays.
     #[cfg(test)]
     pub(crate) fn with(
         integers: &[(&str, u64)],

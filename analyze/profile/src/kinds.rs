@@ -75,10 +75,9 @@ impl Kinds {
     }
 }
 
-/// Which event classes with call chains of perf count, and as what.
-///
-/// Samples of the event that tells most of CPU time: if clocks were sampled, these; else cycles; else the first event that
-/// is no tracepoint. To add up several would be to count the same time more than once.
+/// The event classes with call chains of perf that are used, and for what. The best measure of CPU time is
+/// taken: samples of clocks, else of cycles, else of the first event that is no tracepoint. Adding up several
+/// would count the same time more than once.
 fn call_chains(trace: &Trace) -> Vec<((usize, usize), Kind)> {
     let mut kinds = Vec::new();
     let mut samples: Vec<(Sampled, (usize, usize), Weight)> = Vec::new();
@@ -119,7 +118,7 @@ fn call_chains(trace: &Trace) -> Vec<((usize, usize), Kind)> {
     kinds
 }
 
-/// What perf took samples of.
+/// Events that perf sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sampled {
     Clock,
@@ -145,7 +144,7 @@ impl Sampled {
         (!is_tracepoint).then_some(Sampled::Other)
     }
 
-    /// The CPU time of a sample; `sampling` is what the import tells of rates.
+    /// The CPU time of a sample; `sampling` is the import's `perf_sampling`.
     fn weight(self, has_period: bool, name: &str, sampling: &str) -> Weight {
         let mut rates = sampling.split(';').filter_map(|rate| rate.rsplit_once('='));
         let rate = rates.find(|(of, _)| *of == name).map(|(_, rate)| rate);
@@ -332,7 +331,7 @@ mod tests {
             Weight::Fixed(4_000_000)
         );
         assert_eq!(weight(Sampled::Clock, false, "another"), Weight::Unknown);
-        // A period in cycles is no time.
+        // A period in cycles is not a time.
         assert_eq!(weight(Sampled::Cycles, true, "cycles"), Weight::Fixed(1_000_000));
         assert_eq!(weight(Sampled::Cycles, true, "cycles:u"), Weight::Unknown);
         assert_eq!(

@@ -1,10 +1,11 @@
-//! Call chains of perf: samples of CPU time, and waits from where a thread leaves its CPU until it is back.
+//! Call chains of perf: samples of CPU time, and waits from the time a thread leaves its CPU until it is
+//! back.
 //!
-//! A wait begins where `sched_switch` says that its thread goes to sleep; one that is only taken from its CPU waits
-//! for nothing that its stack could explain, and is none. It ends where the thread is seen to come back: at a
-//! `sched_switch` to it, or at perf's own record of that (`--switch-events`). A thread that runs again without any of
-//! these has a wait of unknown length, which is counted and left out: what it did since is unknown. So are all waits if
-//! perf took samples of switches (a period above 1): a thread may have come back and left again in between.
+//! A wait begins at a `sched_switch` at which its thread goes to sleep; a preempted thread waits for nothing
+//! that its stack could explain, and has no wait. It ends when the thread comes back: at a `sched_switch` to
+//! it, or at perf's own record (`--switch-events`). If a thread runs again without either of these, its wait
+//! has an unknown length: it is counted and left out. So are all waits if perf sampled switches (a period
+//! above 1): a thread may have come back and left again in between.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -19,25 +20,25 @@ use crate::fields::Fields;
 use crate::mapped::{FindBeside, Mapped};
 use crate::naming::{NameId, Naming};
 
-/// What is known of a machine by now.
+/// State of a machine so far.
 pub(crate) struct PerfSystem {
     processes: HashMap<u32, Mapped>,
-    /// What processes have mapped in the end: a thread of another CPU may run a little before its mapping is told.
+    /// Final mappings of processes: a thread of another CPU may run shortly before its mapping is recorded.
     later: HashMap<u32, AddressSpace>,
     /// By file name.
     build_ids: HashMap<Vec<u8>, BuildId>,
-    /// A symbol of the kernel and where it was, which tells one boot from another.
+    /// A kernel symbol and its address, which distinguishes boots.
     reference: Option<(String, u64)>,
     kernel: Option<KernelSymbols>,
-    /// The kernel's symbols were looked for.
+    /// The kernel's symbols have been searched for.
     is_kernel_known: bool,
     /// Names at addresses in the kernel.
     known: HashMap<u64, NameId>,
-    /// By thread: those that have gone to sleep.
+    /// By thread: sleeping threads.
     asleep: HashMap<i32, Asleep>,
     /// Waits whose end was not recorded.
     unended: u64,
-    /// Some switches were skipped (`perf record -F`): those that were recorded do not tell how long waits took.
+    /// Some switches were skipped (`perf record -F`): the length of waits is unknown.
     is_sampled: bool,
     beside: Box<FindBeside>,
 }
@@ -48,13 +49,13 @@ struct Asleep {
     functions: Vec<NameId>,
 }
 
-/// What the kernel calls itself in records of mappings.
+/// Name of the kernel in records of mappings.
 const KERNEL: &str = "[kernel.kallsyms]";
 
 /// `PROT_EXEC`
 const EXECUTED: u64 = 4;
 
-/// Of a state of a thread: it sleeps, in one way or another. Above are flags, among them that of preemption.
+/// Mask of a thread's state: asleep, in any way. Bits above are flags, among them preemption.
 const SLEEPS: u64 = 0xff;
 
 impl PerfSystem {
@@ -80,7 +81,7 @@ impl PerfSystem {
         self.unended
     }
 
-    /// Whether that is because perf took samples of switches.
+    /// Whether that is because perf sampled switches.
     pub(crate) fn is_sampled(&self) -> bool {
         self.is_sampled
     }
@@ -128,7 +129,7 @@ impl PerfSystem {
             return vec![naming.id("[guest]".to_owned())];
         }
         if let (true, Some(ip)) = (chain.is_empty(), fields.integer("perf_ip")) {
-            // Of a program whose stack was copied instead.
+            // A program whose stack was copied instead.
             chain = Chain::new(&[ip]);
         }
         let mut functions = self.kernel_functions(&chain.kernel, naming);
@@ -153,12 +154,12 @@ impl PerfSystem {
         }
         let Self { kernel, known, .. } = self;
         let mut name = |(place, &address): (usize, &u64)| {
-            // All but the innermost are where calls return to: the call itself is before that.
+            // Frames other than the innermost are return addresses: the call itself is before them.
             let asked = address.wrapping_sub(u64::from(place != 0));
             *known.entry(asked).or_insert_with(|| {
                 let name = kernel.as_ref().and_then(|kernel| kernel.name(asked));
                 let name = name.map_or_else(|| format!("[{asked:#x}]"), str::to_owned);
-                // As flame graphs know functions of the kernel.
+                // Suffix of kernel functions in flame graphs.
                 naming.id(format!("{name}_[k]"))
             })
         };
@@ -173,7 +174,7 @@ impl PerfSystem {
         }
     }
 
-    /// A thread is seen to run, or runs again. If it was asleep, that wait has no end that is known.
+    /// A thread runs, or runs again. If it was asleep, its wait has no known end.
     fn runs(&mut self, tid: i32) {
         if self.asleep.remove(&tid).is_some() {
             self.unended += 1;
@@ -233,7 +234,7 @@ impl PerfSystem {
 impl StackSource for PerfSystem {
     fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()> {
         match kind {
-            // So many switches of that CPU were skipped since the last one.
+            // Number of switches of that CPU skipped since the last one.
             Kind::PerfSwitch => self.is_sampled |= fields.integer("perf_period")? > 1,
             Kind::PerfBuildId => {
                 let id = build_id(fields.text("build_id"))?;
@@ -262,7 +263,7 @@ impl StackSource for PerfSystem {
         match kind {
             Kind::PerfSample(weight) => return Some(self.sample(weight, fields, naming)),
             Kind::PerfSwitch => return self.switch(place.time, fields, naming),
-            // The thread itself is known where perf has written it behind the record.
+            // The thread itself is known where perf wrote it after the record.
             Kind::PerfTask if fields.integer("out") == Some(0) => {
                 return self.comes_back(id(fields, "tid").filter(|&tid| tid > 0)?, place.time);
             }
@@ -292,19 +293,19 @@ impl StackSource for PerfSystem {
 struct Chain {
     kernel: Vec<u64>,
     user: Vec<u64>,
-    /// Of a virtual machine, whose programs are unknown.
+    /// Addresses of a virtual machine, whose programs are unknown.
     is_guests: bool,
 }
 
-/// What the addresses behind a marker are of (`enum perf_callchain_context`).
+/// Kind of the addresses after a marker (`enum perf_callchain_context`).
 #[derive(Clone, Copy)]
 enum Context {
-    /// No marker came before: addresses themselves tell.
+    /// No marker came before: the addresses themselves decide.
     Unknown,
     Kernel,
     User,
     Guest,
-    /// No addresses follow that are known here.
+    /// The addresses that follow are of unknown kind.
     Other,
 }
 
@@ -380,7 +381,7 @@ mod tests {
         assert_eq!(split(&chain), parts);
         assert_eq!(split(&[IN_KERNEL, IN_KERNEL + 8, 0x1000, 0x2000]), parts);
         assert_eq!(split(&[USER_MARK, 0x1000]), (vec![], vec![0x1000]));
-        // A marker that stands for a stack which comes later, and its number.
+        // A marker for a stack that comes later, and its number.
         assert_eq!(
             split(&[KERNEL_MARK, IN_KERNEL, DEFERRED_MARK, 77]),
             (vec![IN_KERNEL], vec![])
@@ -460,7 +461,7 @@ mod tests {
     fn waits_go_from_sleep_to_return() {
         let mut machine = Machine::new();
         machine.switch(10, (5, 1), 0, 1);
-        // One that is preempted, and one that only lost its CPU on an older kernel, do not wait.
+        // A preempted thread does not wait, nor one that only lost its CPU on an older kernel.
         machine.switch(20, (6, 0), 7, 1);
         machine.switch(25, (7, 0x1000), 6, 1);
         machine.switch(30, (0, 0), 5, 1);
@@ -486,7 +487,7 @@ mod tests {
                 0
             )
         );
-        // A thread that runs without having come back, and one that still sleeps in the end.
+        // A thread that runs without having come back, and one that still sleeps at the end.
         machine.switch(50, (8, 1), 0, 1);
         machine.sample(60, 8, &[USER_MARK, 9]);
         machine.switch(70, (0, 0), 8, 1);
@@ -541,7 +542,7 @@ mod tests {
         );
         machine.sample(4, 8, &chain);
         machine.sample(4, 5, &chain);
-        // Of a program whose stack was copied, and of the kernel without its symbols.
+        // A program whose stack was copied, and the kernel without its symbols.
         machine.sample(5, 5, &[]);
         machine.sample(5, 5, &[KERNEL_MARK, IN_KERNEL, IN_KERNEL + 1]);
         machine.sample(5, 5, &[GUEST_MARK, IN_KERNEL]);

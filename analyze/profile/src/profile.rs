@@ -37,7 +37,7 @@ pub struct Profile {
     /// Waits of which only the beginning was recorded: they are left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub unended_waits: u64,
-    /// That is since perf recorded only some of all switches.
+    /// True if that is because perf sampled switches.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_switch_sampled: bool,
 }
@@ -182,7 +182,7 @@ impl Profile {
     }
 }
 
-/// What is known not to be among the stacks of a trace.
+/// Stacks known to be missing from a trace.
 #[derive(Default)]
 pub(crate) struct Lacks {
     pub(crate) missing: BTreeSet<Missing>,

@@ -1,5 +1,5 @@
-//! What is counted and what is printed is what the reference reader reads, whatever packets say of
-//! themselves: heads without times, sizes or ids, and heads whose times are wrong.
+//! `count` and `print` agree with the reference reader for all packet heads: those without times, sizes or
+//! ids, and those with wrong times.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,7 +111,7 @@ fn counted(
     outcome.expect("nobody cancels").report
 }
 
-/// How many lines `print` has for the range.
+/// Number of lines that `print` writes for the range.
 fn printed(set: &TraceSet, window: Window, cpu: Option<u32>) -> u64 {
     let mut reader = MergedReader::within(set, window.from, window.to);
     let mut lines = 0;
@@ -160,7 +160,7 @@ fn check(what: &str, trace: &Path, rng: &mut Rng, ranges: usize) {
     let set = TraceSet::open(&[trace]).expect("the trace can be opened");
     let cpus: std::collections::BTreeSet<u32> = told.iter().filter_map(|told| told.cpu).collect();
     let mut chosen = vec![None];
-    // Traces that are large are counted once.
+    // Large traces are counted once.
     chosen.extend(cpus.into_iter().take(if ranges > 0 { 2 } else { 0 }).map(Some));
     for window in windows(rng, &told, ranges) {
         for &cpu in &chosen {
@@ -191,7 +191,7 @@ fn check(what: &str, trace: &Path, rng: &mut Rng, ranges: usize) {
     );
 }
 
-/// What heads may lack: each alone, and together.
+/// Fields that heads may lack: each alone, and together.
 fn lacks() -> Vec<(&'static [Roles], bool)> {
     const BEGIN: Roles = Roles::CLOCK_TIMESTAMP;
     const END: Roles = Roles::PACKET_END_TIMESTAMP;
@@ -224,7 +224,7 @@ fn lacks() -> Vec<(&'static [Roles], bool)> {
     ]
 }
 
-/// Counts the trace with less and less in its packet heads; how many such traces there were.
+/// Counts the trace with fewer and fewer fields in its packet heads; returns the number of such traces.
 fn check_without(what: &str, bare: &Bare, rng: &mut Rng) -> usize {
     let mut checked = 0;
     for (roles, has_clock) in lacks() {
@@ -340,7 +340,7 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-/// Packets of several CPUs in one file, which nothing but their contexts tells apart.
+/// Packets of several CPUs in one file, which only their contexts tell apart.
 #[test]
 fn cpus_that_share_a_file() {
     let (path, _) = synthetic::trace(5, SHAPE);

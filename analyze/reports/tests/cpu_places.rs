@@ -1,4 +1,4 @@
-//! Reports do not depend on where a trace has the CPUs of its events.
+//! Reports do not depend on the field in which a trace records the CPU.
 
 use crate::support::law::{ALL, Asked, Lawful, SMALL, as_told, folded};
 use crate::support::naming::Naming;
@@ -35,7 +35,7 @@ const PLACES: [(Naming, CpuPlace); 5] = [
     (Naming::Ftrace, CpuPlace::Payload("common_cpu")),
 ];
 
-/// What the same shape gives with a stream for each CPU is given in every way with one stream for all.
+/// Every variant with one stream for all CPUs gives the same reports as a stream for each CPU.
 fn same<A: Lawful>(what: &str, per_cpu: &TraceSet, shared: &TraceSet) {
     const SOME: Option<&[u32]> = Some(&[1, 3]);
     for asked in [ALL, Asked { cpus: SOME, ..ALL }] {
@@ -54,7 +54,7 @@ fn counted(set: &TraceSet, cpus: Option<&[u32]>, (threads, chunk_bytes): (usize,
     };
     let outcome = fold(set, &count, options, &Control::default()).expect("nobody cancels");
     let mut report = serde_json::to_value(outcome.report).expect("a report can be serialized");
-    // Packets are others, and so are the bounds that they give.
+    // Packets differ, and so do the bounds that they give.
     let report_fields = report.as_object_mut().expect("a report");
     for field in ["streams", "rate", "losses"] {
         report_fields.remove(field);

@@ -1,5 +1,5 @@
-//! Reports on kernel events do not need what heads of packets say: the same trace with less in them,
-//! or with wrong times, gives the same reports.
+//! Reports on kernel events do not depend on packet heads: the same trace with fewer fields there, or with
+//! wrong times, gives the same reports.
 
 use tracebraid_clocks::PacketAnalysis;
 use tracebraid_critical_path::GraphAnalysis;
@@ -35,7 +35,7 @@ const SHAPE: Shape = Shape {
 
 const WAYS: Ways = &[(1, u64::MAX), (1, 1), (2, 2000)];
 
-/// The report on the other trace is that on the first, in whatever way it is folded.
+/// The report on the other trace equals that on the first, however it is folded.
 fn same_report<A: Lawful>(what: &str, (whole, other): (&TraceSet, &TraceSet), asked: Asked) {
     let expected = folded(whole, &A::new(whole, asked.selection()), (1, u64::MAX));
     as_told::<A>(what, other, asked, &expected, WAYS);

@@ -296,7 +296,7 @@ fn compare(found: &Found, call: &Call, theirs: Option<&Counted>) -> String {
         Some(theirs) => {
             assert_eq!(theirs.bytes, bytes_of(call));
             let kind = found.kind(call, "fd");
-            // To lttng-analyses all that has a path is a disk.
+            // lttng-analyses counts every path as a disk.
             let kind = if kind.has_path() { "disk" } else { kind.name() };
             format!("{kind} is {:?}", theirs.kind)
         }

@@ -1,4 +1,4 @@
-//! Traces of which only some CPUs are there: what is told of them is what the whole trace tells, or it is left out.
+//! Traces with only some of their CPUs: every reported value is that of the whole trace, or is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use tracebraid_testkit::recorded;
 
 const CPUS: u32 = 4;
 
-/// Which CPUs are kept, and whether with their index.
+/// The CPUs that are kept, and whether with their index.
 const KEPT: [(&[u32], bool); 6] = [
     (&[0], true),
     (&[3], false),
@@ -78,7 +78,7 @@ fn everything() -> Selection {
     }
 }
 
-/// A report as JSON, which is the same however it is made.
+/// A report as JSON, which is the same for every way to make it.
 fn report<A: KernelAnalysis>(set: &TraceSet, selection: &Selection) -> Value {
     let of = |options| {
         let analysis = A::new(set, selection.clone());
@@ -115,7 +115,7 @@ fn cell<'r>(row: &'r Value, field: &str) -> &'r Value {
     found.unwrap_or_else(|| panic!("{field} of {row}"))
 }
 
-/// Those fields of each row, as text.
+/// Values of the fields of each row, as text.
 fn picked(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
     let row = |row: &Value| {
         fields
@@ -127,7 +127,7 @@ fn picked(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
     rows(report, key).iter().map(row).collect()
 }
 
-/// All that is told of a part is told of the whole; says how much that is.
+/// Every value reported for a part is reported for the whole; returns the number of values.
 #[track_caller]
 fn within(part: &[String], whole: &[String], about: &str) -> usize {
     let whole: BTreeSet<&String> = whole.iter().collect();
@@ -233,7 +233,7 @@ fn the_scheduler_invents_nothing() {
     }
 }
 
-/// Who used which CPU does not depend on others.
+/// The time that threads use a CPU does not depend on other CPUs.
 #[test]
 fn cpus_that_are_there_are_told_of_in_full() {
     let set = TraceSet::open(&[whole()]).expect("a trace");
@@ -307,7 +307,7 @@ fn devices_and_waits_invent_nothing() {
     }
 }
 
-/// What is told of threads that did not run.
+/// Reported values on threads that did not run.
 #[test]
 fn the_graph_invents_no_waits() {
     let stretches = |set: &TraceSet| -> (BTreeSet<String>, usize) {
@@ -330,7 +330,8 @@ fn the_graph_invents_no_waits() {
                 };
                 unknown += usize::from(reason == Some(Reason::Unknown));
                 match stretch.state {
-                    // In the whole trace it may be known that who seems to wake was interrupted by what was not recorded.
+                    // In the whole trace an unrecorded interrupt may be known to have interrupted the seeming
+                    // waker.
                     State::Preempted(_) | State::Runnable(_) | State::Blocked { .. }
                         if is_whole || reason != Some(Reason::Unknown) =>
                     {

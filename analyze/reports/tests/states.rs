@@ -1,4 +1,4 @@
-//! One run of threads, with the states of threads as each kernel and tracer numbers them.
+//! One run of threads, with their states in the encoding of each kernel and tracer.
 
 use crate::support::naming::{Maker, Naming, TEXT, Value};
 use crate::support::synthetic::{Scripted, Shape, scripted};
@@ -11,7 +11,7 @@ use tracebraid_reports::sched::SchedAnalysis;
 
 use Value::{Int, Text};
 
-/// States with what each way to number them makes of them: see `state_numbers` of the model.
+/// States with their meaning in each encoding: see `state_numbers` of the model.
 #[rustfmt::skip]
 const STATES: [(&str, [i64; 6]); 9] = [
     //             report  shifted  index   4.4     4.15 raw  6.1 raw
@@ -49,7 +49,7 @@ fn events(numbers: usize, rounds: u64) -> Vec<Scripted<'static>> {
     let mut now = 1000;
     for _ in 0..rounds {
         for (tid, (name, states)) in (10..).zip(STATES) {
-            // Only of such threads the kernel's number for both says which it is.
+            // Only such threads resolve the kernel's ambiguous number.
             let comm = if name == "idle" { "kworker/0:1" } else { name };
             let names = [
                 ("swapper/0", 0, STATES[0].1[numbers]),

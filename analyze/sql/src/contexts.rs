@@ -84,8 +84,9 @@ pub(crate) fn words(union: &Union, context: ContextId) -> String {
     union.words(context).join(" > ")
 }
 
-/// Why the thread on a critical path did not run in a context, or `running`: the innermost reason around that thread's own
-/// frames. What stands within `preempted` or `runnable` is the thread that has its CPU, which is not on the path.
+/// Reason why the thread on a critical path did not run in a context, or `running`: the innermost reason
+/// around that thread's own frames. Frames within `preempted` or `runnable` are those of the thread that has
+/// its CPU, which is not on the path.
 pub(crate) fn state(union: &Union, context: ContextId) -> &str {
     let frames = union
         .contexts
@@ -107,7 +108,7 @@ pub(crate) fn state(union: &Union, context: ContextId) -> &str {
     Reason::Running.name()
 }
 
-/// True for reasons within which the thread that has the CPU stands.
+/// True for reasons whose inner frames are those of the thread that has the CPU.
 fn is_lack_of_cpu(name: &str) -> bool {
     [Reason::Preempted, Reason::Runnable]
         .iter()

@@ -127,13 +127,13 @@ struct EventRows {
     tasks: Option<Vec<Tasks>>,
     /// By trace, stream class and event class: the field that tells the thread.
     tids: HashMap<(usize, usize, usize), Option<FieldRef>>,
-    /// What interrupts threads, if somebody wants to know.
+    /// Interruptions of threads, if the column is selected.
     interrupted: Option<Interrupted>,
-    /// What did so when the row's event record happened.
+    /// The interruption at the row's event record.
     interrupt: Option<String>,
     /// By the readers' ranks.
     lanes: Vec<Lane>,
-    /// By trace: where it has the CPUs of its event records.
+    /// By trace: location of the CPU of its event records.
     cpus: Vec<Cpus>,
     /// The time of the event record, and the rank of its stream.
     now: Option<(Timestamp, usize)>,
@@ -146,7 +146,7 @@ struct EventRows {
 const PATIENCE: u32 = 1 << 14;
 
 impl EventRows {
-    /// What is known of the event record at which a reader is.
+    /// State at the reader's current event record.
     fn lane(lanes: &mut Vec<Lane>, set: &TraceSet, cpus: &[Cpus], reader: &mut StreamReader<'_>) -> Lane {
         let rank = reader.rank();
         if lanes.len() <= rank {

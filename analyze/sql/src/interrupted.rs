@@ -1,4 +1,4 @@
-//! In which interrupt event records of kernel traces happened, by the rule that reports have for that.
+//! Attributes the event records of kernel traces to interrupts, by the rule of the reports.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_fold::{Innermost, InterruptStep, Interrupts};
 use tracebraid_kernel_model::{Body, KernelEvent, KernelModel};
 
-/// Follows what interrupts the threads of all CPUs. Must see all event records in the order of time.
+/// Tracks the interruptions on all CPUs. Must receive all event records in the order of time.
 pub(crate) struct Interrupted {
     model: KernelModel,
     /// By trace and CPU.
@@ -22,8 +22,8 @@ impl Interrupted {
         }
     }
 
-    /// What interrupts the thread of the CPU where the event record happens, in words; nothing if the thread itself is at
-    /// work. The beginning and the end of an interrupt belong to it.
+    /// Name of the interruption on the event record's CPU; `None` in the context of the thread itself. The
+    /// beginning and the end of an interrupt belong to it.
     pub(crate) fn see(
         &mut self,
         trace: usize,

@@ -63,7 +63,7 @@ fn states_are_the_innermost_reasons() {
         let mut expected = "running";
         for frame in contexts.frames(ContextId(integer(&row[0]) as u32)) {
             match frame.kind {
-                // Within these stands the thread that has the CPU.
+                // Inner frames are those of the thread that has the CPU.
                 FrameKind::Thread if matches!(expected, "preempted" | "runnable") => {}
                 FrameKind::Thread => expected = "running",
                 FrameKind::Reason => expected = database.union.names.text(frame.name),
@@ -78,7 +78,7 @@ fn states_are_the_innermost_reasons() {
     }
 }
 
-/// What another thread has the CPU for is no time in which the thread on the path ran.
+/// Time in which another thread has the CPU is not running time of the thread on the path.
 #[test]
 fn steps_behind_another_thread_are_not_running() {
     let questions = questions(&database());

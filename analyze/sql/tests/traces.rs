@@ -189,7 +189,7 @@ fn intervals_are_the_stretches_of_the_graph() {
     }
 }
 
-/// Who took the CPU of a thread is who the switch names.
+/// The preemptor of a thread is the next thread of the switch.
 #[test]
 fn preempted_threads_know_by_whom() {
     let set = set("kernel-mix-small");
@@ -213,7 +213,7 @@ fn preempted_threads_know_by_whom() {
     }
 }
 
-/// SQL and `sched` credit the same wake-ups to the same interrupts and threads.
+/// SQL and `sched` attribute the same wake-ups to the same interrupts and threads.
 #[test]
 fn wakers_are_those_of_sched() {
     let set = set("kernel-mix-small");

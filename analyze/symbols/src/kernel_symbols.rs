@@ -19,19 +19,19 @@ struct Symbol {
     name: Option<Box<str>>,
 }
 
-/// Longer lines are no symbols.
+/// Longer lines are not symbols.
 const MOST_LINE: u64 = 1 << 12;
 /// A kernel has a few hundred thousand symbols.
 const MOST_BYTES: u64 = 1 << 28;
-/// Functions are not larger: what is further behind the last symbol before it is in none.
+/// Maximum size of a function: addresses farther after the previous symbol belong to none.
 const MOST_SIZE: u64 = 1 << 20;
 
 impl KernelSymbols {
-    /// Those of the kernel with that build id which had the symbol `reference` at that address, so that it is the same
-    /// boot, or one without address space randomization. `None` if no list of it is at hand: names of another kernel
-    /// would be wrong.
+    /// Symbols of the kernel with that build id that had the symbol `reference` at that address: of the same
+    /// boot, or of one without address space randomization. `None` if no such list is at hand: names of
+    /// another kernel would be wrong.
     ///
-    /// Looks at the running kernel, and at what `perf record` keeps in `~/.debug`.
+    /// Tries the running kernel, and the lists that `perf record` keeps in `~/.debug`.
     pub fn of(build_id: &BuildId, reference: (&str, u64)) -> Option<KernelSymbols> {
         let is_running = running().is_some_and(|running| running == *build_id);
         let running = is_running.then(|| PathBuf::from("/proc/kallsyms"));
@@ -46,7 +46,7 @@ impl KernelSymbols {
             .find_map(|file| KernelSymbols::open(file, reference).ok().flatten())
     }
 
-    /// Those of a list, if the symbol `reference` has that address there.
+    /// Symbols of a list, if the symbol `reference` has that address there.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -71,7 +71,7 @@ impl KernelSymbols {
     }
 
     fn new(mut found: Vec<(u64, Rank, Option<Box<str>>)>) -> KernelSymbols {
-        // Of several at one address the best comes first.
+        // Of several symbols at one address, the best comes first.
         found.sort_by(|one, other| {
             let by_length = |name: &Option<Box<str>>| name.as_ref().map_or(0, |name| name.len());
             let length = by_length(&other.2).cmp(&by_length(&one.2));
@@ -98,7 +98,7 @@ impl KernelSymbols {
     }
 }
 
-/// Which of several symbols at one address is shown: the least.
+/// Order of symbols at one address: the least is shown.
 type Rank = (bool, bool, bool, usize);
 
 /// A line of the list: address, type, name, and the module in brackets.
@@ -114,7 +114,7 @@ impl<'l> Listed<'l> {
         let address = u64::from_str_radix(words.next()?, 16).ok()?;
         let kind = *words.next()?.as_bytes().first()?;
         let name = words.next()?;
-        // Without the right to see addresses all are 0.
+        // Users without the right to see addresses read all of them as 0.
         (address != 0).then_some(Listed { address, kind, name })
     }
 

@@ -81,7 +81,7 @@ pub struct Counted {
     pub last: u64,
     /// True if none is left in the packet.
     pub ended: bool,
-    /// Clock value of the next one, if it is not within the range that was asked for.
+    /// Clock value of the next event record, if it is outside of the selected range.
     pub refused: Option<u64>,
 }
 
@@ -250,8 +250,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The packet that is being scanned: its table entry, or what its own head has where an index
-    /// gave another one.
+    /// The packet being scanned: its table entry, or the values of its own head where an index gave others.
     pub fn packet(&self) -> Option<&Packet> {
         self.packet.as_ref()
     }

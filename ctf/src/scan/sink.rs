@@ -101,9 +101,9 @@ pub(super) struct CountSink<'a> {
     pub(super) counts: &'a mut Counts,
     pub(super) events: u64,
     pub(super) first: Option<u64>,
-    /// Clock values that are counted; the greatest end is no limit, since a clock may well have it.
+    /// Clock values that are counted; the greatest end means no limit, since a clock may reach it.
     pub(super) within: Range<u64>,
-    /// Clock value of the event record that is not within.
+    /// Clock value of the first event record that is not within.
     pub(super) refused: Option<u64>,
 }
 
@@ -118,7 +118,7 @@ impl<'a> CountSink<'a> {
         }
     }
 
-    /// What was counted, the scan now standing at that clock value.
+    /// The counts, with the scan at that clock value.
     pub(super) fn counted(&self, clock: u64, ended: bool) -> Counted {
         Counted {
             events: self.events,

@@ -47,12 +47,12 @@ const FREQUENCY: u32 = 10;
 const SAMPLE_ID_ALL: u32 = 18;
 const USE_CLOCKID: u32 = 25;
 
-/// How often samples are taken.
+/// Sampling rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
-    /// Each time that the event has happened so often; for clocks, in nanoseconds.
+    /// A sample after this number of events; for clocks, of nanoseconds.
     Period(u64),
-    /// So often in a second, about.
+    /// About this number of samples per second.
     Hertz(u64),
 }
 

@@ -147,8 +147,8 @@ impl Header {
         read
     }
 
-    /// How often samples of events were taken, which their names do not tell: `cycles=4000Hz;cpu-clock=100000`, in Hertz
-    /// or as the event counts (clocks: in nanoseconds). Of tracepoints each event is a sample.
+    /// Sampling rates, which event names do not show: `cycles=4000Hz;cpu-clock=100000`, in Hertz or in events
+    /// per sample (clocks: nanoseconds). Tracepoints are left out: each event is a sample.
     fn sampling(&self) -> Option<String> {
         let attrs = self.attrs.iter().filter(|attr| !attr.is_tracepoint());
         let rates = attrs.filter_map(|attr| {

@@ -43,7 +43,7 @@ pub(crate) enum Side {
     Comm {
         pid: i32,
         tid: i32,
-        /// The thread has this name since it runs another program.
+        /// True if the name is that of a newly executed program.
         exec: bool,
         comm: Vec<u8>,
     },
@@ -62,7 +62,7 @@ pub(crate) enum Side {
     },
     Mmap2(Box<Mmap2>),
     Switch {
-        /// The process and thread that leaves or comes: what is behind the record tells it.
+        /// The process and thread that leaves or comes, from the sample fields after the record.
         ids: [i32; 2],
         out: bool,
         preempted: bool,

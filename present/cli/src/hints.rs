@@ -54,7 +54,7 @@ pub(crate) fn nothing_selected(
     !reasons.is_empty()
 }
 
-/// Says that no event record at all lies in the range, though the range is within the trace.
+/// Warns that no event record lies in the range, though the range is within the trace.
 pub(crate) fn none_in_range(
     set: &TraceSet,
     range: TimeRange,
@@ -92,7 +92,7 @@ pub(crate) fn some_not_selected(
     }
 }
 
-/// Says that some of the CPUs that were asked for are not in the traces, where others are.
+/// Warns of selected CPUs that the traces lack, where they have others.
 pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut Warnings) {
     if let Some((cpus, there)) = other_cpus(set, select) {
         warnings.note(&format!("--cpu {cpus} chooses nothing: {there}"));
@@ -123,7 +123,7 @@ fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Op
     is_outside.then(|| between(first, last, zone))
 }
 
-/// The times of all event records.
+/// Time span of all event records.
 fn extent(set: &TraceSet, offset: i64, zone: &TimeZone) -> Option<String> {
     let Extent { first, last } = Extent::of(set, |_| true)?;
     let [first, last] = [first, last].map(|time| time.0.saturating_add(offset));
@@ -142,9 +142,9 @@ fn between(first: i64, last: i64, zone: &TimeZone) -> String {
     )
 }
 
-/// CPUs that were asked for and are not in the traces, and those that are.
+/// Selected CPUs that the traces lack, and the CPUs that they have.
 fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, String)> {
-    // Looking for the CPUs of shared streams reads all of these.
+    // Finding the CPUs of shared streams requires reading all of these.
     if select.cpu.is_empty() {
         return None;
     }
@@ -163,7 +163,8 @@ fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, String)> {
     Some((missing.join(","), format!("the trace has CPUs {}", ranges(cpus))))
 }
 
-/// Threads that were asked for and are not in the traces; or, if all are, that they do nothing in what was chosen.
+/// Messages on selected threads that the traces lack; or, if all exist, that none has an event record in the
+/// selection.
 fn threads(set: &TraceSet, select: &SelectArgs) -> Vec<String> {
     let given: Vec<_> = [
         ("--tid", !select.tid.is_empty()),

@@ -103,7 +103,7 @@ pub(crate) fn shown(path: &Path) -> String {
     origin.as_deref().unwrap_or(path).display().to_string()
 }
 
-/// A message with the user's files in place of the temporary directories that they were imported to.
+/// A message with the user's files in place of the temporary directories of their imports.
 pub(crate) fn named(message: &str) -> String {
     let mut message = message.to_owned();
     if let Ok(origins) = ORIGINS.lock() {

@@ -37,7 +37,7 @@ pub(crate) fn priorities(text: &str) -> Result<Numbers<i32>, String> {
 }
 
 impl Numbers<u64> {
-    /// Whether one of the numbers is among these.
+    /// Whether the range contains one of these numbers.
     pub(crate) fn meets(&self, others: &BTreeSet<u64>) -> bool {
         others.range(self.first..=self.last).next().is_some()
     }

@@ -132,7 +132,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// The same of what `write` writes, piece by piece.
+/// As `replace`, but with output written piece by piece.
 ///
 /// # Errors
 /// Those of `write` too; and when the user interrupts it.
@@ -153,7 +153,7 @@ pub(crate) fn replace_with(
     let written = File::create(&part).map_err(failed).and_then(|file| {
         let mut out = BufWriter::with_capacity(PIECE, Interruptible { file, interrupted });
         let done = write(&mut out).and_then(|()| out.flush().map_err(failed));
-        // What is left in it has no use after an error.
+        // The rest of the buffer is useless after an error.
         let (out, _) = out.into_parts();
         match out.interrupted.load(Ordering::Relaxed) {
             true => Err(Failure::interrupted()),
@@ -174,7 +174,7 @@ pub(crate) fn replace_with(
 /// A file that is written in pieces.
 pub(crate) type Pieces = BufWriter<Interruptible>;
 
-/// A file that takes nothing more when the user has interrupted the program.
+/// A file that refuses further output after an interrupt by the user.
 pub(crate) struct Interruptible {
     file: File,
     interrupted: Arc<AtomicBool>,
@@ -194,7 +194,7 @@ impl Write for Interruptible {
     }
 }
 
-/// That a file cannot be written.
+/// The failure of a file that cannot be written.
 pub(crate) fn cannot_be_written(path: &Path, error: &io::Error) -> Failure {
     Failure::output(format!("{}: cannot be written: {error}", path.display()))
 }

@@ -7,7 +7,7 @@ use indicatif::{FormattedDuration, HumanBytes, ProgressBar, ProgressStyle};
 
 /// Runs shorter than this show nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The text is made anew that often.
+/// Interval at which the text is updated.
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// How far a command is.
@@ -59,8 +59,8 @@ impl Progress {
     }
 }
 
-/// Bytes, bytes in a second, and the time that is left. The rate is that since the beginning: the
-/// bar's own would be that since its creation a second later, of all bytes that were read before.
+/// Bytes, bytes per second, and the remaining time. The rate is the average since the beginning: the bar's
+/// own would divide by the time since the bar was created, a second later, and so overstate the rate.
 fn text(position: u64, total: u64, elapsed: Duration) -> String {
     let rate = position as f64 / elapsed.as_secs_f64().max(1e-3);
     let left = total.saturating_sub(position) as f64 / rate.max(1.0);
@@ -90,7 +90,7 @@ mod tests {
             "3.91 GiB/3.91 GiB 250.00 MiB/s 00:00:00"
         );
         assert_eq!(text(0, 0, Duration::ZERO), "0 B/0 B 0 B/s 00:00:00");
-        // Far more than a trace has left: no panic.
+        // Far more than the rest of any trace: avoids a panic.
         assert!(text(0, u64::MAX, Duration::MAX).starts_with("0 B/16.00 EiB 0 B/s "));
     }
 

@@ -258,8 +258,8 @@ pub(crate) fn width_of(text: &str) -> usize {
         .map_or(0, |&width| width.into())
 }
 
-/// Shortens a text in the middle, since both ends tell names apart (`stress-ng-futex`, `stress-ng-fault`); most of
-/// what stays is the end of paths, and the beginning of others. What is very short is cut at its end.
+/// Shortens a text in the middle, since both ends distinguish names (`stress-ng-futex`, `stress-ng-fault`);
+/// of paths mostly the end is kept, of other names the beginning. Very short texts are cut at the end.
 fn shorten(text: &mut String, width: usize) {
     if width_of(text) <= width {
         return;
@@ -320,8 +320,8 @@ fn paragraph_within(text: &str, width: Option<usize>) -> String {
     lines + "\n"
 }
 
-/// A message for standard error: its lines are broken between words where that is a terminal, and only there. Lines that
-/// begin with a space are shown as they are (an expression, and a caret below it).
+/// A message for standard error: on a terminal, and only there, lines are wrapped between words. Lines that
+/// begin with a space are kept as they are (an expression, and a caret below it).
 pub(crate) fn message(text: &str) -> Cow<'_, str> {
     let width =
         terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0).max(40));

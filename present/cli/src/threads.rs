@@ -1,4 +1,4 @@
-//! Which threads traces know, for messages about those that they do not.
+//! The threads of traces, for messages about unknown ones.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,13 +10,13 @@ use tracebraid_fold::{Control, Options, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 
-/// Event records that are looked at for contexts, at most: a hint is not worth reading a large trace slowly.
+/// Maximum number of event records searched for contexts: a hint must not cost reading a large trace.
 const MOST_READ: usize = 1 << 18;
 
-/// Names that are kept, at most.
+/// Maximum number of names kept.
 const MOST_NAMES: usize = 100_000;
 
-/// Threads by what options ask for.
+/// Threads by id, process and name.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) names: BTreeSet<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Threads that ran, of kernel traces, and those that the contexts of the first event records name.
+    /// The threads that ran in kernel traces, and those in the contexts of the first event records.
     pub(crate) fn of(set: &TraceSet) -> Known {
         let mut known = Known::default();
         known.ran(set);

@@ -107,12 +107,13 @@ fn calendar(text: &str) -> Option<TimeSpec> {
 impl TimeSpec {
     /// Nanoseconds from the origin, for a trace from a time to another one.
     ///
-    /// A time of day is of the day of the trace. If it has several it is the first such time from its begin to
-    /// its end; if there is none, that of the first or the last day which is nearer to the trace.
+    /// A time of day is on the day of the trace. In a trace of several days it is the first such time from
+    /// its begin to its end; if there is none, that of the first or the last day, whichever is nearer to the
+    /// trace.
     ///
     /// # Errors
-    /// When the time is relative and it is unknown when the trace begins, when it is out of range, and when seconds
-    /// from the origin were most likely meant from the beginning of the trace.
+    /// When the time is relative and the beginning of the trace is unknown, when it is out of range, and when
+    /// seconds from the origin were most likely meant from the beginning of the trace.
     pub(crate) fn resolve(self, extent: Option<(i64, i64)>, zone: &TimeZone) -> Result<i64, String> {
         let known =
             || extent.ok_or_else(|| "the trace has no times to which this could be relative".to_owned());
@@ -144,12 +145,12 @@ impl TimeSpec {
 }
 
 impl TimeSpec {
-    /// Refuses seconds from the origin that were most likely meant from the beginning of the trace: `1s`, where
-    /// the trace is of this year, is in 1970. They lie outside of the trace, farther than the trace is long,
-    /// and the same from its beginning lies within it. 0 is let through: it means everything.
+    /// Refuses seconds from the origin that were most likely meant from the beginning of the trace: `1s` is
+    /// in 1970, though the trace is of this year. They lie outside the trace by more than its length, while
+    /// the same time from its beginning lies within. 0 is accepted: it means everything.
     ///
     /// # Errors
-    /// With what to write instead.
+    /// With the suggested time.
     fn check_origin(self, extent: Option<(i64, i64)>) -> Result<(), String> {
         let (TimeSpec::Absolute(time), Some((start, last))) = (self, extent) else {
             return Ok(());
@@ -171,7 +172,7 @@ impl TimeSpec {
     }
 }
 
-/// Nanoseconds as seconds with as many digits as they need.
+/// Nanoseconds as seconds without trailing zeros.
 fn short(time: i64) -> String {
     let (whole, rest) = (time / SECOND, time % SECOND);
     let digits = format!("{whole}.{rest:09}");

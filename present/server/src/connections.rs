@@ -1,8 +1,8 @@
-//! Connections: how many there are, and how long they may keep the server waiting.
+//! Connections: limits on their number, and on the time for which they may keep the server waiting.
 //!
-//! Whoever connects has some seconds to say what they ask for, and to take some of an answer. There are never so many connections that
-//! the process has no file descriptor left: the next one takes the place of the one that has kept silent longest since it was opened. So
-//! connections that never ask keep out nobody who does.
+//! A client has some seconds to send a request, and to read some of an answer. The number of connections
+//! never uses up the file descriptors of the process: a new connection replaces the oldest one that has sent
+//! no request. So idle connections keep out no clients.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,22 +24,23 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
 
-/// What connections may use up.
+/// Limits on connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Connections at a time.
+    /// Maximum number of connections.
     pub(crate) connections: usize,
-    /// How long the head of a request may take, from the beginning of a connection or the end of the answer before it on.
+    /// Maximum time for the head of a request, from the beginning of a connection or the end of the previous
+    /// answer on.
     pub(crate) head: Duration,
-    /// How long the other side may take nothing of an answer.
+    /// Maximum time for which the other side may read nothing of an answer.
     pub(crate) stall: Duration,
 }
 
-/// Connections at a time, where there are descriptors for them.
+/// Maximum number of connections, if there are descriptors for them.
 const MOST: usize = 256;
-/// Descriptors that are left for databases, temporary files and the page's own.
+/// Descriptors reserved for databases, temporary files and the server itself.
 const LEFT: usize = 64;
-/// How long it is waited where the system gives no connection, before it is asked again.
+/// Delay before accepting again after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Default for Limits {
@@ -53,22 +54,22 @@ impl Default for Limits {
     }
 }
 
-/// File descriptors that this process may have.
+/// Limit on the file descriptors of this process.
 fn descriptors() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
-    // "unlimited" is none.
+    // "unlimited" is not a number.
     line.split_whitespace().nth(3)?.parse().ok()
 }
 
 /// A connection that is served.
 struct Open {
     task: JoinHandle<()>,
-    /// Whether it has ever asked for something.
+    /// Whether it has ever sent a request.
     has_asked: Arc<AtomicBool>,
 }
 
-/// Accepts connections and serves them, for ever.
+/// Accepts connections and serves them, forever.
 pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits) -> Infallible {
     let ended = Arc::new(Notify::new());
     // In the order in which they came.
@@ -103,7 +104,7 @@ fn is_of_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Ends the oldest connection that has never asked for anything; false if there is none.
+/// Closes the oldest connection that has sent no request; false if there is none.
 fn make_room(open: &mut Vec<Open>) -> bool {
     let silent = open.iter().position(|one| !one.has_asked.load(Ordering::Relaxed));
     if let Some(place) = silent {
@@ -125,18 +126,18 @@ fn begin(stream: TcpStream, router: Router, limits: Limits, ended: Arc<Notify>) 
     server.timer(TokioTimer::new()).header_read_timeout(limits.head);
     let connection = server.serve_connection(TokioIo::new(Patient::new(stream, limits.stall)), service);
     let task = tokio::spawn(async move {
-        // What goes wrong with a connection is the other side's: there is nobody to be told.
+        // Errors of a connection are the client's, and cannot be reported to it.
         let _ = connection.await;
         ended.notify_one();
     });
     Open { task, has_asked }
 }
 
-/// A connection whose other side must take something now and then.
+/// A connection whose other side must read at least now and then.
 struct Patient {
     stream: TcpStream,
     patience: Duration,
-    /// When it is over, while the other side takes nothing.
+    /// Deadline while the other side reads nothing.
     over: Option<Pin<Box<Sleep>>>,
 }
 
@@ -149,7 +150,7 @@ impl Patient {
         }
     }
 
-    /// What becomes of a write.
+    /// Outcome of a write.
     fn watched<T>(&mut self, done: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if done.is_ready() {
             self.over = None;

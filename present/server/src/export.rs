@@ -25,16 +25,16 @@ pub struct Export<'d> {
     pub kind: &'d Kind,
     /// Of how many executions the critical path is told: of the longest ones.
     pub paths: usize,
-    /// Where a temporary file may be, about as large as these executions are in the database.
+    /// Directory for a temporary file, about as large as these executions in the database.
     pub directory: &'d Path,
 }
 
 /// Why a page was not written.
 #[derive(Debug)]
 pub enum ExportError {
-    /// It cannot be made.
+    /// The page cannot be made.
     Refused(Refusal),
-    /// It cannot be written.
+    /// The page cannot be written.
     Output(io::Error),
 }
 
@@ -59,7 +59,7 @@ pub fn export(export: &Export<'_>, out: &mut impl Write) -> Result<(), ExportErr
     exported(export, &pack, out)
 }
 
-/// The same of a pack that is there already.
+/// As above for a pack that exists already.
 pub(crate) fn exported(export: &Export<'_>, pack: &Pack, out: &mut impl Write) -> Result<(), ExportError> {
     let (before, after) = PAGE
         .rsplit_once("</body>")
@@ -73,7 +73,7 @@ pub(crate) fn exported(export: &Export<'_>, pack: &Pack, out: &mut impl Write) -
     Ok(())
 }
 
-/// Data that is compressed, in letters that mean nothing to HTML.
+/// Compressed data in letters without a meaning in HTML.
 type Data<'o, W> = GzEncoder<EncoderWriter<'static, GeneralPurpose, &'o mut W>>;
 
 fn script<W: Write>(
@@ -105,7 +105,7 @@ fn paths(export: &Export<'_>, pack: &Pack, out: &mut impl Write) -> Result<(), E
     Ok(())
 }
 
-/// Ids of the longest executions, the longest first, then those that come first.
+/// Ids of the longest executions, the longest first; equal ones in their order.
 fn longest(pack: &Pack, most: usize) -> io::Result<Vec<u32>> {
     let (spool, of) = (&pack.spool, &pack.spool.of);
     let exact = of.figures.iter().find(|(column, _)| column.name == "duration_ns");

@@ -1,31 +1,32 @@
-//! Names and addresses of this machine: which it is asked under, and where it can be reached.
+//! Host names that the server accepts, and addresses at which a browser reaches it.
 //!
-//! A page elsewhere can give its own name the address of this machine, and so make a browser ask it (DNS rebinding). Such a request
-//! has that name as its host. An address is no name that anyone could give: hosts that are addresses are always answered.
+//! A page elsewhere can point its own name to this machine, and so make a browser query the server (DNS
+//! rebinding). Such a request has that name as its host. An address is not a name that anyone could assign:
+//! hosts that are addresses are always accepted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
-/// Hosts that are answered.
+/// Accepted hosts.
 #[derive(Clone, Debug)]
 pub(crate) enum Hosts {
-    /// All: the token tells who may ask.
+    /// All: the token controls access.
     Any,
     /// Addresses, `localhost` and these names.
     Named(Vec<String>),
 }
 
 impl Hosts {
-    /// Those of a server at that address. Where others than this machine reach it and need a token, its names are not known and
-    /// need not be.
+    /// Accepted hosts of a server at that address. If other machines reach it and need a token, its names are
+    /// unknown and need no check.
     pub(crate) fn new(address: IpAddr, has_token: bool, names: &[String]) -> Hosts {
         if has_token && !address.is_loopback() {
             return Hosts::Any;
         }
         let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        // On the loopback interface nobody calls it by its name.
+        // The machine's own name does not lead to the loopback interface.
         let own = (!address.is_loopback()).then(|| own.trim().to_owned());
         let names = names.iter().cloned().chain(own);
         Hosts::Named(
@@ -55,7 +56,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Names are the same in capitals, and with the dot of the root.
+/// Lower case without the dot of the root: the canonical form of a name.
 fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
@@ -93,7 +94,7 @@ pub(crate) fn reached_at(address: SocketAddr) -> Vec<SocketAddr> {
     found.into_iter().map(of).collect()
 }
 
-/// Whether an address is one of a link, which browsers cannot open.
+/// Whether an address is link-local, which browsers cannot open.
 fn needs_zone(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.segments()[0] & 0xffc0 == 0xfe80)
 }
@@ -127,7 +128,7 @@ mod tests {
         ] {
             assert!(!local.answer(host), "{host}");
         }
-        // With a token any name is as good as another; without one only those that are known.
+        // With a token any name is accepted; without one only known names.
         let all = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         assert!(Hosts::new(all, true, &[]).answer("evil.example"));
         let named = Hosts::new(all, false, &["Build-7.example.".to_owned()]);

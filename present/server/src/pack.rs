@@ -31,11 +31,11 @@ pub(crate) struct Pack {
 /// Where a section's numbers come from.
 #[derive(Debug)]
 enum From {
-    /// They are these bytes.
+    /// These bytes.
     Bytes(Vec<u8>),
-    /// These bytes, and then pieces of the spool as they are.
+    /// These bytes, followed by pieces of the spool as they are.
     Pieces(Vec<u8>, Column),
-    /// Times from the origin: whole numbers of 8 bytes, to be doubles from the first begin on.
+    /// Times from the origin: integers of 8 bytes, to become doubles from the first begin on.
     Begins,
     /// Doubles that are whole numbers of 4 bytes.
     Words(Column),
@@ -80,7 +80,7 @@ impl Section {
 }
 
 impl Pack {
-    /// Reads the executions of a kind. What is too much for memory lies in a file without a name in `directory`.
+    /// Reads the executions of a kind. Data that exceeds memory goes to an unnamed file in `directory`.
     pub(crate) fn new(database: &Database, kind: &Kind, directory: &Path) -> Result<Pack, Refusal> {
         Pack::of_parts(database, kind, directory, PART)
     }
@@ -217,7 +217,7 @@ struct Header<'p> {
 impl Header<'_> {
     const BEGIN: &'static str = "{\"texts\":[";
 
-    /// What stands before the values of a text.
+    /// Bytes before the values of a text.
     fn before(place: usize, name: &str) -> String {
         let comma = if place == 0 { "" } else { "," };
         format!("{comma}{{\"name\":{},\"values\":[", Value::from(name))
@@ -255,7 +255,7 @@ impl Header<'_> {
     }
 }
 
-/// What the header says, but for texts and sections.
+/// The header, except texts and sections.
 fn about(database: &Database, kind: &Kind, spool: &Spool, threads: &[String], shown: Shown) -> Value {
     let place = database.kinds.iter().position(|of| of.id == kind.id).unwrap_or(0);
     let kinds = database.kinds.iter();

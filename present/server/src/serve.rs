@@ -27,7 +27,7 @@ use crate::stream::streamed;
 /// What is served.
 #[derive(Debug)]
 pub(crate) struct Served {
-    /// The database, for what is answered at once; whatever takes long has a connection of its own.
+    /// The database, for short requests; long ones have a connection of their own.
     database: Mutex<Database>,
     file: PathBuf,
     /// What every request has to tell, unless nobody needs to.
@@ -35,7 +35,7 @@ pub(crate) struct Served {
     hosts: Hosts,
     /// Packs that were made, by place of the kind. One is made at a time.
     packs: Arc<tokio::sync::Mutex<HashMap<usize, Arc<Pack>>>>,
-    /// One page is exported at a time.
+    /// Serializes exports.
     export: Arc<tokio::sync::Mutex<()>>,
     options: Options,
 }
@@ -43,21 +43,21 @@ pub(crate) struct Served {
 /// How a database is served.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What every request has to tell; none if nobody needs to.
+    /// Token that every request must have; none if access is open.
     pub token: Option<String>,
-    /// Names under which the server is asked, beside addresses and `localhost`.
+    /// Names under which the server answers, besides addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// Of how many executions exported pages tell the path.
+    /// Number of executions whose paths are in exported pages.
     pub paths: usize,
-    /// Where temporary files may be, about as large as the database.
+    /// Directory for temporary files, about as large as the database.
     pub directory: PathBuf,
 }
 
 /// A refusal with its status.
 type Answer = Result<Response, (StatusCode, String)>;
 
-/// Serves until `stop` is ready; `ready` is told the addresses under which a browser reaches it. It listens at the first of `listen`
-/// that can be had.
+/// Serves until `stop` is ready; `ready` receives the addresses at which a browser reaches the server. It
+/// listens at the first of `listen` that is available.
 ///
 /// # Errors
 /// When it cannot listen there.
@@ -285,7 +285,7 @@ impl Served {
     /// The executions of the kind at that place.
     async fn pack(self: &Arc<Served>, place: usize) -> Result<Arc<Pack>, (StatusCode, String)> {
         let served = self.clone();
-        // Whoever makes one keeps the others waiting, even if nobody waits for it any more.
+        // A pack in progress delays other requests for packs, even if its own client has gone.
         let mut packs = self.packs.clone().lock_owned().await;
         let made = tokio::task::spawn_blocking(move || {
             if let Some(known) = packs.get(&place) {

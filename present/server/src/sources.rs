@@ -1,15 +1,15 @@
-//! Paths of traces: whole on this machine, and no more of them than tells them apart in what leaves it.
+//! Paths of traces: whole on this machine, and cut to the names that distinguish them in exported pages.
 
 use std::collections::HashMap;
 
 use tracebraid_executions::database::Database;
 
-/// Who sees it.
+/// Audience of the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// Whoever works on this machine: paths lead to the traces.
+    /// Users of this machine: paths lead to the traces.
     Whole,
-    /// Whoever an exported page is sent to: directories of this machine are none of their business.
+    /// Recipients of an exported page, who must not learn the directories of this machine.
     Away,
 }
 
@@ -24,14 +24,14 @@ impl Shown {
     }
 }
 
-/// The last words of a path, which is `words` of them.
+/// The last `words` names of a path.
 fn last(path: &str, words: usize) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let kept = parts.get(parts.len().saturating_sub(words)..).unwrap_or_default();
     kept.join("/")
 }
 
-/// Paths by their last names: more than one only where different paths have the same.
+/// Paths by their last names: more than one only where different paths have the same name.
 pub(crate) fn shortened(paths: &[&str]) -> Vec<String> {
     let most = paths
         .iter()
@@ -81,7 +81,7 @@ mod tests {
             of(&["/x/one/t/kernel", "/x/two/t/kernel", "/y/db"]),
             ["one/t/kernel", "two/t/kernel", "db"]
         );
-        // One is the other's end: there is no more of it.
+        // One path is the end of the other and has no more names.
         assert_eq!(of(&["kernel", "/a/kernel"]), ["kernel", "a/kernel"]);
         assert_eq!(of(&[]), [] as [String; 0]);
         assert_eq!(of(&["/", ""]), ["", ""]);

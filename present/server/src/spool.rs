@@ -1,8 +1,10 @@
-//! The executions of one kind as columns in a temporary file: a pack of any size is made from it in little memory.
+//! The executions of one kind as columns in a temporary file, from which a pack of any size is made in little
+//! memory.
 //!
-//! A database is read by rows and a pack is written by columns. One pass over the rows, in parts of some thousand, appends each
-//! column's piece of a part to one file; a pack then takes the pieces of one column after the other. In memory are what a
-//! database has little of, the places of pieces, and a hash of each different text.
+//! A database is read by rows and a pack is written by columns. One pass over the rows, in parts of some
+//! thousand, appends each column's piece of a part to one file; a pack then takes the pieces column by
+//! column. Memory holds the small tables of a database, the offsets of pieces, and a hash of each different
+//! text.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,26 +17,26 @@ use tracebraid_executions::database::{Column, Database, DatabaseError, Kind, Tab
 
 use crate::Refusal;
 
-/// Executions that are in memory at a time.
+/// Number of executions in memory at a time.
 pub(crate) const PART: usize = 4096;
-/// The code of a text that an execution does not have.
+/// The code of a missing text.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Bytes of the file that belong together.
+/// A range of bytes of the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     at: u64,
     bytes: u64,
 }
 
-/// A column: its piece of each part, none where it has no value in it.
+/// A column: its piece of each part, none where the part has no value of it.
 pub(crate) type Pieces = Vec<Option<Piece>>;
 
 /// Numbers, kept as doubles.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     pub(crate) pieces: Pieces,
-    /// Whether all are whole and below 2^32, none unknown.
+    /// Whether all are known integers below 2^32.
     pub(crate) are_words: bool,
 }
 
@@ -46,7 +48,7 @@ pub(crate) struct Codes {
     known: HashMap<[u64; 2], u32>,
 }
 
-/// What is in the file.
+/// Index of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Spooled {
     /// Executions of each part.
@@ -68,7 +70,7 @@ pub(crate) struct Spooled {
     pub(crate) texts: Vec<(Column, Codes)>,
 }
 
-/// A file that is complete, and what is in it.
+/// A complete file with its index.
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: File,
@@ -89,7 +91,7 @@ struct Spooling<'d> {
     hashers: [RandomState; 2],
 }
 
-/// Why a spool cannot be made.
+/// Reasons why a spool cannot be made.
 enum Failed {
     Database(DatabaseError),
     File(io::Error),
@@ -108,7 +110,7 @@ impl From<io::Error> for Failed {
 }
 
 impl Spool {
-    /// Reads all executions of a kind into a file without a name in a directory, `part` of them at a time.
+    /// Reads all executions of a kind into an unnamed file in a directory, `part` of them at a time.
     pub(crate) fn new(
         database: &Database,
         kind: &Kind,
@@ -192,12 +194,12 @@ impl Piece {
     }
 }
 
-/// Whether numbers of contexts fit into two bytes.
+/// Whether the indices of contexts fit into two bytes.
 pub(crate) fn has_short_contexts(database: &Database) -> bool {
     database.union.contexts.count() <= 1 << 16
 }
 
-/// Whether a number is whole and below 2^32.
+/// Whether a number is an integer below 2^32.
 fn is_word(number: f64) -> bool {
     number.fract() == 0.0 && (0.0..4_294_967_296.0).contains(&number)
 }
@@ -262,12 +264,12 @@ impl Spooling<'_> {
         Ok(())
     }
 
-    /// The codes of texts; those that are new are appended as JSON.
+    /// The codes of texts; new texts are appended as JSON.
     fn codes_of(&mut self, codes: &mut Codes, texts: &[String]) -> io::Result<Vec<u32>> {
         let at = self.at;
         let mut found = Vec::with_capacity(texts.len());
         for text in texts {
-            // 128 bits of two keys that nobody knows: no two texts have the same.
+            // 128 bits with two secret keys: no two texts collide.
             let hash = [self.hashers[0].hash_one(text), self.hashers[1].hash_one(text)];
             let next = codes.known.len() as u32;
             let code = *codes.known.entry(hash).or_insert(next);
@@ -340,7 +342,7 @@ impl Spooling<'_> {
         let parts = of.parts.len();
         for (place, numbers) in self.figures.into_iter().enumerate() {
             if let (Some(mut numbers), Some(column)) = (numbers, self.columns.get(place)) {
-                // Where it has no value it is unknown, and that is no whole number.
+                // A missing value is unknown, and not an integer.
                 numbers.are_words &=
                     numbers.pieces.len() == parts && numbers.pieces.iter().all(Option::is_some);
                 numbers.pieces.resize(parts, None);

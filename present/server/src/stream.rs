@@ -1,4 +1,4 @@
-//! Answers that are written while they are sent, in little memory.
+//! Answers that are streamed in little memory.
 
 use std::io::{self, BufWriter, Write};
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Bytes of a piece.
 const PIECE: usize = 64 << 10;
-/// Pieces that wait to be sent. Who writes waits for the other side to take them.
+/// Pieces that wait to be sent. The writer blocks until the client reads them.
 const PIECES: usize = 4;
 
-/// A body of which `write` writes all, in a thread of its own. If that fails the answer is cut off, which the other side sees. `length` is the number
-/// of bytes, if that is known.
+/// A body that `write` writes in a thread of its own. If it fails the answer is truncated, which the client
+/// notices. `length` is the number of bytes, if known.
 pub(crate) fn streamed(
     length: Option<u64>,
     write: impl FnOnce(&mut BufWriter<Pieces>) -> Result<(), String> + Send + 'static,
@@ -30,13 +30,13 @@ pub(crate) fn streamed(
     Body::new(Written { receiver, length })
 }
 
-/// Hands pieces over to whoever sends them.
+/// Hands pieces over to the sender.
 pub(crate) struct Pieces(Sender<io::Result<Bytes>>);
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
-        // Nobody is there any more.
+        // The client has gone.
         sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         Ok(bytes.len())
     }

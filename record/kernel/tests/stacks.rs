@@ -41,7 +41,7 @@ int main(void) {
 struct Running(Child);
 
 impl Running {
-    /// What it prints.
+    /// Output of the program.
     fn lines(&mut self) -> Lines<BufReader<ChildStdout>> {
         BufReader::new(self.0.stdout.take().expect("a pipe")).lines()
     }
@@ -74,13 +74,13 @@ fn build(directory: &Path) -> std::path::PathBuf {
 /// Rounds of the program that are recorded whole, at least.
 const ROUNDS: usize = 12;
 
-/// What was recorded.
+/// A recording of the program.
 struct Recorded {
     /// The text of the trace.
     text: String,
     /// CPU time of the program's whole rounds, in milliseconds.
     used_ms: usize,
-    /// How long it was recorded, in milliseconds.
+    /// Length of the recording, in milliseconds.
     passed_ms: usize,
 }
 
@@ -170,7 +170,7 @@ fn check(recorded: &Recorded) {
     let names = lines(" tracebraid_kernel_symbol:").join("\n");
     assert!(names.contains("nanosleep\""), "{names}");
     let samples = lines(" tracebraid_cpu_stack:").len();
-    // One for each millisecond of CPU time; one CPU has no more of them than time passes.
+    // One sample for each millisecond of CPU time; one CPU has no more samples than time passes.
     let expected = recorded.used_ms / 2..=recorded.passed_ms + 2;
     assert!(expected.contains(&samples), "{samples} samples, not {expected:?}");
     assert!(

@@ -22,19 +22,19 @@ pub struct File {
     pub data: Vec<u8>,
 }
 
-/// A trace: what its metadata says, and its stream files.
+/// A trace: its metadata and its stream files.
 #[derive(Clone, Debug)]
 pub struct Bare {
-    /// What its metadata says.
+    /// The parsed metadata.
     pub class: TraceClass,
-    /// The metadata itself, if that is what the trace came with.
+    /// The text of the metadata, if the trace came with it.
     metadata: Option<Vec<u8>>,
     /// Its stream files.
     pub files: Vec<File>,
 }
 
 impl Bare {
-    /// Of a trace directory.
+    /// Reads a trace directory.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -54,7 +54,7 @@ impl Bare {
         })
     }
 
-    /// Writes its files to a directory, which is made.
+    /// Writes its files to a new directory.
     ///
     /// # Errors
     /// When a file cannot be written, or the format cannot express the metadata.
@@ -79,9 +79,8 @@ impl Bare {
         Reader::new(&self.class).stream(&file.data).packets
     }
 
-    /// The same trace, with fields of packet heads that have one of these roles as integers without a
-    /// role, and without clocks if `has_clock` is false. Without any size each packet has a file of its
-    /// own.
+    /// The same trace, in which fields of packet heads with one of these roles are integers without a role,
+    /// and without clocks if `has_clock` is false. Without any size each packet has a file of its own.
     ///
     /// `None` if the packets could not be read then.
     pub fn without(&self, roles: &[Roles], has_clock: bool) -> Option<Bare> {
@@ -117,8 +116,8 @@ impl Bare {
         })
     }
 
-    /// A file as it must be when heads do not give these roles: packets end where the sizes that are
-    /// left say, or else with their files.
+    /// A file that can be read without these roles in heads: packets end where the remaining sizes say, or
+    /// else with their files.
     fn cut(&self, file: &File, roles: &[Roles]) -> Option<Vec<File>> {
         let mut files: Vec<File> = Vec::new();
         for (number, packet) in self.packets(file).iter().enumerate() {
@@ -231,8 +230,7 @@ fn set(data: &mut [u8], offset: u64, mark: &Mark, value: u64) -> Option<()> {
     )
 }
 
-/// The class with integers of these roles made into integers without one, under other names: in CTF
-/// 1.8 names make roles.
+/// The class with integers of these roles renamed and without a role: in CTF 1.8 names make roles.
 fn bare(class: &FieldClass, roles: &[Roles], has_clock: bool) -> FieldClass {
     let plain = |int: &Arc<IntClass>| match is_dropped(int, roles, has_clock) {
         false => int.clone(),

@@ -277,7 +277,7 @@ impl Sound {
         let is_wrong = Reader::new(&self.class)
             .packet(&data[start..])
             .is_err_and(|error| error.kind == DecodeErrorKind::WrongUuid);
-        // It is read all the same.
+        // The packet is read all the same.
         let readable = (packet.events.len() as u64, packet.events.len() as u64);
         is_wrong.then_some(Fault {
             data,

@@ -1,4 +1,4 @@
-/** Makes a pack ready to be shown: in a worker, or here where there can be none. */
+/** Prepares a pack for display: in a worker, or here if there can be none. */
 
 import { type Progress, prepare, type Ready } from '../engine/ready';
 import OpeningWorker from './opening.worker?worker&inline';
@@ -7,13 +7,13 @@ import { PIECE, Unpacking } from './unpack';
 /** A pack as it comes: bytes, or the letters of a data block. */
 export type Given = ArrayBuffer | string;
 
-/** What the worker is given: pieces of letters one after the other and then their end, or all bytes. */
+/** Input of the worker: pieces of letters one after the other and then their end, or all bytes. */
 export type Asked = { letters: string } | { end: true } | { bytes: ArrayBuffer };
 
-/** What it tells. */
+/** Messages from the worker. */
 export type Told = { what: string } | { ready: Ready } | { error: string };
 
-/** Lets the browser draw what it was told before it is kept busy. */
+/** Lets the browser draw before it is kept busy. */
 function breath(): Promise<void> {
   return new Promise((done) => setTimeout(done, 0));
 }

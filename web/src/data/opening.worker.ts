@@ -1,4 +1,4 @@
-/** Prepares a pack beside the page, which goes on answering. */
+/** Prepares a pack in a worker, so that the page stays responsive. */
 
 import { buffersOf, prepare } from '../engine/ready';
 import type { Asked, Told } from './opening';

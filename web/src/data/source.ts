@@ -16,7 +16,7 @@ export interface Segment {
 export interface Path {
   execution: number;
   begin: string;
-  /** The thread of what was in none is null. */
+  /** Null: the thread is unknown. */
   threads: { name: string; tid: number | null; host: string }[];
   segments: Segment[];
   command: string;
@@ -75,7 +75,7 @@ async function block(element: Element): Promise<ArrayBuffer> {
   return unpacking.end();
 }
 
-/** The bytes of an answer, as they come. */
+/** The bytes of an answer, with progress. */
 async function bytesOf(answer: Response, progress: Progress): Promise<ArrayBuffer> {
   const length = Number(answer.headers.get('Content-Length') ?? 0);
   if (answer.body === null || !(length > 0) || answer.headers.has('Content-Encoding')) return answer.arrayBuffer();

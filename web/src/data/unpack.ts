@@ -3,14 +3,14 @@
 /** Letters of a piece: a multiple of four, so that each piece is base64 by itself. */
 export const PIECE = 1 << 22;
 
-/** Takes pieces of base64 in their order and gives the bytes that they hold. */
+/** Decodes consecutive pieces of base64. */
 export class Unpacking {
   private readonly stream = new DecompressionStream('gzip');
   private readonly writer = this.stream.writable.getWriter();
   private readonly bytes = new Response(this.stream.readable).arrayBuffer();
 
   constructor() {
-    // Who waits for the bytes is told.
+    // The error reaches the reader of the bytes.
     this.bytes.catch(() => {});
   }
 

@@ -11,7 +11,7 @@ import type { Tally } from './tally';
 export interface Comparison {
   meanA: Float64Array;
   meanB: Float64Array;
-  /** Probability by chance, corrected for the number of contexts that can be as sure; NaN where neither group was. */
+  /** Probability, corrected for the number of contexts that can be as significant; NaN where neither group was. */
   chance: Float64Array;
   /** Difference by the standard deviation that both groups have in common. */
   deviations: Float64Array;
@@ -79,7 +79,7 @@ export function compare(layer: Layer, groups: readonly [Group, Group], part: Par
   const all = one.applied + other.applied;
   const leastOf = leastChances(one.applied, other.applied);
   const least = new Float64Array(size);
-  // Of a single execution nothing can be said.
+  // A single execution allows no inference.
   const isEnough = one.applied > 1 && other.applied > 1;
   for (let context = 0; context < size; context++) {
     if (a.mean[context] === 0 && b.mean[context] === 0) continue;
@@ -96,7 +96,7 @@ export function compare(layer: Layer, groups: readonly [Group, Group], part: Par
   return { meanA: a.mean, meanB: b.mean, chance, deviations: differ };
 }
 
-/** Filled for each context in turn. */
+/** Reused for each context. */
 const pool = new Pool();
 
 function difference({ meanA, meanB }: Comparison, at: number): number {
@@ -113,12 +113,12 @@ function greatest(found: Comparison, count: number, isWanted: (context: number) 
   return contexts.sort((one, other) => more(other) - more(one) || one - other).slice(0, count);
 }
 
-/** Differences that are listed at least if less are sure. */
+/** Minimum number of differences listed. */
 const LEAST = 5;
 
 /**
- * Contexts that differ most, the greatest differences first, down to the last one that is sure: those that are not stand in their place
- * among the others.
+ * Contexts that differ most, the greatest differences first, down to the last significant one; those that are not
+ * significant keep their rank.
  */
 export function ranked(found: Comparison, count: number, isWanted = (_: number) => true): number[] {
   const contexts = greatest(found, found.chance.length, isWanted);

@@ -74,13 +74,13 @@ function runningSpread(values: Numbers, bits: Uint8Array, bit: number): Spread {
   return { executions, present: executions, mean, deviation };
 }
 
-/** Two groups of numbers, beside those of all ways to choose the second one: as `numbers` in `statistics.rs` has it. */
+/** Two groups of numbers, compared with all ways to choose the second one: as `numbers` in `statistics.rs`. */
 export interface Compared {
   byMean: Tail;
   byRanks: Tail;
-  /** How probable it is that one of B is greater than one of A, equal ones being half. */
+  /** Probability that a number of B is greater than one of A, ties counting one half. */
   higher: number;
-  /** How many numbers are not the most frequent one. */
+  /** Number of values other than the most frequent one. */
   differing: number;
 }
 
@@ -129,7 +129,7 @@ export function numbersOf(values: Numbers, { order, known }: Order, bits: Uint8A
   };
 }
 
-/** A figure whose chance is not corrected yet, and the least one that it can have. */
+/** A figure with its uncorrected probability, and the least one that it can have. */
 interface Uncorrected extends Separation {
   least: number;
 }

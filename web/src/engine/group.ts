@@ -27,7 +27,7 @@ export interface Interval {
 export interface GroupState {
   histograms: Int32Array;
   facets: Int32Array[];
-  /** Sums of times in contexts themselves. */
+  /** Sums of own times in contexts. */
   own: Float64Array;
 }
 
@@ -54,7 +54,7 @@ export class Group {
     private layer: Layer,
     /** A group without filters, from which sums are copied instead of made again. */
     private readonly all: Group | null = null,
-    /** Of all executions: what was made before. */
+    /** The group of all executions, if it was made before. */
     made?: GroupState,
   ) {
     const { executions, stride, codes } = table;
@@ -89,7 +89,7 @@ export class Group {
     ];
   }
 
-  /** Of a group without filters whose sums of contexts themselves are complete. */
+  /** A group without filters whose sums of own times are complete. */
   state(): GroupState {
     const { histograms, facets } = this;
     return { histograms, facets, own: this.own.sums };

@@ -1,30 +1,30 @@
 /**
- * How probable the sum of a group's values is if the group is a random one: a double saddlepoint, by the same rules as
- * `analyze/executions/src/permutation.rs` has, where its sources stand, so that page and terminal say the same.
+ * Probability of the sum of a group's values if the group is a random one: a double saddlepoint, by the same rules as
+ * `analyze/executions/src/permutation.rs` (with sources), so that page and terminal agree.
  */
 
-/** The sum of a group beside those of all groups of its size. */
+/** The sum of a group compared with those of all groups of its size. */
 export interface Tail {
   isMore: boolean;
-  /** Probability of a sum at least as far from the expected one on the same side; 1 where nothing can be said. */
+  /** Probability of a sum at least as far from the expected one on the same side; 1 where nothing can be inferred. */
   chance: number;
 }
 
 const UNKNOWN: Tail = { isMore: false, chance: 1 };
 
-/** Sums nearer to the expected one, in standard deviations, are as probable as can be. */
+/** Standard deviations within which a sum counts as the expected one. */
 const NEAR = 0.8;
 const STEPS = 100;
-/** By how much the logarithm of odds changes in a step at most. */
+/** Maximum change of the log odds in a step. */
 const LONGEST = 2;
-/** Beyond these logarithms of odds a value is drawn, or is not, whatever they are. */
+/** Log odds beyond which a value is certainly drawn or not drawn. */
 const CERTAIN = 20;
-/** Error of the logarithm of the probability at which the steps end. */
+/** Error of the log probability at which the iteration ends. */
 const CLOSE = 1e-10;
 
 const TAU = 2 * Math.PI;
 
-/** The probability of a tail on either side. */
+/** The two-sided probability. */
 export const twoSidedTail = ({ chance }: Tail) => Math.min(1, 2 * chance);
 
 const softplus = (x: number) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
@@ -32,7 +32,7 @@ const softplus = (x: number) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x
 /** The probability of the expected number among those with that variance. */
 const exactly = (variance: number) => 1 / Math.max(1, Math.sqrt(TAU * variance));
 
-/** Values of two groups together: numbers, and how many values each stands for. It is filled again and again, as a step has many. */
+/** The values of two groups together: numbers with their counts. Reused, since a step has many. */
 export class Pool {
   private values = new Float64Array(64);
   private counts = new Float64Array(64);
@@ -80,7 +80,7 @@ export class Pool {
     } else this.put(mean, count);
   }
 
-  /** Where the sum of `drawn` of these values lies among those of all ways to draw as many. */
+  /** Position of the sum of `drawn` of these values among the sums of all ways to draw as many. */
   tail(drawn: number, sum: number): Tail {
     const { values, counts, scaled, length } = this;
     let all = 0;
@@ -106,7 +106,7 @@ export class Pool {
     return { isMore, chance: this.chance(all, drawn, away, this.gap / Math.abs(deviation)) };
   }
 
-  /** A step of Newton's method; returns how much there was to gain by it. */
+  /** A step of Newton's method; returns the gain. */
   private step(wanted: number, away: number): number {
     const { scaled, counts, length } = this;
     let drawn = -wanted;
@@ -167,7 +167,7 @@ export class Pool {
     }
     const gap = Math.min(greatest, cubes / squares);
     const bound = Math.exp(Math.min(0, power));
-    // That the right number of values is drawn, by tilted odds and by the same odds for all.
+    // Probability that the right number of values is drawn, by tilted odds and by equal odds for all.
     const count = exactly(this.ofCount) / exactly(drawn * (1 - drawn / all));
     const step = gap > 0 ? (1 - Math.exp(-tilt * gap)) / gap : tilt;
     const beyond = step * Math.sqrt(TAU * this.ofSum);
@@ -175,7 +175,7 @@ export class Pool {
   }
 }
 
-/** Part of those that are nearer to the end in a run. */
+/** Part (one over this) of the values nearer to the end that a run takes. */
 const RUN = 8;
 
 /** Values in ascending order, gathered in runs: those at both ends alone, more and more together towards the middle. */
@@ -227,7 +227,7 @@ export class Runs {
   }
 }
 
-/** The least probability that a test of groups of these sizes can give if `differing` of their values are not the most frequent one. */
+/** The least probability that a test can give if `differing` values of both groups are not the most frequent one. */
 export function leastChance(one: number, other: number, differing: number): number {
   const all = one + other;
   const few = Math.min(one, other);
@@ -237,7 +237,7 @@ export function leastChance(one: number, other: number, differing: number): numb
   return Math.min(1, chance);
 }
 
-/** The same by how many differ, up to where it does not matter any more. */
+/** As above for each number of differing values, up to where it no longer matters. */
 export function leastChances(one: number, other: number): (differing: number) => number {
   const all = one + other;
   const few = Math.min(one, other);
@@ -247,7 +247,7 @@ export function leastChances(one: number, other: number): (differing: number) =>
   return (differing) => Math.min(1, known[Math.min(differing, known.length - 1)]);
 }
 
-/** Probabilities that are the same may be rounded otherwise. */
+/** Tolerance for equal probabilities with different rounding. */
 const ROUNDED = 1 + 1e-9;
 
 /** Corrects a probability for those tests that can give one as small; `least` is in ascending order. */
@@ -262,7 +262,7 @@ export function corrected(chance: number, least: ArrayLike<number>): number {
   return Math.min(1, chance * Math.max(1, low));
 }
 
-/** Corrects probabilities for the number of tests that can give so small ones (Tarone 1990), in place; NaN is what was not tested. */
+/** Corrects probabilities in place for the tests that can give one as small (Tarone 1990); NaN was not tested. */
 export function correct(chances: Float64Array, least: Float64Array): void {
   const sorted = least.filter((_, at) => !Number.isNaN(chances[at])).sort();
   for (let at = 0; at < chances.length; at++)

@@ -15,7 +15,7 @@ export interface Ready {
   all: GroupState;
 }
 
-/** What is being done, and how much of it, from 0 to 1, if that is known. */
+/** Current step, and its completed part from 0 to 1, if known. */
 export type Progress = (what: string, part?: number) => void;
 
 /** Prepares a pack, or throws a `PackError`. */
@@ -36,7 +36,7 @@ export function prepared(pack: Pack, progress: Progress = () => {}): Ready {
   return { pack, table: table.state(), layer, all: all.state() };
 }
 
-/** Memory of all numbers in it: it can be handed over instead of copied. */
+/** The memory of all numbers in it, to be transferred instead of copied. */
 export function buffersOf(ready: Ready): ArrayBuffer[] {
   const found = new Set<ArrayBuffer>();
   const seen = new Set<object>();
@@ -46,7 +46,7 @@ export function buffersOf(ready: Ready): ArrayBuffer[] {
     if (ArrayBuffer.isView(value)) {
       if (value.buffer instanceof ArrayBuffer) found.add(value.buffer);
     } else if (value instanceof Map) value.forEach(look);
-    // Texts have no numbers, and may be very many.
+    // Texts have no numbers, and there may be very many.
     else if (!Array.isArray(value) || typeof value[0] !== 'string') Object.values(value).forEach(look);
   };
   look(ready);

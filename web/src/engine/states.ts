@@ -10,7 +10,7 @@ export interface State {
   stack: number[];
 }
 
-/** Reasons of executions that are on their way from one thread to another. */
+/** Reasons of executions during a hand-over. */
 const HAND_OVERS = ['queued', 'unknown-hand-over'];
 
 /** Names of threads of the kernel stand in contexts without their CPU. */
@@ -27,7 +27,7 @@ export function stateOf(tree: Contexts, names: string[], context: number, thread
   });
   const below = path.slice(begin);
   const isReason = (frame: number) => tree.kind[frame] === FrameKind.Reason;
-  // What a thread does while the execution waits for it is not the execution's state.
+  // A thread's activity while the execution waits for it is not the execution's state.
   const waits = path.find((frame) => isReason(frame) && HAND_OVERS.includes(names[tree.name[frame]]));
   const reason = waits ?? below.find(isReason);
   return { state: reason === undefined ? 'running' : names[tree.name[reason]], stack: below };

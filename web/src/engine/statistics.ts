@@ -165,15 +165,15 @@ function errorsOf(a: Spread, b: Spread): Errors | null {
   const student = common * (1 / a.executions + 1 / b.executions);
   return {
     more,
-    // It may be no number, or infinite, where what it is made of is beyond all numbers.
+    // NaN or infinite if its terms overflow.
     welch: [Math.sqrt(welch), freedom > 1 ? Math.min(freedom, 1e15) : 1],
     student: [Math.sqrt(student), free],
   };
 }
 
 /**
- * In which the difference lies with a probability of 95 %, the wider interval of both tests; null if that cannot be told. Welch's honours
- * that groups differ in their spread, Student's that a small group does not show its spread.
+ * The 95 % interval of the difference, the wider one of both tests; null if unknown. Welch's allows for groups with
+ * different spread, Student's for small groups that do not show their spread.
  */
 export function intervalOf(a: Spread, b: Spread): [number, number] | null {
   const found = errorsOf(a, b);

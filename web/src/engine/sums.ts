@@ -15,10 +15,10 @@ import type { Spread } from './statistics';
 const FIRST = 10;
 /** Times of 2^35 ns (34 s) and more are one octave. */
 const OCTAVES = 26;
-/** Where octaves begin among the cells of a context: before them present, sum, squares, and what squares were rounded by. */
+/** Offset of the octaves among the cells of a context: after present, sum, squares, and the rounding of squares. */
 const OCTAVE = 4;
 const CELLS = OCTAVE + 2 * OCTAVES;
-/** Standard deviation beside the mean within an octave at most. */
+/** Maximum ratio of standard deviation to mean within an octave. */
 const WIDEST = 0.57;
 
 /** The octave of a time, which is not 0. */
@@ -64,7 +64,7 @@ export function sumIn(sums: Float64Array, context: number): number {
   return sums[context * CELLS + 1];
 }
 
-/** Fills a pool with a context's times in two groups, which have so many executions in all: as `pool` in `sums.rs` does. */
+/** Fills a pool with a context's times in two groups of this total size: as `pool` in `sums.rs`. */
 export function fill(pool: Pool, a: Float64Array, b: Float64Array, context: number, executions: number): void {
   const cell = context * CELLS;
   pool.clear();

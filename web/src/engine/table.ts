@@ -72,7 +72,7 @@ export class Table {
   readonly codeTable: Uint32Array;
   private readonly orders: Map<number, Order>;
 
-  /** Of a pack; `made` is what was made of it before. */
+  /** Reads a pack; `made` is the table if it was made before. */
   constructor(pack: Pack, made?: TableState) {
     this.executions = pack.executions;
     this.stride = (pack.metrics.length + 1 + SPARE + 3) & ~3;

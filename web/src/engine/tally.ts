@@ -52,7 +52,7 @@ export class Tally {
     }
   }
 
-  /** Begins with the sums of all executions, all of which are members. */
+  /** Starts with the sums of all executions, all of which are members. */
   begin(sums: Float64Array): void {
     this.sums.set(sums);
     this.state.fill(APPLIED);

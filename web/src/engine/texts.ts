@@ -226,12 +226,12 @@ export function surest({ a, b, sizes }: Counts): { place: number; chance: number
   return { place, chance: corrected(chance, texts === 2 ? least.subarray(0, 1) : least.sort()) };
 }
 
-/** A column whose chance is not corrected yet, and the least one that it can have. */
+/** A column with its uncorrected probability, and the least one that it can have. */
 interface Uncorrected extends TextSeparation {
   least: number;
 }
 
-/** One column, in some steps. */
+/** Tests one column, in several steps. */
 function* tested(of: TextColumn, groups: Both): Generator<void, Uncorrected> {
   const sizes: [number, number] = [groups[0].size, groups[1].size];
   const counts: Counts = { a: countsOf(of, groups[0]), b: countsOf(of, groups[1]), sizes };

@@ -47,7 +47,7 @@ function useFirst<T>(all: T[]) {
   return { shown: isAll ? all : all.slice(0, AT_ONCE), more };
 }
 
-/** The head of a table: the title of each column, and what the title means where it does not say so itself. */
+/** The head of a table: the title of each column, with an explanation where needed. */
 function Head({ columns }: { columns: [string, string?][] }) {
   return (
     <thead>
@@ -196,7 +196,7 @@ function known(value: number, text: string): string {
 /** Goes to what chooses executions by something, or tells of it. */
 function goTo(selector: string): void {
   const found = document.querySelector<HTMLElement>(selector);
-  // In the middle: what belongs to it stands below and above.
+  // Centered: the related text is above and below.
   found?.scrollIntoView({ block: 'center' });
   found?.focus();
 }

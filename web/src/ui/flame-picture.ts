@@ -140,11 +140,11 @@ function frameOf(pen: Pen, { x, y, wide }: Box, colour: string, line: number): v
   pen.lineWidth = 1;
 }
 
-/** Said where a trace does not tell what threads did. */
+/** Shown if the trace does not record when threads ran. */
 export const WITHOUT_TIMES =
   'Where time went is unknown: the trace has no scheduling events (sched_switch) for these executions.';
 
-/** Why there is nothing to draw. */
+/** Reason for an empty graph. */
 export function emptyText(model: Model): string {
   const side = model.shown.mode === 'a' ? 0 : 1;
   const group = `Group ${'AB'[side]}`;

@@ -38,7 +38,7 @@ export function Ranking() {
   );
 }
 
-/** How many of the rows are not significant. */
+/** Number of rows that are not significant. */
 function Doubtful({ contexts, by }: { contexts: number[]; by: Comparison }) {
   const doubtful = contexts.filter((at) => !isSure(by, at)).length;
   if (doubtful === 0) return null;

@@ -132,7 +132,7 @@ impl Quantities {
         let end = path.segments.last().map(|segment| segment.end);
         let are_of_threads = self.list.iter().any(Quantity::is_of_threads);
         let mut taken = vec![Taken::default(); self.list.len()];
-        // What the threads did for others does not count.
+        // Work of the threads for other executions does not count.
         let own = path
             .segments
             .iter()

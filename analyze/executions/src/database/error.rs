@@ -26,7 +26,7 @@ pub enum DatabaseError {
     Special {
         /// Where it is.
         path: PathBuf,
-        /// What it is.
+        /// Type of the file: a pipe, a device.
         what: &'static str,
     },
     /// It is something else.

@@ -131,8 +131,8 @@ impl Recorded {
         self.command_in(database, &paths, true)
     }
 
-    /// The same with other paths of the sources, in their order: those of a machine to which the traces are brought. Without
-    /// directories a file that relates clocks has its name alone, too.
+    /// As above with other paths of the sources, in their order: those on a machine to which the traces were
+    /// moved. Without directories, a file that relates clocks has only its name, too.
     pub fn command_in(&self, database: &Database, paths: &[String], has_directories: bool) -> Option<String> {
         let thread = database.threads.get(self.thread? as usize)?;
         let own = database.sources.get(self.source);
@@ -419,7 +419,7 @@ impl Database {
         }
     }
 
-    /// That the last execution did not spend more in reasons than it took.
+    /// Checks that the last execution did not spend more in reasons than its duration.
     fn check_reasons(
         &self,
         table: &Table,
@@ -429,7 +429,7 @@ impl Database {
         let Some(duration) = known(duration) else {
             return Ok(());
         };
-        // What is too long for SQLite is kept as the longest.
+        // A duration too long for SQLite is stored as the longest.
         if reasons <= u128::from(duration) || duration == i64::MAX as u64 {
             return Ok(());
         }
@@ -658,7 +658,7 @@ struct Filling {
     large: Vec<(usize, i64)>,
 }
 
-/// Integers beyond are not told from their neighbours.
+/// Larger integers cannot be distinguished from their neighbours as floating point numbers.
 const EXACT: u64 = 1 << 53;
 
 impl Filling {
@@ -701,9 +701,9 @@ impl Filling {
         }
     }
 
-    /// Values of both kinds are two columns; what has none is none. Captured numbers without a unit that are too large to be told from
-    /// their neighbours are names of something, such as spans: all of their column are texts, also those that SQLite keeps as text since
-    /// they are beyond 2^63.
+    /// Values of both kinds are two columns; an empty column is dropped. Captured numbers without a unit that
+    /// are too large to be distinguished from their neighbours are names, such as span ids: all values of
+    /// their column become texts, including those that SQLite stores as text since they exceed 2^63.
     fn into_table(mut self, column: &Column, table: &mut Table) {
         if column.is_value && column.unit.is_empty() && !self.large.is_empty() {
             self.name_numbers();

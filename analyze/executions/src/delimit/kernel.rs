@@ -26,7 +26,7 @@ pub(crate) struct Kernel {
     window: Window,
     /// By number of a system call: the definitions that it fits.
     calls: Vec<Vec<usize>>,
-    /// Those of calls of which neither a name nor a number is known.
+    /// Definitions that fit calls with neither a known name nor a known number.
     other: Vec<usize>,
     /// Exits may name no call: then all entries matter.
     is_anonymous: bool,
@@ -108,7 +108,7 @@ impl Kernel {
             kinds.dedup();
             kinds
         };
-        // This makes known which calls the traces name.
+        // Registers the calls that the traces name.
         let input = Input::new(set, Selection::default(), |event| {
             matches!(event, KernelEvent::Exit(_))
         });
@@ -215,7 +215,7 @@ impl Kernel {
         if !packet.lost_before {
             return;
         }
-        // As in the report on system calls: a thread that may have been switched from is still in its call.
+        // As in the report on system calls: a thread that may have been switched out is still in its call.
         if packet.tells_switches {
             partial.lanes.get(packet.cpu).goes_over(time, None);
         } else if packet.tells_calls {

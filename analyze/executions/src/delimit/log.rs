@@ -17,7 +17,7 @@ pub(crate) struct Log {
     open: Vec<u64>,
     /// How many were not begun, since too many were open.
     pub(crate) refused: u64,
-    /// Begins, and ends of those that are not asked for, which tell when threads turned to something else.
+    /// Begins, and ends of executions that are not selected, which show when threads turned to other work.
     pub(crate) turns: Vec<Turn>,
 }
 

@@ -135,7 +135,7 @@ impl DelimitedAnalysis {
         self.take_with_turns(partial).0
     }
 
-    /// The same, and when threads turned to others so far, in no order.
+    /// As above, with the times so far at which threads turned to others, in no order.
     pub(crate) fn take_with_turns(&self, partial: &mut DelimitedPartial) -> (Vec<EndedPeriod>, Vec<Turn>) {
         let mut turns = Vec::new();
         if let Some(periods) = &self.periods {
@@ -150,7 +150,7 @@ impl DelimitedAnalysis {
         (ended, turns)
     }
 
-    /// What an execution has in common with others of its kind; nothing if such never go from one thread to another.
+    /// Label of executions of one kind; `None` if these never go from one thread to another.
     pub(crate) fn label(&self, period: &EndedPeriod) -> Option<Label> {
         if self.kinds.contains(&period.period) {
             return Some(Label::of_period(period.period));

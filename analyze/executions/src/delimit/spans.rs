@@ -17,7 +17,7 @@ pub(crate) struct Spans {
     open: Pairs<(u32, i64, i128), Open>,
     /// How many there are.
     count: usize,
-    /// Those that are not asked for: when and in which thread they began, and what they are.
+    /// Spans that are not selected: when and in which thread they began, and their kind.
     others: Pairs<(u32, i64, i128), (i64, RecordThread, Label)>,
     others_count: usize,
     pub(crate) log: Log,

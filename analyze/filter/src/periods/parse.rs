@@ -332,7 +332,7 @@ impl<'a> Parser<'a> {
     }
 
     fn resolve(&self, word: &str) -> Result<Reference, String> {
-        // As filters write it.
+        // Syntax of filters.
         if !word.starts_with('$') {
             let (source, field) = (Source::Event, bare_field(word)?);
             return Ok(Reference { source, field });

@@ -219,7 +219,8 @@ impl Plan {
             !of_classes.any(|(of_class, _)| of_class == rule)
         });
         let idle = idle.map(|(rule, _)| format!("no event of the traces can be one of rule {}", rule + 1));
-        // Rules name an event as several tracers do: that none of the names is there is said of the rule.
+        // A rule lists an event under the names of several tracers: only if all are missing, the rule is
+        // reported.
         let is_of_use = |doubt: &Doubt| !matches!(doubt, Doubt::Event { instead, .. } if instead.is_empty());
         let of_names = tracebraid_filter::doubts::of(&parts, set, Alternatives::OneOf);
         let mut doubts: Vec<String> = of_names

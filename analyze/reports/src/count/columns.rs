@@ -7,12 +7,12 @@ use tracebraid_ctf::trace::TraceSet;
 
 use crate::kernel::{Extent, Window};
 
-/// The time range in columns of equal length. What is in the range, but before the first column or
-/// behind the last one, belongs to these.
+/// The time range in columns of equal length. Times in the range, but before the first or after the last
+/// column, belong to these.
 #[derive(Debug)]
 pub(super) struct Columns {
     window: Window,
-    /// Boundaries in nanoseconds, ascending: one more than there are columns.
+    /// Boundaries in nanoseconds, ascending: the number of columns plus one.
     bounds: Vec<i64>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Columns {
 const LAST: i64 = i64::MAX - 1;
 
 impl Columns {
-    /// So many equal parts of the window, as far as the traces' packets cover it.
+    /// Equal parts of the window, as far as the traces' packets cover it.
     pub(super) fn new(set: &TraceSet, window: Window, columns: usize) -> Columns {
         let covered = Extent::of_packets(set);
         let (from, to) = covered.map_or((0, 0), |covered| (covered.first.0, covered.last.0.min(LAST)));
@@ -77,24 +77,24 @@ impl Columns {
 /// Parts of time in cycles of a clock: each column's, what is before the range, and what is after it.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// Where each column but the first begins, ascending.
+    /// Beginnings of all columns but the first, ascending.
     edges: Vec<u64>,
-    /// What is asked for. The greatest end is no limit; nothing is asked for of streams without a
-    /// clock if there is a range.
+    /// The selected range. The greatest end means no limit; in streams without a clock a range selects
+    /// nothing.
     window: Range<u64>,
 }
 
 /// A part of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
-    /// Its column; none if it is not asked for.
+    /// Its column; none if it is outside the selected range.
     pub(super) column: Option<usize>,
     /// Its clock values; the greatest end is no limit.
     pub(super) within: Range<u64>,
 }
 
 impl Parts {
-    /// The clock values that are asked for.
+    /// The selected clock values.
     pub(super) fn window(&self) -> &Range<u64> {
         &self.window
     }
@@ -114,7 +114,7 @@ impl Parts {
                 within: end..u64::MAX,
             };
         }
-        // What the clock never reaches is at the greatest value, at which it may well be.
+        // Values that the clock never reaches become the greatest one, which it may reach.
         let column = self
             .edges
             .partition_point(|&edge| edge <= clock && edge < u64::MAX);

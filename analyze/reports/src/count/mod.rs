@@ -1,7 +1,7 @@
 //! The count report: how many event records, of which event classes, in which streams, when.
 //!
-//! An event record counts by its own time, whatever its packet says: what is counted is what a plain
-//! pass over all event records would select.
+//! Each event record counts by its own time, independent of its packet: `count` counts what a plain pass over
+//! all event records would select.
 
 mod columns;
 mod report;
@@ -146,7 +146,7 @@ impl<'t> Count<'t> {
         }
     }
 
-    /// Goes to the next packet of a CPU that is asked for.
+    /// Goes to the next packet of a selected CPU.
     fn open(&self, shared: &mut Shared<'_>, index: usize, run: &mut Run, of: &Counting<'_>) {
         run.state = State::Finished;
         while shared.next_packet(index, of.parts.window()) {
@@ -249,7 +249,7 @@ impl Run {
         (self.part, self.waits, self.events) = (part, true, 0);
     }
 
-    /// Goes to the part of the event record at which counting stopped, or behind the packet.
+    /// Goes to the part of the event record at which counting stopped, or past the packet.
     fn go_on(&mut self, parts: &Parts, counted: &Counted) {
         match counted.refused {
             Some(clock) => self.go_to(parts.at(clock)),
@@ -409,8 +409,7 @@ impl Analysis for Count<'_> {
         }
     }
 
-    /// Event records are counted where they are scanned; none is looked at by itself, unless its CPU is
-    /// a field of its own.
+    /// Event records are counted in the scanner; none is decoded, unless its CPU is a field of its own.
     fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) {
         let set = feed.set();
         let mut slices = feed.chunk().slices.iter();

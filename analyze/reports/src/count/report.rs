@@ -44,7 +44,7 @@ pub struct StreamRow {
     pub trace: u32,
     /// Its first file.
     pub file: String,
-    /// Its CPU, if all of its packets say the same.
+    /// Its CPU, if all of its packets agree.
     pub cpu: Option<u32>,
     /// Event records.
     pub events: u64,
@@ -85,7 +85,7 @@ pub struct LossRow {
     pub to: Option<i64>,
 }
 
-/// The CPU of a stream, if all of its packets are of one.
+/// The CPU of a stream, if all of its packets agree.
 pub(super) fn cpu_of(set: &TraceSet, stream: StreamRef) -> Option<u32> {
     let (trace, content) = stream.of(set)?;
     let layout = trace.layout.streams.get(content.class)?;

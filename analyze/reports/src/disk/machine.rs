@@ -183,7 +183,7 @@ impl Machine {
     fn returned(&mut self, rules: &DiskRules, disk: DiskKey, issued: Option<Issued>, returned: Returned) {
         let has_data = returned.place.sectors > 0;
         if !has_data && !rules.recorded.is_whole(disk.trace) {
-            // One of them cannot be told from others that were issued or done where nothing was recorded.
+            // Flushes cannot be told from others that were issued or completed on an unrecorded CPU.
             return;
         }
         let is_of_it = |issued: &Issued| !has_data || issued.place.sector <= returned.place.sector;

@@ -42,7 +42,7 @@ pub struct Bound {
 /// A period that has begun, whether it ends or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BegunPeriod {
-    /// Its place among the definitions.
+    /// Index of its definition.
     pub period: usize,
     /// The event record that began it.
     pub begin: Bound,
@@ -61,9 +61,9 @@ pub struct EndedAnalysis {
 pub struct Ended {
     /// Those that ended, in the order in which they began.
     pub periods: Vec<EndedPeriod>,
-    /// All that began, in the order of time.
+    /// All begins, in the order of time.
     pub begun: Vec<BegunPeriod>,
-    /// By definition: how many did not end.
+    /// By definition: number of periods that did not end.
     pub unfinished: Vec<u64>,
     /// How many were not begun, since too many were open.
     pub refused: u64,
@@ -102,7 +102,7 @@ impl EndedAnalysis {
         log.into_iter().map(|done| self.ended(done))
     }
 
-    /// Takes those out that have begun so far, in the order in which they did.
+    /// Takes the begins so far, in the order of time.
     pub fn take_begun(&self, partial: &mut PeriodPartial) -> impl Iterator<Item = BegunPeriod> {
         let begun = std::mem::take(&mut partial.machine.begins);
         begun.into_iter().map(|begun| self.begun(begun))

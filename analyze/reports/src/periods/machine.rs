@@ -25,7 +25,7 @@ pub(super) struct Machine {
     periods: Vec<OfPeriod>,
     /// Periods that began.
     begun: u64,
-    /// The same one by one, where they are asked for and not taken yet.
+    /// The same begins one by one, where they are needed and not taken yet.
     pub(super) begins: Vec<Begun>,
     runners: Runners,
     #[serde(skip)]

@@ -139,7 +139,7 @@ fn head(set: &TraceSet, window: Window) -> Head {
         end: range.map(|range| range.1),
         duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
         hosts: hosts(set, |_| true),
-        // What a period is about may be anything: nothing is missing by rule.
+        // Periods may be about anything: no event is missing by rule.
         not_recorded: Vec::new(),
     }
 }

@@ -169,8 +169,8 @@ impl Plan {
     }
 }
 
-/// Names that the definitions ask for and the traces do not have, for people: each field is looked for in the
-/// event classes that the names in its condition choose.
+/// Messages on names in the definitions that the traces lack: each field is searched for in the event classes
+/// that the names in its condition select.
 ///
 /// The thread that runs needs no field where switches tell it.
 pub(super) fn doubts(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Vec<String> {
@@ -209,8 +209,8 @@ pub(super) fn doubts(set: &TraceSet, periods: &Periods, running: Option<&Running
     doubts.chain(untold(set, periods)).collect()
 }
 
-/// A condition as far as it is about the event record of that source; fields that are compared with others are
-/// only looked for.
+/// The part of a condition that is about the event record of that source; fields compared with others are
+/// only searched for.
 fn expression(condition: &Condition, source: Source) -> Expr {
     let all = |parts: &[Condition]| parts.iter().map(|part| expression(part, source)).collect();
     match condition {
@@ -242,7 +242,7 @@ fn captured(captures: &[Capture], source: Source) -> Expr {
     )
 }
 
-/// Says of `pid` and `procname` that they are not known where no event class has such a context.
+/// Messages that `pid` and `procname` are unknown where no event class has such a context.
 fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
     let mut asked: Vec<&Field> = Vec::new();
     let mut exprs = Vec::new();

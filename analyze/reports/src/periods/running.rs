@@ -87,7 +87,7 @@ impl Running {
         });
     }
 
-    /// The packet, if event records that tell it were lost before; for each CPU.
+    /// The packet, if event records that show it were lost before; for each CPU.
     pub(super) fn lost(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
         self.input.packets(place).filter(|packet| packet.lost_before)
     }

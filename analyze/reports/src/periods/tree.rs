@@ -142,7 +142,7 @@ impl Tree {
                 match right {
                     Right::Place(place) => left.compares(*operator, values.at(*place)),
                     Right::Constant(constant) => left.compares(*operator, constant),
-                    // As in filters, a value that is no text neither matches a pattern nor does not.
+                    // As in filters, neither `=~` nor `!~` holds for a value that is no text.
                     Right::Pattern(pattern) if *operator == Operator::MatchesNot => {
                         left.bytes().is_some() && !left.matches(pattern)
                     }

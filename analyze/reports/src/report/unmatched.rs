@@ -25,7 +25,7 @@ pub(crate) fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>])
         .collect()
 }
 
-/// What there is: what was most likely meant first, then what begins most like the pattern.
+/// Existing names: the most likely meant ones first, then those that begin most like the pattern.
 fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n String>) -> String {
     let alike = |name: &str| {
         let letters = name.chars().zip(pattern.text().chars());

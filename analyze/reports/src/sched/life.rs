@@ -31,7 +31,7 @@ pub(super) enum Now {
         /// Since when for that CPU.
         moved: i64,
         place: Place,
-        /// Who took its CPU, if it was preempted; 0 is the idle thread.
+        /// The thread that preempted it; 0 is the idle thread.
         by: Option<i32>,
     },
 }
@@ -48,7 +48,7 @@ pub(super) struct Place {
 pub(super) struct Woken {
     pub(super) time: i64,
     pub(super) by: By,
-    /// It was told that it can run.
+    /// A wake-up showed that the thread can run.
     pub(super) is_ready: bool,
 }
 

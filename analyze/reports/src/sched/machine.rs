@@ -99,7 +99,7 @@ impl Machine {
         for entry in self.threads.values() {
             let life = &mut entry.life;
             forget_lost(cpus, life);
-            // Where a CPU was not recorded to the end, or a thread may have gone to one that was not.
+            // Where recording of a CPU ended early, or a thread may have gone to an unrecorded one.
             let is_known = match life.now {
                 Now::Waiting { place, .. } => rules.recorded.until(place.cpu) == i64::MAX,
                 Now::Pending { place, .. } => {
@@ -145,7 +145,7 @@ impl Machine {
         if prev != 0 && prev != next {
             self.leaves(rules, at, switched);
         }
-        // Whoever seemed to wait for it has gone to a CPU that was not recorded.
+        // A thread that seemed to wait for it has gone to an unrecorded CPU.
         if next == 0 && rules.is_partial(at.cpu, at.time) {
             let cpu = self.cpus.get(at.cpu);
             cpu.losses += 1;
@@ -203,7 +203,7 @@ impl Machine {
             self.cpus.get(at.cpu).waits.add(waited);
             let counts = &mut self.threads.get(at.thread(tid)).counts;
             counts.waits.add(waited);
-            // Who took whose CPU is not on the page.
+            // The page does not show preemptions.
             if let Some(by) = by.filter(|_| !rules.selection.is_summary) {
                 counts.preempted.of(By::Thread(by)).add(waited);
             }
@@ -230,14 +230,14 @@ impl Machine {
         let target = wakeup.target.map(|cpu| at.on(cpu));
         let is_told = |cpu: &CpuKey| rules.recorded.tells(*cpu, at.time);
         if target.as_ref().is_some_and(|cpu| !is_told(cpu)) {
-            // It goes where nothing was recorded, or was there last and may still be running.
+            // It goes to an unrecorded CPU, or was on one last and may still be running.
             return self.become_of(thread, Now::Off);
         }
         let is_partial = rules.is_partial(at.cpu, at.time);
-        // It was woken before, and is again: so it has run where nothing was recorded.
+        // It is woken a second time: so it has run on an unrecorded CPU.
         let life = self.life(thread);
         let is_again = match (life.woken, life.now) {
-            // The thread is where it ran last, or where a migration that was recorded has taken it.
+            // The thread is where it ran last, or where a recorded migration took it.
             (Some(woken), Now::Pending { place, .. }) if wakeup.is_ready && !woken.is_ready => {
                 place.map(|place| place.cpu) != target
             }
@@ -265,7 +265,7 @@ impl Machine {
         let time = at.time;
         let is_ready = wakeup.is_ready;
         let life = self.life(thread);
-        // Since when it has been woken is known if who did so was recorded.
+        // The time of the wake-up is known if the waker's CPU was recorded.
         let lacks_waking = is_partial
             && life.woken.is_none()
             && is_ready
@@ -315,7 +315,7 @@ impl Machine {
         }
     }
 
-    /// It waits, and for that CPU since the second time.
+    /// The thread waits, and for that CPU since the second time.
     fn enter(&mut self, thread: ThreadKey, (since, moved): (i64, i64), cpu: CpuKey, by: Option<i32>) {
         let place = self.place(cpu);
         self.threads.get(thread).life.now = Now::Waiting {

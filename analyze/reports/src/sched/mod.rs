@@ -88,7 +88,7 @@ impl Rules for SchedRules {
             // Who woke whom is not on the page.
             ThreadEnd(end) => end.step == EndStep::Free,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
-            // Who woke whom is not on the page.
+            // The page does not show wakers.
             interrupt => !self.selection.is_summary && InterruptStep::is_told_by(interrupt),
         }
     }
@@ -209,7 +209,7 @@ impl SchedRules {
         partial.items.push(cpu, time, item);
     }
 
-    /// True if threads may have been anywhere but on the CPUs that were recorded.
+    /// True if threads may have been on unrecorded CPUs.
     #[inline]
     fn is_partial(&self, cpu: CpuKey, time: i64) -> bool {
         !self.recorded.is_whole_at(cpu.trace, time)

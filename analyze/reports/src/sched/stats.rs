@@ -39,7 +39,7 @@ pub(super) struct Counts {
     /// By reason.
     pub(super) switches: [u64; REASONS],
     pub(super) waits: Summary,
-    /// Waits that began when the thread was preempted, by who took its CPU.
+    /// Waits that began with a preemption, by preemptor.
     pub(super) preempted: ByCause,
     pub(super) migrations: u64,
     pub(super) top: Top<Latency>,
@@ -70,10 +70,10 @@ impl Counts {
     }
 }
 
-/// Durations by who caused them: latencies by who woke, waits by who took the CPU.
+/// Durations by cause: latencies by waker, waits by preemptor.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ByCause {
-    /// In their order: who, and the place of the durations.
+    /// In their order: the cause, and the index of the durations.
     index: Vec<(By, u32)>,
     durations: Vec<Distribution>,
     /// The one that was last asked for.

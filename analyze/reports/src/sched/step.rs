@@ -8,7 +8,7 @@ use crate::sched::waker::By;
 /// What happens on a CPU, by whatever is active there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Step {
-    /// Something interrupts the thread, or ends.
+    /// Begins or ends an interruption.
     Interrupt(InterruptStep),
     /// A thread is woken, as the event says by that one.
     Wake(Wakeup, Option<i32>),
@@ -23,7 +23,7 @@ pub(super) struct Wakeup {
     pub(super) target: Option<u32>,
     /// It can run from now on.
     pub(super) is_ready: bool,
-    /// For the first time: nothing has told of it before.
+    /// True for the first event about the thread.
     pub(super) is_new: bool,
 }
 

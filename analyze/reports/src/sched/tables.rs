@@ -76,7 +76,7 @@ pub(super) fn priorities(by_priority: &BTreeMap<Option<i32>, Distribution>) -> S
     Section::new("priorities", "Wake-up to switch by priority", columns, rows).short()
 }
 
-/// Context, id and name of who caused it; trace and id of the thread.
+/// Context, id and name of the cause; trace and id of the thread.
 type CauseKey = (
     &'static str,
     Option<(Option<i32>, Option<String>)>,
@@ -85,7 +85,7 @@ type CauseKey = (
 );
 type CauseLine = (Option<Thread>, Thread, Distribution);
 
-/// Durations by who caused them and whose they are.
+/// Durations by cause and affected thread.
 fn by_cause(
     partial: &SchedPartial,
     rows: &[Row<'_>],
@@ -106,7 +106,7 @@ fn by_cause(
     lines.into_iter().collect()
 }
 
-/// Who woke whom.
+/// Wakers and woken threads.
 pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
     let mut lines = by_cause(partial, rows, |counts| &counts.wakers);
     lines.sort_by_key(|(_, line)| Reverse(line.2.summary().count()));
@@ -118,14 +118,14 @@ pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
     Section::new("wakers", "Who woke whom", columns, rows)
 }
 
-/// Who took whose CPU, and how long those waited for one.
+/// Preemptors and preempted threads, with the waits that followed.
 pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
     let mut lines = by_cause(partial, rows, |counts| &counts.preempted);
     lines.sort_by_key(|(_, line)| Reverse(line.2.summary().sum()));
     let row = |(_, (by, thread, waits)): (CauseKey, CauseLine)| values([by.into(), thread.into()], &waits);
     let rows = lines.into_iter().map(row).collect();
     let mut columns = distributed(&[PREEMPTOR, THREAD]);
-    // How long it all took matters more here than how it is spread.
+    // The sum matters more here than the distribution.
     let totals = columns.iter_mut().filter(|column| column.key == "total_ns");
     totals.for_each(|total| *total = total.left_out(0));
     Section::new("preempted_by", "Preempted by", columns, rows)
@@ -239,7 +239,7 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
         if !is_chosen || (peak == 0 && cpu.queued == 0 && cpu.waits.count() == 0) {
             continue;
         }
-        // Which of those that seemed to wait did so is known only when they run, and not all do where it was recorded.
+        // A seeming wait is confirmed only when the thread runs, and not all threads do so on a recorded CPU.
         let is_whole = rules.recorded.is_whole(key.trace);
         let average = (duration > 0 && is_whole).then(|| cpu.queued as f64 / duration as f64);
         let peak = is_whole.then_some(peak);

@@ -42,7 +42,7 @@ impl Active {
         }
     }
 
-    /// Something interrupts the thread, or ends.
+    /// Begins or ends an interruption.
     #[inline(always)]
     pub(super) fn interrupt(&mut self, step: InterruptStep) {
         self.interrupts.step(step);

@@ -15,7 +15,7 @@ pub(super) struct Context {
 /// Something changes the context.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Change {
-    /// Something interrupts the thread, or ends.
+    /// Begins or ends an interruption.
     Interrupt(InterruptStep),
     /// A block request is completed.
     Completes,
@@ -35,7 +35,7 @@ pub(super) enum Source {
 }
 
 impl Context {
-    /// Something interrupts the thread, or ends, or completes a request.
+    /// Begins or ends an interruption, or completes a request.
     #[inline]
     pub(super) fn change(&mut self, change: Change) {
         match change {

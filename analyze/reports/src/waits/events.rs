@@ -34,7 +34,7 @@ impl WaitRules {
                 let operation = entry.argument(call, 1, body).unwrap_or(0) as i32;
                 details.operation = Operation::of(call, operation);
             }
-            // Which family it is of.
+            // The family of the socket.
             Kind::Socket => details.argument = entry.argument(call, 0, body).unwrap_or(0),
             kind => {
                 if let Some(place) = kind.descriptor() {

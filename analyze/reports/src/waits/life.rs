@@ -83,7 +83,7 @@ pub(super) struct Wakeup {
     pub(super) waking: Option<WakingThread>,
     /// What woke it may have been told before.
     pub(super) is_ready: bool,
-    /// It tells that the thread has slept since it was last seen.
+    /// The wake-up shows that the thread has slept since it was last seen.
     pub(super) tells_sleep: bool,
     /// All CPUs are recorded.
     pub(super) is_whole: bool,
@@ -266,7 +266,7 @@ impl Life {
         self.now == Now::Runnable
     }
 
-    /// What a wake-up tells of where it goes; `waited`: it waited for a CPU before.
+    /// Target of a wake-up; `waited`: the thread waited for a CPU before.
     pub(super) fn goes(&mut self, tells: WakeTells, waited: bool) {
         if self.now != Now::Runnable && self.now != Now::Blocked {
             return;
@@ -293,7 +293,7 @@ impl Life {
     fn why(&self, kinds: &Kinds, wakeup: &Wakeup) -> Why {
         match why(self.kind(kinds), wakeup.waker.source, wakeup.waking) {
             Why::Kernel | Why::Unknown if self.in_disk_sleep && self.requested => Why::Disk,
-            // What a thread of the kernel has waited for may have been on a CPU that was not recorded.
+            // The cause of a kernel thread's wait may lie on an unrecorded CPU.
             Why::Kernel if !wakeup.is_whole && wakeup.waker.source == Source::Thread => Why::Unknown,
             why => why,
         }

@@ -215,7 +215,7 @@ impl Player<'_> {
         self.life(woken).0.goes(tells, waited);
     }
 
-    /// True if a thread's call is about a socket that no network has to do with.
+    /// True if a thread's call is about a socket without a network.
     fn is_local(&mut self, thread: ThreadKey, call: Option<Kind>, descriptor: i64) -> bool {
         if !call.is_some_and(Kind::is_network) {
             return false;

@@ -61,7 +61,7 @@ impl Measure {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Socket {
     is_open: bool,
-    /// Of the family AF_UNIX.
+    /// Sockets of the family AF_UNIX.
     is_local: bool,
     end: End,
     /// End of the last call that sent something, if nothing was received since.
@@ -121,7 +121,7 @@ impl Sockets {
                 self.add(done, descriptor, Measure::Connect, done.begin);
             }
             Kind::Accept if done.result >= 0 => {
-                // That which listens is of the same family.
+                // The listening socket is of the same family.
                 let is_local = self.is_local(done.owner, descriptor);
                 self.make(done.owner, done.result, End::server(peer), is_local);
                 self.add(done, done.result, Measure::Accept, done.begin);

@@ -132,7 +132,7 @@ pub(super) enum By {
     Caller {
         tid: i32,
         call: Option<Kind>,
-        /// What its call is about: see [`Details::argument`].
+        /// Object of its call: see [`Details::argument`].
         argument: i64,
         has_closed: bool,
     },

@@ -499,7 +499,7 @@ impl Descriptors {
     }
 }
 
-/// What an absolute path leads to.
+/// Type of file at an absolute path.
 fn opened(path: &str) -> FdType {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {

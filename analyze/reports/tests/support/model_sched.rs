@@ -15,7 +15,7 @@ pub struct Queue {
     pub queued: u64,
     /// Greatest number that waited for it for any time at all.
     pub longest: u64,
-    /// Of those, by the thread and who took this or another CPU from it: waits that began so.
+    /// Of those, the waits that began with a preemption, by thread and preemptor.
     pub preempted: BTreeMap<(i32, i32), Vec<u64>>,
     /// Beginnings and ends of waits.
     changes: Vec<(i64, i64)>,
@@ -45,7 +45,7 @@ enum Now {
     Sleeps,
     /// Woken or made, no event says for which CPU.
     Pending(i64),
-    /// Since when, since when for that CPU, which, and who took its CPU.
+    /// Time of becoming runnable, time from which it waits for the current CPU, that CPU, and the preemptor.
     Waits(i64, i64, u32, Option<i32>),
 }
 

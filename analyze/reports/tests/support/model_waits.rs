@@ -73,7 +73,7 @@ fn owner(tid: i32, thread: &Thread) -> i64 {
     thread.pid.map_or(-1 - i64::from(tid), i64::from)
 }
 
-/// What a call's end tells of sockets of the family AF_UNIX.
+/// Effects of a call's end on sockets of the family AF_UNIX.
 fn follow_sockets(local: &mut HashSet<(i64, i64)>, who: i64, call: &str, entry: &Record, exit: &Record) {
     const UNIX: Option<i64> = Some(1);
     let result = exit.int("ret").expect("a result");

@@ -66,7 +66,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Nothing is lost, LTTng's names, no more told than it must be; tests say what is different.
+    /// No losses, LTTng's names, only the necessary fields; tests set what differs.
     pub const PLAIN: Shape = Shape {
         cpus: 3,
         threads: 9,
@@ -93,12 +93,12 @@ struct Class {
     fields: Vec<(&'static str, u32, usize)>,
 }
 
-/// Where a trace has the CPUs of its events.
+/// Field in which a trace records the CPU of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPlace {
-    /// A stream for each, whose packets tell it.
+    /// A stream for each CPU, in its packet contexts.
     Packets,
-    /// One stream for all, in which a context of all events tells it ...
+    /// One stream for all CPUs, in a context of all events ...
     Context(&'static str),
     /// ... or a field before those of the payload.
     Payload(&'static str),
@@ -407,7 +407,7 @@ pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
     trace_with_cpus(seed, shape, CpuPlace::Packets)
 }
 
-/// The same, with the CPUs of events in some place.
+/// As above, with the CPU in a given field.
 pub fn trace_with_cpus(seed: u64, shape: Shape, place: CpuPlace) -> (PathBuf, TraceSet) {
     let mut machine = Machine::new(seed, shape);
     machine.tracer.place = place;

@@ -105,7 +105,7 @@ fn selected(
 ) -> Result<CountReport, Failure> {
     let stop = output::interruption();
     let mut progress = Progress::new(options::total_bytes(set), false);
-    // What was recorded before the range tells who runs in it.
+    // Records before the range show the thread that runs in it.
     let until = range.to.checked_add(1).map(Timestamp);
     let mut merged = MergedReader::within(set, None, until);
     let mut counter = count.counter();

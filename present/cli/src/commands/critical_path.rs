@@ -144,7 +144,7 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     let graph = fold::run(&subject.set, &analysis, &args.fold, until, &mut subject.warnings)?;
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);
-    // Where that is said already, other threads and calls have no critical path either.
+    // If that is reported already, suggesting other threads and calls is no help.
     let is_blind = lack == Some(NO_SWITCHES);
     if asked.is_empty() && !is_blind && !hints::told_outside(&subject.set, around, &mut subject.warnings) {
         subject.warnings.note(&nothing(args));

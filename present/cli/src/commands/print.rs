@@ -196,7 +196,7 @@ impl PrintArgs {
         }
     }
 
-    /// Says why no line is printed; that may have been told of the names that were asked for.
+    /// Warns why no line is printed, unless a warning on unknown names came before.
     fn tell_nothing(
         &self,
         set: &TraceSet,
@@ -342,7 +342,7 @@ fn clock_offset(args: &PrintArgs, set: &TraceSet) -> Result<i64, Failure> {
     Ok(offset)
 }
 
-/// The time that is shown. Event records of streams without a clock, which come first, have none.
+/// The shown time. Event records of streams without a clock, which come first, have none.
 fn with_offset(time: Timestamp, offset: i64) -> Result<Timestamp, Failure> {
     if time.0 == i64::MIN {
         return Ok(time);
@@ -446,7 +446,7 @@ impl<'t> Job<'t, '_> {
     }
 }
 
-/// A reader of what may be in the range, or says who runs in it.
+/// A reader of packets that may have event records in the range, or that show the running thread.
 fn reader(set: &TraceSet, range: TimeRange, offset: i64, needs_past: bool) -> MergedReader<'_> {
     let time = |time: i64| Timestamp(time.saturating_sub(offset));
     let from = (range.from > i64::MIN && !needs_past).then(|| time(range.from));

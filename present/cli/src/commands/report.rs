@@ -234,7 +234,7 @@ pub(super) fn show(
         subject.tell_selected(select, &report);
     }
     let rows = args.rows();
-    // People read it at the top of the tables; whatever reads another form should not find it there.
+    // In tables it is a line at the top; other formats go to programs and must not contain it.
     let missing = report.head().note();
     if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
         subject.warnings.note(missing);
@@ -286,7 +286,7 @@ impl Subject {
         })
     }
 
-    /// Says why the report is empty, as far as the options are the reason; false if they are not.
+    /// Warns why the report is empty if the options are the reason; false if they are not.
     pub(super) fn nothing_selected(&mut self, select: &SelectArgs) -> bool {
         crate::hints::nothing_selected(&self.set, select, self.range, 0, &self.zone, &mut self.warnings)
     }

@@ -112,7 +112,7 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// Why waits in a recording of perf have no end.
+/// Reason why waits in a recording of perf have no end.
 fn why_unended(profile: &Profile) -> &'static str {
     match profile.is_switch_sampled {
         true => {

@@ -73,7 +73,7 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
     spare::check_read(file, std::slice::from_ref(&args.file))?;
     let database = open(&args.file)?;
     let kind = kind_with_executions(&database, args.kind.as_deref())?;
-    // What does not fit into memory is where the page will be.
+    // Data that exceeds memory goes next to the page.
     let directory = match file.parent() {
         _ if is_special(file) => std::env::temp_dir(),
         Some(directory) if !directory.as_os_str().is_empty() => directory.to_owned(),
@@ -93,7 +93,7 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Whether there is something that is no file: a pipe, a device.
+/// Whether the path is a pipe, a device or another special file.
 fn is_special(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|known| !known.is_file())
 }
@@ -181,11 +181,11 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     }
 }
 
-/// Characters of a token at least, and how many different ones.
+/// Minimum number of characters of a token, and of different ones.
 const LEAST: usize = 16;
 const DIFFERENT: usize = 8;
 
-/// A token that others do not guess soon.
+/// Checks that a token is hard to guess.
 fn token(text: &str) -> Result<String, String> {
     let different: std::collections::BTreeSet<char> = text.chars().collect();
     if text.chars().count() < LEAST || different.len() < DIFFERENT {
@@ -194,7 +194,7 @@ fn token(text: &str) -> Result<String, String> {
              made"
         ));
     }
-    // It stands in a header of HTTP.
+    // The token is sent in an HTTP header.
     match text.chars().all(|letter| letter.is_ascii_graphic()) {
         true => Ok(text.to_owned()),
         false => Err("a token has letters, digits and punctuation of ASCII only".to_owned()),

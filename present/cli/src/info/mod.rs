@@ -68,7 +68,7 @@ pub(crate) struct TraceInfo {
     /// CPUs of a kernel's trace that have packets, if others are missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) recorded_cpus: Vec<u32>,
-    /// CPUs that event records name and that have none, or not all the time.
+    /// CPUs named by event records that have no packets, or not all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_recorded: Vec<NotRecorded>,
     /// Event classes, if they were asked for.
@@ -156,7 +156,7 @@ impl Info {
     }
 }
 
-/// The traces with what is known of CPUs that were not recorded.
+/// The traces with their unrecorded CPUs.
 fn with_cpus(set: &TraceSet, mut traces: Vec<TraceInfo>) -> Vec<TraceInfo> {
     let recorded = Recorded::of(set);
     for missing in recorded.missing() {

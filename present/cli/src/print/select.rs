@@ -34,7 +34,7 @@ pub(crate) struct Selection<'t> {
     filter: Filter<'t>,
     /// By trace.
     tasks: Vec<Tasks>,
-    /// By trace: where it has the CPUs of its event records.
+    /// By trace: location of the CPU of its event records.
     cpus: Vec<Cpus>,
     /// By the readers' ranks.
     lanes: Vec<Lane>,
@@ -117,7 +117,7 @@ impl<'t> Selection<'t> {
         }))
     }
 
-    /// What in the options and the expression is probably not meant so.
+    /// Probable mistakes in the options and the expression.
     pub(crate) fn doubts(&self) -> Vec<Doubt> {
         self.filter.doubts(Alternatives::Each)
     }

@@ -60,7 +60,7 @@ pub(crate) struct Style {
     pub(crate) palette: Palette,
     /// Which are not shown.
     pub(crate) hidden: Hidden,
-    /// Where the CPUs of event records are.
+    /// Location of the CPU of event records.
     pub(crate) cpus: Cpus,
 }
 

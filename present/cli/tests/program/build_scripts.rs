@@ -1,4 +1,4 @@
-//! The makefile and its scripts find what cargo built, wherever that is.
+//! The makefile and its scripts find the binaries of cargo in any target directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ fn repository() -> PathBuf {
 fn command(program: &str, target: Option<&Path>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(repository());
-    // Of the cargo that runs this test, and of the make that may run that.
+    // Variables set by the cargo that runs this test, and by the make that may run cargo.
     for name in [
         "CARGO_TARGET_DIR",
         "CARGO_BUILD_TARGET_DIR",
@@ -38,7 +38,7 @@ fn the_directory_of_builds_is_cargo_s() {
     assert_eq!(told(Some(Path::new("/some/where"))), Path::new("/some/where"));
     assert_eq!(told(Some(Path::new("built"))), repository().join("built"));
     assert!(told(None).is_absolute());
-    // A setting that only cargo knows of.
+    // A setting that only cargo sees.
     let mut configured = command("scripts/target", None);
     configured.env("CARGO_BUILD_TARGET_DIR", "/some/place");
     let output = configured.output().expect("bash runs");

@@ -79,7 +79,7 @@ fn comparisons_fail_tests_when_asked_to() {
     assert_eq!(with("context > 1ms").0, 4);
     assert_eq!(with("duration > 3600s").0, 0);
     assert_eq!(with("nothing > 1").0, 2);
-    // What has a unit is compared with amounts that have it.
+    // A figure with a unit is compared with amounts that have it.
     for (gate, expected) in [
         ("duration > 5", "duration is a time: say in which unit"),
         ("duration > 64KiB", "the amount is a size"),
@@ -102,7 +102,8 @@ fn comparisons_fail_tests_when_asked_to() {
     );
     let (code, said) = with("label > 5");
     assert!(code == 2 && said.contains("label is a text"), "{said}");
-    // Halves of the same do not differ: every other request, as the first and the second half are of different times.
+    // Halves of the same population do not differ: every other request, since the first and the second half
+    // differ in time.
     let halves = [0, 1].map(|rest| {
         let ids = (1..=2500)
             .filter(|id| id % 2 == rest)
@@ -123,7 +124,7 @@ fn comparisons_fail_tests_when_asked_to() {
     assert_eq!(code, 0, "{said}");
 }
 
-/// What gates decided stands in what programs read, too.
+/// JSON and CSV contain the decisions of gates, too.
 #[test]
 fn decisions_of_gates_are_told_to_programs() {
     let gates = [
@@ -132,7 +133,7 @@ fn decisions_of_gates_are_told_to_programs() {
         "context > 1ms",
         "switches > 100000",
         "context > 3600s",
-        // What cannot be decided hides nothing.
+        // An undecidable gate hides nothing.
         "page_faults > 5",
     ];
     let groups = ["--a", "duration < 10ms", "--b", "duration > 30ms"];
@@ -183,7 +184,7 @@ fn decisions_of_gates_are_told_to_programs() {
     let rows: Vec<&str> = rows.lines().filter(|line| line.starts_with("gate,")).collect();
     assert_eq!(rows.len(), 6, "{rows:?}");
     assert!(rows[0].starts_with("gate,duration > 5%,") && rows[0].contains(",failed,"));
-    // What may be so, and may be chance.
+    // A difference that may be chance.
     let few = [
         "compare",
         file(),
@@ -201,7 +202,7 @@ fn decisions_of_gates_are_told_to_programs() {
     assert!(told["why"].as_str().expect("a text").contains("may be chance"));
 }
 
-/// Random requests of those that nothing was injected into: nothing is significant, in no context, figure or text, and no gate fails.
+/// Random groups of plain requests: no context, figure or text is significant, and no gate fails.
 #[test]
 fn random_groups_of_plain_requests_do_not_differ() {
     const SPLITS: usize = 40;
@@ -262,7 +263,7 @@ fn random_groups_of_plain_requests_do_not_differ() {
     assert!(wrong <= 2 && failed <= 1, "{wrong} show something, {failed} fail");
 }
 
-/// What is not significant stands in its place by size, with a mark, and rows that are left out are told.
+/// Differences that are not significant keep their rank, with a mark, and hidden rows are counted.
 #[test]
 fn differences_that_are_not_significant_are_marked_in_their_place() {
     let told = shown(&["compare", file(), "--top", "8"]);
@@ -302,7 +303,8 @@ fn differences_that_are_not_significant_are_marked_in_their_place() {
     assert!(halves.contains("  no significant difference\n"), "{halves}");
 }
 
-/// Gates take what conditions take; what no execution is in is 0, and that is told; near names are told of unknown ones.
+/// Gates take the numbers that conditions take; a frame without an execution is 0, with a note; unknown names
+/// get near ones.
 #[test]
 fn gates_take_what_conditions_take() {
     let groups = fast_and_slow();

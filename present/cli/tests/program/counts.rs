@@ -1,4 +1,4 @@
-//! `count` counts what `print` prints, whatever the heads of packets say.
+//! `count` counts the event records that `print` prints, for all packet heads.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use tracebraid_testkit::rng::Rng;
 
 use crate::support::{babeltrace2, first_difference, recorded_trace, run, text};
 
-/// As the program is called, with more behind.
+/// Runs the program with further arguments.
 fn count(trace: &str, more: &[&str]) -> Value {
     let arguments = [&["count", "--format", "json", trace], more].concat();
     serde_json::from_str(&text(&arguments)).expect("JSON")
@@ -23,7 +23,7 @@ fn lines(trace: &str, more: &[&str]) -> u64 {
     text(&arguments).lines().count() as u64
 }
 
-/// Both of a range; gives the number.
+/// `count` and `print` of a range agree; returns the number.
 fn same_number(trace: &str, more: &[&str]) -> u64 {
     let printed = lines(trace, more);
     for way in [&["-j", "1"][..], &["-j", "2", "--chunk-size", "1"]] {
@@ -194,7 +194,7 @@ fn packets_without_an_end() {
     );
 }
 
-/// What users ask of a kernel trace does not depend on ends and sizes in packet heads.
+/// Reports on a kernel trace do not depend on ends and sizes in packet heads.
 #[test]
 fn reports_on_kernel_traces_with_less_in_their_heads() {
     let whole = format!("{}/kernel", recorded_trace("disk-contention"));
@@ -272,7 +272,7 @@ fn generated_traces() {
         );
         let report = count(trace, &[]);
         let (Some(first), Some(last)) = (report["first"].as_i64(), report["last"].as_i64()) else {
-            // Without a clock nothing is in a range, and both say so.
+            // Without a clock no event record is in a range, and both warn of that.
             for command in ["print", "count"] {
                 let output = run(&[command, "--from", "1ns", trace]);
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,4 +1,4 @@
-//! A trace as perf's first converter wrote them: one stream for all CPUs, the CPU among the fields. It goes over midnight.
+//! A trace of perf's first converter: one stream for all CPUs, the CPU among the fields. It crosses midnight.
 
 use std::path::Path;
 
@@ -133,7 +133,7 @@ fn what_a_thread_does_is_unknown_where_nothing_records_it() {
 fn times_of_day_may_be_behind_midnight() {
     let directory = tempfile::tempdir().expect("a directory");
     let trace = write(directory.path());
-    // It begins at 23:59:50 and has an event a second.
+    // The trace begins at 23:59:50 and has an event a second.
     for (range, expected) in [
         (&["--from", "00:00:00"][..], 10),
         (&["--to", "00:00:01"], 12),

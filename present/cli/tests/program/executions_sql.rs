@@ -329,7 +329,7 @@ fn interrupted_questions_end() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it runs");
-        // It is in the midst of it then, however long it takes to get there.
+        // The query is running then, however long it takes to get there.
         tracebraid_testkit::processes::until("it works", || {
             tracebraid_testkit::processes::cpu_time(child.id()).is_some_and(|used| used.as_secs() >= 1)
         });

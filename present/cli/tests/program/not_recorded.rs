@@ -1,4 +1,4 @@
-//! Traces without the streams of some CPUs: what was not recorded is unknown, and said once.
+//! Traces without the streams of some CPUs: unrecorded values are unknown, and reported once.
 
 use std::path::Path;
 
@@ -66,7 +66,7 @@ fn reports_say_it_once_at_their_top() {
     assert!(!text(&["report", &whole]).contains("not recorded"));
 }
 
-/// The page draws no conclusions from CPUs that it knows nothing of.
+/// The page draws no conclusions from unrecorded CPUs.
 #[test]
 fn the_page_invents_nothing() {
     for index in [true, false] {
@@ -114,7 +114,7 @@ fn info_lists_cpus() {
     );
 }
 
-/// The history and SQL have no state for threads that went where nothing was recorded.
+/// The history and SQL have no state for threads that went to an unrecorded CPU.
 #[test]
 fn histories_and_sql_know_what_they_do_not_know() {
     let (directory, trace) = first_cpu(true);
@@ -149,7 +149,7 @@ fn histories_and_sql_know_what_they_do_not_know() {
         states.contains(&"unknown") && !states.contains(&"still-waiting"),
         "{states:?}"
     );
-    // Nobody is preempted by nobody.
+    // No preemption without a preemptor.
     let question = "SELECT count(*) AS n FROM intervals WHERE detail = 'by nobody'";
     let (rows, _) = ask(question);
     assert_eq!(rows[0]["n"], 0);

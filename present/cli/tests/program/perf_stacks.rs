@@ -1,4 +1,5 @@
-//! `stacks` of perf's call chains: what `perf script` says of the same file, and what the recorded program does.
+//! `stacks` of perf's call chains, compared with `perf script` on the same file and with the recorded
+//! program's work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +36,7 @@ struct Scripted {
     head: String,
     thread: String,
     time: u64,
-    /// Functions of the program, and how many of the kernel.
+    /// Functions of the program, and number of kernel functions.
     stack: (Vec<String>, usize),
 }
 
@@ -127,7 +128,8 @@ fn functions_used_and_waited_what_the_program_does() {
         let row = functions.iter().find(|row| row["name"] == function);
         row.map_or(0, |row| row["total"][which].as_u64().expect("a number"))
     };
-    // It calls `leaf` with 30 million rounds once, and with 10 million rounds in each of two processes.
+    // The program calls `leaf` with 30 million rounds once, and with 10 million rounds in each of two
+    // processes.
     let (much, little) = (of("burns_much", "cpu_ns"), of("burns_little", "cpu_ns"));
     assert!((much as f64 / little as f64 - 1.5).abs() < 0.2, "{much} {little}");
     // Five naps of 2 ms, and one of 3 ms in the child, whose mappings are its parent's.
@@ -169,7 +171,7 @@ fn folded_stacks_have_both_kinds() {
         "{waits}"
     );
     assert_eq!(sum(&waits) / 1000, 34);
-    // Chosen as other stacks are.
+    // Selected by the same options as other stacks.
     let child = profile(&["--tid", "11194"]);
     assert_eq!((&child["cpu_samples"], &child["waits"]), (&72.into(), &1.into()));
 }
@@ -178,7 +180,7 @@ fn folded_stacks_have_both_kinds() {
 fn without_the_program_addresses_are_of_its_file() {
     let data = path("chains.data");
     let folded = text(&["stacks", "--format", "folded", &data]);
-    // Its build id is known, so that whatever is at its path now names nothing.
+    // Its build id is known, so another file at its path names nothing.
     assert!(folded.contains("[chains+0x"), "{folded}");
 }
 
@@ -191,7 +193,7 @@ fn profile_of(trace: &str) -> Value {
     serde_json::from_str(&text(&["stacks", "--format", "json", trace])).expect("JSON")
 }
 
-/// One program was recorded, whose switches away are all that there is.
+/// One program was recorded, with only the switches away from it.
 #[test]
 fn waits_without_an_end_are_counted() {
     let trace = other("tracepoints.data");
@@ -209,10 +211,10 @@ fn waits_without_an_end_are_counted() {
 fn the_period_of_a_recording_without_periods_is_that_of_its_head() {
     let trace = other("samples.data");
     let found = profile_of(&trace);
-    // Of 39 samples of the clock; page faults, of which there are none here, would be no CPU time.
+    // 39 samples of the clock; page faults, of which there are none here, would not be CPU time.
     assert_eq!(found["cpu_samples"], 39);
     assert_eq!(found["cpu_ns"], 39 * 100_000);
-    // An imported trace answers alike.
+    // An imported trace gives the same answers.
     let directory = tempfile::tempdir().expect("a directory");
     let to = directory.path().join("trace");
     let to = to.to_str().expect("UTF-8");

@@ -274,7 +274,7 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
     let recorder = status["sessions"][0]["pid"].as_u64().unwrap() as u32;
     let programs = children(recorder);
     session(&["stop", "ticks"]);
-    // It goes on.
+    // The program goes on.
     let is_there = |&program: &u32| state(program).is_some_and(|state| state != 'Z');
     assert!(
         programs.len() == 1 && programs.iter().all(is_there),

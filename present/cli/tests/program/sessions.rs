@@ -376,7 +376,8 @@ fn who_connects_and_says_nothing_keeps_nobody_waiting() {
     let silent: Vec<UnixStream> = (0..3).map(|_| connect()).collect();
     let mut slow = connect();
     slow.write_all(b"\"sta").unwrap();
-    // That gives up after the time for which silent callers are waited for: one after the other would be too long.
+    // The client gives up after the timeout for silent callers: waiting for one after the other would be too
+    // long.
     succeeds(&command(run, &["status", "one"]));
     // Half a line may come later.
     slow.write_all(b"tus\"\n").unwrap();

@@ -250,10 +250,10 @@ fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
     let used_ms = (last.expect("a round") - first.expect("a round")) / 1000;
     let profile = profile(&trace);
     let burnt = of(&profile, "burn", "own", "cpu_samples");
-    // One for each millisecond of CPU time.
+    // One sample for each millisecond of CPU time.
     assert!(burnt >= used_ms / 2, "{burnt} of {used_ms}: {profile:#}");
     assert!(of(&profile, "main", "total", "cpu_samples") >= burnt);
-    // But where something else ran before it could wait, and its timer was over then.
+    // Except where something else ran before the program could wait, and its timer was over then.
     assert!(
         of(&profile, "rest", "total", "waits") >= ROUNDS - 2,
         "{profile:#}"
@@ -311,7 +311,7 @@ let x = 0; while (process.cpuUsage().user < end) x += burntAway(100000);";
     if all == 0 {
         return skipped("perf events are refused here: no stacks");
     }
-    // Of the 500 ms of CPU time that the program counts itself, whatever is compiled into the function.
+    // The program itself counts 500 ms of CPU time, whatever is compiled into the function.
     let folded = text(&["stacks", "--format", "folded", &trace]);
     let samples = samples_in(&folded, "burntAway");
     assert!(samples >= 250, "{samples} of {all}: {folded}");

@@ -1,4 +1,4 @@
-//! Names that the trace does not have: a legal question with an empty answer ends with 0, and says why.
+//! Names that the trace lacks: a valid query with an empty answer ends with 0, with a warning that says why.
 
 use crate::support::small::Small;
 
@@ -43,7 +43,7 @@ fn unknown_fields_are_told_of_the_events_that_are_chosen() {
         "nxt_tid == 42",
         "warning: no event class has a field 'nxt_tid'; did you mean 'next_tid'?",
     );
-    // Others have it.
+    // Other events have it.
     of(
         "sched_switch && ret < 0",
         "warning: 'sched_switch' has no field 'ret'",
@@ -160,7 +160,7 @@ fn unknown_threads_are_told_with_the_nearest_names() {
             "--cpu 99 chooses nothing: the trace has CPUs 0-3",
         );
     }
-    // They are there, but not both at once.
+    // Both exist, but not together.
     says(
         &["print", "--procname", "lttng-consumerd", "--tid", "339"],
         "no event record of the range belongs to what --tid and --procname asks for",
@@ -203,7 +203,7 @@ fn seconds_of_1970_are_refused() {
             "{options:?}: {message}"
         );
     }
-    // From the beginning it is as ever; 0 is everything.
+    // Times from the beginning are accepted as before; 0 is everything.
     assert_eq!(said(&["count", "--to", "+500ms"]), "");
     assert_eq!(said(&["count", "--from", "0"]), "");
 }

@@ -74,7 +74,7 @@ fn start(mut command: Command) -> Server {
     }
 }
 
-/// What requests must have.
+/// Header that requests must have.
 fn authorized() -> String {
     format!("Authorization: Bearer {TOKEN}\r\n")
 }
@@ -240,13 +240,13 @@ fn an_export_that_nobody_takes_keeps_nobody_waiting() {
         authorized()
     )
     .expect("it reads");
-    // It has begun.
+    // The export has begun.
     let mut first = [0; 12];
     stream.read_exact(&mut first).expect("an answer");
     assert_eq!(&first, b"HTTP/1.1 200");
     assert_eq!(ask(&server, "/api/path?execution=1", &authorized()).0, 200);
     assert_eq!(ask(&server, "/api/pack?kind=0", &authorized()).0, 200);
-    // The next one waits for its turn until the first is taken or given up.
+    // The next export waits until the first is read or given up.
     drop(stream);
     assert_eq!(ask(&server, "/api/export?kind=0", &authorized()).0, 200);
 }
@@ -317,7 +317,7 @@ fn localhost_is_a_name_of_this_machine() {
     assert_eq!(ask(&server, "/", "Host: elsewhere.example\r\n").0, 403);
 }
 
-/// A database with the executions of a case study so many times.
+/// A database with the executions of a case study repeated.
 fn many(directory: &TempDir, path: &Path, executions: u32) -> PathBuf {
     let copy = directory.path().join("many.db");
     std::fs::copy(path, &copy).expect("it can be copied");
@@ -356,7 +356,7 @@ fn a_page_of_very_many_executions_is_written_in_little_memory() {
         .arg(&page)
         .args(["--paths", "20"]);
     let mut child = command.spawn().expect("the binary runs");
-    // The most that it has had, as long as it is there.
+    // Peak memory, as long as the process exists.
     let mut most = 0;
     let status = tracebraid_testkit::processes::until_some("it has ended", || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -370,9 +370,9 @@ fn a_page_of_very_many_executions_is_written_in_little_memory() {
     assert!(
         html.contains("id=\"pack\"") && html.contains("id=\"paths\"") && html.trim_end().ends_with("</html>")
     );
-    // With all of them in memory it was more than 90 MiB.
+    // With all executions in memory it was more than 90 MiB.
     assert!(most > 0 && most < 48 << 10, "{most} KiB");
-    // Nothing else is left there.
+    // No other file is left there.
     assert_eq!(
         std::fs::read_dir(directory.path()).expect("it is there").count(),
         2

@@ -1,4 +1,5 @@
-//! Traces without scheduling events: what is unknown is said to be, with the reason, and nothing is advised that cannot work.
+//! Traces without scheduling events: unknown values are reported with the reason, and no command is suggested
+//! that cannot work.
 
 use crate::support::{recorded, run, text};
 use tempfile::TempDir;
@@ -44,7 +45,7 @@ fn a_comparison_says_that_contexts_are_unknown() {
         "{compared}"
     );
     assert!(!compared.contains("nowhere"), "{compared}");
-    // What is known is compared.
+    // Known values are compared.
     assert!(compared.contains("duration"), "{compared}");
 }
 
@@ -58,7 +59,7 @@ fn critical_paths_are_unknown_for_one_reason() {
             said.contains("critical paths are unknown: enable sched_switch"),
             "{said}"
         );
-        // That thread is in the trace; no other command shows it either.
+        // The thread is in the trace; no other command shows it either.
         assert_eq!(said.matches("warning").count(), 1, "{said}");
     }
 }

@@ -76,7 +76,8 @@ fn times_beyond_the_last_one_are_counted() {
     assert_eq!(report["total"]["switches"], 9433);
 }
 
-/// A last packet of which the beginning is too late fits behind the others. Where the rest of the trace contradicts it, it is told.
+/// A last packet that begins too late fits after the others. If the rest of the trace contradicts it, a note
+/// reports it.
 #[test]
 fn a_last_packet_that_is_far_later_than_the_trace_is_told() {
     let end = BEGIN + 8;
@@ -104,7 +105,7 @@ fn a_last_packet_that_is_far_later_than_the_trace_is_told() {
     assert!(!message.contains("after everything else"), "{message}");
 }
 
-/// What a link should lead to may be a trace, or a stream of one.
+/// A dangling link may have led to a trace, or to a stream of one.
 #[test]
 fn links_that_lead_nowhere_are_told() {
     let directory = tempfile::tempdir().expect("a directory");

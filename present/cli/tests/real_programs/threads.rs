@@ -43,7 +43,7 @@ static void *work(void *argument) {
         pthread_cond_broadcast(&changed);
         pthread_mutex_unlock(&mutex);
     }
-    // All that a thread does after this is to end.
+    // After this a thread does nothing but end.
     told[number].thread = syscall(SYS_gettid);
     told[number].used = used();
     getrusage(RUSAGE_THREAD, &usage);

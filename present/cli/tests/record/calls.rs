@@ -243,7 +243,7 @@ fn calls_of_32_bit_programs_have_names() {
         of_name.map(|row| row["count"].as_u64().unwrap()).sum::<u64>()
     };
     assert!(count("open") >= 1 && count("write") >= 10, "{rows:?}");
-    // No call has that number, so the number is its name.
+    // No call has that number, so it is named after the number.
     let unknown = text(&["print", "--name", "compat_syscall_entry_unknown", &trace]);
     assert_eq!(unknown.lines().count(), 1);
     assert_eq!(count("compat_syscall_480"), 1, "{rows:?}");

@@ -33,7 +33,7 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
         return;
     };
     let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
-    // It makes system calls until it is to end.
+    // The command makes system calls until it is told to end.
     let script = "while [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done";
     let mut process = Command::new("bash")
         .args(["-c", script])
@@ -52,7 +52,7 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
     let mut record = record.arg(&trace).spawn().unwrap();
     begun(&trace);
     fs::write(&end, "").unwrap();
-    // Nobody asks for the exit code of the process meanwhile.
+    // The exit code of the process is not collected meanwhile.
     let mut status = None;
     until("the recording ends", || {
         status = record.try_wait().unwrap();

@@ -149,7 +149,7 @@ fn work_of_queues_is_queued_before_it_is_done() {
 /// Lines that go through a terminal.
 const ECHOES: u32 = 20;
 
-/// What is written to one end of a pseudo terminal is brought to the other by work that is queued: reading waits for it.
+/// Queued work carries bytes from one end of a pseudo terminal to the other: reading waits for it.
 const TERMINAL: &str = "
 import os, pty
 one, other = pty.openpty()

@@ -76,7 +76,7 @@ pub fn recorded_trace(archive: &str) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// What a command says on standard error of a real trace of the kernel; it must succeed.
+/// Standard error of a command on a real kernel trace; the command must succeed.
 #[track_caller]
 pub fn said(options: &[&str]) -> String {
     let trace = recorded_trace("kernel-mix-small");
@@ -88,7 +88,7 @@ pub fn said(options: &[&str]) -> String {
     message
 }
 
-/// The same contains a text, and is no damage: `--strict` changes nothing.
+/// As above; contains a text, and is not damage: `--strict` changes nothing.
 #[track_caller]
 pub fn says(options: &[&str], expected: &str) {
     let message = said(options);

@@ -13,11 +13,11 @@ use crate::support::{Read, Session, babeltrace, numbers, progress_in, read, trac
 enum When {
     /// After some microseconds, in which it may not have come far.
     After(u64),
-    /// When it has written so many events.
+    /// After this number of written events.
     Written(u64),
 }
 
-/// Kills the program; gives how many events it knew to be written.
+/// Kills the program; returns the number of events that it knew to be written.
 fn kill(session: &Session, when: When) -> u64 {
     let progress = session.path().join("progress");
     let path = progress.to_str().unwrap();

@@ -70,7 +70,7 @@ pub fn traced() -> PathBuf {
     compile("cc", "traced.c", "traced", &["-std=c11"])
 }
 
-/// How many events the program `killed` has written, as far as it has told.
+/// Number of events that the program `killed` has reported as written.
 pub fn progress_in(path: &Path) -> u64 {
     let bytes = std::fs::read(path).unwrap_or_default();
     bytes

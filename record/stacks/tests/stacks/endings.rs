@@ -36,7 +36,8 @@ fn count_of(pid: u32, number: i32) -> u64 {
     count
 }
 
-/// Waits until a process has used so much more CPU time: on a busy machine it may not run at all for a while.
+/// Waits until a process has used this much more CPU time: on a busy machine it may not run at all for a
+/// while.
 fn work(pid: u32, more: Duration) {
     let used = || cpu_time(pid).expect("it is there");
     let before = used();

@@ -284,7 +284,7 @@ print(time.thread_time_ns())
         .iter()
         .filter(|record| record.values["status"] == 0)
         .count();
-    // What was used before the library was there has no samples.
+    // Functions used before the library was loaded have no samples.
     let expected = samples_of(used.min(400 * MILLISECOND), passed, MILLISECOND);
     let found = stacks.len() as u64;
     assert!(expected.contains(&found), "{found} samples, not {expected:?}");

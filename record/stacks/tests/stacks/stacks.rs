@@ -53,7 +53,7 @@ fn depth_30_without_frame_pointers() {
     let is_sleep = |record: &&Record| record.values["syscall"] == libc::SYS_clock_nanosleep as u64;
     let sleeps: Vec<&Record> = process.of(WAIT).filter(is_sleep).collect();
     assert_eq!(sleeps.len(), 1);
-    // It waits from when it leaves its CPU on; the timer of 3 ms runs before that.
+    // The wait begins when the thread leaves its CPU; the timer of 3 ms runs before that.
     assert!((2_000_000..most).contains(&sleeps[0].values["wait_ns"]));
     assert_eq!(from(&process.functions(sleeps[0]), "leaf"), deep_chain(28));
 }

@@ -279,7 +279,7 @@ fn own_times(table: &Table, group: &Group, context: ContextId) -> Vec<f64> {
     group.iter().map(time).collect()
 }
 
-/// Numbers of executions, as conditions know them: figures, times in frames, values that were captured.
+/// Tests any number that conditions take: figures, times in frames, captured values.
 fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Result<Decision, Failure> {
     let wrong = |error: String| Failure::usage(gate.says(&error));
     let found = named(what, compared.database, table).map_err(wrong)?;

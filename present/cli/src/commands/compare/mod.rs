@@ -66,7 +66,7 @@ struct Compared<'t> {
     names: [String; 2],
     groups: [Group; 2],
     differences: Vec<Difference>,
-    /// Whether it is known of any of these executions where its time went.
+    /// False if no execution has recorded times.
     has_times: bool,
     apart: Apart<'t>,
 }

@@ -16,7 +16,7 @@ fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// A probability, marked if it is not significant: those too small to matter are not told exactly.
+/// A probability, marked if it is not significant; tiny ones are shown as a bound.
 fn chance(chance: f64) -> String {
     match chance {
         chance if chance >= SURE => format!("{DOUBTFUL} {chance:.3}"),
@@ -33,7 +33,7 @@ fn effect(test: &Test) -> String {
     }
 }
 
-/// A mean; one that is infinite, or that of infinite numbers, is none.
+/// A mean, or `-` if it is infinite or that of infinite numbers.
 fn mean(value: f64, unit: &str) -> String {
     match value.is_finite() {
         true => amount(value, unit),
@@ -93,10 +93,10 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     text
 }
 
-/// What stands before the probability of a difference that is not significant.
+/// Mark before the probability of a difference that is not significant.
 const DOUBTFUL: &str = "~";
 
-/// How many rows of a table are not significant, and how many are not shown.
+/// Number of rows of a table that are not significant, and number of hidden rows.
 fn notes(doubtful: usize, left: usize) -> String {
     let mut text = String::new();
     if doubtful > 0 {
@@ -112,10 +112,11 @@ fn notes(doubtful: usize, left: usize) -> String {
     text
 }
 
-/// Differences down to the last significant one, five at least: those that are not significant stand in their place by size.
+/// Differences down to the last significant one, at least five; those that are not significant keep their
+/// rank.
 fn listed(ranked: &[Difference]) -> &[Difference] {
     const LEAST: usize = 5;
-    // All of an execution is within the context without frames: that says nothing if it is not significant.
+    // The context without frames contains all of an execution: it is of no interest if it is not significant.
     let last = ranked
         .iter()
         .rposition(Difference::is_sure)
@@ -254,7 +255,7 @@ fn texts(list: &[&TextSeparation]) -> String {
     table::render(&columns, list.iter().map(row))
 }
 
-/// A number in CSV; an empty cell if there is none, or an infinite one, as JSON has null.
+/// A number in CSV; an empty cell if it is missing or infinite (null in JSON).
 fn cell(value: Option<f64>) -> String {
     let value = value.filter(|value| value.is_finite());
     value.map_or_else(String::new, |value| value.to_string())

@@ -312,7 +312,7 @@ fn tell(
     }
 }
 
-/// Renames of what is no function here.
+/// Warns of renames that have no effect.
 fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: &Union) {
     let is_called = |name: &str, kind: FrameKind| {
         let ids = 1..union.contexts.count() as u32;

@@ -101,10 +101,10 @@ pub(super) fn table<'d>(database: &'d Database, kind: Option<&str>) -> Result<(&
     }
 }
 
-/// The kind of that name, or the only one, of which there are executions.
+/// The kind of that name, or the only one; it has executions.
 ///
 /// # Errors
-/// When there is no such kind, or nothing of it.
+/// When the kind does not exist or has no executions.
 pub(super) fn kind_with_executions<'d>(
     database: &'d Database,
     kind: Option<&str>,

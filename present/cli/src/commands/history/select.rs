@@ -80,7 +80,7 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
     hosts.filter_map(of_host).next()
 }
 
-/// The paths of the history that are nearest to one that it does not know: `; did you mean 'cpu/0/state'?`, or nothing.
+/// The nearest paths of the history for an unknown one: `; did you mean 'cpu/0/state'?`, or empty.
 pub(super) fn nearest_path(history: &History, path: &str) -> Result<String, Failure> {
     let (begin, end) = (history.meta().begin, history.meta().end);
     let all = history.met(begin, end.saturating_add(1), |_| true);
