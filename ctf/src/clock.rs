@@ -13,9 +13,8 @@ const SECOND: i64 = 1_000_000_000;
 /// would need another origin for each trace, and times of two traces, of `--from` and of histories could not
 /// be compared any more. A clock that reads year 2300 has a wrong description; babeltrace2 refuses such a
 /// trace.
-pub(crate) const OUT_OF_RANGE: &str = "is more than 292 years from the clock's origin, which 64 bits of nanoseconds \
-    cannot hold: such times are all taken for the same time (is the frequency or the offset of the clock wrong in the \
-    metadata?)";
+pub(crate) const OUT_OF_RANGE: &str = "is more than 292 years from the clock's origin, out of the range of 64-bit \
+    nanoseconds, and is replaced by the nearest time in range (check the clock's frequency and offset in the metadata)";
 
 /// Converts the values of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

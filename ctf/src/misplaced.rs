@@ -130,7 +130,7 @@ pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
         .get(packet.file as usize)
         .map(|file| file.path.as_path());
     let message = format!(
-        "the last packet of this stream begins {:.3} s after everything else in the trace, which is {:.3} s long: its times may be wrong",
+        "the last packet of this stream begins {:.3} s after the end of the rest of the trace, which is {:.3} s long: its times may be wrong",
         gap as f64 / 1e9,
         length as f64 / 1e9
     );

@@ -492,7 +492,7 @@ impl Found {
                 Ok((kind, entry)) if kind.is_dir() => below.push(entry.path()),
                 // Those beside a metadata file are told as stream files that cannot be read.
                 Ok((kind, entry)) if kind.is_symlink() && !has_metadata && leads_nowhere(&entry.path()) => {
-                    let error = io::Error::new(NotFound, "this is a link to what is not there");
+                    let error = io::Error::new(NotFound, "dangling symbolic link");
                     self.unread.push((entry.path(), error));
                 }
                 Ok(_) => {}

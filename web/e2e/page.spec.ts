@@ -62,7 +62,7 @@ test('figures beyond the first ones are shown when they are asked for', async ({
   const file = testInfo.outputPath('many.html');
   writeFileSync(file, aloneFrom(makePack({ executions: 1000, contexts: 60, metrics: 25 })));
   await open(page, pathToFileURL(file).href);
-  const rows = page.locator('table[aria-label="Figures that tell the groups apart"] tbody tr');
+  const rows = page.locator('table[aria-label="Figures that differ"] tbody tr');
   const button = page.locator('.figures .more');
   await expect(rows).toHaveCount(10);
   await expect(button).toHaveText(/^\d+ more$/);
@@ -87,7 +87,7 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   context,
 }) => {
   await open(page, alone);
-  const rows = page.locator('table[aria-label="Texts that tell the groups apart"] tbody tr');
+  const rows = page.locator('table[aria-label="Texts that differ"] tbody tr');
   const [name, most] = [rows.first().locator('button').first(), rows.first().locator('button').nth(1)];
   await expect(name).toHaveText('cause');
   await expect(most).toHaveText('none');
@@ -134,11 +134,11 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   await expect(rows).toHaveCount(0);
 });
 
-test('tables that tell the groups apart are whole on a telephone, and links to them lead there', async ({ page, alone }) => {
+test('tables of differences are whole on a telephone, and links lead to them', async ({ page, alone }) => {
   await page.setViewportSize({ width: 1280, height: 1000 });
   await open(page, alone);
   await calm(page);
-  const table = page.locator('table[aria-label="Texts that tell the groups apart"]');
+  const table = page.locator('table[aria-label="Texts that differ"]');
   const link = page.locator('.figures button', { hasText: /^and a text, below$/ });
   await link.click();
   await expect(table.locator('tbody tr').first()).toBeInViewport({ ratio: 1 });
@@ -162,7 +162,7 @@ test('a text for each execution neither slows the page nor tells anything', asyn
   await page.waitForFunction(
     () => (window as unknown as { tracebraid: { isSeparated: boolean } }).tracebraid.isSeparated,
   );
-  const table = page.locator('table[aria-label="Texts that tell the groups apart"]');
+  const table = page.locator('table[aria-label="Texts that differ"]');
   await expect(table).toContainText('cause');
   await expect(table).not.toContainText('identifier');
   const list = page.locator('[data-checklist="b t.identifier"]');
@@ -728,7 +728,7 @@ test('hostile names are nothing but text', async ({ page, alone, served }) => {
     const route = page.locator('[data-checklist="b t.route"] label', { hasText: '<img src=x onerror=alert(1)>' });
     await route.locator('input').check();
     await calm(page);
-    const telling = page.locator('table[aria-label="Texts that tell the groups apart"] tbody tr', { hasText: 'route' });
+    const telling = page.locator('table[aria-label="Texts that differ"] tbody tr', { hasText: 'route' });
     await expect(telling.locator('button').nth(1)).toContainText('<img src=x onerror=alert(1)>');
     for (const tag of ['img', 'svg']) expect(await page.locator(tag).count()).toBe(0);
     await telling.locator('button').nth(1).click();

@@ -249,7 +249,7 @@ for (const study of STUDIES) {
         .locator('table[aria-label="Contexts that differ most"] tbody tr')
         .evaluateAll((rows) => rows.map((row) => [row.className, row.lastElementChild?.textContent?.startsWith('~')]));
       expect(marks).toEqual(listed.map(({ is_sure }) => (is_sure ? ['', false] : ['doubtful', true])));
-      const rows = page.locator('table[aria-label="Figures that tell the groups apart"] tbody tr');
+      const rows = page.locator('table[aria-label="Figures that differ"] tbody tr');
       const telling = figures.filter(({ b_has_more }) => b_has_more !== 0.5).slice(0, 10);
       const texts = await rows.evaluateAll((all) =>
         all.map((row) => [...row.children].map((cell) => cell.textContent)),
@@ -303,7 +303,7 @@ test('texts that tell groups apart are those of tracebraid compare, and filter b
     const expected = compared(file, [range(a), range(b)]);
     expect(await sizes(page)).toEqual(expected.groups.map(({ executions }) => executions));
     compareTexts((await reckoned(page)).texts, expected.texts, differences);
-    const rows = page.locator('table[aria-label="Texts that tell the groups apart"] tbody tr');
+    const rows = page.locator('table[aria-label="Texts that differ"] tbody tr');
     const telling = expected.texts.filter(({ association, chance }) => association > 0 || chance < 0.01);
     const shown = await rows.evaluateAll((all) =>
       all.map((row) => [...row.querySelectorAll('button')].map((one) => one.textContent)),
@@ -314,7 +314,7 @@ test('texts that tell groups apart are those of tracebraid compare, and filter b
   // With a filter by a text: that of the terminal.
   await open(page, `${address}#a=m.duration_ns:0:99999&b=m.duration_ns:1000000:1000000000000`);
   await settled(page);
-  const rows = page.locator('table[aria-label="Texts that tell the groups apart"] tbody tr');
+  const rows = page.locator('table[aria-label="Texts that differ"] tbody tr');
   const ranges: [string, string] = ['duration_ns <= 99999', 'duration_ns >= 1000000'];
   const [most] = compared(file, ranges).texts;
   await rows.first().locator('button').nth(1).click();

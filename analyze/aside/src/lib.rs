@@ -43,7 +43,7 @@ pub fn beside(path: &Path) -> io::Result<NamedTempFile> {
     if let Some(missing) = directory.filter(|directory| !directory.is_dir()) {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
-            format!("there is no directory {}", missing.display()),
+            format!("no such directory: {}", missing.display()),
         ));
     }
     tempfile::Builder::new()

@@ -4,7 +4,7 @@ use tracebraid_kernel_model::KernelEvent;
 
 /// Shown if no scheduling event was recorded: there are no critical paths at all.
 pub const NO_SWITCHES: &str =
-    "nothing tells when threads ran, so critical paths are unknown: enable sched_switch";
+    "the trace has no scheduling events, so critical paths are unknown: enable sched_switch";
 
 /// Says, for people, what the graph lacks most; `has` tells what was recorded.
 pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
@@ -14,7 +14,7 @@ pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Opti
         return Some(NO_SWITCHES);
     }
     if lacks(&|event| matches!(event, Wakeup(_))) {
-        return Some("nothing tells what ended waits, so they are unknown: enable sched_waking");
+        return Some("the trace does not record what ended waits, so they are unknown: enable sched_waking");
     }
     if lacks(&|event| matches!(event, Softirq(_) | IrqEntry(_) | Vector(_))) {
         return Some(
@@ -24,7 +24,7 @@ pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Opti
     }
     if lacks(&|event| matches!(event, Entry(_) | Exit(_))) {
         return Some(
-            "nothing tells which calls waited: enable system calls (lttng enable-event --kernel --syscall --all)",
+            "the trace does not record which calls waited: enable system calls (lttng enable-event --kernel --syscall --all)",
         );
     }
     if lacks(&|event| matches!(event, Hrtimer(_) | Timer(_))) {
@@ -34,7 +34,7 @@ pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Opti
         return Some("disks show as interrupts: enable block_rq_issue and block_rq_complete");
     }
     lacks(&|event| matches!(event, Packet(packet) if packet.headers.is_some())).then_some(
-        "nothing tells who sent what came by the network: enable net_dev_queue and net_if_receive_skb, or \
+        "the trace does not record who sent the received packets: enable net_dev_queue and net_if_receive_skb, or \
          tracebraid's own recorder's --network",
     )
 }

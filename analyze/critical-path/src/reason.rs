@@ -397,7 +397,7 @@ impl Graph {
             Link::Makes => "made by".to_owned(),
             Link::Passes => "handed over by".to_owned(),
             Link::Busy => "queued for other work of".to_owned(),
-            Link::Unseen => "hand-over not seen, meanwhile".to_owned(),
+            Link::Unseen => "unknown hand-over, meanwhile".to_owned(),
             Link::Submits(place) => match self.ring_requests.get(place as usize) {
                 Some(request) => match ring_operation(request.operation) {
                     Some(operation) => format!("io_uring {operation}, submitted by"),

@@ -45,7 +45,7 @@ pub fn time_within(name: &str, database: &Database, table: &Table) -> Result<Vec
         let names: BTreeSet<&str> = frames.map(|(_, frame)| union.names.text(frame.name)).collect();
         let instead = did_you_mean(&pattern, names);
         return Err(format!(
-            "no frame is called {name}{instead}: `executions export --format folded` shows what there is"
+            "no frame is called {name}{instead} (`executions export --format folded` lists all frames)"
         ));
     }
     // A context stands behind the one around it.

@@ -126,10 +126,14 @@ fn unknown(name: &str, table: &Table) -> String {
     let always = ["id", "label", "host", "trace", "thread", "tid", "begin_ns"];
     let instead = did_you_mean(&Glob::literal(name), known.iter().copied().chain(always));
     let names: String = known.iter().map(|name| format!("{name}, ")).collect();
-    let but = if instead.is_empty() { ", but" } else { " They have" };
+    let but = if instead.is_empty() {
+        "; they have"
+    } else {
+        " They have"
+    };
     format!(
         "executions have no `{name}`{instead}{but} {names}id, label, host, trace, thread, tid, begin_ns, and ctx.FRAME, the time in \
-         frames of a name ({}); ctx.\"FRAME\" where that is no word",
+         frames of a name ({}; ctx.\"FRAME\" if the name is not a single word)",
         FrameKind::ALL.map(FrameKind::word).join(", ")
     )
 }

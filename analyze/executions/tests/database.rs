@@ -486,7 +486,7 @@ fn hostile_databases_are_refused() {
         ),
         (
             "UPDATE execution SET times = x'' WHERE id = 9".to_owned(),
-            "execution 9: it has no times",
+            "execution 9: its reasons add up to",
         ),
     ];
     for (statements, expected) in cases {

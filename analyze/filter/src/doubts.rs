@@ -77,7 +77,7 @@ impl fmt::Display for Doubt {
             },
             Doubt::Comparison(text) => write!(
                 f,
-                "'{text}' never holds: no value of the field compares with that"
+                "'{text}' never holds: the field has no values comparable with this one"
             ),
         }
     }

@@ -169,8 +169,8 @@ impl<'a> Logic<'a> for Parser<'a> {
         let numeric = matches!(field, Field::Cpu | Field::Tid | Field::Pid);
         if numeric && !matches!(value, Value::Integer(_)) {
             return Err(self.error(match field {
-                Field::Cpu => "a whole number is expected here, as 42",
-                _ => "a whole number is expected here, as 42; names go with procname",
+                Field::Cpu => "a whole number is expected here, such as 42",
+                _ => "a whole number is expected here, such as 42; use procname for names",
             }));
         }
         if matches!(field, Field::Time) && matching {
@@ -427,9 +427,9 @@ mod tests {
             (
                 "tid == abc",
                 7,
-                "a whole number is expected here, as 42; names go with procname",
+                "a whole number is expected here, such as 42; use procname for names",
             ),
-            ("cpu > 1.5", 6, "a whole number is expected here, as 42"),
+            ("cpu > 1.5", 6, "a whole number is expected here, such as 42"),
             ("f =~ 3", 5, "pattern"),
             ("f == \"abc", 5, "no end"),
             ("f* == 3", 0, "not the name"),

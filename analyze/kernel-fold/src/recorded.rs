@@ -204,10 +204,11 @@ impl NotRecorded {
 
 /// Part of a trace (one over this) below which a gap is ignored.
 const PART: i64 = 10;
-/// Packets of a stream that are searched for names of CPUs, ...
-const SAMPLES: usize = 3;
-/// ... and their number once some CPUs are known to be missing.
-const MORE_SAMPLES: usize = 64;
+/// Packets of a stream that are searched for names of CPUs, and wake-ups and migrations that are read of each. Few, as
+/// every report of every trace waits for them, ...
+const SAMPLES: (usize, usize) = (3, 64);
+/// ... unless some CPUs are known to be missing.
+const MORE_SAMPLES: (usize, usize) = (64, usize::MAX);
 
 impl Recorded {
     /// The recorded CPUs of all traces. Reads the packet tables, and a few packets of streams with wake-ups.
@@ -478,7 +479,7 @@ fn names_of(
     trace: &Trace,
     stream: &Stream,
     (model, events): (&TraceModel, &StreamModel),
-    samples: usize,
+    (samples, most): (usize, usize),
     named: &mut BTreeSet<u32>,
 ) {
     let Some(layout) = trace.layout.streams.get(stream.class) else {
@@ -505,8 +506,10 @@ fn names_of(
         if scanner.next_packet().is_none() {
             continue;
         }
+        let mut left = most;
         loop {
-            let progress = scanner.scan();
+            let progress = scanner.scan_up_to(left);
+            left -= scanner.hits().len();
             scanner.batch().for_each(|class, _, cursor, slots| {
                 let field = fields.get(class).copied().flatten();
                 let cpu = field.and_then(|field| field.get(&mut Body::new(cursor, slots)));
@@ -516,7 +519,7 @@ fn names_of(
                         .filter(|&cpu| cpu < MOST_CPUS),
                 );
             });
-            if progress == Progress::PacketEnd {
+            if progress == Progress::PacketEnd || left == 0 {
                 break;
             }
         }
@@ -532,8 +535,7 @@ pub(crate) fn note(
     let parts = parts(missing, begin, of_host);
     (!parts.is_empty()).then(|| {
         format!(
-            "not recorded: {}. What happened there is unknown: waits that may have ended there, and requests that may \
-             have, are left out",
+            "not recorded: {}. Waits and requests that may have ended there are left out",
             parts.join("; ")
         )
     })

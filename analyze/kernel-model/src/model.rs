@@ -6,7 +6,7 @@ use tracebraid_ctf::schema::TraceClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::comm::Comm;
-use crate::cpu::{event_cpu, head_cpu, sound};
+use crate::cpu::{event_cpu, head_cpu, packet_cpu, sound};
 use crate::event::KernelEvent;
 use crate::field::{Body, IntField, TextField};
 use crate::finder::{Finder, Machine};
@@ -151,13 +151,15 @@ impl StreamModel {
             places: vec![0; meanings.len()],
             models: Vec::new(),
         };
+        let is_of_packets = packet_cpu(layout).is_some();
         for ((event, meaning), place) in meanings.into_iter().enumerate().zip(&mut stream.places) {
             let Some(meaning) = meaning else { continue };
             let finder = Finder { layout, event };
             let Some(known) = finder.event(meaning, machine) else {
                 continue;
             };
-            let cpu = event_cpu(class, layout, event).and_then(IntField::new);
+            let cpu = (!is_of_packets).then(|| event_cpu(class, layout, event)).flatten();
+            let cpu = cpu.and_then(IntField::new);
             let context = Some(finder.context(cpu))
                 .filter(|context| !context.is_empty())
                 .map(Box::new);

@@ -52,11 +52,11 @@ impl Table for EventTable {
             Column::text("name", "of the event"),
             Column::integer(
                 "tid",
-                "the thread that runs, interrupted or not, if a context tells it or switches were recorded",
+                "the running thread, interrupted or not; from a context, else from switches; NULL if neither was recorded",
             ),
             Column::text(
                 "interrupt",
-                "the interrupt, softirq or timer in which it happened; NULL: the thread did it",
+                "the interrupt, softirq or timer in which the event happened; NULL in thread context",
             ),
             Column::text("fields", "as JSON: json_extract(fields, '$.ret')"),
             Column::text("context", "contexts of the event, as JSON"),

@@ -41,7 +41,10 @@ impl Table for IntervalTable {
             Column::integer("duration_ns", "how long it is"),
             Column::text("state", "running, or why it did not run"),
             Column::integer("cpu", "on which it runs, or would"),
-            Column::text("detail", "what exactly it waited for, or who took its CPU"),
+            Column::text(
+                "detail",
+                "device, connection, waker and call of a wait; the interrupt or thread that had the CPU",
+            ),
         ];
         &COLUMNS
     }

@@ -21,9 +21,12 @@ pub(crate) fn left_out_of(range: TimeRange, set: &TraceSet, warnings: &mut Warni
         .filter(|(trace, stream)| trace.clock(stream).is_none())
         .count();
     if without > 0 && range != TimeRange::ALL {
-        let streams = if without == 1 { "stream" } else { "streams" };
+        let (streams_have, their) = match without {
+            1 => ("stream has", "its"),
+            _ => ("streams have", "their"),
+        };
         warnings.note(&format!(
-            "{without} {streams} without a clock: their event records have no time, and are left out of the time range"
+            "{without} {streams_have} no clock: {their} event records are left out of the time range"
         ));
     }
 }
@@ -82,7 +85,7 @@ pub(crate) fn some_not_selected(
         return;
     }
     if let Some((cpus, there)) = other_cpus(set, select) {
-        warnings.note(&format!("--cpu {cpus} chooses nothing: {there}"));
+        warnings.note(&format!("--cpu {cpus} matches nothing: {there}"));
     }
     if lacks_threads {
         let reasons = threads(set, select);
@@ -95,7 +98,7 @@ pub(crate) fn some_not_selected(
 /// Warns of selected CPUs that the traces lack, where they have others.
 pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut Warnings) {
     if let Some((cpus, there)) = other_cpus(set, select) {
-        warnings.note(&format!("--cpu {cpus} chooses nothing: {there}"));
+        warnings.note(&format!("--cpu {cpus} matches nothing: {there}"));
     }
 }
 
@@ -120,14 +123,17 @@ fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Op
     let Extent { first, last } = Extent::of(set, |_| true)?;
     let [first, last] = [first, last].map(|time| time.0.saturating_add(offset));
     let is_outside = range.to < first || range.from > last;
-    is_outside.then(|| between(first, last, zone))
+    is_outside.then(|| {
+        let span = between(first, last, zone);
+        format!("the range is outside the trace, which lasts {span}")
+    })
 }
 
 /// Time span of all event records.
 fn extent(set: &TraceSet, offset: i64, zone: &TimeZone) -> Option<String> {
     let Extent { first, last } = Extent::of(set, |_| true)?;
     let [first, last] = [first, last].map(|time| time.0.saturating_add(offset));
-    Some(between(first, last, zone))
+    Some(format!("the trace lasts {}", between(first, last, zone)))
 }
 
 fn between(first: i64, last: i64, zone: &TimeZone) -> String {
@@ -135,11 +141,7 @@ fn between(first: i64, last: i64, zone: &TimeZone) -> String {
         zone: zone.clone(),
         colours: false,
     };
-    format!(
-        "the first one is of {}, the last one of {}",
-        view.time(Some(first)),
-        view.time(Some(last))
-    )
+    format!("from {} to {}", view.time(Some(first)), view.time(Some(last)))
 }
 
 /// Selected CPUs that the traces lack, and the CPUs that they have.
@@ -192,8 +194,8 @@ fn threads(set: &TraceSet, select: &SelectArgs) -> Vec<String> {
     reasons.extend(pids.map(|pid| format!("no process with the id {pid} ran")));
     if reasons.is_empty() {
         reasons.push(format!(
-            "no event record of the range belongs to what {} asks for",
-            given.join(" and ")
+            "no event record in the range belongs to the selected threads ({})",
+            given.join(", ")
         ));
     }
     reasons

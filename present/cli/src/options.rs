@@ -43,8 +43,8 @@ impl InputArgs {
 #[derive(Args, Debug)]
 pub(crate) struct TimeArgs {
     /// Leave out what is before this time: seconds from the origin (12.5, 17...ns), from the trace's
-    /// beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2; in a trace
-    /// that goes over midnight the first such time)
+    /// beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2; the
+    /// first one in a trace that crosses midnight)
     #[arg(
         long,
         short = 'b',

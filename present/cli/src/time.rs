@@ -116,7 +116,7 @@ impl TimeSpec {
     /// seconds from the origin were most likely meant from the beginning of the trace.
     pub(crate) fn resolve(self, extent: Option<(i64, i64)>, zone: &TimeZone) -> Result<i64, String> {
         let known =
-            || extent.ok_or_else(|| "the trace has no times to which this could be relative".to_owned());
+            || extent.ok_or_else(|| "relative times and times of day need a trace with times".to_owned());
         let instant = |civil: DateTime| {
             let zoned = zone.to_ambiguous_timestamp(civil).compatible().ok();
             let nanoseconds = zoned.and_then(|instant| i64::try_from(instant.as_nanosecond()).ok());
@@ -165,8 +165,8 @@ impl TimeSpec {
         }
         let seconds = short(time);
         Err(format!(
-            "{seconds} is counted from the clock's origin, {} before the trace begins; did you mean +{seconds}, from the \
-             beginning of the trace? (a time of day or a date works, too)",
+            "{seconds} is counted from the clock's origin, {} before the trace begins; did you mean +{seconds} (from the \
+             beginning of the trace)? Dates and times of day also work",
             crate::table::duration(start.abs_diff(time))
         ))
     }
@@ -240,7 +240,7 @@ mod tests {
         for (text, instead) in [("1s", "+1s"), ("1.5", "+1.5s"), ("200ms", "+0.2s"), ("1", "+1s")] {
             let message = check(text, START, last).unwrap_err();
             assert!(
-                message.contains(&format!("did you mean {instead},")),
+                message.contains(&format!("did you mean {instead} (from the")),
                 "{text}: {message}"
             );
         }

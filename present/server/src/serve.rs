@@ -125,7 +125,7 @@ async fn of_known_hosts(State(served): State<Arc<Served>>, request: Request, nex
         false => refusal(
             StatusCode::FORBIDDEN,
             &format!(
-                "nothing is served under the name {host:?}: use an address that `tracebraid view` printed, or add the name by --host"
+                "host {host:?} is not allowed: use an address that `tracebraid view` printed, or start it with --host NAME"
             ),
         ),
     }

@@ -121,10 +121,15 @@ impl Spool {
         let made = Spool::made(database, kind, thread_codes, directory, part);
         made.map_err(|failed| match failed {
             Failed::Database(error) => error.to_string(),
-            Failed::File(error) => format!(
-                "{}: {error}: the page is made in a temporary file; another directory is taken by TMPDIR",
-                directory.display()
-            ),
+            Failed::File(error) => {
+                // An export has it beside the page.
+                let remedy = match directory == std::env::temp_dir() {
+                    true => "; set TMPDIR to use another directory",
+                    false => "",
+                };
+                let directory = directory.display();
+                format!("{directory}: cannot write the temporary file: {error}{remedy}")
+            }
         })
     }
 

@@ -84,12 +84,12 @@ async function bytesOf(answer: Response, progress: Progress): Promise<ArrayBuffe
   for (const reader = answer.body.getReader(); ; ) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (got + value.length > length) throw new Error('The answer of the server is longer than it says.');
+    if (got + value.length > length) throw new Error('The answer is longer than its Content-Length.');
     bytes.set(value, got);
     got += value.length;
     progress('Fetching', got / length);
   }
-  if (got < length) throw new Error('The server has broken off its answer.');
+  if (got < length) throw new Error('The connection was closed before the end of the answer.');
   return bytes.buffer;
 }
 

@@ -31,7 +31,7 @@ export class Unpacking {
     try {
       return await this.bytes;
     } catch {
-      throw new Error('The data in this page is damaged (it is no gzip).');
+      throw new Error('The data in this page is damaged (not gzip).');
     }
   }
 }

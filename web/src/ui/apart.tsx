@@ -19,9 +19,9 @@ export function Apart() {
   // Behind many figures they are out of sight.
   const sure = texts.filter((of) => of.chance < SURE).length;
   return (
-    <section class="panel figures" aria-label="What tells the groups apart">
+    <section class="panel figures" aria-label="Metrics that differ">
       <div class="bar">
-        <h2>What tells them apart</h2>
+        <h2>Metrics that differ</h2>
         {sure > 0 && model.separations.length > 0 ? (
           <button type="button" class="quiet link" onClick={() => goTo('.texts button')}>
             {sure === 1 ? 'and a text, below' : `and ${count(sure)} texts, below`}
@@ -69,11 +69,11 @@ function Figures() {
   if (shown.length === 0) return null;
   return (
     <>
-      <table class="plain" aria-label="Figures that tell the groups apart">
+      <table class="plain" aria-label="Figures that differ">
         <Head
           columns={[
             ['figure'],
-            ['B has more', 'How probable it is that an execution of B has more of it than one of A'],
+            ['B has more', 'Probability that an execution of B has more than one of A'],
             ['A'],
             ['B'],
             ['B − A'],
@@ -117,13 +117,13 @@ function Texts({ texts }: { texts: TextSeparation[] }) {
   if (shown.length === 0) return null;
   return (
     <>
-      <table class="plain texts" aria-label="Texts that tell the groups apart">
+      <table class="plain texts" aria-label="Texts that differ">
         <Head
           columns={[
-            ['text, and which tells most'],
-            ['of A', 'Which part of A has it'],
-            ['of B', 'Which part of B has it'],
-            ['V', "Cramér's V: 0 if the text tells nothing, 1 if it tells the groups apart"],
+            ['text, strongest value'],
+            ['of A', 'Share of A with this text'],
+            ['of B', 'Share of B with this text'],
+            ['V', "Cramér's V: 0 = no association, 1 = the text separates the groups"],
             ['p'],
           ]}
         />

@@ -39,9 +39,8 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
       <p>
         The flame graph shows where executions of B spend their time: a box is as wide as B's mean, with all within it.
         Its colour is the difference to A in standard deviations of both groups: orange is more in B, blue is less. Grey
-        boxes do not differ significantly: random groups of these sizes differ as much in one context or another with a
-        probability of 1 % or more. Hatched boxes are time that only A has, as
-        wide as A's mean.
+        boxes are not significant: random groups of these sizes differ as much in some context with a probability of 1 %
+        or more. Hatched boxes are time that only A has, as wide as A's mean.
       </p>
       <p>
         The address of the page always tells what you see: copy it as a link, or go back with the browser's button. The

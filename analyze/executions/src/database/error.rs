@@ -22,7 +22,7 @@ pub enum DatabaseError {
         source: rusqlite::Error,
     },
     /// Neither a file nor a directory.
-    #[error("{path}: this is {what}: databases are read from files", path = path.display())]
+    #[error("{path}: this is {what}; a database must be a regular file", path = path.display())]
     Special {
         /// Where it is.
         path: PathBuf,

@@ -349,7 +349,8 @@ impl Database {
                 let is_nowhere = times == TIMES && table.rows.of(table.len() - 1).is_empty();
                 if is_nowhere && reasons > 0 {
                     let id = table.ids.last().copied().unwrap_or_default();
-                    let told = format!("execution {id}: it has no times, and spent {reasons} ns in reasons");
+                    let told =
+                        format!("execution {id}: its reasons add up to {reasons} ns, but it has no times");
                     return Err(DatabaseError::damaged(&self.path, told).into());
                 }
             }
@@ -435,7 +436,7 @@ impl Database {
         }
         let id = table.ids.last().copied().unwrap_or_default();
         let told = format!(
-            "execution {id}: the times of its reasons add up to {reasons} ns, and its duration is {duration} ns"
+            "execution {id}: the times of its reasons add up to {reasons} ns, more than its duration of {duration} ns"
         );
         Err(DatabaseError::damaged(&self.path, told))
     }

@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
         let reference = self.reference()?;
         if reference.source != Source::Event {
             self.tokens.at = place;
-            return Err(self.tokens.error("a field of the event at hand is expected here"));
+            return Err(self.tokens.error("a field of the current event is expected here"));
         }
         match self.tokens.take(")") {
             true => Ok(Condition::Event(Expr::Has(reference.field))),
@@ -226,7 +226,9 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         let Some(operator) = operator else {
-            return Err(self.tokens.error("an operator is expected here, as `==` or `=~`"));
+            return Err(self
+                .tokens
+                .error("an operator is expected here, such as `==` or `=~`"));
         };
         self.tokens.at += 1;
         Ok(operator)
@@ -254,7 +256,7 @@ impl<'a> Parser<'a> {
             (Value::Float(..) | Value::Text(_), Field::Time, _) => "nanoseconds are expected here",
             (Value::Float(..) | Value::Text(_), Field::Cpu, _) => "the number of a CPU is expected here",
             (Value::Float(..) | Value::Text(_), Field::Tid | Field::Pid, _) => {
-                "a whole number is expected here, as 42; names go with procname"
+                "a whole number is expected here, such as 42; use procname for names"
             }
             _ => "",
         };
@@ -314,7 +316,7 @@ impl<'a> Parser<'a> {
         let Token::Word(first) = self.tokens.peek() else {
             return Err(self
                 .tokens
-                .error("a field is expected here, as `$evt.tid` or `$evt.$name`"));
+                .error("a field is expected here, such as `$evt.tid` or `$evt.$name`"));
         };
         let mut word = first.clone();
         self.tokens.at += 1;

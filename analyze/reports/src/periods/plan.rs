@@ -274,7 +274,7 @@ fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
         .iter()
         .filter(|(field, _)| asked.contains(&field) && !is_told(field));
     untold
-        .map(|(_, name)| format!("periods know no '{name}' in this trace: no event class has such a context"))
+        .map(|(_, name)| format!("no event class has a context for '{name}', so it is unknown in periods"))
         .collect()
 }
 

@@ -222,9 +222,7 @@ impl PrintArgs {
             crate::hints::none_in_range(set, range, offset, zone, warnings);
         } else {
             let given = given.join(" and ");
-            warnings.note(&format!(
-                "no event record is selected: none is what {given} asks for"
-            ));
+            warnings.note(&format!("no event record is selected: none matches {given}"));
         }
     }
 

@@ -98,13 +98,13 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
     if profile.processes.is_empty() {
         return Err(Failure::nothing_readable(match were_wanted(set) {
             true => {
-                "there are no call stacks in the trace, though they were recorded: no program used CPU time for a period, and \
-                 none waited for long, or waits could not be recorded"
+                "the recording of call stacks was enabled, but is empty: no program used a full sampling period of CPU time or \
+                 waited long enough, or waits could not be recorded"
             }
             false if profile.unended_waits > 0 => why_unended(&profile),
             false if has_call_chains(set) => {
-                "perf's call chains in the trace are not of CPU time or waits: record one of cpu-clock and cycles, or \
-                 sched:sched_switch, with `perf record -g`"
+                "the call chains in the trace are neither CPU samples nor waits: record cpu-clock, cycles or sched:sched_switch \
+                 with `perf record -g`"
             }
             false => "there are no call stacks in the trace: record them by `tracebraid record --stacks`",
         }));
@@ -116,13 +116,9 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
 fn why_unended(profile: &Profile) -> &'static str {
     match profile.is_switch_sampled {
         true => {
-            "perf recorded only some of the switches, since -F counts for sched_switch too: record them all with -c 1, or \
-             without -F"
+            "perf sampled the switches, since -F applies to sched_switch too: record with -c 1 or without -F"
         }
-        false => {
-            "no switch back to their threads was recorded (recordings of one program need perf record -a or \
-             --switch-events for that)"
-        }
+        false => "no switch back to the waiting thread was recorded (use perf record -a or --switch-events)",
     }
 }
 
@@ -238,8 +234,8 @@ fn tables(profile: &Profile, top: usize) -> String {
     };
     let untimed = match (profile.total.cpu_ns, profile.total.cpu_samples) {
         (0, 1..) => table::paragraph(
-            "the trace does not record how much CPU time a sample stands for (perf: neither a clock, nor cycles at a \
-             frequency): --format folded shows the number of samples of each stack",
+            "the CPU time of a sample is unknown (neither a clock event nor cycles with -F): --format folded shows the number \
+             of samples of each stack",
         ),
         _ => String::new(),
     };
@@ -361,7 +357,7 @@ mod tests {
             },
             ..Profile::default()
         };
-        let says = |profile: Profile| tables(&profile, 10).contains("does not record how much CPU time");
+        let says = |profile: Profile| tables(&profile, 10).contains("the CPU time of a sample is unknown");
         assert!(says(profile(8, 0)));
         assert!(!says(profile(8, 1)) && !says(profile(0, 0)));
     }

@@ -28,20 +28,19 @@ pub(crate) struct ViewArgs {
     /// The database, as `executions build` writes it
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Listen there; a port of 0 is any that is free. Other machines are answered if the address is not one of the loopback range
+    /// Listen on this address (port 0: any free port). Other machines can connect unless it is a loopback address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: String,
-    /// The token that requests must have, of 16 characters or more; a random one if not given
+    /// Require this token (at least 16 characters, 8 of them different; default: a random one)
     #[arg(long, value_name = "TEXT", conflicts_with = "no_token", value_parser = token)]
     token: Option<String>,
     /// Answer without a token; other machines only with --public
     #[arg(long)]
     no_token: bool,
-    /// With --no-token: everyone who reaches the address may read the executions
+    /// With --no-token: let every machine that reaches the address read the executions
     #[arg(long, requires = "no_token")]
     public: bool,
-    /// A name under which the server is reached, beside its addresses and `localhost`; others are refused, since a page elsewhere
-    /// could have its name lead here
+    /// Answer requests for this host name too, besides addresses and `localhost`; others are refused (DNS rebinding)
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     /// Write the page with all data in it to this file, and end
@@ -103,8 +102,8 @@ fn answer(args: &ViewArgs) -> Result<(), Failure> {
     let is_reached = listen.iter().any(|address| !address.ip().is_loopback());
     if is_reached && args.no_token && !args.public {
         return Err(Failure::usage(format!(
-            "--listen {} --no-token: everyone who reaches this machine could read {}: leave out --no-token, or say that this is meant \
-             by --public",
+            "--listen {} --no-token: everyone who reaches this machine could read {}; leave out --no-token, or add --public to \
+             allow it",
             args.listen,
             args.file.display()
         )));
@@ -130,7 +129,7 @@ fn answer(args: &ViewArgs) -> Result<(), Failure> {
                 args.file.display()
             ),
             (true, false) => output::say!(
-                "warning: nothing is encrypted: whoever sees the network's packets sees the token and the executions"
+                "warning: the connection is not encrypted: the token and the executions are readable on the network"
             ),
             (false, _) => {}
         }
@@ -162,21 +161,21 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     };
     let wrong = |why: &str| {
         Failure::usage(format!(
-            "--listen {text}: {why}: an address or a name with a port is expected, as 127.0.0.1:8080, [::1]:8080 or localhost:8080"
+            "--listen {text}: {why}; use ADDRESS:PORT or NAME:PORT, such as 127.0.0.1:8080, [::1]:8080 or localhost:8080"
         ))
     };
-    let port = port.ok_or_else(|| wrong("this is no port"))?;
+    let port = port.ok_or_else(|| wrong("invalid port"))?;
     if name.eq_ignore_ascii_case("localhost") {
         let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         return Ok(loopback.map(|ip| SocketAddr::new(ip, port)).into());
     }
     if name.is_empty() {
-        return Err(wrong("this has no address"));
+        return Err(wrong("the address is missing"));
     }
     let found: io::Result<Vec<SocketAddr>> = (name, port).to_socket_addrs().map(Iterator::collect);
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(wrong("this name has no address")),
+        Ok(_) => Err(wrong("the name does not resolve")),
         Err(error) => Err(wrong(&error.to_string())),
     }
 }
@@ -190,8 +189,8 @@ fn token(text: &str) -> Result<String, String> {
     let different: std::collections::BTreeSet<char> = text.chars().collect();
     if text.chars().count() < LEAST || different.len() < DIFFERENT {
         return Err(format!(
-            "too easy to guess: a token has {LEAST} characters or more, {DIFFERENT} of them different; without --token a random one is \
-             made"
+            "too easy to guess: a token needs at least {LEAST} characters, {DIFFERENT} of them different; without --token it is \
+             random"
         ));
     }
     // The token is sent in an HTTP header.

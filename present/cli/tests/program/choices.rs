@@ -153,8 +153,8 @@ fn numbers_may_be_ranges() {
 /// Packets may begin long before their first event record, which is where `print` begins.
 #[test]
 fn a_range_outside_of_the_trace_is_told_the_times_of_its_events() {
-    let events = "no event record is selected: the first one is of 2026-11-21 01:43:14.135134325, \
-                  the last one of 2026-11-21 01:43:16.775322007";
+    let events = "no event record is selected: the range is outside the trace, which lasts from \
+                  2026-11-21 01:43:14.135134325 to 2026-11-21 01:43:16.775322007";
     for range in [
         ["--to", "01:43:14.1"],
         ["--from", "01:43:16.78"],

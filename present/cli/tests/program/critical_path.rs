@@ -64,7 +64,7 @@ fn what_is_not_there_is_told_with_a_remedy() {
         (&["--longest", "5"][..], "--top 5 says how many"),
         (
             &["--longest", "read,nosuch*,5", "--from", "+3600s"],
-            "the last one of",
+            "the range is outside the trace, which lasts from",
         ),
         (&["--longest", "nosuch*"], "tracebraid syscalls"),
         (&["--tid", "99999"], "thread 99999 is not in the traces"),

@@ -277,8 +277,8 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
         "--clock-gmt",
     ]);
     assert!(
-        text.contains("no event record is selected: the first one is of 2026-")
-            && text.contains("the last one"),
+        text.contains("no event record is selected: the range is outside the trace, which lasts from 2026-")
+            && text.contains(" to 2026-"),
         "{text}"
     );
     assert!(!text.contains("there are none"), "{text}");
@@ -536,7 +536,9 @@ fn executions_are_shown_in_narrow_terminals() {
             .expect("the binary runs");
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         // The command that shows it in its trace stays whole, to be typed.
-        let lines = text.lines().filter(|line| !line.starts_with("in its trace:"));
+        let lines = text
+            .lines()
+            .filter(|line| !line.starts_with("show it in the trace:"));
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
     let narrow = at("40");
@@ -580,7 +582,7 @@ fn texts_tell_groups_apart() {
         "what == syscall_entry_fdatasync",
     ];
     let shown = shown(&[&["compare", name][..], &groups, &["--top", "5"]].concat());
-    let texts = shown.split("What tells them apart").nth(1).expect("a part");
+    let texts = shown.split("Metrics that differ").nth(1).expect("a part");
     let (_, texts) = texts.trim().split_once("\n\n").expect("two tables");
     insta::assert_snapshot!("executions-compare-texts", texts);
     let compared = json(&[&["compare", name][..], &groups, &["--format", "json"]].concat());

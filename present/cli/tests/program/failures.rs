@@ -380,9 +380,9 @@ fn a_selection_of_nothing_says_why() {
             (&["--procname", "nosuch"], "no thread matches --procname 'nosuch'"),
             (
                 &["--from", "+1h"],
-                "the first one is of 2026-11-21 01:43:14.135134325, the last one of 2026-11-21 01:43:16.775322007",
+                "which lasts from 2026-11-21 01:43:14.135134325 to 2026-11-21 01:43:16.775322007",
             ),
-            (&["--to", "12"], "the first one is of"),
+            (&["--to", "12"], "the range is outside the trace"),
         ] {
             let arguments = [&[command][..], options, &[trace]].concat();
             let output = run(&arguments);

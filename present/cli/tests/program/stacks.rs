@@ -439,7 +439,7 @@ fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
     for (options, expected) in [
         (
             &["--stacks=period_us=10000000,waits=off"][..],
-            "though they were recorded",
+            "the recording of call stacks was enabled, but is empty",
         ),
         (&[], "record them by `tracebraid record --stacks`"),
     ] {

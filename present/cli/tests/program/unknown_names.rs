@@ -106,7 +106,7 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     );
     says(
         &["periods", "--period", "p : sched_switch && procname == x"],
-        "periods know no 'procname' in this trace",
+        "no event class has a context for 'procname', so it is unknown in periods",
     );
 }
 
@@ -157,13 +157,13 @@ fn unknown_threads_are_told_with_the_nearest_names() {
         );
         says(
             &[command, "--cpu", "0,99"],
-            "--cpu 99 chooses nothing: the trace has CPUs 0-3",
+            "--cpu 99 matches nothing: the trace has CPUs 0-3",
         );
     }
     // Both exist, but not together.
     says(
         &["print", "--procname", "lttng-consumerd", "--tid", "339"],
-        "no event record of the range belongs to what --tid and --procname asks for",
+        "no event record in the range belongs to the selected threads (--tid, --procname)",
     );
     says(
         &["syscalls", "--syscall", "opne"],
@@ -212,14 +212,14 @@ fn seconds_of_1970_are_refused() {
 fn what_chooses_nothing_says_why() {
     says(
         &["periods", "--period", "p : sched_switch", "--from", "2030-01-01"],
-        "the first one is of 2026-11-21",
+        "the range is outside the trace, which lasts from 2026-11-21",
     );
     says(
         &["print", "--filter", "sched_switch && next_tid == 123456"],
-        "no event record is selected: none is what --filter asks for",
+        "no event record is selected: none matches --filter",
     );
     says(
         &["count", "--from", "+0.0000001s", "--to", "+0.0000002s"],
-        "none lies in the time range; the first one is of 2026",
+        "none lies in the time range; the trace lasts from 2026",
     );
 }

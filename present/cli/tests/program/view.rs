@@ -257,16 +257,18 @@ fn other_machines_are_answered_without_a_token_only_if_that_is_meant() {
     let file = path.to_str().expect("UTF-8");
     let (code, said) = failure(&["view", file, "--listen", "0.0.0.0:0", "--no-token"]);
     assert!(code == 2 && said.contains("--public"), "{code}: {said}");
-    for token in ["a", "secret", "aaaaaaaaaaaaaaaaaaaaaaaa", "0123456789 abcdef"] {
+    for (token, why) in [
+        ("a", "a token needs at least 16 characters"),
+        ("secret", "a token needs at least 16 characters"),
+        ("aaaaaaaaaaaaaaaaaaaaaaaa", "8 of them different"),
+        ("0123456789 abcdef", "a token has"),
+    ] {
         let (code, said) = failure(&["view", file, "--token", token]);
-        assert!(
-            code == 2 && said.contains("a token has"),
-            "{token}: {code}: {said}"
-        );
+        assert!(code == 2 && said.contains(why), "{token}: {code}: {said}");
     }
     for (wrong, why) in [
-        ("127.0.0.1:x", "this is no port"),
-        (":80", "no address"),
+        ("127.0.0.1:x", "invalid port"),
+        (":80", "the address is missing"),
         ("no.such.name.invalid:80", "localhost:8080"),
     ] {
         let (code, said) = failure(&["view", file, "--listen", wrong]);

@@ -24,7 +24,7 @@ fn an_execution_whose_thread_is_unknown_has_no_command() {
     let file = database(&directory);
     let shown = text(&["executions", "show", &file, "1"]);
     assert!(
-        !shown.contains("--tid") && !shown.contains("in its trace"),
+        !shown.contains("--tid") && !shown.contains("show it in the trace"),
         "{shown}"
     );
     assert_eq!(shown.matches("sched_switch").count(), 2, "{shown}");

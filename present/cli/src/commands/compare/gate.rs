@@ -288,11 +288,11 @@ fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Re
         Values::Numbers(numbers, _) => (numbers.as_ref(), found.values.unit()),
         Values::Both(parts) => match &parts[0] {
             Values::Numbers(numbers, _) => (numbers.as_ref(), found.values.unit()),
-            _ => return Err(wrong(format!("{name} is a text: a gate is about a number"))),
+            _ => return Err(wrong(format!("{name} is a text; --fail-if needs a number"))),
         },
-        Values::Texts(..) => return Err(wrong(format!("{name} is a text: a gate is about a number"))),
+        Values::Texts(..) => return Err(wrong(format!("{name} is a text; --fail-if needs a number"))),
         Values::Unknown(_) => {
-            let none = format!("no execution's {name} is known");
+            let none = format!("no execution has a value of {name}");
             return Ok(Decision::undecidable(gate, &none));
         }
     };
@@ -337,10 +337,7 @@ fn why(outcome: Outcome, what: String, chance: f64) -> Option<String> {
 }
 
 fn maybe(what: &str, chance: f64) -> String {
-    format!(
-        "undecided: {what}, which may be chance ({:.0} %): more executions would tell",
-        chance * 100.0
-    )
+    format!("undecided: {what}, but not significantly (p = {chance:.2}); compare more executions")
 }
 
 #[cfg(test)]

@@ -17,18 +17,19 @@ use crate::output::{Output, say};
 
 /// Compares two groups of executions: in which calling contexts they differ, and which figures and texts tell them apart.
 ///
-/// Without groups the slowest hundredth (B) is beside the half around the median (A). A difference is significant if random groups of
-/// the same sizes differ as much with a probability (p) below 1 %, corrected for the number of contexts, figures or texts; rows that are not
-/// significant have a ~ before p. Intervals are of 95 %; the effect is Hedges' g, the difference by the spread of both groups. Texts
-/// (threads, hosts, labels, what was captured) have Cramér's V. Conditions are as in `executions list`.
+/// Without groups, the slowest hundredth (B) is compared with the half around the median (A). A difference is
+/// significant if p, the probability that random groups of the same sizes differ as much, is below 1 %; p is
+/// corrected for the number of contexts, figures or texts. Rows that are not significant have a ~ before p.
+/// Intervals are 95 %; the effect is Hedges' g (the difference divided by the common standard deviation), for
+/// texts (threads, hosts, labels, captured texts) Cramér's V. Conditions are those of `executions list`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid compare requests.db
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
 
-Exit codes: 4 if what --fail-if names is significantly more; else 2 if a gate cannot be decided, as a group has less than two executions;
-else as of all commands. More than is allowed that is not significant does not fail, and is said on standard error.")]
+Exit codes: 4 if a gate of --fail-if fails; else 2 if a gate is undecidable (a group has fewer than two executions);
+otherwise as for all commands. An excess that is not significant does not fail; a line on standard error reports it.")]
 pub(crate) struct CompareArgs {
     /// The database
     #[arg(value_name = "DB")]
@@ -48,9 +49,9 @@ pub(crate) struct CompareArgs {
     /// Rows of each table at most; 0 for all
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// End with exit code 4 if the second group has significantly more: FIGURE > AMOUNT, where the amount is a part of the first
-    /// group's (5%) or a number, with a unit if the figure has one (2ms, 64KiB); `ctx.FRAME > AMOUNT` is about the time in frames of a name, `context > AMOUNT` about
-    /// any calling context
+    /// End with exit code 4 if B significantly exceeds A by more than AMOUNT: a percentage of A's mean (5%) or a
+    /// number, with the figure's unit if it has one (2ms, 64KiB). `ctx.FRAME > AMOUNT` tests the time in frames of a
+    /// name, `context > AMOUNT` any calling context
     #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = gate::Gate::parse)]
     fail_if: Vec<gate::Gate>,
     /// How to show it
@@ -84,7 +85,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         }
         if group.len() < 2 {
             let count = crate::table::number_of(group.len() as u64, "execution", "executions");
-            say!("warning: group `{name}` has {count}: whether differences are significant cannot be known");
+            say!("warning: group `{name}` has {count}: significance needs at least two");
         }
     }
     let both = groups.iter().flatten().count();

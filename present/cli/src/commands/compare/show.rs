@@ -60,13 +60,11 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     for (letter, (name, group)) in ["A", "B"].iter().zip(compared.names.iter().zip(&compared.groups)) {
         text.push_str(&format!("  {letter}: {} ({name})\n", grouped(group.len() as u64)));
     }
-    text.push_str("\nWhere they differ, for an average execution\n");
+    text.push_str("\nCalling contexts that differ (average execution)\n");
     let all = ranked(&compared.differences, args.whole);
     let listed = listed(&all);
     if !compared.has_times {
-        text.push_str(
-            "  unknown: the trace has no scheduling events (sched_switch) for these executions, so where their time went is not recorded\n",
-        );
+        text.push_str("  unknown: the trace has no scheduling events (sched_switch) for these executions\n");
     } else if !all.iter().any(Difference::is_sure) {
         text.push_str("  no significant difference\n");
     }
@@ -76,7 +74,7 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
         let doubtful = list.iter().filter(|of| !of.is_sure()).count();
         text.push_str(&notes(doubtful, listed.len() - list.len()));
     }
-    text.push_str("\nWhat tells them apart\n");
+    text.push_str("\nMetrics that differ\n");
     let telling = telling(compared);
     let list = shown(args, telling.clone());
     text.push_str(&figures(&list));
@@ -236,7 +234,7 @@ fn figures(list: &[&Separation<'_>]) -> String {
 fn texts(list: &[&TextSeparation]) -> String {
     let columns = [
         Column::text("text"),
-        Column::text("telling most"),
+        Column::text("strongest text"),
         Column::number("of A"),
         Column::number("of B"),
         Column::number("V").left_out(2),

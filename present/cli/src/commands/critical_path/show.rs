@@ -159,7 +159,7 @@ fn competitors(head: &Head, row: &PathRow) -> String {
         Column::number("Requests"),
         Column::text("Device"),
         Column::number("TID"),
-        Column::text("Thread that the device served"),
+        Column::text("Served thread"),
     ];
     let name = |thread: &Option<Thread>| match thread {
         Some(thread) => [cells::id(thread.tid), cells::name(head, thread)],

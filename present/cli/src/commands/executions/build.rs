@@ -324,8 +324,8 @@ fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: 
             continue;
         }
         let why = match is_called(old, FrameKind::Thread) {
-            true => "that is a thread, and functions alone can have another name",
-            false => "no function is called so in these executions",
+            true => format!("{old} is a thread; only functions can be renamed"),
+            false => format!("no function of these executions is called {old}"),
         };
         warnings.note(&format!("--rename {old}={new} has no effect: {why}"));
     }

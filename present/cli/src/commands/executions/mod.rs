@@ -121,7 +121,7 @@ pub(super) fn kind_with_executions<'d>(
 fn nothing_of(database: &Database, kind: &Kind) -> Failure {
     let name = &kind.name;
     Failure::nothing_readable(format!(
-        "{}: no executions of {name} are in it",
+        "{}: contains no executions of kind {name}",
         database.path().display()
     ))
 }

@@ -90,15 +90,15 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     ));
     // To be typed as it stands there: it is not broken.
     match found.command(database) {
-        Some(command) => text.push_str(&format!("in its trace: {}\n\n", table::safe(&command))),
+        Some(command) => text.push_str(&format!("show it in the trace: {}\n\n", table::safe(&command))),
         None => text.push_str(&table::paragraph(
-            "its thread is unknown: no scheduling event (sched_switch) shows what ran when it ended, so no command shows its critical \
-             path",
+            "its thread is unknown, and so is its critical path: no scheduling event (sched_switch) shows which thread was \
+             running when it ended",
         )),
     }
     if found.steps.is_empty() {
         text.push_str(&table::paragraph(
-            "where its time went is unknown: that takes scheduling events of the kernel (sched_switch) during the execution",
+            "where its time went is unknown: this requires scheduling events (sched_switch) during the execution",
         ));
         return text;
     }
