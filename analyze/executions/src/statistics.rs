@@ -160,10 +160,18 @@ pub(crate) struct Numbers {
     pub(crate) differing: u64,
 }
 
-/// Compares two groups of numbers, of which none is NaN; they are sorted.
-pub(crate) fn numbers([first, second]: [&mut [f64]; 2]) -> Numbers {
-    first.sort_by(f64::total_cmp);
-    second.sort_by(f64::total_cmp);
+/// Sorts numbers, and leaves out NaN.
+fn sorted(values: &mut [f64]) -> &[f64] {
+    values.sort_by(f64::total_cmp);
+    let is_number = |value: &f64| !value.is_nan();
+    let from = values.iter().position(is_number).unwrap_or(values.len());
+    let until = values.iter().rposition(is_number).map_or(from, |last| last + 1);
+    values.get(from..until).unwrap_or_default()
+}
+
+/// Compares two groups of numbers, without NaN; they are sorted.
+pub(crate) fn numbers(groups: [&mut [f64]; 2]) -> Numbers {
+    let [first, second] = groups.map(sorted);
     let counts = [first.len() as u64, second.len() as u64];
     let all = counts[0] + counts[1];
     let (mut values, mut ranks) = (Runs::new(all), Runs::new(all));
@@ -388,6 +396,11 @@ mod tests {
             (found.higher - 0.75).abs() < 1e-12 && found.differing == 13,
             "{found:?}"
         );
+        let found = numbers([
+            &mut [f64::NAN, 1.0, -f64::NAN],
+            &mut [-f64::NAN, 3.0, 2.0, f64::NAN],
+        ]);
+        assert_eq!((found.higher, found.differing), (1.0, 2));
         let found = numbers([&mut [], &mut [2.0]]);
         assert_eq!((found.by_ranks.chance, found.higher), (1.0, 0.5));
     }

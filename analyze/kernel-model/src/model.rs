@@ -158,7 +158,9 @@ impl StreamModel {
             let Some(known) = finder.event(meaning, machine) else {
                 continue;
             };
-            let cpu = (!is_of_packets).then(|| event_cpu(class, layout, event)).flatten();
+            let cpu = (!is_of_packets)
+                .then(|| event_cpu(class, layout, event))
+                .flatten();
             let cpu = cpu.and_then(IntField::new);
             let context = Some(finder.context(cpu))
                 .filter(|context| !context.is_empty())

@@ -345,3 +345,49 @@ fn gates_take_what_conditions_take() {
         .expect("the gate");
     assert!(gate.ends_with(",passed,3600000000000"), "{gate}");
 }
+
+/// A trace of spans of a microsecond, each with one of these numbers.
+fn numbered(directory: &std::path::Path, numbers: &[f64]) {
+    let metadata = "/* CTF 1.8 */
+        trace { major = 1; minor = 8; byte_order = le; };
+        clock { name = c; freq = 1000000000; };
+        typealias integer { size = 64; align = 8; map = clock.c.value; } := stamp;
+        stream { event.header := struct { integer { size = 8; } id; stamp timestamp; }; };
+        event { name = begin; id = 0; fields := struct { floating_point { exp_dig = 11; mant_dig = 53; align = 8; } f; }; };
+        event { name = end; id = 1; };";
+    std::fs::write(directory.join("metadata"), metadata).expect("metadata");
+    let mut bytes = Vec::new();
+    for (at, number) in (1_u64..).zip(numbers) {
+        bytes.push(0);
+        bytes.extend((at * 2_000).to_le_bytes());
+        bytes.extend(number.to_le_bytes());
+        bytes.push(1);
+        bytes.extend((at * 2_000 + 1_000).to_le_bytes());
+    }
+    std::fs::write(directory.join("stream"), bytes).expect("a stream");
+}
+
+/// Infinite numbers have no mean; those that are no numbers are left out.
+#[test]
+fn gates_on_infinite_numbers_cannot_be_decided() {
+    let numbers = [1.5, f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1e300, -0.0, 2.0];
+    for (numbers, code, words) in [
+        (&numbers[..], 2, "f has infinite values"),
+        (&[1.5, f64::NAN, -f64::NAN, 0.0, 2.0, 1.0, -0.0][..], 0, ""),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        numbered(directory.path(), &numbers.repeat(8));
+        let trace = directory.path().to_str().expect("UTF-8");
+        let database = format!("{trace}/spans.db");
+        let build = ["executions", "build", trace, "-o", &database];
+        let of = [
+            "--period",
+            "span : begin : end",
+            "--captures",
+            "span : f = $evt.f",
+        ];
+        crate::support::text(&[&build[..], &of].concat());
+        let (found, said) = failure(&["compare", &database, "--fail-if", "f > 5%"]);
+        assert!(found == code && said.contains(words), "{found} {said}");
+    }
+}

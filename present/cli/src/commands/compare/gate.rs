@@ -307,6 +307,12 @@ fn figure(gate: &Gate, what: &str, compared: &Compared<'_>, table: &Table) -> Re
         return Ok(Decision::undecidable(gate, &what));
     }
     let means = [&first, &second].map(|values| values.iter().sum::<f64>() / values.len() as f64);
+    if means.iter().any(|mean| !mean.is_finite()) {
+        return Ok(Decision::undecidable(
+            gate,
+            &format!("{name} has infinite values"),
+        ));
+    }
     let chance = chance_of_more(&gate.shifted(&first), &second);
     let more = means[1] - means[0];
     let allowed = gate.most(means[0]);
