@@ -37,10 +37,14 @@ impl Stream {
     ///
     /// This is the end in the packet's head, or the beginning of the next packet if that is later: some
     /// tracers write event records after the end that they give. Without an end it is the beginning of the
-    /// next packet, if the heads give the beginnings of both.
+    /// next packet, if the heads give the beginnings of both. The beginning of a misplaced packet is but the end of the
+    /// one before, which says nothing.
     pub fn reach(&self, packet: usize) -> Option<u64> {
         let next = self.packets.get(packet.checked_add(1)?)?;
         let packet = self.packets.get(packet)?;
+        if next.is_misplaced {
+            return None;
+        }
         match packet.end {
             Some(end) => Some(end.max(next.begin?)),
             None => follows(packet, next).then_some(next.begin?),
@@ -131,6 +135,9 @@ mod tests {
         let mut unanchored = stream(&[(None, None), (None, Some(8)), (None, None)]);
         unanchored.learn_begins(&[Some(3), Some(4), Some(6)]);
         assert_eq!(reach(&unanchored), [None, Some(8), None]);
+        let mut misplaced = stream(&[(Some(0), Some(5)), (Some(5), Some(20)), (Some(30), Some(40))]);
+        misplaced.packets[1].is_misplaced = true;
+        assert_eq!(reach(&misplaced), [None, Some(30), None]);
     }
 
     #[test]

@@ -259,7 +259,7 @@ impl Finder<'_> {
                 begin: has_begin.then_some(entry.begin),
                 end: has_end
                     .then_some(entry.end)
-                    .filter(|&end| end > 0 || entry.begin == 0),
+                    .filter(|&end| is_written(end, Some(entry.begin))),
                 discarded: has_discarded.then_some(entry.discarded),
                 sequence: entry.sequence.filter(|_| has_sequence),
                 is_misplaced: false,
@@ -518,10 +518,7 @@ impl Finder<'_> {
             content_bits: content,
             clock: head.begin,
             begin: head.begin,
-            // Zero: not written, because the tracer did not live to do it.
-            end: head
-                .end
-                .filter(|&end| is_clear && (end > 0 || head.begin == Some(0))),
+            end: head.end.filter(|&end| is_clear && is_written(end, head.begin)),
             discarded: head.discarded,
             sequence: head.sequence,
             is_misplaced: false,
@@ -774,7 +771,7 @@ pub(crate) fn as_its_head_says(
     let is_possible = content >= head.end_of_head && content <= whole;
     let content_bits = if is_possible { content } else { packet.content_bits };
     let (begin, end) = if has_other_times {
-        (clock, head.end.filter(|&end| end > 0))
+        (clock, head.end.filter(|&end| is_written(end, clock)))
     } else {
         (packet.begin, packet.end)
     };
@@ -788,6 +785,11 @@ pub(crate) fn as_its_head_says(
         },
         complaint,
     )
+}
+
+/// Whether a packet's end is a time. It is zero, or all ones, where the tracer did not live to write it.
+fn is_written(end: u64, begin: Option<u64>) -> bool {
+    end != u64::MAX && (end > 0 || begin == Some(0))
 }
 
 /// What is wrong with a packet that ends before it begins.

@@ -3,6 +3,7 @@
 //! The language is that of filters (`docs/filter.md`); its fields are columns of a [`Table`], and what is known of each
 //! execution's source and thread. Numbers may have a unit.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use tracebraid_filter::ast::{Expr, Field, Operator, Value, Where};
@@ -161,7 +162,8 @@ impl Values<'_> {
                 let holds = |text: &String| match operator {
                     Operator::Matches => pattern.matches(text.as_bytes()),
                     Operator::MatchesNot => !pattern.matches(text.as_bytes()),
-                    operator => operator.holds(text.as_str().cmp(wanted.as_str())),
+                    Operator::Equal | Operator::NotEqual => operator.holds(text.as_str().cmp(&wanted)),
+                    _ => order(text, value).is_some_and(|order| operator.holds(order)),
                 };
                 let held: Vec<bool> = texts.iter().map(holds).collect();
                 let of = |code: &Option<u32>| {
@@ -186,6 +188,17 @@ impl Values<'_> {
                 }
             }
         }
+    }
+}
+
+/// The order of a text and what it is compared with. Integers too large for exact numbers are texts: such columns
+/// have the order of their numbers, in which other texts have no place.
+fn order(text: &str, value: &Value) -> Option<Ordering> {
+    let integer = text.parse::<i128>().ok();
+    match value {
+        Value::Integer(number) => integer.map(|integer| integer.cmp(number)),
+        Value::Float(number, _) => integer.and_then(|integer| (integer as f64).partial_cmp(number)),
+        Value::Text(wanted) => Some(text.cmp(wanted)),
     }
 }
 
@@ -286,5 +299,27 @@ mod tests {
             [Ok(1e6), Ok(1e6), Ok(1024.0)]
         );
         assert_eq!([of("1ms", size), of("1KiB", time), of("x", None)], [Err(()); 3]);
+    }
+
+    #[test]
+    fn integers_that_are_texts_have_the_order_of_numbers() {
+        let texts = ["2", "17571871944214396930", "-3", "x"].map(str::to_owned);
+        let codes = [Some(0), Some(1), Some(2), Some(3), None];
+        let column = Values::Texts(texts.to_vec().into(), codes.to_vec().into());
+        let greater = |value| column.compare(Operator::Greater, &value).expect("an order");
+        assert_eq!(greater(Value::Integer(2)), [false, true, false, false, false]);
+        assert_eq!(
+            greater(Value::Float(1.5, "1.5".to_owned())),
+            [true, true, false, false, false]
+        );
+        assert_eq!(
+            greater(Value::Text("17".to_owned())),
+            [true, true, false, true, false]
+        );
+        let different = column.compare(Operator::NotEqual, &Value::Integer(2));
+        assert_eq!(different.expect("an order"), [false, true, true, true, false]);
+        let mut order: Vec<usize> = (0..5).collect();
+        order.sort_by(|&one, &other| column.order(one, other));
+        assert_eq!(order, [1, 0, 2, 3, 4]);
     }
 }

@@ -212,7 +212,7 @@ impl<'t> Values<'t> {
     }
 
     /// Which of two executions stands first: that with the greater number, or the text that comes first in the alphabet; numbers
-    /// before texts, and last what is not known.
+    /// before texts, and last what is not known. Integers that are texts, since they are too large, count as numbers.
     pub fn order(&self, one: usize, other: usize) -> Ordering {
         let unknown_last = |is_known: [bool; 2]| is_known[1].cmp(&is_known[0]);
         let [first, second] = [one, other].map(|row| self.number(row));
@@ -223,7 +223,11 @@ impl<'t> Values<'t> {
         numbers.then_with(|| {
             let [first, second] = [one, other].map(|row| self.text(row));
             match (first, second) {
-                (Some(first), Some(second)) => first.cmp(second),
+                (Some(first), Some(second)) => match [first, second].map(|text| text.parse::<i128>().ok()) {
+                    [Some(first), Some(second)] => second.cmp(&first),
+                    [None, None] => first.cmp(second),
+                    [first, second] => unknown_last([first.is_some(), second.is_some()]),
+                },
                 _ => unknown_last([first.is_some(), second.is_some()]),
             }
         })

@@ -52,24 +52,21 @@ impl Extent {
     }
 
     /// Time span of the packets of a stream: by their heads, or to the last event record where these do not
-    /// give the end. `None` if the stream has no times.
+    /// give the end, or one that all later packets contradict. `None` if the stream has no times.
     pub fn covered(trace: &Trace, stream: &Stream) -> Option<Extent> {
         let clock = trace.clock(stream)?;
-        let packets = stream.packets.iter();
-        let told = packets.flat_map(|packet| [packet.begin, packet.end]).flatten();
-        let told = told.map(|cycles| clock.timestamp(cycles));
-        let told = told.map(|time| Extent {
-            first: time,
-            last: time,
-        });
-        let told = told.reduce(Extent::join)?;
-        if gives_its_end(stream) {
-            return Some(told);
+        let begins = || stream.packets.iter().filter_map(|packet| packet.begin);
+        let ends = stream.packets.iter().filter_map(|packet| packet.end);
+        let first = ends.min().into_iter().chain(begins()).min()?;
+        let mut lasts = Lasts::new(trace);
+        let mut last = begins().max().into_iter().chain(lasts.end(stream)).max()?;
+        if !gives_its_end(stream) {
+            last = lasts.of_stream(stream).map_or(last, |of| of.max(last));
         }
-        let last = Lasts::new(trace)
-            .of(stream)
-            .map_or(told.last, |last| last.max(told.last));
-        Some(Extent { last, ..told })
+        Some(Extent {
+            first: clock.timestamp(first),
+            last: clock.timestamp(last),
+        })
     }
 
     /// From the first event record of both to the last.
@@ -151,10 +148,30 @@ impl<'t> Lasts<'t> {
         (counted.events > 0).then_some(counted.last)
     }
 
-    /// From the last packet backwards, as far as packets may reach behind what was found: their
-    /// times may overlap.
+    /// The greatest end that heads give, in cycles. One that is later than that of the last packet counts only up to the
+    /// last event record of its packet: packets may be in another order, or the end may be wrong.
+    fn end(&mut self, stream: &'t Stream) -> Option<u64> {
+        let mut latest = stream.packets.last().and_then(|last| last.end);
+        let ends = stream.packets.iter().map(|packet| packet.end).enumerate();
+        let mut doubtful: Vec<(usize, Option<u64>)> = ends.filter(|(_, end)| *end > latest).collect();
+        doubtful.sort_by_key(|&(_, end)| std::cmp::Reverse(end));
+        for (index, end) in doubtful {
+            if end <= latest {
+                break;
+            }
+            latest = latest.max(self.packet(stream, index));
+        }
+        latest
+    }
+
     fn of(&mut self, stream: &'t Stream) -> Option<Timestamp> {
         let clock = self.trace.clock(stream)?;
+        self.of_stream(stream).map(|last| clock.timestamp(last))
+    }
+
+    /// Time of the last event record, in cycles. From the last packet backwards, as far as packets may reach behind what
+    /// was found: their times may overlap.
+    fn of_stream(&mut self, stream: &'t Stream) -> Option<u64> {
         let mut last: Option<u64> = None;
         for index in (0..stream.packets.len()).rev() {
             let reach = stream.reach(index);
@@ -162,6 +179,6 @@ impl<'t> Lasts<'t> {
                 last = last.max(self.packet(stream, index));
             }
         }
-        last.map(|last| clock.timestamp(last))
+        last
     }
 }

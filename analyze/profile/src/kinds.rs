@@ -12,6 +12,7 @@ use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, St
 
 use crate::events::{Kind, Place, Weight};
 use crate::fields::Fields;
+use crate::perf::period_of_clock;
 
 /// Which event classes of a trace matter.
 pub(crate) struct Kinds(HashMap<(usize, usize), Kind>);
@@ -153,7 +154,7 @@ impl Sampled {
         match self {
             Sampled::Clock if has_period => Weight::Period,
             Sampled::Clock => {
-                let period = rate.and_then(|rate| rate.parse().ok());
+                let period = rate.and_then(|rate| rate.parse().ok()).map(period_of_clock);
                 period.or(each).map_or(Weight::Unknown, Weight::Fixed)
             }
             Sampled::Cycles => each.map_or(Weight::Unknown, Weight::Fixed),

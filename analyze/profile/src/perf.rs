@@ -223,12 +223,17 @@ impl PerfSystem {
             functions: self.functions(fields, naming),
             wait_ns: None,
             period_ns: match weight {
-                Weight::Period => fields.integer("perf_period").unwrap_or(0),
+                Weight::Period => fields.integer("perf_period").map_or(0, period_of_clock),
                 Weight::Fixed(nanoseconds) => nanoseconds,
                 Weight::Unknown => 0,
             },
         }
     }
+}
+
+/// Nanoseconds between two samples of a clock: the kernel has no shorter period (`perf_swevent_hrtimer`).
+pub(crate) fn period_of_clock(nanoseconds: u64) -> u64 {
+    nanoseconds.max(10_000)
 }
 
 impl StackSource for PerfSystem {
@@ -425,7 +430,7 @@ mod tests {
             let integers = [
                 ("perf_pid", tid),
                 ("perf_tid", tid),
-                ("perf_period", 250),
+                ("perf_period", 25_000),
                 ("perf_ip", 0x77),
             ];
             let fields = Fields::with(&integers, &[("procname", "x")], &[("perf_callchain", chain)]);

@@ -106,7 +106,9 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
                 "the call chains in the trace are neither CPU samples nor waits: record cpu-clock, cycles or sched:sched_switch \
                  with `perf record -g`"
             }
-            false => "there are no call stacks in the trace: record them by `tracebraid record --stacks`",
+            false => {
+                "there are no call stacks in the trace: record them with `tracebraid record --stacks` or `perf record -g`"
+            }
         }));
     }
     Ok(profile)
@@ -115,9 +117,7 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
 /// Reason why waits in a recording of perf have no end.
 fn why_unended(profile: &Profile) -> &'static str {
     match profile.is_switch_sampled {
-        true => {
-            "perf sampled the switches, since -F applies to sched_switch too: record with -c 1 or without -F"
-        }
+        true => "perf sampled the switches, since -F applies to sched_switch too: record without -F",
         false => "no switch back to the waiting thread was recorded (use perf record -a or --switch-events)",
     }
 }

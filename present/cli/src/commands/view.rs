@@ -41,7 +41,7 @@ pub(crate) struct ViewArgs {
     #[arg(long, requires = "no_token")]
     public: bool,
     /// Answer requests for this host name too, besides addresses and `localhost`; others are refused (DNS rebinding)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = host)]
     host: Vec<String>,
     /// Write the page with all data in it to this file, and end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "token", "no_token", "host"])]
@@ -172,6 +172,10 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     if name.is_empty() {
         return Err(wrong("the address is missing"));
     }
+    // Resolvers take a number for an address of four bytes.
+    if name.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(wrong("the address is missing"));
+    }
     let found: io::Result<Vec<SocketAddr>> = (name, port).to_socket_addrs().map(Iterator::collect);
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
@@ -197,6 +201,15 @@ fn token(text: &str) -> Result<String, String> {
     match text.chars().all(|letter| letter.is_ascii_graphic()) {
         true => Ok(text.to_owned()),
         false => Err("a token has letters, digits and punctuation of ASCII only".to_owned()),
+    }
+}
+
+/// Checks that a host is a name alone.
+fn host(text: &str) -> Result<String, String> {
+    let is_of_names = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+    match !text.is_empty() && text.chars().all(is_of_names) {
+        true => Ok(text.to_owned()),
+        false => Err("a name of a host is expected, without `http://`, port and path".to_owned()),
     }
 }
 

@@ -194,6 +194,34 @@ fn packets_without_an_end() {
     );
 }
 
+/// A packet that ends hours after the next one begins ends with its last event record.
+#[test]
+fn packets_with_an_end_that_is_far_too_late() {
+    let bare = Bare::read(&Path::new(&recorded_trace("kernel-mix-small")).join("kernel")).unwrap();
+    let reader = Reader::new(&bare.class);
+    let mut late = bare.clone();
+    for (file, of) in late.files.iter_mut().zip(&bare.files) {
+        let packets = reader.stream(&of.data).packets;
+        let packet = packets
+            .get(packets.len() / 2 - 1)
+            .expect("a packet before the last");
+        let mut marks = packet.head.marks.iter();
+        let end = marks.find(|mark| mark.roles.contains(Roles::PACKET_END_TIMESTAMP));
+        let at = (packet.offset + end.expect("an end").position / 8) as usize;
+        let bytes = &mut file.data[at..at + 8];
+        let told = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+        bytes.copy_from_slice(&(told + 18_000_000_000_000).to_le_bytes());
+    }
+    let seen = |bare: &Bare| {
+        let directory = TempDir::new().unwrap();
+        bare.save(directory.path()).unwrap();
+        let trace = directory.path().to_str().unwrap();
+        let info: Value = serde_json::from_str(&text(&["info", "--format", "json", trace])).unwrap();
+        (info["duration"].clone(), count(trace, &[])["rate"].clone())
+    };
+    assert_eq!(seen(&late), seen(&bare));
+}
+
 /// Reports on a kernel trace do not depend on ends and sizes in packet heads.
 #[test]
 fn reports_on_kernel_traces_with_less_in_their_heads() {

@@ -441,7 +441,10 @@ fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
             &["--stacks=period_us=10000000,waits=off"][..],
             "the recording of call stacks was enabled, but is empty",
         ),
-        (&[], "record them by `tracebraid record --stacks`"),
+        (
+            &[],
+            "record them with `tracebraid record --stacks` or `perf record -g`",
+        ),
     ] {
         let directory = TempDir::new().unwrap();
         let source = "int main(void) { return 0; }";
@@ -473,7 +476,7 @@ fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
         let directory = TempDir::new().unwrap();
         let (_, trace) = record(directory.path(), &[], &["true"]);
         let (code, said) = crate::support::failure(&["stacks", &trace]);
-        assert!(code == 3 && said.contains("record them by"), "{code}: {said}");
+        assert!(code == 3 && said.contains("record them with"), "{code}: {said}");
     }
 }
 
