@@ -16,6 +16,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         mut machine,
         ..
     } = partial;
+    machine.ends_recording(&input.recorded, input.known_until().unwrap_or(i64::MIN));
     machine.ends_waiting(&input.recorded, None);
     let ends = ends(input);
     for &(trace, end) in &ends {

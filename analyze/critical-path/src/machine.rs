@@ -30,6 +30,8 @@ pub(crate) struct Machine {
     #[serde(skip)]
     near: usize,
     losses: Losses,
+    /// How many of the CPUs that others outlive have ended.
+    ended: usize,
     pub(crate) lines: Vec<Actor>,
     /// Which of them had which id, in the order of time, as far as nobody has taken that out.
     pub(crate) held: Vec<Held>,
@@ -56,6 +58,7 @@ impl Player<'_> {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
         let at = (cpu, time);
+        self.machine.ends_recording(&self.rules.recorded, time);
         match item {
             Item::Enters(tid) => {
                 let life = self.machine.life(key(tid));
@@ -78,7 +81,8 @@ impl Player<'_> {
                 by,
             } => {
                 let kinds = &self.rules.kinds;
-                let tells = self.rules.recorded.wake(at, is_ready, target);
+                let since = || self.machine.since(key(woken));
+                let tells = self.rules.recorded.wake(at, since, is_ready, target);
                 self.machine
                     .wakes(kinds, at, key(woken), (source, by), (is_ready, target), tells);
             }
@@ -96,7 +100,7 @@ impl Player<'_> {
                 self.machine.packets.sends(segment, time, by);
             }
             Item::Moves { tid, from, to } => {
-                let is_gone = !self.rules.recorded.tells(CpuKey { trace, cpu: to }, time);
+                let is_gone = self.rules.recorded.loses_on_move(trace, (from, to), time);
                 let (life, line, _) = self.machine.thread(key(tid));
                 life.moves(line, (from, to), is_gone);
             }
@@ -128,7 +132,10 @@ impl Player<'_> {
         let mut by = Occupant::Idle;
         if let Some(tid) = next {
             let key = ThreadKey { trace, tid };
-            let is_whole = self.rules.recorded.is_whole_at(trace, time);
+            let is_whole = self
+                .rules
+                .recorded
+                .is_whole_between(trace, || machine.since(key), time);
             if !is_whole {
                 machine.loses_sight(key);
             }
@@ -193,14 +200,45 @@ impl Player<'_> {
 }
 
 impl Machine {
+    /// Up to a time the recording of some CPUs has ended: what their threads do from then on is unknown.
+    #[inline(always)]
+    pub(crate) fn ends_recording(&mut self, recorded: &Recorded, until: i64) {
+        while let Some(&(time, cpu)) = recorded.ends().get(self.ended)
+            && time <= until
+        {
+            self.ended += 1;
+            self.ends_recording_of(cpu, time);
+        }
+    }
+
+    #[cold]
+    fn ends_recording_of(&mut self, cpu: CpuKey, time: i64) {
+        let Some(&Occupied { by, .. }) = self.cpus.get(cpu).last() else {
+            return;
+        };
+        let runs_here =
+            |state| matches!(state, State::Running(on) | State::Interrupted(on, _) if on == number(cpu.cpu));
+        if let Occupant::Thread(actor) = by
+            && let Some(line) = self.lines.get_mut(actor.0 as usize)
+            && line.now().is_some_and(runs_here)
+        {
+            line.begins(time, State::Unknown);
+        }
+        self.occupies(cpu, time, Occupant::Unknown);
+    }
+
     /// There is nothing more of a trace, or of any: whoever waits still does.
     pub(crate) fn ends_waiting(&mut self, recorded: &Recorded, trace: Option<u32>) {
-        // They may have been woken on a CPU that was not recorded.
-        let is_of =
-            |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace) && recorded.is_whole(key.trace);
+        let is_of = |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace);
         for (key, life) in self.lives.entries().filter(|life| is_of(life.0)) {
             let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));
-            if let Some(line) = line {
+            let Some(line) = line else { continue };
+            if !recorded.is_whole(key.trace) {
+                // A CPU that was not recorded may have woken it, or run it.
+                if let Some(State::Preempted(_) | State::Runnable(_)) = line.now() {
+                    line.is(State::Unknown);
+                }
+            } else {
                 let cpu = CpuKey {
                     trace: key.trace,
                     cpu: 0,
@@ -208,6 +246,14 @@ impl Machine {
                 life.still_waits(line, self.losses.of_trace(cpu));
             }
         }
+    }
+
+    /// When what a thread does now began.
+    fn since(&mut self, thread: ThreadKey) -> i64 {
+        let actor = self.life(thread).actor;
+        let line = actor.and_then(|actor| self.lines.get(actor as usize));
+        line.and_then(|line| line.line.last())
+            .map_or(i64::MIN, |stretch| stretch.begin)
     }
 
     /// Drops the last state of a thread that seems to have waited for a CPU which went idle meanwhile: it has

@@ -196,7 +196,7 @@ impl Partial {
                 at.by(event.model.tid(body), Step::Enter(call));
             }
             KernelEvent::Exit(_) => at.by(event.model.tid(body), Step::Exit),
-            KernelEvent::Switch(switch) => at.switch(switch, body),
+            KernelEvent::Switch(switch) => at.switch(recorded, switch, body),
             KernelEvent::Wakeup(wakeup) => at.wakeup(recorded, wakeup, body),
             KernelEvent::IrqEntry(entry) => {
                 let irq = entry.irq.get(body).map_or(NULL, varint::code);
@@ -367,7 +367,7 @@ impl At<'_> {
         pieces.set_text(self.slices, self.time, attribute, number, text);
     }
 
-    fn switch(&mut self, switch: &Switch, body: &mut Body<'_, '_>) {
+    fn switch(&mut self, recorded: &Recorded, switch: &Switch, body: &mut Body<'_, '_>) {
         let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
             return;
         };
@@ -375,7 +375,13 @@ impl At<'_> {
         self.set_cpu(Kind::CpuThread, varint::code(next.into()));
         if prev != 0 {
             let state = switch.prev_state(body).map_or(ThreadState::Other, left);
-            self.set_state(prev, state);
+            match state {
+                // A CPU that is not recorded may take it.
+                ThreadState::Preempted if !recorded.is_whole_at(self.cpu.trace, self.time) => {
+                    self.set_thread(Kind::ThreadState, prev, NULL);
+                }
+                state => self.set_state(prev, state),
+            }
             self.known(
                 prev,
                 switch.prev_name.as_ref().and_then(|name| name.comm(body)),
@@ -411,10 +417,10 @@ impl At<'_> {
         let cpu = get(wakeup.cpu.as_ref(), body);
         let target = cpu.and_then(|cpu| u32::try_from(cpu).ok());
         let is_ready = wakeup.step != WakeStep::Waking;
-        let tells = recorded.wake((self.cpu, self.time), is_ready, target);
+        let tells = recorded.wake((self.cpu, self.time), || self.time, is_ready, target);
         match wakeup.step {
-            // The thread may run on a CPU that was not recorded.
-            _ if !tells.is_placed => self.set_thread(Kind::ThreadState, tid, NULL),
+            // The thread may run on a CPU that was not recorded, or be taken there.
+            _ if !tells.is_whole() => self.set_thread(Kind::ThreadState, tid, NULL),
             WakeStep::WakeupNew => self.set_state(tid, ThreadState::Woken),
             _ => self.set_thread(Kind::ThreadState, tid, WAKE),
         }

@@ -31,6 +31,8 @@ use crate::sources::CpuKey;
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     traces: Vec<OfTrace>,
+    /// Times after which CPUs were not recorded any more, ascending.
+    ends: Vec<(i64, CpuKey)>,
 }
 
 /// The recorded CPUs of one trace.
@@ -218,9 +220,21 @@ impl Recorded {
 
     pub(crate) fn new(set: &TraceSet, model: &KernelModel) -> Recorded {
         let traces = set.traces.iter().zip(&model.traces);
-        Recorded {
-            traces: traces.map(|(trace, model)| OfTrace::new(trace, model)).collect(),
-        }
+        Recorded::from_traces(traces.map(|(trace, model)| OfTrace::new(trace, model)).collect())
+    }
+
+    fn from_traces(traces: Vec<OfTrace>) -> Recorded {
+        let judged = (0..).zip(&traces).filter(|(_, of)| of.is_judged);
+        let spans = judged.flat_map(|(trace, of)| of.cpus.iter().map(move |span| (trace, span)));
+        let ends = spans.filter(|(_, span)| span.until < i64::MAX);
+        let mut ends: Vec<(i64, CpuKey)> = ends
+            .map(|(trace, span)| {
+                let cpu = CpuKey { trace, cpu: span.cpu };
+                (span.until, cpu)
+            })
+            .collect();
+        ends.sort_unstable();
+        Recorded { traces, ends }
     }
 
     /// As above for a trace that may grow: missing packets at the end may only be unwritten, so each CPU
@@ -230,7 +244,12 @@ impl Recorded {
             of.cpus.iter_mut().for_each(|span| span.until = i64::MAX);
             of.judge();
         }
-        self
+        Recorded::from_traces(self.traces)
+    }
+
+    /// Ends of the spans of CPUs that others outlive, in the order of time: nanoseconds from the origin.
+    pub fn ends(&self) -> &[(i64, CpuKey)] {
+        &self.ends
     }
 
     fn of_trace(&self, trace: u32) -> Option<&OfTrace> {
@@ -249,6 +268,14 @@ impl Recorded {
         span.is_some_and(|span| of.is_told(span, time))
     }
 
+    /// True if a thread that migrates between two CPUs of a trace may have run on an unrecorded one: the one it leaves, or
+    /// the one it goes to.
+    pub fn loses_on_move(&self, trace: u32, (from, to): (u32, u32), time: i64) -> bool {
+        [from, to]
+            .iter()
+            .any(|&cpu| !self.tells(CpuKey { trace, cpu }, time))
+    }
+
     /// True if every known CPU of a trace was recorded at that time.
     #[inline]
     pub fn is_whole_at(&self, trace: u32, time: i64) -> bool {
@@ -258,23 +285,43 @@ impl Recorded {
         })
     }
 
+    /// True if every known CPU of a trace was recorded between two times. A CPU is recorded in one span, so both ends of the
+    /// time tell. The first time is asked for only where a CPU is missing.
+    #[inline]
+    pub fn is_whole_between(&self, trace: u32, since: impl FnOnce() -> i64, time: i64) -> bool {
+        self.of_trace(trace).is_none_or(|of| {
+            of.tells_all || self.is_whole_at(trace, time) && self.is_whole_at(trace, since())
+        })
+    }
+
     /// True if every known CPU of a trace was recorded all the time.
     pub fn is_whole(&self, trace: u32) -> bool {
         self.of_trace(trace).is_none_or(|of| of.is_whole)
     }
 
     /// Information in a wake-up that names another CPU: where the thread ran last (`sched_waking`, `is_ready`
-    /// is false) or will run.
+    /// is false) or will run. `since`: when the thread was last seen.
     #[inline]
-    pub fn wake(&self, (cpu, time): (CpuKey, i64), is_ready: bool, target: Option<u32>) -> WakeTells {
-        if self.is_whole_at(cpu.trace, time) {
+    pub fn wake(
+        &self,
+        (cpu, time): (CpuKey, i64),
+        since: impl FnOnce() -> i64,
+        is_ready: bool,
+        target: Option<u32>,
+    ) -> WakeTells {
+        let trace = cpu.trace;
+        if self.of_trace(trace).is_none_or(|of| of.tells_all) {
             return WakeTells::ALL;
         }
-        let trace = cpu.trace;
-        let is_told = target.map(|cpu| self.tells(CpuKey { trace, cpu }, time));
+        let since = since();
+        if self.is_whole_between(trace, || since, time) {
+            return WakeTells::ALL;
+        }
+        let is_told_at = |time: i64| target.map(|cpu| self.tells(CpuKey { trace, cpu }, time));
+        let is_told = is_told_at(time);
         let tells_waking = self.of_trace(trace).is_some_and(|of| of.tells_waking);
         WakeTells {
-            slept: is_told == Some(true) && !(is_ready && tells_waking),
+            slept: is_told == Some(true) && is_told_at(since) == Some(true) && !(is_ready && tells_waking),
             is_placed: is_ready && is_told == Some(true),
             is_gone: is_ready && is_told == Some(false),
             is_ready,

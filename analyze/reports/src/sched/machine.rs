@@ -285,7 +285,10 @@ impl Machine {
         }
         let is_elsewhere = |place: Place| place.cpu != from && rules.is_partial(at.cpu, at.time);
         let waits = |life: &Life| matches!(life.now, Now::Waiting { place, .. } if is_elsewhere(place));
-        if !rules.recorded.tells(to, at.time) || waits(self.life(thread)) {
+        let is_lost = rules
+            .recorded
+            .loses_on_move(to.trace, (from.cpu, to.cpu), at.time);
+        if is_lost || waits(self.life(thread)) {
             return self.become_of(thread, Now::Off);
         }
         match self.life(thread).now {

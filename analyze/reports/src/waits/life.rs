@@ -261,6 +261,11 @@ impl Life {
         stretch
     }
 
+    /// When what the thread does now began.
+    pub(super) fn since(&self) -> i64 {
+        self.since
+    }
+
     /// True if it waits for a CPU.
     pub(super) fn lacks_cpu(&self) -> bool {
         self.now == Now::Runnable

@@ -98,8 +98,9 @@ impl Player<'_> {
                     self.leaves(cpu, time, key(prev), left);
                 }
                 if let Some(next) = next {
-                    let is_whole = self.rules.recorded.is_whole_at(trace, time);
+                    let rules = self.rules;
                     let (life, losses) = self.life(key(next));
+                    let is_whole = rules.recorded.is_whole_between(trace, || life.since(), time);
                     let stretch = life.come(time, cpu, losses, is_whole);
                     self.list(key(next), stretch);
                 }
@@ -112,7 +113,9 @@ impl Player<'_> {
                 by,
             } => {
                 let target = target.map(u32::from);
-                let tells = self.rules.recorded.wake((cpu, time), is_ready, target);
+                let rules = self.rules;
+                let since = || self.life(key(woken)).0.since();
+                let tells = rules.recorded.wake((cpu, time), since, is_ready, target);
                 self.wakes(cpu, time, key(woken), (source, by, is_ready), tells);
             }
             seldom => self.seldom(cpu, time, seldom),
@@ -125,7 +128,7 @@ impl Player<'_> {
         let key = |tid: i32| ThreadKey { trace, tid };
         match item {
             Item::Moves { tid, from, to } => {
-                let is_gone = !self.rules.recorded.tells(CpuKey { trace, cpu: to }, time);
+                let is_gone = self.rules.recorded.loses_on_move(trace, (from, to), time);
                 self.life(key(tid)).0.moves(from, to, is_gone);
             }
             Item::Peer(tid, peer) => self.life(key(tid)).0.peer = Some(peer),
