@@ -332,9 +332,12 @@ test('contexts are told apart by frames around them, and only the browser abbrev
   page,
   view,
 }) => {
-  const { address } = await view(LOCK);
-  await open(page, `${address}#${LOCK.address}`);
-  const around = await page.locator('.ranking [data-ranked] small').allInnerTexts();
+  const around: string[] = [];
+  for (const study of STUDIES) {
+    const { address } = await view(study);
+    await open(page, `${address}#${study.address}`);
+    around.push(...(await page.locator('.ranking [data-ranked] small').allInnerTexts()));
+  }
   expect(around.some((text) => text.includes('«'))).toBe(true);
   // One of ours before that which it puts where a line is full would look like a mistake.
   for (const text of around) expect(text).not.toContain('…');

@@ -376,6 +376,7 @@ export class Model {
 
   /** Changes what is shown without changing groups. */
   look(change: Partial<Pick<Shown, 'mode' | 'part' | 'isFlipped' | 'isTall' | 'pins' | 'sort' | 'execution'>>): void {
+    this.flush();
     Object.assign(this.shown, change);
     if (change.part !== undefined) this.refresh();
     this.emit('view');
@@ -417,6 +418,7 @@ export class Model {
   zoomTo(context: number): void {
     this.cursor = context;
     if (context !== this.shown.zoom) {
+      this.flush();
       this.shown.zoom = context;
       this.isDiscrete = true;
       this.writeAddress();
@@ -467,6 +469,11 @@ export class Model {
   /** Begins or ends a drag: until the end the address stays as it was before. */
   hold(isHeld: boolean): void {
     this.isHeld = isHeld;
+  }
+
+  /** Writes a step that waits for the page to become calm, so that what follows is a step of its own. */
+  private flush(): void {
+    if (this.isDiscrete) this.writeAddress();
   }
 
   private writeAddress(): void {

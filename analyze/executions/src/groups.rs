@@ -3,7 +3,7 @@
 use crate::compare::{SURE, Times};
 use crate::database::{Database, Figures, Table};
 use crate::permutation::{correct, least_chance};
-use crate::statistics::{Numbers, Spread, Test, numbers, surer, test};
+use crate::statistics::{Numbers, Spread, Test, coarse, numbers, surer, test};
 use crate::texts::{TextSeparation, rank, texts};
 
 /// Places of executions in their table, ascending.
@@ -70,7 +70,7 @@ pub fn separations<'t>(database: &Database, table: &'t Table, groups: [&[usize];
     figures.sort_by(|one, other| {
         distance(other)
             .total_cmp(&distance(one))
-            .then(one.test.chance.total_cmp(&other.test.chance))
+            .then(coarse(one.test.chance).total_cmp(&coarse(other.test.chance)))
     });
     let (mut texts, least): (Vec<_>, Vec<_>) = texts(database, table, groups).into_iter().unzip();
     correct(texts.iter_mut().map(|of| &mut of.chance).zip(least));

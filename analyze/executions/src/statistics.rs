@@ -106,6 +106,12 @@ pub(crate) fn least_of_times(groups: [Spread; 2]) -> f64 {
     )
 }
 
+/// A number to six digits. What differs by rounding alone is then equal, so that terminal and page have the same
+/// order.
+pub(crate) fn coarse(number: f64) -> f64 {
+    format!("{number:.5e}").parse().unwrap_or(number)
+}
+
 /// The chance of the surer of two tests, as there were two.
 pub(crate) fn surer(one: f64, other: f64) -> f64 {
     (2.0 * one.min(other)).min(1.0)

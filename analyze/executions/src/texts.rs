@@ -13,7 +13,7 @@ use crate::compare::SURE;
 use crate::database::{Database, Source, Table};
 use crate::names::Names;
 use crate::permutation::{corrected, least_chance};
-use crate::statistics::{presence, surer};
+use crate::statistics::{coarse, presence, surer};
 
 /// A text of executions in two groups.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ pub(crate) fn texts(database: &Database, table: &Table, groups: [&[usize]; 2]) -
 pub(crate) fn rank(texts: &mut [TextSeparation]) {
     texts.sort_by(|one, other| {
         let by_sureness = other.is_sure().cmp(&one.is_sure());
-        by_sureness.then(other.association.total_cmp(&one.association))
+        by_sureness.then(coarse(other.association).total_cmp(&coarse(one.association)))
     });
 }
 
@@ -144,7 +144,7 @@ fn counts(column: &Column<'_>, groups: [&[usize]; 2]) -> Vec<[u64; 2]> {
 /// The text of which it is least probable by chance that so different parts of both groups have it, and how probable that is of the
 /// surest of so many; of texts as sure as each other that of which the parts differ most.
 fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
-    let mut known: HashMap<[u64; 2], f64> = HashMap::new();
+    let mut known: HashMap<[u64; 2], [f64; 2]> = HashMap::new();
     let there = || {
         counts
             .iter()
@@ -153,13 +153,16 @@ fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
     };
     let apart = |of: &[u64; 2]| {
         let [one, other] = [0, 1].map(|at| of[at] as f64 / sizes[at].max(1) as f64);
-        (one - other).abs()
+        coarse((one - other).abs())
     };
     let chances = there().map(|(place, of)| {
-        let chance = *known.entry(*of).or_insert_with(|| presence(*of, sizes));
-        (place, chance, apart(of))
+        let chances = *known.entry(*of).or_insert_with(|| {
+            let chance = presence(*of, sizes);
+            [chance, coarse(chance)]
+        });
+        (place, chances, apart(of))
     });
-    let least = chances.min_by(|one, other| one.1.total_cmp(&other.1).then(other.2.total_cmp(&one.2)));
+    let least = chances.min_by(|one, other| one.1[1].total_cmp(&other.1[1]).then(other.2.total_cmp(&one.2)));
     let mut possible: Vec<f64> = there()
         .map(|(_, of)| least_chance(sizes, of[0] + of[1]))
         .collect();
@@ -168,7 +171,7 @@ fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
         possible.pop();
     }
     possible.sort_by(f64::total_cmp);
-    least.map_or((counts.len(), 1.0), |(place, chance, _)| {
+    least.map_or((counts.len(), 1.0), |(place, [chance, _], _)| {
         (place, corrected(chance, &possible))
     })
 }

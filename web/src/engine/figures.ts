@@ -4,7 +4,7 @@ import type { Group } from './group';
 import type { Order } from './order';
 import type { Numbers } from './pack';
 import { correct, leastChance, Runs, type Tail, twoSidedTail } from './permutation';
-import { type Spread, surer } from './statistics';
+import { coarse, type Spread, surer } from './statistics';
 import type { Table } from './table';
 
 type Both = readonly [Group, Group];
@@ -180,6 +180,6 @@ export class Separating {
     const apart = (one: Separation) => Math.abs(one.higher - 0.5);
     return all
       .filter((one) => one.higher !== 0.5)
-      .sort((one, other) => apart(other) - apart(one) || one.chance - other.chance);
+      .sort((one, other) => apart(other) - apart(one) || coarse(one.chance) - coarse(other.chance));
   }
 }

@@ -14,6 +14,11 @@ export interface Spread {
   deviation: number;
 }
 
+/** A number to six digits. What differs by rounding alone is then equal, so that page and terminal have the same order. */
+export function coarse(number: number): number {
+  return Number(number.toPrecision(6));
+}
+
 /** Above that many degrees of freedom Student's distribution is reckoned from the normal one. */
 const MANY = 400;
 

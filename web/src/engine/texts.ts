@@ -9,7 +9,7 @@ import { SURE } from './compare';
 import type { Group } from './group';
 import type { Pack, Source } from './pack';
 import { correct, corrected, leastChance, leastChances } from './permutation';
-import { chanceOfSquares, presence, surer } from './statistics';
+import { chanceOfSquares, coarse, presence, surer } from './statistics';
 import type { Table } from './table';
 
 type Both = readonly [Group, Group];
@@ -170,6 +170,9 @@ export function association(counts: Counts): number {
 /** Counts below that are so frequent that what is known of them has a place of its own. */
 const SMALL = 64;
 
+/** Chances beyond that factor differ to six digits. */
+const NEAR = 1.0001;
+
 /** Fisher's test, each pair of counts tested once: most texts of a long list have few executions. */
 class Presence {
   private readonly small = new Float64Array(SMALL * SMALL).fill(-1);
@@ -206,16 +209,19 @@ export function surest({ a, b, sizes }: Counts): { place: number; chance: number
   const known = new Presence(sizes);
   let place = a.length;
   let chance = Infinity;
+  let rounded = Infinity;
   let most = 0;
   let texts = 0;
   for (let at = 0; at < a.length; at++) {
     if (a[at] + b[at] === 0) continue;
     texts++;
     const found = known.of(a[at], b[at]);
-    if (found > chance) continue;
-    const apart = Math.abs(a[at] / Math.max(1, sizes[0]) - b[at] / Math.max(1, sizes[1]));
-    if (found === chance && apart <= most) continue;
-    [place, chance, most] = [at, found, apart];
+    if (found > chance * NEAR) continue;
+    const near = coarse(found);
+    if (near > rounded) continue;
+    const apart = coarse(Math.abs(a[at] / Math.max(1, sizes[0]) - b[at] / Math.max(1, sizes[1])));
+    if (near === rounded && apart <= most) continue;
+    [place, chance, rounded, most] = [at, found, near, apart];
   }
   if (texts === 0) return { place, chance: 1 };
   const leastOf = leastChances(...sizes);
@@ -289,7 +295,7 @@ export class TextWork {
       Float64Array.from(this.found, ({ least }) => least),
     );
     const all = this.found.map(({ least: _, ...one }, at): TextSeparation => ({ ...one, chance: chances[at] }));
-    const order = (one: TextSeparation, other: TextSeparation) => other.association - one.association;
+    const order = (one: TextSeparation, other: TextSeparation) => coarse(other.association) - coarse(one.association);
     const sure = all.filter(({ chance }) => chance < SURE);
     const other = all.filter(({ chance }) => !(chance < SURE));
     return [...sure.sort(order), ...other.sort(order)];

@@ -320,7 +320,12 @@ impl Database {
             .iter()
             .map(|column| !column.is_value && of_reasons.contains(&column.name))
             .collect();
-        let filling = || -> Vec<Filling> { self.columns.iter().map(|_| Filling::default()).collect() };
+        // A part alone does not show what its columns are.
+        let are_names = match most {
+            usize::MAX => vec![false; self.columns.len()],
+            _ => self.names(kind)?,
+        };
+        let filling = || -> Vec<Filling> { are_names.iter().map(|&is| Filling::new(is)).collect() };
         let mut columns = filling();
         let mut last = None;
         while let Some(row) = rows.next().map_err(&sqlite)? {
@@ -359,6 +364,24 @@ impl Database {
             each(self.filled(table, columns))?;
         }
         Ok(())
+    }
+
+    /// By column whether its captured integers are names, since one of them is too large for exact numbers.
+    fn names(&self, kind: &Kind) -> Result<Vec<bool>, DatabaseError> {
+        let sqlite = DatabaseError::sqlite(&self.path);
+        let is_name = |column: &Column| -> Result<bool, DatabaseError> {
+            if !column.may_be_names() {
+                return Ok(false);
+            }
+            let name = quoted(&column.name);
+            let query = format!(
+                "SELECT EXISTS (SELECT 1 FROM execution WHERE kind = ?1 AND typeof({name}) = 'integer' AND {name} NOT BETWEEN \
+                 -{EXACT} AND {EXACT})"
+            );
+            let found = self.connection.query_row(&query, [kind.id], |row| row.get(0));
+            found.map_err(&sqlite)
+        };
+        self.columns.iter().map(is_name).collect()
     }
 
     /// A table with its columns.
@@ -657,12 +680,28 @@ struct Filling {
     codes: Vec<Option<u32>>,
     /// Integers that are rounded among the numbers, with their rows.
     large: Vec<(usize, i64)>,
+    /// Another part of the column has such integers.
+    are_names: bool,
 }
 
 /// Larger integers cannot be distinguished from their neighbours as floating point numbers.
 const EXACT: u64 = 1 << 53;
 
+impl Column {
+    /// Whether integers may be names: captured ones without a unit.
+    fn may_be_names(&self) -> bool {
+        self.is_value && self.unit.is_empty()
+    }
+}
+
 impl Filling {
+    fn new(are_names: bool) -> Filling {
+        Filling {
+            are_names,
+            ..Filling::default()
+        }
+    }
+
     /// The value of that row.
     fn push(&mut self, row: usize, value: ValueRef<'_>) {
         let number = match value {
@@ -706,7 +745,7 @@ impl Filling {
     /// are too large to be distinguished from their neighbours are names, such as span ids: all values of
     /// their column become texts, including those that SQLite stores as text since they exceed 2^63.
     fn into_table(mut self, column: &Column, table: &mut Table) {
-        if column.is_value && column.unit.is_empty() && !self.large.is_empty() {
+        if column.may_be_names() && (self.are_names || !self.large.is_empty()) {
             self.name_numbers();
         }
         if self.numbers.iter().any(|number| !number.is_nan()) {
