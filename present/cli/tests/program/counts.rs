@@ -77,7 +77,7 @@ fn dpdk_stream(core: u32, first: u64, records: u64) -> Vec<u8> {
     for number in 0..records {
         data.resize(data.len().next_multiple_of(8), 0);
         let id = (number + u64::from(core)) % 3;
-        data.extend((first + number * 100 | id << 48).to_le_bytes());
+        data.extend(((first + number * 100) | (id << 48)).to_le_bytes());
         match id {
             0 => data.extend(number.to_le_bytes()),
             1 => data.extend([&number.to_le_bytes()[..], &[7, 0, 0, 0]].concat()),

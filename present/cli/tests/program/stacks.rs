@@ -419,7 +419,9 @@ fn workers_that_give_up_root_have_stacks() {
     let mut all = 0;
     for (pid, used) in told {
         let used: u64 = used.parse().unwrap();
-        let process = processes.iter().find(|process| process["pid"].to_string() == pid);
+        let process = processes
+            .iter()
+            .find(|process| process["pid"].as_u64() == pid.parse().ok());
         let samples = process
             .and_then(|process| process["cpu_samples"].as_u64())
             .unwrap();
