@@ -16,8 +16,8 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         mut machine,
         ..
     } = partial;
-    machine.ends_recording(&input.recorded, input.known_until().unwrap_or(i64::MIN));
-    machine.ends_waiting(&input.recorded, None);
+    let end = input.known_until().unwrap_or(i64::MIN);
+    machine.ends_waiting(&input.recorded, None, end);
     let ends = ends(input);
     for &(trace, end) in &ends {
         machine.ends_knowing(trace, end);
@@ -54,7 +54,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     Graph {
         head: input.head(),
         known_from: rules.from,
-        known_until: input.known_until().unwrap_or(i64::MIN),
+        known_until: end,
         ends,
         by_key: held.into_iter().collect(),
         actors,

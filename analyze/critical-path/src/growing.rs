@@ -106,17 +106,14 @@ impl Growing {
         {
             self.play_until(analysis, partial, Some(end.saturating_add(1)));
             let recorded = &analysis.input().recorded;
-            self.machine.ends_recording(recorded, end);
-            self.machine.ends_waiting(recorded, Some(trace));
+            self.machine.ends_waiting(recorded, Some(trace), end);
             self.machine.ends_knowing(trace, end);
             self.ends.pop();
         }
         self.play_until(analysis, partial, until);
         if until.is_none() {
-            let input = analysis.input();
-            let end = input.known_until().unwrap_or(i64::MIN);
-            self.machine.ends_recording(&input.recorded, end);
-            self.machine.ends_waiting(&input.recorded, None);
+            let end = self.graph.known_until;
+            self.machine.ends_waiting(&analysis.input().recorded, None, end);
         }
     }
 

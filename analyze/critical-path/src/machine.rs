@@ -202,7 +202,7 @@ impl Player<'_> {
 impl Machine {
     /// Up to a time the recording of some CPUs has ended: what their threads do from then on is unknown.
     #[inline(always)]
-    pub(crate) fn ends_recording(&mut self, recorded: &Recorded, until: i64) {
+    fn ends_recording(&mut self, recorded: &Recorded, until: i64) {
         while let Some(&(time, cpu)) = recorded.ends().get(self.ended)
             && time <= until
         {
@@ -227,8 +227,9 @@ impl Machine {
         self.occupies(cpu, time, Occupant::Unknown);
     }
 
-    /// There is nothing more of a trace, or of any: whoever waits still does.
-    pub(crate) fn ends_waiting(&mut self, recorded: &Recorded, trace: Option<u32>) {
+    /// Behind that time there is nothing more of a trace, or of any: whoever waits still does.
+    pub(crate) fn ends_waiting(&mut self, recorded: &Recorded, trace: Option<u32>, end: i64) {
+        self.ends_recording(recorded, end);
         let is_of = |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace);
         for (key, life) in self.lives.entries().filter(|life| is_of(life.0)) {
             let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));

@@ -57,9 +57,9 @@ impl Extent {
         let clock = trace.clock(stream)?;
         let begins = || stream.packets.iter().filter_map(|packet| packet.begin);
         let ends = stream.packets.iter().filter_map(|packet| packet.end);
-        let first = ends.min().into_iter().chain(begins()).min()?;
+        let first = begins().chain(ends).min()?;
         let mut lasts = Lasts::new(trace);
-        let mut last = begins().max().into_iter().chain(lasts.end(stream)).max()?;
+        let mut last = begins().chain(lasts.end(stream)).max()?;
         if !gives_its_end(stream) {
             last = lasts.of_stream(stream).map_or(last, |of| of.max(last));
         }

@@ -85,7 +85,7 @@ impl Kind {
         matches!(self, Kind::Cpu | Kind::Wait)
     }
 
-    /// Whether it has a selected call chain of perf.
+    /// True for records of perf with a call chain.
     pub(crate) fn is_perfs(self) -> bool {
         matches!(self, Kind::PerfSample(_) | Kind::PerfSwitch)
     }

@@ -108,8 +108,7 @@ impl TimeSpec {
     /// Nanoseconds from the origin, for a trace from a time to another one.
     ///
     /// A time of day is on the day of the trace. In a trace of several days it is the first such time from
-    /// its begin to its end; if there is none, that of the first or the last day, whichever is nearer to the
-    /// trace.
+    /// its begin to its end, or else that of the first or last day, whichever is nearer to the trace.
     ///
     /// # Errors
     /// When the time is relative and the beginning of the trace is unknown, when it is out of range, and when

@@ -65,7 +65,7 @@ fn descriptors() -> Option<usize> {
 /// A connection that is served.
 struct Open {
     task: JoinHandle<()>,
-    /// Whether it has ever sent a request.
+    /// Set by the first request; until then the connection may be closed to make room.
     has_asked: Arc<AtomicBool>,
 }
 
@@ -104,7 +104,7 @@ fn is_of_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Closes the oldest connection that has sent no request; false if there is none.
+/// Closes the oldest connection without a request. Returns false if all have sent one.
 fn make_room(open: &mut Vec<Open>) -> bool {
     let silent = open.iter().position(|one| !one.has_asked.load(Ordering::Relaxed));
     if let Some(place) = silent {

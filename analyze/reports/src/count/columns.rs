@@ -87,7 +87,7 @@ pub(super) struct Parts {
 /// A part of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
-    /// Its column; none if it is outside the selected range.
+    /// Index of the column; `None` outside the selected range.
     pub(super) column: Option<usize>,
     /// Its clock values; the greatest end is no limit.
     pub(super) within: Range<u64>,

@@ -44,7 +44,7 @@ pub struct StreamRow {
     pub trace: u32,
     /// Its first file.
     pub file: String,
-    /// Its CPU, if all of its packets agree.
+    /// Number of the CPU; `None` if packets of the stream are of several.
     pub cpu: Option<u32>,
     /// Event records.
     pub events: u64,

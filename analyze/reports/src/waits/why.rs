@@ -70,7 +70,7 @@ pub(super) struct WakingThread {
     pub(super) has_called: bool,
     /// The last call that it made closed a descriptor.
     pub(super) has_closed: bool,
-    /// Its call is about a socket of the family AF_UNIX, which uses no network.
+    /// The call is about a socket of the family AF_UNIX, which uses no network.
     pub(super) is_local: bool,
     /// It waited for a disk last, or has made block requests since.
     pub(super) is_at_disk: bool,

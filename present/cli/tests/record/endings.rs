@@ -33,7 +33,7 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
         return;
     };
     let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
-    // The command makes system calls until it is told to end.
+    // The command makes system calls until the file `end` exists.
     let script = "while [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done";
     let mut process = Command::new("bash")
         .args(["-c", script])
