@@ -248,37 +248,6 @@ test('the graph scrolls to a frame that is deeper than it is high', async ({ pag
   expect((await place()).scrollTop).toBe(0);
 });
 
-test('opens with the groups of the terminal, and says so in the address', async ({ page, alone, context }) => {
-  await open(page, alone);
-  expect([await size(page, 'A'), await size(page, 'B')]).toEqual([EXECUTIONS / 2, EXECUTIONS / 100]);
-  await expect(page.locator('button.main')).toHaveAttribute(
-    'title',
-    /B: the 30 slowest of 3,000 .*A: the 1,500 around the median/,
-  );
-  await expect(page.locator('[data-ranked]').first()).toContainText(/sda|copy_tree/);
-  expect(hash(page)).toMatch(/^#a=m\.duration_ns.*&b=m\.duration_ns/);
-  const told = hash(page);
-  // All is something else than nothing said, also for who opens the link.
-  await page.click('button:text-is("Reset")');
-  await calm(page);
-  expect(hash(page)).toBe('#a=all');
-  const other = await context.newPage();
-  await open(other, page.url());
-  expect([await size(other, 'A'), await size(other, 'B')]).toEqual([EXECUTIONS, EXECUTIONS]);
-  await page.goBack();
-  await calm(page);
-  expect(hash(page)).toBe(told);
-  expect(await size(page, 'B')).toBe(30);
-  // Once there is something to go back to, an empty address is the start again.
-  await page.click('button:text-is("Reset")');
-  await calm(page);
-  await page.evaluate(() => {
-    location.hash = '';
-  });
-  await calm(page);
-  expect(await size(page, 'B')).toBe(30);
-});
-
 test('what is not significant stands in its place, marked and pale', async ({ page, alone }) => {
   await open(page, alone);
   const table = page.locator('table[aria-label="Contexts that differ most"]');
@@ -402,59 +371,6 @@ test('a brush on whole numbers takes whole ones, with its edges between them', a
   await brush(page, 'b m.waiting_ns', 0.21, 0.57);
   await calm(page);
   for (const end of rangeOf('waiting_ns') ?? ['none']) expect(end).toMatch(/^\d+$/);
-});
-
-test('permalinks give the same page, and the way back goes step by step', async ({ page, alone, context }) => {
-  await openAll(page, alone);
-  await page.click('text=Slowest 1 %');
-  await calm(page);
-  await page.locator('fieldset.side-b label', { hasText: 'worker-2' }).click();
-  await calm(page);
-  await page.fill('#search', 'query');
-  await page.locator('[data-ranked]').first().click();
-  await page.keyboard.press('p');
-  await page.click('button:text-is("log counts")');
-  await calm(page);
-  const sizes = [await size(page, 'A'), await size(page, 'B')];
-  expect(sizes[1]).toBeLessThan(30);
-  const other = await context.newPage();
-  await open(other, page.url());
-  expect([await size(other, 'A'), await size(other, 'B')]).toEqual(sizes);
-  await expect(other.locator('#search')).toHaveValue('query');
-  await expect(other.locator('.pin')).toHaveCount(1);
-  await expect(other.locator('button:text-is("log counts")')).toHaveAttribute('aria-pressed', 'true');
-  expect(await other.locator('[data-flame] canvas').screenshot()).toEqual(
-    await page.locator('[data-flame] canvas').screenshot(),
-  );
-  // The heights, the pin, the search and the zoom.
-  for (let step = 0; step < 4; step++) await page.goBack();
-  await calm(page);
-  expect(await size(page, 'B')).toBe(sizes[1]);
-  await expect(page.locator('.pin')).toHaveCount(0);
-  await expect(page.locator('#search')).toHaveValue('');
-  await page.goBack();
-  await calm(page);
-  expect(await size(page, 'B')).toBe(30);
-  await page.goBack();
-  await calm(page);
-  expect(await size(page, 'B')).toBe(EXECUTIONS);
-  await page.goForward();
-  await calm(page);
-  expect(await size(page, 'B')).toBe(30);
-});
-
-test('addresses that make no sense are harmless', async ({ page, alone }) => {
-  for (const bad of [
-    '#a=%%%&b=;;;::=',
-    '#zoom=99999999&pins=5,x,-1&x=77777&k=9',
-    '#a=m.duration_ns%3ANaN%3A7&ctx=c.99999,i.5,c.1',
-    '#scale=__proto__:log',
-  ]) {
-    await page.goto('about:blank');
-    await open(page, alone + bad);
-    expect(await size(page, 'A')).toBe(/a=/.test(bad) ? EXECUTIONS : EXECUTIONS / 2);
-    if (bad.includes('&x=')) await expect(page.locator('dialog.timeline .error')).toContainText('no execution 77777');
-  }
 });
 
 test('the keyboard does all', async ({ page, alone, context }) => {
@@ -607,73 +523,6 @@ test('modes, inverting, swapping, resetting, lists to check', async ({ page, alo
   expect(await size(page, 'A')).toBe(EXECUTIONS);
 });
 
-test('served: the token leaves the address, kinds are switched, the page is exported', async ({
-  page,
-  served,
-  context,
-}) => {
-  await open(page, served.address);
-  expect(await size(page, 'B')).toBe(30);
-  expect(page.url()).not.toContain('secret');
-  await page.reload();
-  await page.waitForSelector('[data-flame]');
-  await page.click('text=Slowest 1 %');
-  await calm(page);
-  await page.locator('.list.side-b [data-execution]').first().click();
-  await expect(page.locator('dialog.timeline .legend')).toContainText('block-device');
-  await page.keyboard.press('Escape');
-  await page.selectOption('header.top select', { index: 1 });
-  await expect(page.locator('[data-size=A]')).toHaveText('50');
-  await page.goBack();
-  await expect(page.locator('[data-size=B]')).toHaveText('30');
-  await calm(page);
-  const waits = page.waitForEvent('download');
-  await page.click('text=Export');
-  const download = await waits;
-  const file = await download.path();
-  expect(download.suggestedFilename()).toMatch(/^[\w.-]+\.html$/);
-  const other = await context.newPage();
-  const asked: string[] = [];
-  other.on('request', (request) => asked.push(request.url()));
-  // A file from the disk asks nobody.
-  const { copyFileSync } = await import('node:fs');
-  copyFileSync(file, `${file}.html`);
-  await open(other, `file://${file}.html${hash(page)}`);
-  expect(await size(other, 'B')).toBe(30);
-  expect(asked.filter((url) => !/^(file|data|blob):/.test(url))).toEqual([]);
-  await other.locator('.list.side-b [data-execution]').first().click();
-  await expect(other.locator('dialog.timeline .legend')).toContainText('block-device');
-});
-
-test('served: links without a token open in other tabs of the same browser, and in no other one', async ({
-  page,
-  served,
-  context,
-  browser,
-}) => {
-  await open(page, served.address);
-  await page.locator('[data-ranked]').first().click();
-  await calm(page);
-  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: served.origin });
-  await page.click('text=Copy link');
-  const link = await page.evaluate(() => navigator.clipboard.readText());
-  expect(link).toBe(page.url());
-  expect(link).not.toContain('secret');
-  expect(link).toContain('zoom=');
-  const other = await context.newPage();
-  await open(other, link);
-  expect(await size(other, 'B')).toBe(await size(page, 'B'));
-  // A wrong token does no harm to the one that is known.
-  await open(other, `${served.origin}?token=wrong`);
-  expect(await size(other, 'B')).toBe(30);
-  expect(other.url()).not.toContain('wrong');
-  await open(await context.newPage(), link);
-  const stranger = await (await browser.newContext()).newPage();
-  await stranger.goto(link);
-  await expect(stranger.locator('[role=alert]')).toContainText('The token is wrong.');
-  await stranger.context().close();
-});
-
 test('served: errors are told', async ({ page, served }) => {
   await page.goto(`${served.origin}?token=wrong`);
   await expect(page.locator('[role=alert]')).toContainText('The token is wrong.');
@@ -780,46 +629,6 @@ test('damaged data is told of', async ({ page, alone }) => {
     await page.goto(`file://${file}`);
     await expect(page.locator('[role=alert]')).toContainText(said);
   }
-});
-
-test('a drag that rests on its way can be gone back from', async ({ page, alone }) => {
-  await openAll(page, alone);
-  await brush(page, 'b m.duration_ns', 0.5, 0.9);
-  await calm(page);
-  const [before, chosen] = [hash(page), await size(page, 'B')];
-  const canvas = page.locator('[data-histogram="b m.waiting_ns"] canvas');
-  await canvas.scrollIntoViewIfNeeded();
-  const box = (await canvas.boundingBox())!;
-  await page.mouse.move(box.x + box.width * 0.2, box.y + 20);
-  await page.mouse.down();
-  await page.mouse.move(box.x + box.width * 0.8, box.y + 20, { steps: 5 });
-  // All that is done when nothing moves has been done, and nothing is decided yet.
-  await calm(page);
-  expect(await size(page, 'B')).not.toBe(chosen);
-  expect(hash(page)).toBe(before);
-  await page.mouse.up();
-  await calm(page);
-  expect(hash(page)).toContain('m.waiting_ns');
-  await page.goBack();
-  await calm(page);
-  expect(hash(page)).toBe(before);
-  expect(await size(page, 'B')).toBe(chosen);
-});
-
-test('a search can be gone back from, not each of its letters', async ({ page, alone }) => {
-  await openAll(page, alone);
-  await brush(page, 'b m.duration_ns', 0.5, 0.9);
-  await calm(page);
-  const before = hash(page);
-  await page.keyboard.press('/');
-  for (const letter of 'disk') {
-    await page.keyboard.type(letter);
-    await calm(page);
-  }
-  expect(hash(page)).toContain('find=disk');
-  await page.goBack();
-  await calm(page);
-  expect(hash(page)).toBe(before);
 });
 
 test('executions are read beside the page, which goes on answering', async ({ page }, testInfo) => {
