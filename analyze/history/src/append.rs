@@ -5,12 +5,14 @@
 //! what attributes are there ([`crate::resume`]); packets that reach behind that are read, and all later ones, as in a build.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, first_reaching};
+use tracebraid_kernel_fold::{NotRecorded, Recorded};
 
 use crate::build::{Asked, BuildError, Built, Ground, HistoryAnalysis, Output};
 use crate::checkpoint::{self, Knowledge};
@@ -113,11 +115,12 @@ pub fn append(
         streams: StreamMark::of(set),
         ..Meta::default()
     };
-    let slices = Slices::of(set);
+    let recorded = Arc::new(Recorded::of(set));
+    let slices = Slices::of(set, &recorded);
     let times = checkpoint::times(&slices);
-    let ground = Ground::of(set, asked, &times)?;
+    let ground = Ground::of(set, recorded, asked, &times)?;
     // If other CPUs turn out to be missing, other values are unknown from the beginning on: read everything.
-    let is_known = index.meta.not_recorded == ground.not_recorded();
+    let is_known = begins(&index.meta.not_recorded) == begins(&ground.not_recorded());
     let cut = is_known.then(|| cut(set, &slices, &index, (growth, &ground)));
     let cut = seeded(&source, &ground, &index, cut.flatten());
     let (cut, knowledge) = cut.unzip();
@@ -148,6 +151,18 @@ pub fn append(
         packets: growth.packets,
         read: control.total(),
     })
+}
+
+/// CPUs that are missing, or were recorded only from a time on; some may end early where the trace has yet to grow.
+fn begins(missing: &[NotRecorded]) -> Vec<NotRecorded> {
+    let without_end = missing
+        .iter()
+        .filter(|of| of.is_never() || of.before_ns.is_some());
+    let begin = |of: &NotRecorded| NotRecorded {
+        after_ns: None,
+        ..*of
+    };
+    without_end.map(begin).collect()
 }
 
 /// What was asked for when it was built, if it can be gone on with at all.
@@ -207,7 +222,15 @@ fn cut(set: &TraceSet, slices: &Slices, index: &Index, (growth, ground): (Growth
         let mut kept = index.checkpoints.iter().rev().map(|kept| kept.time);
         kept.find(|&time| time <= until && slices.last_begin(time) == Some(time))
     };
-    let mut until = growth.since;
+    // Where CPUs end, before and now, all that follows changes.
+    let missing = index
+        .meta
+        .not_recorded
+        .iter()
+        .copied()
+        .chain(ground.not_recorded());
+    let ends = missing.filter_map(|of| of.after_ns);
+    let mut until = ends.fold(growth.since, i64::min);
     loop {
         let cut = match ground.needs_checkpoints() {
             true => kept(until)?,

@@ -90,9 +90,10 @@ pub fn build(
         name: definition.name.clone(),
         text: definition.text.clone(),
     });
-    let slices = Slices::of(set);
+    let recorded = Arc::new(Recorded::of(set));
+    let slices = Slices::of(set, &recorded);
     let times = checkpoint::times(&slices);
-    let ground = Ground::of(set, asked, &times)?;
+    let ground = Ground::of(set, recorded, asked, &times)?;
     let meta = Meta {
         paths: paths.to_vec(),
         analysis: own,
@@ -150,13 +151,18 @@ impl Ground {
     }
 
     /// What is known of a trace set of which it may be kept at those times what was known then.
-    pub(crate) fn of(set: &TraceSet, asked: Asked, times: &[i64]) -> Result<Ground, BuildError> {
+    pub(crate) fn of(
+        set: &TraceSet,
+        recorded: Arc<Recorded>,
+        asked: Asked,
+        times: &[i64],
+    ) -> Result<Ground, BuildError> {
         let plan = user::with_probes(set, asked.definition).map(|definition| Plan::new(set, definition));
         let plan = plan.transpose().map_err(BuildError::Definition)?;
         let files = asked.files.then(|| Files::new(times));
         let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
         let selection = Selection {
-            recorded: Some(Arc::new(Recorded::of(set).so_far())),
+            recorded: Some(recorded),
             ..Selection::default()
         };
         let input = Input::new(set, selection, |event| wants(event) || of_files(event));
@@ -330,7 +336,10 @@ impl HistoryAnalysis {
         }
         let more = [&mut partial.user.pieces, &mut partial.files.pieces];
         let to = |slice, pieces| self.output.take(slice, pieces);
-        partial.kernel.hand_on(&self.output.slices, until, more, to);
+        let recorded = &self.ground.input.recorded;
+        partial
+            .kernel
+            .hand_on((&self.output.slices, recorded), until, more, to);
     }
 
     /// Follows what is before a time, and keeps what is known at some times until then.

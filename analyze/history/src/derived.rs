@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::attribute::{Attribute, Kind};
 use crate::file::HistoryError;
 use crate::history::{History, Level};
+use crate::kernel::UNKNOWN;
 use crate::query::Since;
 use crate::value::Value;
 
@@ -41,8 +42,12 @@ impl Parts {
             Parts {
                 thread: Value::Null, ..
             } => return Value::Null,
-            Parts { syscall, .. } if *syscall != Value::Null => "system",
             parts if parts.is_kernel() => "system",
+            Parts {
+                syscall: Value::Text(call),
+                ..
+            } if &**call == UNKNOWN => return Value::Null,
+            Parts { syscall, .. } if *syscall != Value::Null => "system",
             // The thread may be a kernel thread, or in an unrecorded call.
             Parts {
                 parent: Value::Null, ..

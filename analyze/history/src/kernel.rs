@@ -16,6 +16,7 @@ use tracebraid_kernel_model::{
 
 use crate::attribute::{Attribute, Kind, Subject};
 use crate::disks::{Disks, Request};
+use crate::ends::Ends;
 use crate::piece::{Piece, Pieces, WAKE};
 use crate::slices::Slices;
 use crate::value::ThreadState;
@@ -30,6 +31,7 @@ pub(crate) struct Partial {
     disks: Disks,
     /// What the disks' requests change.
     of_disks: Pieces,
+    ends: Ends,
     pub(crate) losses: u64,
     /// Nothing came before.
     is_first: bool,
@@ -77,6 +79,11 @@ struct At<'p> {
     cpu: CpuKey,
     time: i64,
 }
+
+/// The call of a thread that may have entered or left one on a CPU that was not recorded.
+pub(crate) const UNKNOWN: &str = "unknown";
+/// Its number among texts, behind those of softirqs; those of calls follow.
+const UNKNOWN_NUMBER: u16 = 0x100;
 
 type Lanes = ByCpu<Lane<Active, Step>>;
 
@@ -126,6 +133,7 @@ impl Partial {
     pub(crate) fn behind(values: &BTreeMap<Attribute, u64>) -> Partial {
         let mut partial = Partial::new(true);
         for (attribute, code) in values {
+            partial.ends.note(i64::MIN, *attribute, *code);
             let Some(number) = varint::number(*code) else {
                 continue;
             };
@@ -210,7 +218,7 @@ impl Partial {
             KernelEvent::Block(block) => {
                 // A request issued on one CPU may complete on one that was not recorded.
                 if let Some(request) = Request::new(block, body)
-                    && recorded.is_whole(event.cpu.trace)
+                    && recorded.is_whole_between(event.cpu.trace, || i64::MIN, event.time)
                 {
                     self.requests.push(event.cpu, event.time, request);
                 }
@@ -244,7 +252,7 @@ impl Partial {
     /// Hands on the slices before a time, with more of them; all, if no time is given.
     pub(crate) fn hand_on(
         &mut self,
-        slices: &Slices,
+        (slices, recorded): (&Slices, &Recorded),
         until: Option<i64>,
         more: [&mut Pieces; 2],
         mut to: impl FnMut(usize, Vec<Piece>),
@@ -270,10 +278,29 @@ impl Partial {
                 of_slice.push(piece);
             }
         }
-        for (at, pieces) in by_slice.into_iter().enumerate() {
-            to(self.handed_on + at, pieces);
+        for (slice, mut pieces) in (self.handed_on..).zip(by_slice) {
+            self.end_cpus(slices, recorded, slice, &mut pieces);
+            to(slice, pieces);
         }
         self.handed_on = self.handed_on.max(ready);
+    }
+}
+
+impl Partial {
+    /// Adds the ends of CPUs where a slice begins. Slices begin at all ends.
+    fn end_cpus(&mut self, slices: &Slices, recorded: &Recorded, slice: usize, pieces: &mut Vec<Piece>) {
+        let begin = slices.begin(slice);
+        let first = recorded.ends().partition_point(|end| end.0 < begin);
+        let later = recorded.ends().get(first..).unwrap_or_default();
+        let now = later.iter().take_while(|end| end.0 == begin);
+        let ended = now.clone().count();
+        if ended > 0 {
+            let piece = self.ends.end(slice, begin, now.map(|end| end.1));
+            pieces.insert(0, piece);
+        }
+        if later.len() > ended {
+            self.ends.note_all(pieces);
+        }
     }
 }
 
@@ -340,10 +367,9 @@ impl At<'_> {
             Step::Enter(call) => {
                 let attribute = Attribute::new(Kind::ThreadSyscall, self.cpu.trace, tid as u32);
                 let text = || call.name().to_owned();
-                // After the numbers of softirqs.
                 let number = match call {
-                    Syscall::OTHER => 0x100,
-                    call => call.0.saturating_add(0x101),
+                    Syscall::OTHER => UNKNOWN_NUMBER + 1,
+                    call => call.0.saturating_add(UNKNOWN_NUMBER + 2),
                 };
                 let pieces = self.pieces.get(self.cpu);
                 pieces.set_text(self.slices, self.time, attribute, number, text);
@@ -359,6 +385,15 @@ impl At<'_> {
         }
     }
 
+    /// Whether a thread is in a call becomes unknown.
+    fn lose_call(&mut self, tid: i32) {
+        let attribute = Attribute::new(Kind::ThreadSyscall, self.cpu.trace, tid as u32);
+        let pieces = self.pieces.get(self.cpu);
+        pieces.set_text(self.slices, self.time, attribute, UNKNOWN_NUMBER, || {
+            UNKNOWN.to_owned()
+        });
+    }
+
     fn softirq(&mut self, vector: i64) {
         let attribute = Attribute::new(Kind::CpuSoftirq, self.cpu.trace, self.cpu.cpu);
         let text = || softirq_name(vector).map_or_else(|| vector.to_string(), str::to_owned);
@@ -372,15 +407,17 @@ impl At<'_> {
             return;
         };
         let (prev, next) = (prev as i32, next as i32);
+        let is_whole = recorded.is_whole_at(self.cpu.trace, self.time);
         self.set_cpu(Kind::CpuThread, varint::code(next.into()));
         if prev != 0 {
             let state = switch.prev_state(body).map_or(ThreadState::Other, left);
-            match state {
-                // A CPU that is not recorded may take it.
-                ThreadState::Preempted if !recorded.is_whole_at(self.cpu.trace, self.time) => {
+            // It may be woken by a CPU that is not recorded, and run there.
+            match is_whole {
+                true => self.set_state(prev, state),
+                false => {
                     self.set_thread(Kind::ThreadState, prev, NULL);
+                    self.set_thread(Kind::ThreadSyscall, prev, NULL);
                 }
-                state => self.set_state(prev, state),
             }
             self.known(
                 prev,
@@ -390,6 +427,9 @@ impl At<'_> {
         }
         if next != 0 {
             self.set_state(next, ThreadState::Running);
+            if !is_whole {
+                self.lose_call(next);
+            }
             self.set_thread(Kind::ThreadCpu, next, varint::code(self.cpu.cpu.into()));
             self.known(
                 next,

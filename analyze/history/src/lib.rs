@@ -18,6 +18,7 @@ mod checkpoint;
 mod derived;
 mod disks;
 mod encode;
+mod ends;
 mod file;
 mod files;
 mod flush;

@@ -1,9 +1,11 @@
 //! The slices of time that blocks of a history stand for.
 //!
 //! They are made of the beginnings of packets, so that each holds about as many bytes of the trace whatever its
-//! events' rate; the same whoever builds the history, in however many chunks.
+//! events' rate; the same whoever builds the history, in however many chunks. One begins where the recording of a CPU
+//! ends, too, for what changes there.
 
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_kernel_fold::Recorded;
 
 /// Bytes of packets from which on a slice is closed.
 const SLICE_BYTES: u64 = 512 << 10;
@@ -18,8 +20,8 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// Those of a trace set.
-    pub(crate) fn of(set: &TraceSet) -> Slices {
+    /// Those of a trace set, of which CPUs are recorded as told.
+    pub(crate) fn of(set: &TraceSet, recorded: &Recorded) -> Slices {
         let mut packets: Vec<(i64, u64)> = Vec::new();
         for trace in &set.traces {
             for stream in &trace.streams {
@@ -34,7 +36,11 @@ impl Slices {
             }
         }
         packets.sort_unstable();
-        Slices::new(&packets, SLICE_BYTES)
+        let mut slices = Slices::new(&packets, SLICE_BYTES);
+        slices.begins.extend(recorded.ends().iter().map(|end| end.0));
+        slices.begins.sort_unstable();
+        slices.begins.dedup();
+        slices
     }
 
     /// Of packets, in the order of time: when they begin, and their bytes.

@@ -91,10 +91,17 @@ fn assert_same(found: &History, expected: &History, times: usize) {
     let attributes = expected.met(begin, end + 1, |_| true).unwrap();
     assert_eq!(found.met(begin, end + 1, |_| true).unwrap(), attributes);
     for time in crate::law::random_times(begin, end, times) {
-        assert_eq!(
-            found.at(time, |_| true).unwrap(),
-            expected.at(time, |_| true).unwrap(),
-            "at {time}"
+        let values = |history: &History| history.at(time, |_| true).unwrap();
+        let (now, all) = (values(found), values(expected));
+        let mut differs = now.iter().zip(&all).filter(|(now, all)| now != all);
+        let differs = differs
+            .next()
+            .map(|(now, all)| (found.path(now.0).to_string(), now, all));
+        assert!(
+            now == all,
+            "at {time}, first {differs:?}, {} and {}",
+            now.len(),
+            all.len()
         );
     }
     for &attribute in &attributes {

@@ -9,6 +9,7 @@ mod events;
 mod files;
 mod frequency;
 mod law;
+mod missing;
 mod model;
 #[path = "../../reports/tests/support/model_cpu.rs"]
 #[allow(dead_code, unreachable_pub)]

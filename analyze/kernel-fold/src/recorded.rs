@@ -237,16 +237,6 @@ impl Recorded {
         Recorded { traces, ends }
     }
 
-    /// As above for a trace that may grow: missing packets at the end may only be unwritten, so each CPU
-    /// counts as recorded from its first packet on.
-    pub fn so_far(mut self) -> Recorded {
-        for of in &mut self.traces {
-            of.cpus.iter_mut().for_each(|span| span.until = i64::MAX);
-            of.judge();
-        }
-        Recorded::from_traces(self.traces)
-    }
-
     /// Ends of the spans of CPUs that others outlive, in the order of time: nanoseconds from the origin.
     pub fn ends(&self) -> &[(i64, CpuKey)] {
         &self.ends

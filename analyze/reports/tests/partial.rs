@@ -1,8 +1,6 @@
 //! Traces with only some of their CPUs: every reported value is that of the whole trace, or is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tracebraid_critical_path::{GraphAnalysis, Reason, State};
@@ -17,84 +15,7 @@ use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::report::View;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
-use tracebraid_testkit::recorded;
-
-const CPUS: u32 = 4;
-
-/// The CPUs that are kept, and whether with their index.
-const KEPT: [(&[u32], bool); 6] = [
-    (&[0], true),
-    (&[3], false),
-    (&[1, 2], false),
-    (&[0, 3], true),
-    (&[0, 1, 2], true),
-    (&[1, 2, 3], false),
-];
-
-fn whole() -> PathBuf {
-    recorded::unpacked("kernel-mix-small").join("kernel-mix-small/kernel")
-}
-
-/// A copy of the trace with the channel files of some CPUs.
-struct Copy(PathBuf);
-
-impl Copy {
-    fn of(kept: &[u32], with_index: bool) -> Copy {
-        let name = kept.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
-        let directory = std::env::temp_dir().join(format!(
-            "tracebraid-partial-{}-{name}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        ));
-        let copy = |from: &Path, to: &Path| std::fs::copy(from, to).expect("a copy");
-        std::fs::create_dir_all(directory.join("index")).expect("a directory");
-        copy(&whole().join("metadata"), &directory.join("metadata"));
-        for cpu in kept {
-            let file = format!("kchan_{cpu}");
-            copy(&whole().join(&file), &directory.join(&file));
-            if with_index {
-                let index = format!("index/{file}.idx");
-                copy(&whole().join(&index), &directory.join(&index));
-            }
-        }
-        Copy(directory)
-    }
-
-    /// All CPUs, of one of them only some packets.
-    fn cut(cpu: u32, packets: Range<usize>) -> Copy {
-        let copy = Copy::of(&[0, 1, 2, 3], false);
-        let directory = copy.0.with_extension(format!("cut-{}", packets.start));
-        std::fs::rename(&copy.0, &directory).expect("a new name");
-        let copy = Copy(directory);
-        let set = copy.open();
-        let mut streams = set.traces[0].streams.iter();
-        let stream = streams.find(|stream| stream.files[0].path.ends_with(format!("kchan_{cpu}")));
-        let packets = &stream.expect("the CPU's stream").packets[packets];
-        let last = packets.last().expect("a packet");
-        let bytes = packets[0].offset as usize..(last.offset + last.bytes) as usize;
-        let file = copy.0.join(format!("kchan_{cpu}"));
-        let whole = std::fs::read(&file).expect("the file");
-        std::fs::write(&file, &whole[bytes]).expect("a part of it");
-        copy
-    }
-
-    /// Copies of all kinds, with the CPUs that have files.
-    fn all() -> Vec<(&'static [u32], Copy)> {
-        let without = KEPT.map(|(kept, with_index)| (kept, Copy::of(kept, with_index)));
-        let cut = [0..4, 4..9].map(|packets| (&[0, 1, 2, 3][..], Copy::cut(3, packets)));
-        without.into_iter().chain(cut).collect()
-    }
-
-    fn open(&self) -> TraceSet {
-        TraceSet::open(&[&self.0]).expect("the trace can be opened")
-    }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use tracebraid_testkit::partial::{CPUS, Copy, KEPT, whole};
 
 fn everything() -> Selection {
     Selection {

@@ -1,0 +1,84 @@
+//! Ends of CPUs that the trace outlives: from there on what they do is unknown, and with it all threads that do not run
+//! elsewhere, as they may run there, and which requests disks have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::CpuKey;
+
+use crate::attribute::{Attribute, Kind, Subject};
+use crate::piece::{Change, Piece};
+use crate::varint::{self, NULL};
+
+/// What becomes unknown at the next end, and who runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Ends {
+    /// States and calls of threads, and depths of disks' queues: bits of [`Attribute`].
+    known: BTreeSet<u64>,
+    /// By CPU: since when which thread runs (code).
+    running: BTreeMap<(u32, u32), (i64, u64)>,
+}
+
+impl Ends {
+    /// Notes a value that an attribute has from that time on.
+    pub(crate) fn note(&mut self, time: i64, attribute: Attribute, code: u64) {
+        match attribute.kind() {
+            Kind::ThreadState | Kind::ThreadSyscall | Kind::DiskDepth => {
+                self.known.insert(attribute.bits());
+            }
+            Kind::CpuThread => {
+                let cpu = (attribute.host(), attribute.id());
+                let known = self.running.entry(cpu).or_insert((time, code));
+                if time >= known.0 {
+                    *known = (time, code);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes the changes of a slice before the next end.
+    pub(crate) fn note_all(&mut self, pieces: &[Piece]) {
+        for change in pieces.iter().flat_map(|piece| &piece.changes) {
+            if let Some(attribute) = Attribute::of_bits(change.attribute) {
+                self.note(change.time, attribute, change.code);
+            }
+        }
+    }
+
+    /// The changes where a slice begins at which the recording of CPUs of a trace ends.
+    pub(crate) fn end(&mut self, slice: usize, time: i64, cpus: impl Iterator<Item = CpuKey>) -> Piece {
+        let mut piece = Piece {
+            slice,
+            ..Piece::default()
+        };
+        let mut set = |attribute: Attribute, code| {
+            piece.changes.push(Change {
+                time,
+                attribute: attribute.bits(),
+                code,
+            });
+        };
+        let mut traces = BTreeSet::new();
+        for cpu in cpus {
+            self.running.remove(&(cpu.trace, cpu.cpu));
+            let kinds = Kind::KEPT.into_iter();
+            let of_cpu = kinds.filter(|kind| kind.subject() == Subject::Cpu);
+            of_cpu.for_each(|kind| set(Attribute::new(kind, cpu.trace, cpu.cpu), NULL));
+            traces.insert(cpu.trace);
+        }
+        let running = self.running.iter();
+        let running: BTreeSet<(u32, i64)> = running
+            .filter_map(|(&(trace, _), &(_, code))| Some((trace, varint::number(code)?)))
+            .collect();
+        let attributes = self.known.iter().filter_map(|&bits| Attribute::of_bits(bits));
+        for attribute in attributes.filter(|attribute| traces.contains(&attribute.host())) {
+            let goes_on = running.contains(&(attribute.host(), attribute.id().into()));
+            match attribute.kind() {
+                Kind::ThreadState | Kind::ThreadSyscall if goes_on => {}
+                _ => set(attribute, NULL),
+            }
+        }
+        piece
+    }
+}
