@@ -134,6 +134,7 @@ impl<'g> Whose<'g> {
     pub(crate) fn execution(&self, period: EndedPeriod, label: Option<Label>, turns: &Turns) -> Execution {
         let (begin, end) = (period.begin.time, period.end.time);
         let is_kernels = self.kernels.of(period.begin.trace) == Some(period.begin.trace);
+        let begin_is_call = period.begin.is_call;
         let (first, mut values) = self.of(period.begin);
         let (last, of_end) = self.of(period.end);
         values.extend(of_end);
@@ -148,7 +149,7 @@ impl<'g> Whose<'g> {
                 busy_until: bounds.busy_until,
                 next: bounds.next,
                 was_free: bounds.was_free,
-                is_sure: !is_kernels,
+                is_sure: !is_kernels || begin_is_call,
             }
         });
         Execution {

@@ -62,10 +62,15 @@ struct Simulation {
     kernel: Vec<Records>,
     user: Records,
     truth: Vec<Truth>,
+    /// The kernel's trace has system calls: a begin, an end, and each wait is one.
+    has_calls: bool,
 }
 
 const SWITCH: u32 = 0;
 const WAKING: u32 = 1;
+const TAKES: u32 = 2;
+const LEAVES: u32 = 4;
+const READ: u32 = 6;
 const BEGIN: u32 = 0;
 const END: u32 = 1;
 
@@ -84,6 +89,15 @@ impl Simulation {
         self.goes(cpu, from, tid, 0);
         self.kernel[by].push((until, WAKING, ints(&[tid, cpu as i64])));
         self.goes(cpu, until + 2 * US, 0, tid);
+        self.call(cpu, READ, (from - 100, until + 2 * US + 100), 0);
+    }
+
+    /// A system call of a thread on its CPU, of that class and the next one.
+    fn call(&mut self, cpu: usize, entry: u32, (begin, end): (u64, u64), argument: usize) {
+        if self.has_calls {
+            self.kernel[cpu].push((begin, entry, ints(&[argument as i64])));
+            self.kernel[cpu].push((end, entry + 1, ints(&[0])));
+        }
     }
 
     fn span(&mut self, class: u32, time: u64, tid: i64, id: usize, name: &str) {
@@ -95,9 +109,10 @@ impl Simulation {
         self.user.push((time, class, payload));
     }
 
-    fn new(count: usize, seed: u64) -> Simulation {
+    fn new(count: usize, seed: u64, has_calls: bool) -> Simulation {
         let mut random = Random(seed);
         let mut simulation = Simulation {
+            has_calls,
             kernel: vec![Records::new(); 2 + WORKERS],
             ..Simulation::default()
         };
@@ -128,6 +143,7 @@ impl Simulation {
             }
             let begin = at;
             self.span(BEGIN, begin, ACCEPTOR, id, "request");
+            self.call(1, TAKES, (begin, begin + 100), id);
             at += random.between(5 * US, 30 * US);
             if random.is_one_in(12) {
                 let rest = random.between(100 * US, 600 * US);
@@ -177,6 +193,7 @@ impl Simulation {
                 at += wait + random.between(10 * US, 100 * US);
             }
             self.span(END, at, worker_tid(worker), id, "");
+            self.call(2 + worker, LEAVES, (at, at + 100), id);
             free[worker] = at + US;
             let truth = &mut self.truth[id];
             (truth.taken, truth.end, truth.worker) = (taken, at, worker);
@@ -188,6 +205,12 @@ impl Simulation {
         let kernel = [
             "sched_switch\"; fields := struct { i64 prev_tid; i64 prev_state; i64 next_tid; }",
             "sched_waking\"; fields := struct { i64 tid; i64 target_cpu; }",
+            "syscall_entry_dup\"; fields := struct { i64 fildes; }",
+            "syscall_exit_dup\"; fields := struct { i64 ret; }",
+            "syscall_entry_shutdown\"; fields := struct { i64 fd; }",
+            "syscall_exit_shutdown\"; fields := struct { i64 ret; }",
+            "syscall_entry_read\"; fields := struct { i64 fd; }",
+            "syscall_exit_read\"; fields := struct { i64 ret; }",
         ];
         let user = [
             "tracebraid:span_begin\"; fields := struct { u64 id; string name; }",
@@ -195,7 +218,8 @@ impl Simulation {
         ];
         let streams = self.kernel.iter_mut().chain([&mut self.user]);
         streams.for_each(|records| records.sort_by_key(|record| record.0));
-        write(&directory.join("kernel"), "kernel", "", &kernel, &self.kernel);
+        let kernel = if self.has_calls { &kernel[..] } else { &kernel[..2] };
+        write(&directory.join("kernel"), "kernel", "", kernel, &self.kernel);
         let context = "event.context := struct { i32 vpid; i32 vtid; };";
         write(&directory.join("ust"), "ust", context, &user, &[self.user]);
         self.truth
@@ -348,10 +372,10 @@ impl Sink for Judge<'_> {
 /// Nanoseconds by which a program's own clock may differ from event records: it may be preempted between them.
 const MOST_APART: u64 = 20_000_000;
 
-fn judged(directory: &Directory, truth: &[Truth], options: Options) -> Judged {
+fn judged(directory: &Directory, truth: &[Truth], definition: &str, options: Options) -> Judged {
     let set = TraceSet::open(&[directory.to_owned()]).expect("traces");
     let mut definitions = Definitions::default();
-    definitions.add("span request").expect("a definition");
+    definitions.file(definition).expect("a definition");
     let rules = BuildRules {
         definitions,
         ..BuildRules::default()
@@ -379,39 +403,75 @@ fn judged(directory: &Directory, truth: &[Truth], options: Options) -> Judged {
     judge.judged
 }
 
+const SPANS: &str = "span request";
+
+/// The same requests, by system calls of the threads. Like spans, they have their number as the second value.
+const CALLS: &str = "
+period request : $evt.$name == \"syscall_entry_dup\"
+  : $evt.$name == \"syscall_entry_shutdown\" && $evt.fd == $begin.$evt.fildes
+captures request : what = $evt.$name, id = $evt.fildes
+";
+
 /// Holds for every way to read the traces.
-fn same_in_every_way(directory: &Directory, truth: &[Truth]) -> Judged {
-    let whole = judged(directory, truth, Options::default());
+fn same_in_every_way(directory: &Directory, truth: &[Truth], definition: &str) -> Judged {
+    let whole = judged(directory, truth, definition, Options::default());
     for (threads, chunk_bytes) in [(1, 1 << 20), (2, 5000), (1, 700)] {
         let options = Options {
             threads,
             chunk_bytes,
             ..Options::default()
         };
-        let other = judged(directory, truth, options);
+        let other = judged(directory, truth, definition, options);
         assert!(other == whole, "{threads} threads, {chunk_bytes} bytes");
     }
     whole
 }
 
-#[test]
-fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
+/// Requests of a simulation, with the truth.
+fn simulated(definition: &str, has_calls: bool) -> (Judged, Vec<Truth>) {
     const REQUESTS: usize = 2300;
     let directory = tempfile::tempdir().expect("a directory");
-    let truth = Simulation::new(REQUESTS, 3).write(directory.path());
-    let found = same_in_every_way(directory.path(), &truth);
-    let in_queue: u64 = truth.iter().map(|of| of.taken - of.pushed).sum();
-    let right = [found.right_before, found.right_now];
+    let truth = Simulation::new(REQUESTS, 3, has_calls).write(directory.path());
+    let found = same_in_every_way(directory.path(), &truth, definition);
     assert_eq!(found.requests, REQUESTS as u64);
     // The simulation must produce this many queued requests.
-    assert!(right[0] * 10 < found.requests * 9, "{right:?}");
-    assert!(right[1] * 100 >= found.requests * 99, "{right:?}");
+    assert!(
+        found.right_before * 10 < found.requests * 9,
+        "{}",
+        found.right_before
+    );
+    (found, truth)
+}
+
+#[test]
+fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
+    let (found, truth) = simulated(SPANS, false);
+    let in_queue: u64 = truth.iter().map(|of| of.taken - of.pushed).sum();
+    assert!(
+        found.right_now * 100 >= found.requests * 99,
+        "{}",
+        found.right_now
+    );
     assert!(found.unknown <= WORKERS as u64, "{}", found.unknown);
     assert!(
         found.queued.abs_diff(in_queue) * 50 < in_queue,
         "{}, not {in_queue}",
         found.queued
     );
+}
+
+/// The thread that enters a system call records that itself: a begin like any other.
+#[test]
+fn requests_that_begin_with_a_system_call_are_followed() {
+    let (spans, _) = simulated(SPANS, true);
+    let (calls, _) = simulated(CALLS, true);
+    assert!(
+        calls.right_now * 100 >= calls.requests * 98,
+        "{}",
+        calls.right_now
+    );
+    let of = |judged: &Judged| (judged.right_now, judged.unknown, judged.queued);
+    assert_eq!(of(&calls), of(&spans));
 }
 
 /// A program's own data on its requests: see `tests/data/oracle/worker-pool/pool.c`.
@@ -445,7 +505,7 @@ fn recorded_truth(file: &Directory) -> Vec<Truth> {
 fn requests_of_a_recorded_pool_are_followed() {
     let directory = tracebraid_testkit::recorded::unpacked("worker-pool");
     let truth = recorded_truth(&directory.join("worker-pool.truth.csv"));
-    let found = same_in_every_way(&directory.join("worker-pool"), &truth);
+    let found = same_in_every_way(&directory.join("worker-pool"), &truth, SPANS);
     let right = [found.right_before, found.right_now];
     assert_eq!(found.requests, truth.len() as u64 - 1);
     assert!(right[0] * 100 < found.requests * 95, "{right:?}");

@@ -83,6 +83,7 @@ pub(crate) fn bound(
         time,
         trace,
         cpu,
+        is_call: false,
         captures,
     }
 }

@@ -1,11 +1,14 @@
 //! All periods that end, one by one, with where they began and ended: for analyses of what happened in each.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::Datum;
 use tracebraid_filter::periods::Periods;
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_kernel_model::{EventModel, KernelEvent, KernelModel};
 
 use crate::kernel::Window;
 use crate::periods::machine::{Begun, Spot};
@@ -35,6 +38,8 @@ pub struct Bound {
     pub trace: u32,
     /// Its CPU, if it is known.
     pub cpu: Option<u32>,
+    /// True for the entry or exit of a system call: its thread records it itself.
+    pub is_call: bool,
     /// What its definition captures there.
     pub captures: Vec<Datum>,
 }
@@ -54,6 +59,8 @@ pub struct EndedAnalysis {
     periods: PeriodAnalysis,
     /// By place among the streams of all traces: the trace.
     traces: Vec<u32>,
+    /// Places of the classes of system calls among those of the plan.
+    calls: HashSet<u32>,
 }
 
 /// What it finds.
@@ -67,6 +74,22 @@ pub struct Ended {
     pub unfinished: Vec<u64>,
     /// How many were not begun, since too many were open.
     pub refused: u64,
+}
+
+/// Places of the classes of system calls among those that matter.
+fn calls(set: &TraceSet, periods: &PeriodAnalysis) -> HashSet<u32> {
+    let model = KernelModel::new(set);
+    let is_call = |event: &EventModel| matches!(event.event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
+    let mut calls = HashSet::new();
+    for (trace, of_trace) in model.traces.iter().enumerate() {
+        for (stream, of_stream) in of_trace.streams.iter().enumerate() {
+            let classes =
+                (0..of_stream.classes()).filter(|&class| of_stream.event(class).is_some_and(is_call));
+            let places = classes.filter_map(|class| periods.plan.place(trace, stream, class));
+            calls.extend(places.map(|place| place as u32));
+        }
+    }
+    calls
 }
 
 impl EndedAnalysis {
@@ -86,6 +109,7 @@ impl EndedAnalysis {
         let mut periods = PeriodAnalysis::new(set, periods, &asked)?;
         periods.wanted.begins = true;
         Ok(EndedAnalysis {
+            calls: calls(set, &periods),
             periods,
             traces: set.traces.iter().zip(0..).flat_map(streams).collect(),
         })
@@ -123,6 +147,7 @@ impl EndedAnalysis {
             time,
             trace: self.traces.get(spot.stream as usize).copied().unwrap_or(0),
             cpu: spot.cpu,
+            is_call: self.calls.contains(&spot.class),
             captures,
         }
     }

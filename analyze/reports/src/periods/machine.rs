@@ -50,6 +50,8 @@ pub(super) struct Spot {
     pub(super) stream: u32,
     /// Its CPU, if it is known.
     pub(super) cpu: Option<u32>,
+    /// Place of its class among those of the plan.
+    pub(super) class: u32,
 }
 
 impl Spot {
@@ -57,6 +59,7 @@ impl Spot {
         Spot {
             stream: candidate.stream,
             cpu: candidate.cpu,
+            class: candidate.class,
         }
     }
 }
