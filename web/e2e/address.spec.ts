@@ -124,6 +124,24 @@ test('served: the token leaves the address, kinds are switched, the page is expo
   await expect(other.locator('dialog.timeline .legend')).toContainText('block-device');
 });
 
+test('served: a dialog that closes late changes the address of its own kind only', async ({ page, served }) => {
+  await open(page, served.address);
+  await page.locator('.list.side-b [data-execution]').first().click();
+  await expect(page.locator('dialog.timeline .legend')).toContainText('block-device');
+  await page.evaluate(() => {
+    const kinds = document.querySelector<HTMLSelectElement>('header.top select');
+    if (kinds === null) throw new Error('There are no kinds.');
+    // The dialog hears of it later.
+    document.querySelector<HTMLDialogElement>('dialog.timeline')?.close();
+    kinds.value = '1';
+    kinds.dispatchEvent(new Event('change', { bubbles: true }));
+  });
+  await expect(page.locator('[data-size=A]')).toHaveText('50');
+  expect(new URL(page.url()).hash).toContain('k=1');
+  await page.goBack();
+  await expect(page.locator('[data-size=B]')).toHaveText('30');
+});
+
 test('served: links without a token open in other tabs of the same browser, and in no other one', async ({
   page,
   served,

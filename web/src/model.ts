@@ -477,7 +477,8 @@ export class Model {
   }
 
   private writeAddress(): void {
-    if (this.isHeld) return;
+    // A dialog may close when its page shows another kind already: the address is no longer this one's.
+    if (this.isHeld || this.isClosed) return;
     const text = toAddress(this.shown);
     if (text === location.hash.replace(/^#/, '')) {
       this.isDiscrete = false;

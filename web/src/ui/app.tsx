@@ -27,9 +27,12 @@ export function App() {
   const [isHelp, setHelp] = useState(false);
   const [, setTheme] = useState(0);
   const latest = useRef(0);
+  // Events may come before what was drawn last has its listeners.
+  const shown = useRef<Model | null>(null);
 
   const open = async (wanted: Shown) => {
-    model?.close();
+    shown.current?.close();
+    shown.current = null;
     setModel(null);
     setError('');
     setSaid('Opening…');
@@ -48,6 +51,7 @@ export function App() {
       document.title = `${clean(ready.pack.title, 80) || 'executions'} · tracebraid`;
       const made = new Model(ready, source, wanted);
       performance.mark('ready');
+      shown.current = made;
       setModel(made);
       Object.assign(window, { tracebraid: made });
     } catch (failed) {
@@ -55,6 +59,7 @@ export function App() {
     }
   };
   const toKind = (kind: number) => {
+    shown.current?.tell();
     history.pushState(null, '', `#k=${kind}`);
     void open({ ...initial(), kind });
   };
@@ -65,12 +70,13 @@ export function App() {
   useEffect(() => {
     const back = () => {
       const wanted = fromAddress(location.hash);
+      const model = shown.current;
       if (!source.isAlone && wanted.kind !== (model?.pack.kind ?? -1)) {
         void open(wanted);
       } else model?.restore(wanted);
     };
     const key = (event: KeyboardEvent) => {
-      if (model !== null) keyAnywhere(event, model, () => setHelp(true));
+      if (shown.current !== null) keyAnywhere(event, shown.current, () => setHelp(true));
     };
     addEventListener('popstate', back);
     addEventListener('keydown', key);
@@ -78,7 +84,7 @@ export function App() {
       removeEventListener('popstate', back);
       removeEventListener('keydown', key);
     };
-  });
+  }, []);
 
   if (error !== '') {
     return (
