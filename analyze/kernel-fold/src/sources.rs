@@ -44,6 +44,8 @@ pub struct Source {
     base: usize,
     /// Its CPU; `None` if each event tells.
     pub cpu: Option<u32>,
+    /// False if neither packets nor events contain the CPU: `cpu` is the stream's number.
+    knows_cpu: bool,
     /// True if it tells who runs: then lost events make that unknown.
     pub tells_switches: bool,
     /// True if it tells of system calls: then lost events make unknown which call is open.
@@ -110,7 +112,8 @@ impl Sources {
         }
         let model = self.model.traces.get(trace_index)?.streams.get(stream.class)?;
         let layout = trace.layout.streams.get(stream.class)?;
-        let cpu = match model.cpu_source(layout, &stream.head) {
+        let source = model.cpu_source(layout, &stream.head);
+        let cpu = match source {
             CpuSource::Packet(cpu) => Some(cpu),
             CpuSource::Event => None,
             CpuSource::Unknown => u32::try_from(number).ok(),
@@ -120,9 +123,18 @@ impl Sources {
         Some(Source {
             base,
             cpu,
+            knows_cpu: source != CpuSource::Unknown,
             tells_switches: model.events().iter().any(switch),
             tells_calls: model.events().iter().any(call),
         })
+    }
+
+    /// Traces that do not record the CPU of their events.
+    pub(crate) fn cpus_by_stream(&self) -> Vec<u32> {
+        let unknown = self.read().filter(|(_, source)| !source.knows_cpu);
+        let mut traces: Vec<u32> = unknown.map(|(stream, _)| stream.trace).collect();
+        traces.dedup();
+        traces
     }
 
     /// The streams of each trace that are read.

@@ -26,13 +26,17 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-const PLACES: [(Naming, CpuPlace); 5] = [
+const PLACES: [(Naming, CpuPlace); 8] = [
     (Naming::Lttng, CpuPlace::Context("_cpu_id")),
     (Naming::Lttng, CpuPlace::Context("cpu")),
     // As perf's converter writes it, and as traces of ftrace are converted.
     (Naming::Perf, CpuPlace::Payload("perf_cpu")),
     (Naming::PerfRaw, CpuPlace::Payload("perf_cpu")),
     (Naming::Ftrace, CpuPlace::Payload("common_cpu")),
+    // Of converters that give all events one more field.
+    (Naming::Lttng, CpuPlace::Payload("CPU")),
+    (Naming::Perf, CpuPlace::Payload("processor_id")),
+    (Naming::Lttng, CpuPlace::Context("processor_id")),
 ];
 
 /// Every variant with one stream for all CPUs gives the same reports as a stream for each CPU.

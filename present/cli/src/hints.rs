@@ -48,6 +48,9 @@ pub(crate) fn nothing_selected(
             .into_iter()
             .collect();
     }
+    if reasons.is_empty() && lacks_cpus(set, select) {
+        reasons.push(NO_CPUS.to_owned());
+    }
     if reasons.is_empty() {
         reasons = threads(set, select);
     }
@@ -95,11 +98,20 @@ pub(crate) fn some_not_selected(
     }
 }
 
-/// Warns of selected CPUs that the traces lack, where they have others.
+/// Warns of selected CPUs that the traces lack.
 pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut Warnings) {
     if let Some((cpus, there)) = other_cpus(set, select) {
         warnings.note(&format!("--cpu {cpus} matches nothing: {there}"));
+    } else if lacks_cpus(set, select) {
+        warnings.note(&format!("--cpu matches nothing: {NO_CPUS}"));
     }
+}
+
+const NO_CPUS: &str = "no event record contains its CPU";
+
+/// True if CPUs are selected and no event record contains its own.
+fn lacks_cpus(set: &TraceSet, select: &SelectArgs) -> bool {
+    !select.cpu.is_empty() && known_cpus(set).is_empty()
 }
 
 /// Says that the range is before or behind all event records, if it is.
@@ -144,19 +156,23 @@ fn between(first: i64, last: i64, zone: &TimeZone) -> String {
     format!("from {} to {}", view.time(Some(first)), view.time(Some(last)))
 }
 
+/// The CPUs that event records contain. Reads all of the streams that CPUs share.
+fn known_cpus(set: &TraceSet) -> BTreeSet<u64> {
+    let shared = (0..set.traces.len()).flat_map(|trace| seen_cpus(set, trace));
+    let of_packets = set.streams().filter_map(|(trace, stream)| {
+        let layout = trace.layout.streams.get(stream.class)?;
+        head_cpu(layout, &stream.head)
+    });
+    of_packets.chain(shared.map(|&cpu| u64::from(cpu))).collect()
+}
+
 /// Selected CPUs that the traces lack, and the CPUs that they have.
 fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, String)> {
     // Finding the CPUs of shared streams requires reading all of these.
     if select.cpu.is_empty() {
         return None;
     }
-    let shared = (0..set.traces.len()).flat_map(|trace| seen_cpus(set, trace));
-    let shared = shared.map(|&cpu| u64::from(cpu));
-    let cpus: BTreeSet<u64> = set
-        .streams()
-        .filter_map(|(trace, stream)| head_cpu(trace.layout.streams.get(stream.class)?, &stream.head))
-        .chain(shared)
-        .collect();
+    let cpus = known_cpus(set);
     let missing = select.cpu.iter().filter(|asked| !asked.meets(&cpus));
     let missing: Vec<String> = missing.map(ToString::to_string).collect();
     if missing.is_empty() || cpus.is_empty() {

@@ -79,6 +79,11 @@ impl Copy {
         without.into_iter().chain(cut).collect()
     }
 
+    /// The trace's directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Opened as a trace set.
     pub fn open(&self) -> TraceSet {
         TraceSet::open(&[&self.0]).expect("the trace can be opened")

@@ -141,6 +141,7 @@ fn head(set: &TraceSet, window: Window) -> Head {
         hosts: hosts(set, |_| true),
         // Periods may be about anything: no event is missing by rule.
         not_recorded: Vec::new(),
+        cpus_by_stream: Vec::new(),
     }
 }
 

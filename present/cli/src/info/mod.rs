@@ -71,6 +71,9 @@ pub(crate) struct TraceInfo {
     /// CPUs named by event records that have no packets, or not all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_recorded: Vec<NotRecorded>,
+    /// First event record of all traces, from which relative times count; only where CPUs are missing.
+    #[serde(skip)]
+    pub(crate) start: Option<i64>,
     /// Event classes, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Vec<EventInfo>>,
@@ -163,6 +166,7 @@ fn with_cpus(set: &TraceSet, mut traces: Vec<TraceInfo>) -> Vec<TraceInfo> {
         if let Some(trace) = traces.get_mut(missing.trace as usize) {
             trace.recorded_cpus = recorded.recorded(missing.trace);
             trace.not_recorded.push(missing);
+            trace.start = trace.start.or_else(|| Extent::start(set).map(|start| start.0));
         }
     }
     traces
@@ -244,6 +248,7 @@ impl TraceInfo {
             streams,
             recorded_cpus: Vec::new(),
             not_recorded: Vec::new(),
+            start: None,
             events: wanted.events.then(|| event_classes(trace, wanted)),
         }
     }

@@ -106,7 +106,7 @@ impl View {
         if !trace.not_recorded.is_empty() {
             let recorded: Vec<String> = trace.recorded_cpus.iter().map(u32::to_string).collect();
             known.push(("Recorded CPUs", recorded.join(", ")));
-            known.push(("Not recorded", not_recorded(&trace.not_recorded, trace.begin)));
+            known.push(("Not recorded", not_recorded(&trace.not_recorded, trace.start)));
         }
         text += &facts(&known);
         text.push('\n');

@@ -54,6 +54,39 @@ fn json(arguments: &[&str]) -> Json {
     serde_json::from_str(&text(arguments)).expect("JSON")
 }
 
+/// Without a CPU anywhere the only stream is all that there is, and that is said.
+#[test]
+fn what_does_not_record_its_cpu_is_told() {
+    const NOTE: &str = "the CPUs of events are not recorded: each stream of the trace counts as a CPU";
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = write(directory.path());
+    let nameless = METADATA.replace("perf_cpu", "perf_place");
+    std::fs::write(directory.path().join("metadata"), nameless).expect("a file");
+    let trace = trace.as_str();
+    assert!(text(&["cpu", trace]).starts_with(NOTE));
+    assert_eq!(
+        json(&["cpu", "--format", "json", trace])["cpus_by_stream"],
+        serde_json::json!([0])
+    );
+    for command in ["count", "print"] {
+        let output = run(&[command, "--cpu", "2", trace]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("no event record contains its CPU"),
+            "{command}: {said}"
+        );
+    }
+    // A field that all event classes have is the CPU.
+    let other = METADATA.replace("perf_cpu", "CPU");
+    std::fs::write(directory.path().join("metadata"), other).expect("a file");
+    assert!(!text(&["cpu", trace]).contains("not recorded"));
+    let count = json(&["count", "--format", "json", trace]);
+    assert_eq!(
+        count["by_cpu"],
+        serde_json::json!({ "0": 5, "1": 5, "2": 5, "3": 5 })
+    );
+}
+
 #[test]
 fn the_cpu_is_found_among_the_fields() {
     let directory = tempfile::tempdir().expect("a directory");

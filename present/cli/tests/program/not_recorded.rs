@@ -114,6 +114,22 @@ fn info_lists_cpus() {
     );
 }
 
+/// `info` and reports count from the first event record, also where packets begin long before it.
+#[test]
+fn times_are_those_of_reports() {
+    let copy = tracebraid_testkit::partial::Copy::cut(3, 0..4);
+    let trace = copy.path().display().to_string();
+    let after = |text: &str| {
+        let at = text.find("CPU 3 after ").expect("the CPU");
+        text[at..]
+            .split(['.', ';', '\n'])
+            .next()
+            .expect("a time")
+            .to_owned()
+    };
+    assert_eq!(after(&text(&["info", &trace])), after(&text(&["cpu", &trace])));
+}
+
 /// The history and SQL have no state for threads that went to an unrecorded CPU.
 #[test]
 fn histories_and_sql_know_what_they_do_not_know() {
