@@ -130,8 +130,8 @@ test('served: a dialog that closes late changes the address of its own kind only
   await expect(page.locator('dialog.timeline .legend')).toContainText('block-device');
   await page.evaluate(() => {
     const kinds = document.querySelector<HTMLSelectElement>('header.top select');
-    if (kinds === null) throw new Error('There are no kinds.');
-    // The dialog hears of it later.
+    if (kinds === null) throw new Error('the page has no list of kinds');
+    // The close event is dispatched asynchronously.
     document.querySelector<HTMLDialogElement>('dialog.timeline')?.close();
     kinds.value = '1';
     kinds.dispatchEvent(new Event('change', { bubbles: true }));

@@ -477,7 +477,7 @@ export class Model {
   }
 
   private writeAddress(): void {
-    // A dialog may close when its page shows another kind already: the address is no longer this one's.
+    // A dialog may close after the page has switched kinds: the address then belongs to another model.
     if (this.isHeld || this.isClosed) return;
     const text = toAddress(this.shown);
     if (text === location.hash.replace(/^#/, '')) {

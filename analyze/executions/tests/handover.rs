@@ -62,15 +62,15 @@ struct Simulation {
     kernel: Vec<Records>,
     user: Records,
     truth: Vec<Truth>,
-    /// The kernel's trace has system calls: a begin, an end, and each wait is one.
+    /// Adds system calls: `dup` where a request begins, `shutdown` where it ends, `read` around each wait.
     has_calls: bool,
 }
 
 const SWITCH: u32 = 0;
 const WAKING: u32 = 1;
-const TAKES: u32 = 2;
-const LEAVES: u32 = 4;
-const READ: u32 = 6;
+const DUP_ENTRY: u32 = 2;
+const SHUTDOWN_ENTRY: u32 = 4;
+const READ_ENTRY: u32 = 6;
 const BEGIN: u32 = 0;
 const END: u32 = 1;
 
@@ -89,10 +89,10 @@ impl Simulation {
         self.goes(cpu, from, tid, 0);
         self.kernel[by].push((until, WAKING, ints(&[tid, cpu as i64])));
         self.goes(cpu, until + 2 * US, 0, tid);
-        self.call(cpu, READ, (from - 100, until + 2 * US + 100), 0);
+        self.call(cpu, READ_ENTRY, (from - 100, until + 2 * US + 100), 0);
     }
 
-    /// A system call of a thread on its CPU, of that class and the next one.
+    /// Records a system call: class `entry` at `begin`, class `entry + 1` at `end` (nanoseconds).
     fn call(&mut self, cpu: usize, entry: u32, (begin, end): (u64, u64), argument: usize) {
         if self.has_calls {
             self.kernel[cpu].push((begin, entry, ints(&[argument as i64])));
@@ -143,7 +143,7 @@ impl Simulation {
             }
             let begin = at;
             self.span(BEGIN, begin, ACCEPTOR, id, "request");
-            self.call(1, TAKES, (begin, begin + 100), id);
+            self.call(1, DUP_ENTRY, (begin, begin + 100), id);
             at += random.between(5 * US, 30 * US);
             if random.is_one_in(12) {
                 let rest = random.between(100 * US, 600 * US);
@@ -193,7 +193,7 @@ impl Simulation {
                 at += wait + random.between(10 * US, 100 * US);
             }
             self.span(END, at, worker_tid(worker), id, "");
-            self.call(2 + worker, LEAVES, (at, at + 100), id);
+            self.call(2 + worker, SHUTDOWN_ENTRY, (at, at + 100), id);
             free[worker] = at + US;
             let truth = &mut self.truth[id];
             (truth.taken, truth.end, truth.worker) = (taken, at, worker);
@@ -405,7 +405,7 @@ fn judged(directory: &Directory, truth: &[Truth], definition: &str, options: Opt
 
 const SPANS: &str = "span request";
 
-/// The same requests, by system calls of the threads. Like spans, they have their number as the second value.
+/// The same requests, delimited by system calls; the second captured value is the request's number, as with spans.
 const CALLS: &str = "
 period request : $evt.$name == \"syscall_entry_dup\"
   : $evt.$name == \"syscall_entry_shutdown\" && $evt.fd == $begin.$evt.fildes
@@ -460,7 +460,7 @@ fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
     );
 }
 
-/// The thread that enters a system call records that itself: a begin like any other.
+/// A system call is recorded by the thread that makes it, so it begins an execution as a span does.
 #[test]
 fn requests_that_begin_with_a_system_call_are_followed() {
     let (spans, _) = simulated(SPANS, true);

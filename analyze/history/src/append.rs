@@ -153,7 +153,7 @@ pub fn append(
     })
 }
 
-/// CPUs that are missing, or were recorded only from a time on; some may end early where the trace has yet to grow.
+/// Missing CPUs without `after_ns`: ends of CPUs move when the trace grows, the rest stays.
 fn begins(missing: &[NotRecorded]) -> Vec<NotRecorded> {
     let without_end = missing
         .iter()
@@ -222,7 +222,7 @@ fn cut(set: &TraceSet, slices: &Slices, index: &Index, (growth, ground): (Growth
         let mut kept = index.checkpoints.iter().rev().map(|kept| kept.time);
         kept.find(|&time| time <= until && slices.last_begin(time) == Some(time))
     };
-    // Where CPUs end, before and now, all that follows changes.
+    // Values after the earliest end of a CPU, in the history or in the trace now, may change.
     let missing = index
         .meta
         .not_recorded

@@ -1,5 +1,6 @@
-//! Ends of CPUs that the trace outlives: from there on what they do is unknown, and with it all threads that do not run
-//! elsewhere, as they may run there, and which requests disks have.
+//! CPUs whose recording ends before the trace does. From that end on these values are unknown: all of the CPU; state and
+//! system call of each thread that does not run on another CPU, since the thread may run on this one; the depth of each
+//! disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +11,17 @@ use crate::attribute::{Attribute, Kind, Subject};
 use crate::piece::{Change, Piece};
 use crate::varint::{self, NULL};
 
-/// What becomes unknown at the next end, and who runs.
+/// Attributes that lose their values at the next end, and the running threads, which keep theirs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ends {
     /// States and calls of threads, and depths of disks' queues: bits of [`Attribute`].
     known: BTreeSet<u64>,
-    /// By CPU: since when which thread runs (code).
+    /// By trace and CPU: time of the last switch (nanoseconds from the origin) and code of the thread's id.
     running: BTreeMap<(u32, u32), (i64, u64)>,
 }
 
 impl Ends {
-    /// Notes a value that an attribute has from that time on.
+    /// Records that `attribute` has the value `code` from `time` (nanoseconds from the origin) on.
     pub(crate) fn note(&mut self, time: i64, attribute: Attribute, code: u64) {
         match attribute.kind() {
             Kind::ThreadState | Kind::ThreadSyscall | Kind::DiskDepth => {
@@ -37,7 +38,7 @@ impl Ends {
         }
     }
 
-    /// Notes the changes of a slice before the next end.
+    /// As above, of all changes of a slice before the next end.
     pub(crate) fn note_all(&mut self, pieces: &[Piece]) {
         for change in pieces.iter().flat_map(|piece| &piece.changes) {
             if let Some(attribute) = Attribute::of_bits(change.attribute) {
@@ -46,7 +47,7 @@ impl Ends {
         }
     }
 
-    /// The changes where a slice begins at which the recording of CPUs of a trace ends.
+    /// Changes at the beginning of `slice`, where the recording of `cpus` ends.
     pub(crate) fn end(&mut self, slice: usize, time: i64, cpus: impl Iterator<Item = CpuKey>) -> Piece {
         let mut piece = Piece {
             slice,

@@ -80,9 +80,9 @@ struct At<'p> {
     time: i64,
 }
 
-/// The call of a thread that may have entered or left one on a CPU that was not recorded.
+/// Value of `thread/TID/syscall` where an unrecorded CPU may hide an entry or exit.
 pub(crate) const UNKNOWN: &str = "unknown";
-/// Its number among texts, behind those of softirqs; those of calls follow.
+/// Text number of [`UNKNOWN`]: after those of softirqs (0 to 0xff), before those of system calls.
 const UNKNOWN_NUMBER: u16 = 0x100;
 
 type Lanes = ByCpu<Lane<Active, Step>>;
@@ -287,7 +287,7 @@ impl Partial {
 }
 
 impl Partial {
-    /// Adds the ends of CPUs where a slice begins. Slices begin at all ends.
+    /// Adds the changes at ends of CPUs. Each end is the beginning of a slice.
     fn end_cpus(&mut self, slices: &Slices, recorded: &Recorded, slice: usize, pieces: &mut Vec<Piece>) {
         let begin = slices.begin(slice);
         let first = recorded.ends().partition_point(|end| end.0 < begin);
@@ -411,7 +411,7 @@ impl At<'_> {
         self.set_cpu(Kind::CpuThread, varint::code(next.into()));
         if prev != 0 {
             let state = switch.prev_state(body).map_or(ThreadState::Other, left);
-            // It may be woken by a CPU that is not recorded, and run there.
+            // An unrecorded CPU may wake the thread and run it.
             match is_whole {
                 true => self.set_state(prev, state),
                 false => {

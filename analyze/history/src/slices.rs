@@ -1,8 +1,8 @@
 //! The slices of time that blocks of a history stand for.
 //!
 //! They are made of the beginnings of packets, so that each holds about as many bytes of the trace whatever its
-//! events' rate; the same whoever builds the history, in however many chunks. One begins where the recording of a CPU
-//! ends, too, for what changes there.
+//! events' rate; the same whoever builds the history, in however many chunks. A slice also
+//! begins where the recording of a CPU ends, since values change there without an event.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_fold::Recorded;
@@ -20,7 +20,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// Those of a trace set, of which CPUs are recorded as told.
+    /// Slices of a trace set, with a beginning at each of `recorded.ends()`.
     pub(crate) fn of(set: &TraceSet, recorded: &Recorded) -> Slices {
         let mut packets: Vec<(i64, u64)> = Vec::new();
         for trace in &set.traces {

@@ -1,15 +1,15 @@
-//! Histories of traces that lack CPUs, or packets of one: a value is that of the whole trace's history, or none.
+//! Traces without some CPUs or packets: each value equals that of the whole trace, or is absent.
 
 use std::collections::BTreeMap;
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_history::{History, Kind, Value};
-use tracebraid_testkit::partial::{Copy, whole};
+use tracebraid_testkit::partial::{PartialTrace, whole};
 
 use crate::law::random_times;
 use crate::{Place, WAYS, build_with, history};
 
-/// Whether a value tells something that a CPU that is not recorded could have changed.
+/// True if an unrecorded CPU could have changed values of that kind.
 fn is_uncertain(kind: Kind) -> bool {
     matches!(
         kind,
@@ -34,7 +34,7 @@ fn values(history: &History, time: i64) -> BTreeMap<String, Value> {
 #[test]
 fn a_value_is_that_of_the_whole_trace_or_none() {
     let (_whole_place, whole) = history(&TraceSet::open(&[whole()]).unwrap());
-    for (kept, copy) in Copy::all() {
+    for (kept, copy) in PartialTrace::all() {
         let (_place, part) = history(&copy.open());
         let (mut states, mut running) = (0, 0);
         for time in random_times(part.meta().begin, part.meta().end, 500) {
@@ -51,14 +51,14 @@ fn a_value_is_that_of_the_whole_trace_or_none() {
         }
         assert!(
             states > 400 && running > 400,
-            "{kept:?}: {states} states, {running} who run"
+            "{kept:?}: {states} states, {running} running threads"
         );
     }
 }
 
 #[test]
 fn the_file_of_a_part_depends_neither_on_threads_nor_on_chunks() {
-    for (kept, copy) in Copy::all() {
+    for (kept, copy) in PartialTrace::all() {
         let (place, set) = (Place::new(), copy.open());
         let mut files = WAYS.iter().map(|&(threads, chunk)| {
             build_with(&set, &place.file("history"), threads, chunk);

@@ -72,7 +72,7 @@ pub struct Head {
     /// CPUs that were not recorded, or not all the time: events there are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<NotRecorded>,
-    /// Traces (by index) that do not record the CPU of their events: each of their streams counts as one.
+    /// Indexes of traces without CPU numbers: each of their streams counts as a CPU.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus_by_stream: Vec<u32>,
 }
@@ -95,19 +95,19 @@ fn missing(recorded: &Recorded, range: Option<(Timestamp, Timestamp)>) -> Vec<No
 }
 
 impl Head {
-    /// Note for users on CPUs that are not recorded, or of which nothing is recorded; `None` if all are known.
+    /// Note on unrecorded CPUs and on traces without CPU numbers; `None` if there are neither.
     pub fn note(&self) -> Option<String> {
         let begin = self.begin.map(|begin| begin.0);
         let missing = note(&self.not_recorded, begin, |trace, text| self.of_host(trace, text));
         let by_stream = |trace: &u32| {
-            let text = "the CPUs of events are not recorded: each stream of the trace counts as a CPU";
+            let text = "events do not contain a CPU number: each stream of the trace counts as a CPU";
             self.of_host(*trace, text.to_owned())
         };
         let notes: Vec<String> = missing
             .into_iter()
             .chain(self.cpus_by_stream.iter().map(by_stream))
             .collect();
-        (!notes.is_empty()).then(|| notes.join(". "))
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     /// A name of something of one of the machines, with the machine where there are several.

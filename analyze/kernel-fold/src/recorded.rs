@@ -10,7 +10,7 @@
 //!   goes on after its last event record: where a tracer ends packets at their last event record, the end
 //!   shows nothing.
 //!
-//! Traces that do not record the CPU by stream are taken as complete.
+//! Traces whose packets do not contain the CPU are taken as complete.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

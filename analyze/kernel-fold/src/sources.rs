@@ -129,7 +129,7 @@ impl Sources {
         })
     }
 
-    /// Traces that do not record the CPU of their events.
+    /// Indexes of traces without CPU numbers.
     pub(crate) fn cpus_by_stream(&self) -> Vec<u32> {
         let unknown = self.read().filter(|(_, source)| !source.knows_cpu);
         let mut traces: Vec<u32> = unknown.map(|(stream, _)| stream.trace).collect();

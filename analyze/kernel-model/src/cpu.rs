@@ -6,11 +6,12 @@
 //! | lttng-ust, barectf as configured | a context of each event: `cpu_id`, `cpu` |
 //! | perf's first converter, tools that convert one stream of perf's samples | `perf_cpu` of the payload |
 //! | ftrace, trace-cmd as converted | `common_cpu` of the payload |
-//! | converters of other formats | a field of the payload that all event classes of a stream have |
+//! | converters of other formats | a payload field that `sched_switch` also has |
 //!
 //! Where packets give the CPU, it holds for all of their events. An event's own fields may be about another
-//! CPU (`cpu_id` of `power_cpu_frequency`), so payload fields count only under names that no kernel event
-//! has, or where all event classes of the stream have them: the kernel's `sched_switch` has none of its own.
+//! CPU (`cpu_id` of `power_cpu_frequency`), so payload fields count only under names that no kernel
+//! event has, or under names that `sched_switch` has: the kernel's `sched_switch` has no CPU field, so one in the
+//! trace comes from a converter, which adds it to every event.
 
 use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::layout::node::{NodeId, NodeKind};
@@ -22,8 +23,8 @@ use tracebraid_ctf::trace::Trace;
 const OF_PACKETS: [&str; 4] = ["cpu_id", "cpu", "CPU", "processor_id"];
 const OF_CONTEXTS: [&str; 5] = ["cpu_id", "cpu", "perf_cpu", "CPU", "processor_id"];
 const OF_PAYLOADS: [&str; 2] = ["common_cpu", "perf_cpu"];
-/// Payload fields that count where all event classes of a stream have them, `sched_switch` among them.
-const OF_ALL_PAYLOADS: [&str; 4] = ["cpu", "cpu_id", "CPU", "processor_id"];
+/// Payload fields that count where `sched_switch` has them.
+const OF_SWITCHES: [&str; 4] = ["cpu", "cpu_id", "CPU", "processor_id"];
 
 /// More than Linux has.
 pub const MOST_CPUS: u32 = 1 << 14;
@@ -55,11 +56,13 @@ pub fn event_cpu(class: &TraceClass, layout: &StreamLayout, event: usize) -> Opt
     let found = contexts.into_iter().find_map(|scope| find(scope, &OF_CONTEXTS));
     // A program's own payload may use any name.
     let is_kernel = class.env_str("domain").is_none_or(|domain| domain == "kernel");
-    let of_all = || {
-        let mut names = OF_ALL_PAYLOADS.iter();
-        names.find_map(|name| integer(layout, event, Scope::Payload, name).filter(|_| all_have(layout, name)))
+    let of_switches = || {
+        let mut names = OF_SWITCHES.iter();
+        names.find_map(|name| {
+            integer(layout, event, Scope::Payload, name).filter(|_| switches_have(layout, name))
+        })
     };
-    let in_payload = || find(Scope::Payload, &OF_PAYLOADS).or_else(of_all);
+    let in_payload = || find(Scope::Payload, &OF_PAYLOADS).or_else(of_switches);
     found.or_else(|| is_kernel.then(in_payload).flatten())
 }
 
@@ -70,12 +73,11 @@ fn integer(layout: &StreamLayout, event: usize, scope: Scope, name: &str) -> Opt
     found.filter(|field| matches!(field.kind(), NodeKind::Int(..) | NodeKind::VarInt(_)))
 }
 
-/// True if the payload of every event class of a stream has that integer, `sched_switch` among them.
-fn all_have(layout: &StreamLayout, name: &str) -> bool {
+/// True if the payload of `sched_switch` has that integer (see the module's head).
+fn switches_have(layout: &StreamLayout, name: &str) -> bool {
     let is_switch = |name: &str| name == "sched_switch" || name == "sched:sched_switch";
-    let has = |event| integer(layout, event, Scope::Payload, name).is_some();
     let switch = layout.events.iter().position(|event| is_switch(&event.name));
-    switch.is_some_and(has) && (0..layout.events.len()).all(has)
+    switch.is_some_and(|switch| integer(layout, switch, Scope::Payload, name).is_some())
 }
 
 /// Location of the CPU of a trace's events, by stream class.

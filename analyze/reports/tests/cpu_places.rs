@@ -33,7 +33,7 @@ const PLACES: [(Naming, CpuPlace); 8] = [
     (Naming::Perf, CpuPlace::Payload("perf_cpu")),
     (Naming::PerfRaw, CpuPlace::Payload("perf_cpu")),
     (Naming::Ftrace, CpuPlace::Payload("common_cpu")),
-    // Of converters that give all events one more field.
+    // Converters that add a CPU field to every event.
     (Naming::Lttng, CpuPlace::Payload("CPU")),
     (Naming::Perf, CpuPlace::Payload("processor_id")),
     (Naming::Lttng, CpuPlace::Context("processor_id")),

@@ -15,7 +15,7 @@ use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::report::View;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
-use tracebraid_testkit::partial::{CPUS, Copy, KEPT, whole};
+use tracebraid_testkit::partial::{CPUS, KEPT, PartialTrace, whole};
 
 fn everything() -> Selection {
     Selection {
@@ -102,7 +102,7 @@ fn a_whole_trace_misses_nothing() {
 #[test]
 fn what_is_missing_is_named() {
     for (kept, with_index) in KEPT {
-        let copy = Copy::of(kept, with_index);
+        let copy = PartialTrace::of(kept, with_index);
         let head = report::<CpuAnalysis>(&copy.open(), &Selection::default());
         let named: Vec<u32> = rows(&head, "not_recorded")
             .iter()
@@ -134,7 +134,7 @@ fn the_scheduler_invents_nothing() {
         }
         sums
     };
-    for (kept, copy) in Copy::all() {
+    for (kept, copy) in PartialTrace::all() {
         let part = report::<SchedAnalysis>(&copy.open(), &everything());
         let told = within(
             &picked(&part, "log", &latency),
@@ -184,7 +184,7 @@ fn the_scheduler_invents_nothing() {
 fn cpus_that_are_there_are_told_of_in_full() {
     let set = TraceSet::open(&[whole()]).expect("a trace");
     for (kept, with_index) in KEPT {
-        let copy = Copy::of(kept, with_index);
+        let copy = PartialTrace::of(kept, with_index);
         let part = copy.open();
         let whole = report::<CpuAnalysis>(&part, &Selection::default());
         let time = |key: &str| Timestamp(whole[key].as_i64().expect("a time"));
@@ -221,7 +221,7 @@ fn devices_and_waits_invent_nothing() {
     let request = ["issued_ns", "latency_ns", "sector", "bytes"];
     let packet = ["queued_ns", "duration_ns", "interface", "bytes"];
     let wait = [THREAD, "begin_ns", "duration_ns", "why", "context"];
-    for (kept, copy) in Copy::all() {
+    for (kept, copy) in PartialTrace::all() {
         let part = copy.open();
         let disk = report::<DiskAnalysis>(&part, &everything());
         within(
@@ -295,7 +295,7 @@ fn the_graph_invents_no_waits() {
         (found, unknown)
     };
     let (all, _) = stretches(&TraceSet::open(&[whole()]).expect("a trace"));
-    for (kept, copy) in Copy::all() {
+    for (kept, copy) in PartialTrace::all() {
         let (part, unknown) = stretches(&copy.open());
         let invented: Vec<&String> = part.difference(&all).collect();
         assert!(

@@ -103,13 +103,14 @@ pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut W
     if let Some((cpus, there)) = other_cpus(set, select) {
         warnings.note(&format!("--cpu {cpus} matches nothing: {there}"));
     } else if lacks_cpus(set, select) {
-        warnings.note(&format!("--cpu matches nothing: {NO_CPUS}"));
+        let cpus: Vec<String> = select.cpu.iter().map(ToString::to_string).collect();
+        warnings.note(&format!("--cpu {} matches nothing: {NO_CPUS}", cpus.join(",")));
     }
 }
 
-const NO_CPUS: &str = "no event record contains its CPU";
+const NO_CPUS: &str = "neither packets nor event records contain a CPU number; leave out --cpu";
 
-/// True if CPUs are selected and no event record contains its own.
+/// True if CPUs are selected, but neither packets nor event records contain one.
 fn lacks_cpus(set: &TraceSet, select: &SelectArgs) -> bool {
     !select.cpu.is_empty() && known_cpus(set).is_empty()
 }
@@ -156,7 +157,7 @@ fn between(first: i64, last: i64, zone: &TimeZone) -> String {
     format!("from {} to {}", view.time(Some(first)), view.time(Some(last)))
 }
 
-/// The CPUs that event records contain. Reads all of the streams that CPUs share.
+/// CPUs in packet heads and event records. Reads streams shared by several CPUs in full.
 fn known_cpus(set: &TraceSet) -> BTreeSet<u64> {
     let shared = (0..set.traces.len()).flat_map(|trace| seen_cpus(set, trace));
     let of_packets = set.streams().filter_map(|(trace, stream)| {

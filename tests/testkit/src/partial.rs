@@ -7,10 +7,10 @@ use tracebraid_ctf::trace::TraceSet;
 
 use crate::recorded;
 
-/// CPUs of the trace.
+/// Number of CPUs of the trace, 0 to 3.
 pub const CPUS: u32 = 4;
 
-/// The CPUs that are kept, and whether with their index.
+/// CPUs whose channel files are kept, and true if their packet indexes are kept, too.
 pub const KEPT: [(&[u32], bool); 6] = [
     (&[0], true),
     (&[3], false),
@@ -25,15 +25,15 @@ pub fn whole() -> PathBuf {
     recorded::unpacked("kernel-mix-small").join("kernel-mix-small/kernel")
 }
 
-/// A copy of the trace with the channel files of some CPUs; removed when it is dropped.
+/// PartialTrace of the trace with the channel files of some CPUs. Deleted on drop.
 ///
 /// Its functions panic if the files cannot be written or read.
 #[derive(Debug)]
-pub struct Copy(PathBuf);
+pub struct PartialTrace(PathBuf);
 
-impl Copy {
+impl PartialTrace {
     /// With the channel files of those CPUs alone.
-    pub fn of(kept: &[u32], with_index: bool) -> Copy {
+    pub fn of(kept: &[u32], with_index: bool) -> PartialTrace {
         let name = kept.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
         let directory = std::env::temp_dir().join(format!(
             "tracebraid-partial-{}-{name}-{:?}",
@@ -51,15 +51,15 @@ impl Copy {
                 copy(&whole().join(&index), &directory.join(&index));
             }
         }
-        Copy(directory)
+        PartialTrace(directory)
     }
 
-    /// All CPUs, of one of them only some packets.
-    pub fn cut(cpu: u32, packets: Range<usize>) -> Copy {
-        let copy = Copy::of(&[0, 1, 2, 3], false);
+    /// All CPUs; of `cpu` only the packets in that range.
+    pub fn cut(cpu: u32, packets: Range<usize>) -> PartialTrace {
+        let copy = PartialTrace::of(&[0, 1, 2, 3], false);
         let directory = copy.0.with_extension(format!("cut-{}", packets.start));
         std::fs::rename(&copy.0, &directory).expect("a new name");
-        let copy = Copy(directory);
+        let copy = PartialTrace(directory);
         let set = copy.open();
         let mut streams = set.traces[0].streams.iter();
         let stream = streams.find(|stream| stream.files[0].path.ends_with(format!("kchan_{cpu}")));
@@ -72,10 +72,10 @@ impl Copy {
         copy
     }
 
-    /// Copies of all kinds, with the CPUs that have files.
-    pub fn all() -> Vec<(&'static [u32], Copy)> {
-        let without = KEPT.map(|(kept, with_index)| (kept, Copy::of(kept, with_index)));
-        let cut = [0..4, 4..9].map(|packets| (&[0, 1, 2, 3][..], Copy::cut(3, packets)));
+    /// All variants, each with the CPUs that have a channel file.
+    pub fn all() -> Vec<(&'static [u32], PartialTrace)> {
+        let without = KEPT.map(|(kept, with_index)| (kept, PartialTrace::of(kept, with_index)));
+        let cut = [0..4, 4..9].map(|packets| (&[0, 1, 2, 3][..], PartialTrace::cut(3, packets)));
         without.into_iter().chain(cut).collect()
     }
 
@@ -90,7 +90,7 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for PartialTrace {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

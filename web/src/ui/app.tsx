@@ -27,7 +27,7 @@ export function App() {
   const [isHelp, setHelp] = useState(false);
   const [, setTheme] = useState(0);
   const latest = useRef(0);
-  // Events may come before what was drawn last has its listeners.
+  // A ref, not the state: listeners must see the new model before the next render.
   const shown = useRef<Model | null>(null);
 
   const open = async (wanted: Shown) => {

@@ -38,7 +38,7 @@ pub struct Bound {
     pub trace: u32,
     /// Its CPU, if it is known.
     pub cpu: Option<u32>,
-    /// True for the entry or exit of a system call: its thread records it itself.
+    /// True for the entry or exit of a system call: these run in the context of their own thread.
     pub is_call: bool,
     /// What its definition captures there.
     pub captures: Vec<Datum>,
@@ -59,7 +59,7 @@ pub struct EndedAnalysis {
     periods: PeriodAnalysis,
     /// By place among the streams of all traces: the trace.
     traces: Vec<u32>,
-    /// Places of the classes of system calls among those of the plan.
+    /// Event classes of system call entries and exits, as indexes of the plan.
     calls: HashSet<u32>,
 }
 
@@ -76,7 +76,7 @@ pub struct Ended {
     pub refused: u64,
 }
 
-/// Places of the classes of system calls among those that matter.
+/// Event classes of system call entries and exits, as indexes of the plan.
 fn calls(set: &TraceSet, periods: &PeriodAnalysis) -> HashSet<u32> {
     let model = KernelModel::new(set);
     let is_call = |event: &EventModel| matches!(event.event, KernelEvent::Entry(_) | KernelEvent::Exit(_));

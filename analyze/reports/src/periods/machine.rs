@@ -50,7 +50,7 @@ pub(super) struct Spot {
     pub(super) stream: u32,
     /// Its CPU, if it is known.
     pub(super) cpu: Option<u32>,
-    /// Place of its class among those of the plan.
+    /// Event class, as an index of the plan.
     pub(super) class: u32,
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct TraceInfo {
     /// CPUs named by event records that have no packets, or not all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_recorded: Vec<NotRecorded>,
-    /// First event record of all traces, from which relative times count; only where CPUs are missing.
+    /// Zero of relative times: the first event record of all traces, in nanoseconds from the origin. Set only if CPUs are missing.
     #[serde(skip)]
     pub(crate) start: Option<i64>,
     /// Event classes, if they were asked for.

@@ -54,10 +54,10 @@ fn json(arguments: &[&str]) -> Json {
     serde_json::from_str(&text(arguments)).expect("JSON")
 }
 
-/// Without a CPU anywhere the only stream is all that there is, and that is said.
+/// A trace without CPU numbers: reports have a note, and `--cpu` explains why it matches nothing.
 #[test]
-fn what_does_not_record_its_cpu_is_told() {
-    const NOTE: &str = "the CPUs of events are not recorded: each stream of the trace counts as a CPU";
+fn a_trace_without_cpu_numbers_gets_a_note() {
+    const NOTE: &str = "events do not contain a CPU number: each stream of the trace counts as a CPU";
     let directory = tempfile::tempdir().expect("a directory");
     let trace = write(directory.path());
     let nameless = METADATA.replace("perf_cpu", "perf_place");
@@ -72,14 +72,14 @@ fn what_does_not_record_its_cpu_is_told() {
         let output = run(&[command, "--cpu", "2", trace]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
-            said.contains("no event record contains its CPU"),
+            said.contains("contain a CPU number; leave out --cpu"),
             "{command}: {said}"
         );
     }
-    // A field that all event classes have is the CPU.
+    // A field of `sched_switch` is the CPU.
     let other = METADATA.replace("perf_cpu", "CPU");
     std::fs::write(directory.path().join("metadata"), other).expect("a file");
-    assert!(!text(&["cpu", trace]).contains("not recorded"));
+    assert!(!text(&["cpu", trace]).contains(NOTE));
     let count = json(&["count", "--format", "json", trace]);
     assert_eq!(
         count["by_cpu"],

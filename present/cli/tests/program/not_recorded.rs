@@ -114,10 +114,10 @@ fn info_lists_cpus() {
     );
 }
 
-/// `info` and reports count from the first event record, also where packets begin long before it.
+/// Relative times start at the first event record, even if packets begin long before.
 #[test]
-fn times_are_those_of_reports() {
-    let copy = tracebraid_testkit::partial::Copy::cut(3, 0..4);
+fn info_and_reports_have_the_same_relative_times() {
+    let copy = tracebraid_testkit::partial::PartialTrace::cut(3, 0..4);
     let trace = copy.path().display().to_string();
     let after = |text: &str| {
         let at = text.find("CPU 3 after ").expect("the CPU");

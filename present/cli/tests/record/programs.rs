@@ -192,8 +192,8 @@ fn stacks_of_a_command_are_recorded_and_named() {
     let line = folded.lines().find(|line| line.contains("work;burn "));
     assert!(line.is_some_and(|line| line.starts_with("stacked;")), "{folded}");
     let waited = of("rest")["total"]["waits"].as_u64().unwrap_or(0);
-    // Waits need a privilege, or a kernel that lets everybody see switches. A signal that comes while another one is
-    // pending is one signal, and some kernels do not tell of all switches: fewer than ten may be recorded, not more.
+    // Waits need a privilege, or a kernel that exposes switches to unprivileged users. At most ten are recorded:
+    // pending signals merge, and some kernels omit switches.
     if can_record_kernel() {
         assert!((1..=10).contains(&waited), "{waited}");
     }
